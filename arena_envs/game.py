@@ -1,0 +1,171 @@
+"""The rules of a game: pure functions of an immutable state.
+
+Everything else in this project (environments, prompts, solvers, training) is built on
+the methods of `Game`. A game is a frozen dataclass of its parameters; a state is any
+immutable, hashable value. Chance is explicit, so every small game can be solved exactly
+and every game can be replayed from its list of actions.
+
+Write a game by inheriting from `BaseGame`, which carries the defaults.
+"""
+
+import random
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+CHANCE, TERMINAL = -1, -4  # values of `current_player`, the same as OpenSpiel's
+
+Kind = Literal["competitive", "cooperative", "mixed"]
+Information = Literal["perfect", "imperfect"]
+
+S = TypeVar("S", bound=Hashable)
+A = TypeVar("A", bound=Hashable)
+
+
+class IllegalAction(ValueError):
+    """An action, or the text of one, that the rules do not allow now."""
+
+
+class Game(Protocol[S, A]):
+    """What an object must offer to be played here.
+
+    Actions are the integers `0 .. num_actions - 1`, the same for every seat. In language
+    games `num_actions` is None and an action is an immutable utterance.
+    """
+
+    @property
+    def num_players(self) -> int:
+        """Number of seats."""
+
+    @property
+    def num_actions(self) -> int | None:
+        """Number of distinct actions, or None in language games."""
+
+    @property
+    def kind(self) -> Kind:
+        """Whether interests are opposed, shared or mixed."""
+
+    @property
+    def information(self) -> Information:
+        """Whether every seat sees the whole state."""
+
+    @property
+    def simultaneous(self) -> bool:
+        """Whether there are rounds in which seats choose without seeing each other."""
+
+    @property
+    def zero_sum(self) -> bool:
+        """Whether the returns of all seats sum to zero (forfeits apart)."""
+
+    @property
+    def min_return(self) -> float:
+        """Lowest return that a seat can end with."""
+
+    @property
+    def max_return(self) -> float:
+        """Highest return that a seat can end with."""
+
+    @property
+    def max_turns(self) -> int:
+        """Most decisions, of all seats together, that an episode can have."""
+
+    @property
+    def teams(self) -> Sequence[int]:
+        """Team of each seat; all different where there are none."""
+
+    def initial_state(self) -> S:
+        """The state before anything has happened."""
+
+    def current_player(self, state: S) -> int:
+        """The seat to move, `CHANCE` or `TERMINAL`."""
+
+    def chance_outcomes(self, state: S) -> Sequence[tuple[A, float]]:
+        """Outcomes of a chance node with their probabilities, which sum to 1."""
+
+    def legal_actions(self, state: S) -> Sequence[A]:
+        """Actions of the seat to move, ascending; empty at the end and at chance nodes.
+
+        In language games: a finite core of utterances, enough to play the game.
+        """
+
+    def apply(self, state: S, action: A) -> S:
+        """The state after a legal action or a possible chance outcome."""
+
+    def returns(self, state: S) -> Sequence[float]:
+        """What each seat has been paid so far; a reward is the difference of two states."""
+
+    def observe(self, state: S, seat: int) -> str:
+        """All that this seat needs to know, as text that a person can read."""
+
+    def information_state(self, state: S, seat: int) -> Hashable:
+        """Key of all that this seat knows, with perfect recall.
+
+        A perfect-information game may use the position.
+        """
+
+    def features(self, state: S, seat: int) -> NDArray[np.float32]:
+        """float32[k], the knowledge of `observe` as numbers; k is constant."""
+
+    def action_text(self, state: S, action: A) -> str:
+        """Canonical text of an action of the seat to move."""
+
+    def parse(self, state: S, text: str) -> A:
+        """The legal action that a text names.
+
+        Raises:
+            IllegalAction: the text names none; no text raises anything else.
+        """
+
+    def rules(self, seat: int) -> str:
+        """What a player is told before the first turn."""
+
+    def resample(self, state: S, seat: int, rng: random.Random) -> S:
+        """A random state among those that this seat cannot tell from `state`."""
+
+    def forfeit(self, state: S, seat: int) -> Sequence[float]:
+        """Returns of all seats if this seat breaks the rules now."""
+
+
+AnyGame = Game[Any, Any]
+
+
+class BaseGame(Generic[S, A]):
+    """Defaults for the methods of `Game` that most games share."""
+
+    simultaneous = False
+    zero_sum = False
+
+    @property
+    def teams(self: Game[S, A]) -> Sequence[int]:
+        return range(self.num_players)
+
+    def parse(self: Game[S, A], state: S, text: str) -> A:
+        """Reads canonical texts, whatever their case and white space."""
+        wanted = fold(text)
+        legal = {fold(self.action_text(state, a)): a for a in self.legal_actions(state)}
+        if wanted not in legal:
+            raise IllegalAction(f"want one of {list(legal)}, got {text[:80]!r}")
+        return legal[wanted]
+
+    def resample(self: Game[S, A], state: S, seat: int, rng: random.Random) -> S:
+        """`state` itself, which is right where information is perfect."""
+        if self.information != "perfect":
+            raise NotImplementedError(f"{self!r} hides information and lacks resample")
+        return state
+
+    def forfeit(self: Game[S, A], state: S, seat: int) -> Sequence[float]:
+        """The offender falls to `min_return`; the others keep what they have."""
+        returns = list(self.returns(state))
+        returns[seat] = self.min_return
+        return returns
+
+
+def fold(text: str) -> str:
+    """`text` in lower case, with runs of white space as one blank.
+
+    >>> fold("  Reveal\\n rank 1 ")
+    'reveal rank 1'
+    """
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,1 @@
+"""The games: one module of pure rules each; `arena_envs.make` creates them by id."""

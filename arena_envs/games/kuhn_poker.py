@@ -1,0 +1,160 @@
+"""Kuhn poker: the smallest poker with bluffing, for two to four players.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("kuhn_poker-v0", num_players=2)`                      |
+| Agents      | `player_0` to `player_{N-1}`, `num_players` from 2 to 4                |
+| Kind        | competitive, imperfect information, zero-sum                           |
+| Actions     | `Discrete(2)`: 0 "pass", 1 "bet"                                       |
+| Rewards     | at the end: the net chips won or lost                                  |
+| Length      | 2 to 3 turns with two players, at most 2N - 1                          |
+| Known value | two players: -1/18 for `player_0`; NashConv of uniform play 11/12      |
+| Source      | H. W. Kuhn, *A Simplified Two-Person Poker* (1950)                     |
+
+The deck has one card more than there are players. Everybody pays an ante of one chip and
+is dealt one card. In turn, a player passes or bets one chip. After a bet, every other
+player has one more turn: "bet" calls, "pass" folds. The highest card among those who bet,
+or among all if nobody did, takes the pot. With three cards they are called J, Q, K; larger
+decks start lower (10, 9). Actions, seats and chance nodes are OpenSpiel's.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind
+
+PASS, BET = 0, 1
+NAMES = ("pass", "bet")
+
+
+class State(NamedTuple):
+    """The cards dealt so far, by seat, and the actions taken, in order."""
+
+    cards: tuple[int, ...] = ()
+    bets: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class KuhnPoker(BaseGame[State, int]):
+    """Kuhn poker with `num_players + 1` cards."""
+
+    num_players: int = 2
+
+    num_actions = 2
+    kind: Kind = "competitive"
+    information: Information = "imperfect"
+    zero_sum = True
+    min_return = -2.0
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.num_players <= 4:
+            raise ValueError(f"want num_players from 2 to 4, got {self.num_players}")
+
+    @property
+    def max_return(self) -> float:
+        return 2.0 * (self.num_players - 1)
+
+    @property
+    def max_turns(self) -> int:
+        return 2 * self.num_players - 1
+
+    def initial_state(self) -> State:
+        return State()
+
+    def current_player(self, state: State) -> int:
+        if len(state.cards) < self.num_players:
+            return CHANCE
+        num_bets, first = len(state.bets), self._first_bettor(state)
+        last = self.num_players if first is None else first + self.num_players
+        return TERMINAL if num_bets == last else num_bets % self.num_players
+
+    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        left = [c for c in range(self.num_players + 1) if c not in state.cards]
+        return [(card, 1 / len(left)) for card in left]
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        return (PASS, BET) if self.current_player(state) >= 0 else ()
+
+    def apply(self, state: State, action: int) -> State:
+        if len(state.cards) < self.num_players:
+            return State((*state.cards, action), state.bets)
+        return State(state.cards, (*state.bets, action))
+
+    def returns(self, state: State) -> Sequence[float]:
+        if self.current_player(state) != TERMINAL:
+            return (0.0,) * self.num_players
+        paid = self._paid(state)
+        in_showdown = [s for s, chips in enumerate(paid) if chips == max(paid)]
+        winner = max(in_showdown, key=lambda seat: state.cards[seat])
+        return tuple(
+            float(sum(paid) - chips if seat == winner else -chips)
+            for seat, chips in enumerate(paid)
+        )
+
+    def observe(self, state: State, seat: int) -> str:
+        card = self._card_name(state.cards[seat]) if seat < len(state.cards) else None
+        hand = f"and hold {card}" if card else "and have no card yet"
+        actions = ", ".join(
+            f"player_{i % self.num_players} {NAMES[bet]}"
+            for i, bet in enumerate(state.bets)
+        )
+        return f"You are player_{seat} {hand}. Actions: {actions or 'none'}."
+
+    def information_state(
+        self, state: State, seat: int
+    ) -> tuple[int, int | None, tuple[int, ...]]:
+        card = state.cards[seat] if seat < len(state.cards) else None
+        return (seat, card, state.bets)
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """One-hot seat, one-hot own card, then one-hot pass or bet for each turn."""
+        n = self.num_players
+        values = np.zeros(n + (n + 1) + 2 * self.max_turns, np.float32)
+        values[seat] = 1
+        if seat < len(state.cards):
+            values[n + state.cards[seat]] = 1
+        for turn, bet in enumerate(state.bets):
+            values[2 * n + 1 + 2 * turn + bet] = 1
+        return values
+
+    def action_text(self, state: State, action: int) -> str:
+        return NAMES[action]
+
+    def rules(self, seat: int) -> str:
+        n = self.num_players
+        cards = ", ".join(self._card_name(card) for card in range(n + 1))
+        return (
+            f"This is Kuhn poker with {n} players. The deck has {n + 1} cards, from low to "
+            f"high: {cards}. Every player pays an ante of 1 chip and is dealt one card. In "
+            'turn, from player_0 on, each player says "pass" or bets 1 more chip with '
+            '"bet". After the first bet, each of the other players has one more turn: "bet" '
+            'calls by paying 1 chip, "pass" folds. The highest card among the players who '
+            "bet, or among all players if nobody did, wins the pot. Your score is the "
+            "number of chips that you win or lose."
+        )
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Deals the other hands again, uniformly, from the cards this seat cannot see."""
+        own = state.cards[seat] if seat < len(state.cards) else None
+        unseen = [card for card in range(self.num_players + 1) if card != own]
+        rng.shuffle(unseen)
+        dealt = range(len(state.cards))
+        cards = tuple(own if s == seat else unseen.pop() for s in dealt)  # type: ignore[misc]
+        return State(cards, state.bets)
+
+    def _first_bettor(self, state: State) -> int | None:
+        return state.bets.index(BET) if BET in state.bets else None
+
+    def _paid(self, state: State) -> list[int]:
+        paid = [1] * self.num_players
+        for turn, bet in enumerate(state.bets):
+            paid[turn % self.num_players] += bet
+        return paid
+
+    def _card_name(self, card: int) -> str:
+        return ("9", "10", "J", "Q", "K")[card + 4 - self.num_players]

@@ -1,0 +1,223 @@
+"""Ids of games: registered as strings, imported when they are made."""
+
+import difflib
+import importlib
+import inspect
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any, Literal
+
+import gymnasium
+import pettingzoo
+
+from arena_envs.env import GameEnv
+from arena_envs.game import AnyGame, Information, Kind
+
+Split = Literal["train", "held_out"]
+
+
+@dataclass(frozen=True)
+class GameInfo:
+    """What `games()` tells about a registered game.
+
+    Attributes:
+        id: such as `"kuhn_poker-v0"`.
+        kind: `"competitive"`, `"cooperative"` or `"mixed"`.
+        num_players: seats with default parameters.
+        information: `"perfect"` or `"imperfect"`.
+        split: `"train"` or `"held_out"`.
+        extra: the extra of this distribution that the game needs, or None.
+    """
+
+    id: str
+    kind: Kind
+    num_players: int
+    information: Information
+    split: Split
+    extra: str | None
+
+
+@dataclass(frozen=True)
+class _Entry:
+    id: str
+    entry_point: str  # "module:attribute"
+    params: Mapping[str, Any] = field(default_factory=dict)
+    split: Split = "train"
+    extra: str | None = None
+    plugin: str | None = None  # the distribution that brought it, if not ours
+
+
+_entries: dict[str, _Entry] = {}
+
+
+def register(
+    id: str,
+    entry_point: str,
+    *,
+    split: Split = "train",
+    extra: str | None = None,
+    plugin: str | None = None,
+    **params: Any,
+) -> None:
+    """Makes a game known here, to PettingZoo and (one seat of it) to Gymnasium.
+
+    Args:
+        id: `"snake_name-vN"`.
+        entry_point: `"module:attribute"` of the game's class, imported when first made.
+        split: whether the game is for training or held out for evaluation.
+        extra: the extra of this distribution that the game needs.
+        plugin: the distribution that the game comes from, if not this one.
+        **params: parameters of the class, where the id is a preset.
+
+    Raises:
+        ValueError: the id is malformed or taken.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]*-v\d+", id):
+        raise ValueError(f"want a game id such as 'my_game-v0', got {id!r}")
+    if id in _entries:
+        raise ValueError(f"game id {id!r} is taken by {_entries[id].entry_point}")
+    _entries[id] = _Entry(id, entry_point, params, split, extra, plugin)
+    if hasattr(pettingzoo, "register"):  # since 1.27
+        pettingzoo.register(
+            "aec", f"arena/{id}", "arena_envs.registration:make", kwargs={"id": id}
+        )
+    name, version = id.rsplit("-", 1)
+    camel = "".join(word.capitalize() for word in name.split("_"))
+    gymnasium.register(
+        f"arena/{camel}-{version}",
+        "arena_wrappers.seat_env:make_seat_env",
+        kwargs={"id": id},
+    )
+
+
+def register_plugins() -> None:
+    """Registers the games of other distributions (entry-point group `arena.games`)."""
+    for point in entry_points(group="arena.games"):
+        plugin = point.dist.name if point.dist else "?"
+        id = point.name if "-v" in point.name else f"{point.name}-v0"
+        try:
+            register(id, point.value, plugin=plugin)
+        except ValueError as error:
+            warnings.warn(
+                f"game {point.name!r} of {plugin} is skipped: {error}", stacklevel=3
+            )
+
+
+def make_game(id: str, **params: Any) -> AnyGame:
+    """The rules of a registered game.
+
+    Args:
+        id: `"kuhn_poker-v0"`, `"kuhn_poker"` (the newest version) or either with
+            `"arena/"` before it.
+        **params: parameters of the game; its page lists them.
+
+    Raises:
+        ValueError: unknown id or parameter, or a parameter out of range.
+        ImportError: the game cannot be imported; says what to install.
+    """
+    entry = _find(id)
+    return _build(entry, {**entry.params, **params})
+
+
+def make(
+    id: str,
+    *,
+    max_turns: int | None = None,
+    render_mode: str | None = None,
+    **params: Any,
+) -> GameEnv:
+    """A PettingZoo AEC environment of a registered game.
+
+    Args:
+        id: as for `make_game`.
+        max_turns: truncates episodes after so many turns of all agents together.
+        render_mode: None, `"ansi"` or `"human"`.
+        **params: parameters of the game.
+
+    Raises:
+        ValueError: as for `make_game` and `GameEnv`.
+        ImportError: as for `make_game`.
+
+    >>> env = make("kuhn_poker", num_players=3)
+    >>> env.reset(seed=0)
+    >>> env.observe("player_0")["text"]
+    'You are player_0 and hold K. Actions: none.'
+    """
+    game = make_game(id, **params)
+    return GameEnv(
+        game, id=_find(id).id, max_turns=max_turns, render_mode=render_mode
+    )
+
+
+def games() -> list[GameInfo]:
+    """All registered games by id; a plug-in that cannot be loaded is warned about."""
+    infos = []
+    for id in sorted(_entries):
+        entry = _entries[id]
+        try:
+            game = _build(entry, dict(entry.params))
+        except Exception as error:  # whatever a stranger's module does at import
+            if entry.plugin is None:
+                raise
+            warnings.warn(str(error), stacklevel=2)
+            continue
+        info = GameInfo(
+            id=id,
+            kind=game.kind,
+            num_players=game.num_players,
+            information=game.information,
+            split=entry.split,
+            extra=entry.extra,
+        )
+        infos.append(info)
+    return infos
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A sentence that names the nearest known word, or all of them.
+
+    >>> did_you_mean("khun", ["kuhn", "leduc"])
+    "did you mean 'kuhn'?"
+    """
+    known = list(known)
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+
+
+def _find(id: str) -> _Entry:
+    name = id.removeprefix("arena/")
+    if name in _entries:
+        return _entries[name]
+    versions = [known for known in _entries if known.rsplit("-v", 1)[0] == name]
+    if versions:
+        return _entries[max(versions, key=lambda known: int(known.rsplit("-v", 1)[1]))]
+    raise ValueError(f"unknown game {id!r}; {did_you_mean(name, sorted(_entries))}")
+
+
+def _build(entry: _Entry, params: dict[str, Any]) -> AnyGame:
+    module, _, attribute = entry.entry_point.partition(":")
+    try:
+        constructor = getattr(importlib.import_module(module), attribute)
+    except Exception as error:  # a stranger's module may raise anything at import
+        advice = ""
+        if entry.extra:
+            advice = f"; install it with: pip install 'arena-envs[{entry.extra}]'"
+        elif entry.plugin is None:
+            raise
+        origin = f" of plug-in {entry.plugin!r}" if entry.plugin else ""
+        raise ImportError(
+            f"game {entry.id!r}{origin} cannot be loaded from {entry.entry_point!r}: "
+            f"{type(error).__name__}: {error}{advice}"
+        ) from error
+    known = inspect.signature(constructor).parameters
+    for name in params:
+        if name not in known:
+            raise ValueError(
+                f"game {entry.id!r} has no parameter {name!r}; "
+                f"{did_you_mean(name, known)}"
+            )
+    game: AnyGame = constructor(**params)
+    return game
