@@ -21,7 +21,7 @@ decks start lower (10, 9). Actions, seats and chance nodes are OpenSpiel's.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +46,8 @@ class KuhnPoker(BaseGame[State, int]):
     num_players: int = 2
 
     num_actions = 2
-    kind: Kind = "competitive"
-    information: Information = "imperfect"
+    kind: ClassVar[Kind] = "competitive"
+    information: ClassVar[Information] = "imperfect"
     zero_sum = True
     min_return = -2.0
 
@@ -140,12 +140,11 @@ class KuhnPoker(BaseGame[State, int]):
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Deals the other hands again, uniformly, from the cards this seat cannot see."""
-        own = state.cards[seat] if seat < len(state.cards) else None
-        unseen = [card for card in range(self.num_players + 1) if card != own]
+        own = state.cards[seat : seat + 1]
+        unseen = [card for card in range(self.num_players + 1) if card not in own]
         rng.shuffle(unseen)
-        dealt = range(len(state.cards))
-        cards = tuple(own if s == seat else unseen.pop() for s in dealt)  # type: ignore[misc]
-        return State(cards, state.bets)
+        others = unseen[: len(state.cards) - len(own)]
+        return State((*others[:seat], *own, *others[seat:]), state.bets)
 
     def _first_bettor(self, state: State) -> int | None:
         return state.bets.index(BET) if BET in state.bets else None

@@ -1,0 +1,49 @@
+"""The conversation side: prompts, replies, policies, and play in lockstep."""
+
+from arena_wrappers.episodes import Episode, Turn, read_episodes, write_episodes
+from arena_wrappers.formats import FORMATS, InvalidReply, ReplyFormat, parse_reply
+from arena_wrappers.play import EpisodePlan, ReplayError, play, play_plans, replay
+from arena_wrappers.policies import (
+    BotPolicy,
+    Policy,
+    RandomPolicy,
+    Reply,
+    ScoringPolicy,
+    ScriptedPolicy,
+    TurnRequest,
+    make_policy,
+    turn_seed,
+)
+from arena_wrappers.prompts import Message, PromptOptions, messages
+from arena_wrappers.seat_env import SeatEnv
+from arena_wrappers.wrapper import PromptWrapper
+
+__all__ = [
+    "FORMATS",
+    "BotPolicy",
+    "Episode",
+    "EpisodePlan",
+    "InvalidReply",
+    "Message",
+    "Policy",
+    "PromptOptions",
+    "PromptWrapper",
+    "RandomPolicy",
+    "ReplayError",
+    "Reply",
+    "ReplyFormat",
+    "ScoringPolicy",
+    "ScriptedPolicy",
+    "SeatEnv",
+    "Turn",
+    "TurnRequest",
+    "make_policy",
+    "messages",
+    "parse_reply",
+    "play",
+    "play_plans",
+    "read_episodes",
+    "replay",
+    "turn_seed",
+    "write_episodes",
+]

@@ -1,0 +1,138 @@
+"""From the raw reply of a policy to a legal action, or to the reason why there is none.
+
+A reply is hostile input: no text, of any length or alphabet, raises an exception here.
+What follows the last `</think>` is read; the formats differ in where the answer stands:
+
+- `"answer"`: between `<answer>` and `</answer>`, exactly once;
+- `"bare"`: it is the whole text.
+
+The answer must be a legal action's canonical text, whatever its case and white space, or
+a text that the game's own `parse` reads.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from arena_envs.game import AnyGame, IllegalAction, fold
+from arena_envs.registration import did_you_mean
+
+MAX_ANSWER = 4000  # characters
+
+Reason = Literal["format", "illegal", "ambiguous", "overlong", "error"]
+
+
+@dataclass(frozen=True)
+class InvalidReply:
+    """Why a reply is no action.
+
+    Attributes:
+        reason: `"format"` (no answer found), `"illegal"` (the answer names no legal
+            action), `"ambiguous"` (more than one answer), `"overlong"` (cut, or an answer
+            beyond `MAX_ANSWER` characters) or `"error"` (the policy failed).
+        detail: one sentence, which quotes nothing of the reply.
+    """
+
+    reason: Reason
+    detail: str
+
+
+class ReplyFormat(Protocol):
+    """Where in a reply the answer stands."""
+
+    @property
+    def instruction(self) -> str:
+        """What a player is told about how to reply."""
+
+    def wrap(self, action_text: str) -> str:
+        """The shortest reply that gives this answer."""
+
+    def extract(self, text: str) -> str | InvalidReply:
+        """The answer in the part of a reply that follows the reasoning."""
+
+
+class AnswerFormat:
+    """The answer stands between `<answer>` and `</answer>`."""
+
+    instruction = (
+        "Think if you like. Then give exactly one legal action, exactly as it is listed, "
+        "between <answer> and </answer>."
+    )
+
+    def wrap(self, action_text: str) -> str:
+        return f"<answer>{action_text}</answer>"
+
+    def extract(self, text: str) -> str | InvalidReply:
+        opened, closed = text.count("<answer>"), text.count("</answer>")
+        if opened == 0 or closed == 0:
+            return InvalidReply("format", "The reply has no <answer>...</answer>.")
+        if opened > 1 or closed > 1:
+            return InvalidReply("ambiguous", "The reply has more than one answer tag.")
+        found = re.search("<answer>(.*)</answer>", text, re.DOTALL)
+        if found is None:
+            return InvalidReply("format", "The answer tags are in the wrong order.")
+        return found[1]
+
+
+class BareFormat:
+    """The answer is the whole reply."""
+
+    instruction = (
+        "Reply with exactly one legal action, exactly as listed, and nothing else."
+    )
+
+    def wrap(self, action_text: str) -> str:
+        return action_text
+
+    def extract(self, text: str) -> str | InvalidReply:
+        return text if text.strip() else InvalidReply("format", "The reply is empty.")
+
+
+FORMATS: dict[str, ReplyFormat] = {"answer": AnswerFormat(), "bare": BareFormat()}
+
+
+def reply_format_named(name: str) -> ReplyFormat:
+    """The reply format of this name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if name not in FORMATS:
+        raise ValueError(
+            f"unknown reply format {name!r}; {did_you_mean(name, FORMATS)}"
+        )
+    return FORMATS[name]
+
+
+def parse_reply(
+    game: AnyGame, state: Any, text: str, reply_format: str = "answer"
+) -> Any | InvalidReply:
+    """The legal action that a reply names, or an `InvalidReply`; never an exception.
+
+    >>> import arena_envs
+    >>> game = arena_envs.make_game("kuhn_poker")
+    >>> state = game.apply(game.apply(game.initial_state(), 2), 0)
+    >>> parse_reply(game, state, "<think>K is high.</think><answer> BET </answer>")
+    1
+    >>> parse_reply(game, state, "<answer>bet</answer> or <answer>pass</answer>").reason
+    'ambiguous'
+    """
+    _, _, rest = text.rpartition("</think>")
+    if "<think>" in rest:
+        return InvalidReply("format", "The reasoning is not closed by </think>.")
+    answer = reply_format_named(reply_format).extract(rest)
+    if isinstance(answer, InvalidReply):
+        return answer
+    if len(answer) > MAX_ANSWER:
+        return InvalidReply("overlong", f"The answer exceeds {MAX_ANSWER} characters.")
+    wanted, legal = fold(answer), game.legal_actions(state)
+    for action in legal:
+        if fold(game.action_text(state, action)) == wanted:
+            return action
+    try:
+        action = game.parse(state, answer.strip())
+    except IllegalAction:
+        return InvalidReply("illegal", "The answer is not a legal action.")
+    if game.num_actions is not None and action not in legal:
+        return InvalidReply("illegal", "The answer is not a legal action.")
+    return action

@@ -1,0 +1,193 @@
+"""Who plays a seat: one call answers all turns that are waiting."""
+
+import hashlib
+import random
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+from arena_envs.game import AnyGame
+from arena_envs.registration import did_you_mean
+from arena_wrappers.formats import reply_format_named
+from arena_wrappers.prompts import Message
+
+
+@dataclass(frozen=True)
+class TurnRequest:
+    """A seat that is to move, as its policy sees it.
+
+    Attributes:
+        episode: index of the episode within the running `play`.
+        turn: index of the turn among this seat's turns of the episode, from 0.
+        seat: who is to move.
+        game: the rules.
+        state: all of the game, hidden parts too; for bots alone.
+        messages: the prompt.
+        context_ids: token ids of this seat's conversation so far, where its history is a
+            transcript and its policy reports tokens; empty otherwise.
+        legal: canonical texts of the legal actions.
+        seed: where every random choice of this turn must come from.
+        reply_format: name of the reply format.
+    """
+
+    episode: int
+    turn: int
+    seat: int
+    game: AnyGame
+    state: Any
+    messages: Sequence[Message]
+    context_ids: Sequence[int]
+    legal: Sequence[str]
+    seed: int
+    reply_format: str = "bare"
+
+    def wrap(self, action_text: str) -> str:
+        """The reply that gives this action in the reply format."""
+        return reply_format_named(self.reply_format).wrap(action_text)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a policy answers.
+
+    Attributes:
+        text: the raw reply.
+        prompt_ids: token ids of the prompt as the model saw it.
+        token_ids: token ids of the reply, its end token included.
+        logprobs: log-probability of each reply token under the sampling distribution.
+        truncated: whether the reply was cut by a length limit.
+        error: why there is no reply (crash, timeout); the seat forfeits.
+    """
+
+    text: str
+    prompt_ids: Sequence[int] | None = None
+    token_ids: Sequence[int] | None = None
+    logprobs: Sequence[float] | None = None
+    truncated: bool = False
+    error: str | None = None
+
+
+class Policy(Protocol):
+    """Chooses replies; draws every random number from the seed of the request."""
+
+    @property
+    def name(self) -> str:
+        """How the policy is called in records."""
+
+    def act(self, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
+        """One reply for each request, in order."""
+
+
+class ScoringPolicy(Policy, Protocol):
+    """A policy whose probabilities can be had."""
+
+    def action_probs(
+        self, requests: Sequence[TurnRequest]
+    ) -> list[tuple[list[float], float]]:
+        """For each request: probabilities over `legal` (sum 1), and the illegal mass."""
+
+
+class RandomPolicy:
+    """Plays each legal action with the same probability."""
+
+    name = "random"
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        return [
+            Reply(request.wrap(random.Random(request.seed).choice(request.legal)))
+            for request in requests
+        ]
+
+    def action_probs(
+        self, requests: Sequence[TurnRequest]
+    ) -> list[tuple[list[float], float]]:
+        return [([1 / len(r.legal)] * len(r.legal), 0.0) for r in requests]
+
+
+class ScriptedPolicy:
+    """Says what a script says: raw replies, not wrapped in any format.
+
+    Args:
+        script: the replies of a seat, one per turn, or a function of the request.
+        name: how the policy is called in records.
+
+    Raises:
+        IndexError: from `act`, when the script has no reply for a turn.
+    """
+
+    def __init__(
+        self,
+        script: Sequence[str] | Callable[[TurnRequest], str],
+        name: str = "scripted",
+    ) -> None:
+        self.script = script
+        self.name = name
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        return [Reply(self._line(request)) for request in requests]
+
+    def _line(self, request: TurnRequest) -> str:
+        if callable(self.script):
+            return self.script(request)
+        if request.turn >= len(self.script):
+            raise IndexError(
+                f"the script has {len(self.script)} replies, turn {request.turn} wants one more"
+            )
+        return self.script[request.turn]
+
+
+Bot = Callable[[AnyGame, Any, random.Random], Any]  # game, state, rng -> legal action
+
+
+class BotPolicy:
+    """Lets a bot, which reads states instead of text, play a seat.
+
+    Args:
+        bot: function of the game, the state and a generator, which returns an action.
+        name: how the policy is called in records.
+    """
+
+    def __init__(self, bot: Bot, name: str = "bot") -> None:
+        self.bot = bot
+        self.name = name
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        return [Reply(self._reply(request)) for request in requests]
+
+    def _reply(self, request: TurnRequest) -> str:
+        action = self.bot(request.game, request.state, random.Random(request.seed))
+        return request.wrap(request.game.action_text(request.state, action))
+
+
+def make_policy(spec: str) -> Policy:
+    """The policy that a string names: `"kind"` or `"kind:argument"`.
+
+    `"random"` is built in. Other kinds come from the entry-point group `arena.policies`,
+    whose attribute is called with the argument; this distribution brings
+    `"lm:PATH"`, a language model from a folder.
+
+    Raises:
+        ValueError: unknown kind.
+        ImportError: the policy's module cannot be imported.
+    """
+    kind, _, argument = spec.partition(":")
+    if kind == "random":
+        return RandomPolicy()
+    known = {point.name: point for point in entry_points(group="arena.policies")}
+    if kind not in known:
+        hint = did_you_mean(kind, ["random", *known])
+        raise ValueError(f"unknown policy {spec!r}; {hint}")
+    policy: Policy = known[kind].load()(argument)
+    return policy
+
+
+def turn_seed(seed: int, sample: int, turn: int, seat: int) -> int:
+    """Seed of a turn: a hash of the episode's seed and sample, the turn and the seat.
+
+    >>> turn_seed(7, 0, 0, 1) == turn_seed(7, 0, 0, 1) != turn_seed(7, 0, 1, 1)
+    True
+    """
+    numbers = struct.pack("<4Q", seed & (2**64 - 1), sample, turn, seat)
+    return int.from_bytes(hashlib.blake2b(numbers, digest_size=8).digest()) >> 1

@@ -1,0 +1,167 @@
+"""`SeatEnv`: one seat of a game as a Gymnasium environment."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+import arena_envs
+from arena_envs.env import GameEnv
+from arena_wrappers.formats import InvalidReply, parse_reply
+from arena_wrappers.policies import Policy, TurnRequest, make_policy
+from arena_wrappers.prompts import PromptOptions, messages
+
+
+class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
+    """Plays one seat; policies play the others, seeded by this environment's generator.
+
+    Observation and action are those of `GameEnv` for this seat. Reward: what the seat is
+    paid until its next turn. An illegal action is a forfeit, since a Gymnasium agent may
+    sample any action of the space: the episode terminates with the reward of
+    `Game.forfeit`, and `info["illegal_action"]` is True. `action_masks()` says what is
+    legal. An opponent whose reply is invalid forfeits likewise.
+
+    Args:
+        env_fn: makes the environment.
+        seat: which seat is played here.
+        opponents: one policy for all other seats, or one per other seat in seat order.
+
+    Raises:
+        ValueError: the seat or the number of opponents does not fit the game.
+    """
+
+    metadata = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
+
+    def __init__(
+        self,
+        env_fn: Callable[[], GameEnv],
+        seat: int,
+        opponents: Policy | Sequence[Policy],
+    ) -> None:
+        self.env = env_fn()
+        num_players = self.env.game.num_players
+        if seat not in range(num_players):
+            raise ValueError(f"want seat from 0 to {num_players - 1}, got {seat}")
+        if not isinstance(opponents, Sequence):
+            opponents = [opponents] * (num_players - 1)
+        if len(opponents) != num_players - 1:
+            raise ValueError(
+                f"want {num_players - 1} opponents, one per other seat, got {len(opponents)}"
+            )
+        self.seat = seat
+        self.agent = self.env.possible_agents[seat]
+        self.policies: list[Policy | None] = list(opponents)
+        self.policies.insert(seat, None)
+        self.render_mode = self.env.render_mode
+        self.observation_space = self.env.observation_space(self.agent)
+        self.action_space = self.env.action_space(self.agent)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        super().reset(seed=seed)
+        self.env.reset(seed=self._draw_seed(), options=options)
+        self._turns = [0] * self.env.game.num_players
+        self._let_others_play()
+        return self.env.observe(self.agent), {}
+
+    def step(
+        self, action: Any
+    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        info: dict[str, Any] = {}
+        before = self.env.returns[self.seat]
+        if self._is_over():
+            raise ValueError("the episode is over: call reset()")
+        try:
+            self.env.step(action)
+        except ValueError:
+            self.env.forfeit(self.agent)
+            info["illegal_action"] = True
+        self._let_others_play()
+        return (
+            self.env.observe(self.agent),
+            self.env.returns[self.seat] - before,
+            self.env.terminations[self.agent],
+            self.env.truncations[self.agent],
+            info,
+        )
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """int8[n], ones where an action is legal; all ones when the episode is over.
+
+        Maskable trainers sample once more after the end, and need something to sample.
+
+        Raises:
+            TypeError: a language game, whose actions cannot be enumerated.
+        """
+        if self.env.game.num_actions is None:
+            raise TypeError("a language game has no action mask: its actions are texts")
+        if self._is_over():
+            return np.ones(self.env.game.num_actions, np.int8)
+        mask: NDArray[np.int8] = self.env.observe(self.agent)["action_mask"]
+        return mask
+
+    def render(self) -> Any:
+        return self.env.render()
+
+    def _is_over(self) -> bool:
+        return self.env.terminations[self.agent] or self.env.truncations[self.agent]
+
+    def _draw_seed(self) -> int:
+        return int(self.np_random.integers(2**63))
+
+    def _let_others_play(self) -> None:
+        env = self.env
+        while not self._is_over() and env.agent_selection != self.agent:
+            agent = env.agent_selection
+            request = self._request(agent)
+            policy = self.policies[request.seat]
+            assert policy is not None  # the only None is this seat's own
+            (reply,) = policy.act([request])
+            outcome = parse_reply(env.game, env.game_state, reply.text, "bare")
+            if reply.error or reply.truncated or isinstance(outcome, InvalidReply):
+                env.forfeit(agent)
+            else:
+                if env.game.num_actions is None:
+                    outcome = env.game.action_text(env.game_state, outcome)
+                env.step(outcome)
+
+    def _request(self, agent: str) -> TurnRequest:
+        env = self.env
+        game, state = env.game, env.game_state
+        seat = env.possible_agents.index(agent)
+        self._turns[seat] += 1
+        return TurnRequest(
+            episode=0,
+            turn=self._turns[seat] - 1,
+            seat=seat,
+            game=game,
+            state=state,
+            messages=messages(game, state, seat, PromptOptions("bare")),
+            context_ids=(),
+            legal=[game.action_text(state, a) for a in env.legal_actions()],
+            seed=self._draw_seed(),
+        )
+
+
+def make_seat_env(
+    id: str,
+    seat: int = 0,
+    opponent: str | Policy | Sequence[Policy] = "random",
+    **params: Any,
+) -> SeatEnv:
+    """A `SeatEnv` of a registered game; the entry point of its Gymnasium id.
+
+    Args:
+        id: id of the game.
+        seat: which seat is played.
+        opponent: a policy, one per other seat, or a string for `make_policy`.
+        **params: for `arena_envs.make`.
+
+    Raises:
+        ValueError: as for `arena_envs.make`, `make_policy` and `SeatEnv`.
+    """
+    others = make_policy(opponent) if isinstance(opponent, str) else opponent
+    return SeatEnv(lambda: arena_envs.make(id, **params), seat, others)

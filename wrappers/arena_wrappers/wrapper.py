@@ -1,0 +1,231 @@
+"""`PromptWrapper`: an environment whose observations are prompts and actions replies."""
+
+import random
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any, Literal, get_args
+
+from gymnasium import spaces
+from pettingzoo.utils.wrappers.base import BaseWrapper
+
+from arena_envs.env import MAX_TEXT, GameEnv
+from arena_envs.registration import did_you_mean
+from arena_envs.spaces import AnyText
+from arena_wrappers.formats import InvalidReply, parse_reply
+from arena_wrappers.prompts import Message, PromptOptions, messages
+
+History = Literal["state", "transcript"]
+OnInvalid = Literal["forfeit", "retry", "random", "raise"]
+
+MAX_REPLY = 10_000_000  # characters, of the action space
+
+
+class ChatSpace(spaces.Sequence):
+    """Lists of chat messages."""
+
+    def __init__(self) -> None:
+        text = AnyText(10 * MAX_TEXT)
+        super().__init__(spaces.Dict({"role": text, "content": text}))
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, Iterable) and super().contains(tuple(x))
+
+
+class PromptWrapper(BaseWrapper[str, Any, Any]):
+    """Talks to each agent in chat messages and reads its raw reply.
+
+    Observation: a list of chat messages (`role`, `content`). Action: any text. Reward: the
+    game's, plus `-penalty` to an agent whose reply is invalid; `reward_parts` keeps the
+    parts of the last step apart by name (`game`, `format`). Both spaces change.
+
+    Args:
+        env: the environment.
+        reply_format: `"answer"` or `"bare"`, see `arena_wrappers.formats`.
+        history: `"state"` shows the rules and the current text; `"transcript"` this seat's
+            whole conversation.
+        rules: whether the rules and how to reply are told, as the system message.
+        show_legal_actions: whether the legal actions are listed.
+        on_invalid: what follows an invalid reply. `"forfeit"`: the episode ends as
+            `Game.forfeit` says. `"retry"`: the agent is told the reason and asked again,
+            up to `max_retries` times, then it forfeits. `"random"`: a random legal action
+            is played. `"raise"`: ValueError, and nothing changes.
+        penalty: what an invalid reply costs, in the `format` part; nobody else pays.
+        max_retries: how often an agent is asked again at one decision.
+
+    Raises:
+        TypeError: `env` is no `GameEnv`.
+        ValueError: an option is unknown or out of range.
+    """
+
+    env: GameEnv
+
+    def __init__(
+        self,
+        env: GameEnv,
+        reply_format: str = "answer",
+        history: History = "state",
+        rules: bool = True,
+        show_legal_actions: bool = True,
+        on_invalid: OnInvalid = "forfeit",
+        penalty: float = 0.5,
+        max_retries: int = 2,
+    ) -> None:
+        if not isinstance(env, GameEnv):
+            raise TypeError(f"want a GameEnv, got {type(env).__name__}")
+        super().__init__(env)
+        for name, value, known in (
+            ("history", history, get_args(History)),
+            ("on_invalid", on_invalid, get_args(OnInvalid)),
+        ):
+            if value not in known:
+                raise ValueError(
+                    f"unknown {name} {value!r}; {did_you_mean(str(value), known)}"
+                )
+        if not penalty >= 0:
+            raise ValueError(f"want penalty of at least 0, got {penalty}")
+        if max_retries < 0:
+            raise ValueError(f"want max_retries of at least 0, got {max_retries}")
+        self.options = PromptOptions(reply_format, rules, show_legal_actions)
+        self.history = history
+        self.on_invalid = on_invalid
+        self.penalty = penalty
+        self.max_retries = max_retries
+        self._rng = random.Random()
+        self._spaces = (ChatSpace(), AnyText(MAX_REPLY))
+
+    @property
+    def prompt_options(self) -> dict[str, Any]:
+        """The constructor's arguments, to make the same wrapper again."""
+        return {
+            **asdict(self.options),
+            "history": self.history,
+            "on_invalid": self.on_invalid,
+            "penalty": self.penalty,
+            "max_retries": self.max_retries,
+        }
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> None:
+        self.env.reset(seed=seed, options=options)
+        if seed is not None:
+            self._rng = random.Random(f"invalid replies of {seed}")
+        self.outcome: Any = None  # of the last reply: an action or an InvalidReply
+        self.played: Any = (
+            None  # the last action as a record holds it, if one was played
+        )
+        self._attempts: list[Message] = []
+        self._conversations: dict[str, list[Message]] = {}
+        self.reward_parts: dict[str, dict[str, float]] = {}
+        self._cumulative_rewards = dict.fromkeys(self.env.agents, 0.0)
+        self._publish(self.env.rewards, "", None)
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        return self._spaces[0]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        return self._spaces[1]
+
+    def observe(self, agent: str) -> list[Message]:
+        seat = self.env.possible_agents.index(agent)
+        prompt = messages(self.env.game, self.env.game_state, seat, self.options)
+        if agent in self._conversations:
+            prompt = [*self._conversations[agent], prompt[-1]]
+        if self._attempts and self.env.agents and agent == self.env.agent_selection:
+            prompt += self._attempts
+        return prompt
+
+    def step(self, action: Any) -> None:
+        """Plays a reply for `agent_selection`; None for an agent whose episode is over.
+
+        Raises:
+            ValueError: the action is no text, the reply is invalid and `on_invalid` is
+                `"raise"`, or no episode is running; nothing changes.
+        """
+        env = self.env
+        agent = env.agent_selection if env.agents else ""
+        if not agent or env.terminations[agent] or env.truncations[agent]:
+            env.step(action)
+            for values in (self._cumulative_rewards, self.infos):
+                values.pop(agent, None)
+            self.rewards = dict(env.rewards)
+            return
+        if not isinstance(action, str):
+            raise ValueError(f"want a text as reply, got {type(action).__name__}")
+        self.submit(action)
+
+    def submit(self, text: str, invalid: InvalidReply | None = None) -> None:
+        """Plays a reply; `invalid` says that it is known to be unusable (cut, failed).
+
+        Raises:
+            ValueError: the reply is invalid and `on_invalid` is `"raise"`.
+        """
+        env = self.env
+        agent = env.agent_selection
+        outcome = invalid or parse_reply(
+            env.game, env.game_state, text, self.options.reply_format
+        )
+        bad = isinstance(outcome, InvalidReply)
+        if bad and self.on_invalid == "raise":
+            raise ValueError(f"{agent}: {outcome.reason}: {outcome.detail}")
+        answer: Message = {"role": "assistant", "content": text}
+        self.outcome, self.played = outcome, None
+        self._cumulative_rewards[agent] = 0.0
+        if bad and self._may_retry(outcome):
+            self._attempts = [*self._attempts, answer, _ask_again(outcome)]
+            paid = dict.fromkeys(env.agents, 0.0)
+        else:
+            if self.history == "transcript":
+                self._conversations[agent] = [*self.observe(agent), answer]
+            self._attempts = []
+            self._play(agent, outcome)
+            paid = env.rewards
+        self._publish(paid, agent, outcome if bad else None)
+
+    def clone(self) -> "PromptWrapper":
+        """A copy that continues identically."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.env = self.env.clone()
+        other._rng = random.Random()
+        other._rng.setstate(self._rng.getstate())
+        for name in ("_cumulative_rewards", "rewards", "infos", "_conversations"):
+            if name in self.__dict__:
+                setattr(other, name, dict(self.__dict__[name]))
+        if "_attempts" in self.__dict__:
+            other._attempts = list(self._attempts)
+        return other
+
+    def _may_retry(self, outcome: InvalidReply) -> bool:
+        if self.on_invalid != "retry" or outcome.reason == "error":
+            return False
+        return len(self._attempts) < 2 * self.max_retries  # a reply and a reason each
+
+    def _play(self, agent: str, outcome: Any) -> None:
+        env = self.env
+        if isinstance(outcome, InvalidReply):
+            if self.on_invalid != "random" or outcome.reason == "error":
+                env.forfeit(agent)
+                return
+            outcome = self._rng.choice(env.legal_actions())
+        if env.game.num_actions is None:
+            outcome = env.game.action_text(env.game_state, outcome)
+        self.played = outcome
+        env.step(outcome)
+
+    def _publish(
+        self, paid: dict[str, float], actor: str, invalid: InvalidReply | None
+    ) -> None:
+        self.reward_parts = {agent: {"game": reward} for agent, reward in paid.items()}
+        self.rewards = dict(paid)
+        self.infos = {agent: dict(info) for agent, info in self.env.infos.items()}
+        if invalid:
+            self.reward_parts[actor]["format"] = -self.penalty
+            self.rewards[actor] -= self.penalty
+            self.infos[actor]["invalid_reply"] = invalid.reason
+        for agent, reward in self.rewards.items():
+            self._cumulative_rewards[agent] += reward
+
+
+def _ask_again(invalid: InvalidReply) -> Message:
+    return {"role": "user", "content": f"{invalid.detail} Reply again."}
