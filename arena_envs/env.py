@@ -1,21 +1,21 @@
 """`GameEnv`: any game as a PettingZoo AEC environment."""
 
-import operator
-import random
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
+from arena_envs.chance import Chance
+from arena_envs.checks import checked_action, checked_seed, short
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
-from arena_envs.spaces import AnyText
+from arena_envs.nodes import Node, graph_of
+from arena_envs.spaces import make_spaces
+
+__all__ = ["MAX_TEXT", "GameEnv", "checked_seed"]
 
 MAX_TEXT = 20_000  # characters of an observation or of an utterance
-MAX_MEMO = 20_000  # states remembered with their texts and features
 
 
 class GameEnv(AECEnv[str, dict[str, Any], Any]):
@@ -35,6 +35,10 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         ValueError: `max_turns` below 1, or an unknown `render_mode`.
     """
 
+    actions: list[Any]  # of this episode, chance outcomes included
+    num_turns: int
+    forfeited_by: int | None  # a seat
+
     def __init__(
         self,
         game: AnyGame,
@@ -43,7 +47,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         max_turns: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         if max_turns is not None and max_turns < 1:
             raise ValueError(f"want max_turns of at least 1, got {max_turns}")
         if render_mode not in (None, "ansi", "human"):
@@ -54,31 +58,23 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         self.id = id
         self.max_turns = max_turns
         self.render_mode = render_mode
-        name = (id or type(game).__name__).replace("-", "_")
         self.metadata = {
-            "name": name,
+            "name": (id or type(game).__name__).replace("-", "_"),
             "render_modes": ["ansi", "human"],
             "render_fps": 1,
             "is_parallelizable": game.simultaneous,
         }
         self.possible_agents = [f"player_{seat}" for seat in range(game.num_players)]
         self.agents = []
+        self.rewards, self._cumulative_rewards = {}, {}
+        self.terminations, self.truncations, self.infos = {}, {}, {}
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        self._memo: dict[Any, _Node] = {}
-        self._rng = random.Random()
-        self._chance: Iterator[Any] = iter(())
-        state = game.initial_state()
-        self._observation_space = self._make_observation_space(state)
-        self._action_space: spaces.Space[Any] = (
-            AnyText(MAX_TEXT)
-            if game.num_actions is None
-            else spaces.Discrete(game.num_actions)
-        )
-        self.observation_spaces = dict.fromkeys(
-            self.possible_agents, self._observation_space
-        )
-        self.action_spaces = dict.fromkeys(self.possible_agents, self._action_space)
-        self._start(state)
+        self._chance = Chance()
+        self._graph = graph_of(game)
+        seen, played = make_spaces(game, MAX_TEXT)
+        self.observation_spaces = dict.fromkeys(self.possible_agents, seen)
+        self.action_spaces = dict.fromkeys(self.possible_agents, played)
+        self._start(self._graph.root, [])
 
     @property
     def game_state(self) -> Any:
@@ -107,21 +103,22 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
                 random ones (to set up a deal, or to replay). Other keys are ignored.
 
         Raises:
-            ValueError: the seed is negative or no integer.
+            ValueError: the seed is negative or no integer, or a given chance outcome
+                is impossible; then no episode is running.
         """
         if seed is not None:
-            self._rng = random.Random(checked_seed(seed))
-        self._chance = iter((options or {}).get("chance", ()))
-        self._start(self.game.initial_state())
+            self._chance.seed(checked_seed(seed))
+        self._chance.given = tuple(options.get("chance", ())) if options else ()
+        self.agents = []  # none until the given outcomes prove possible
+        node, drawn = self._settle(self._graph.root)
+        self._start(node, drawn)
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
-        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = self.rewards.copy()
         self.terminations = dict.fromkeys(self.agents, False)
-        self.truncations = dict.fromkeys(self.agents, False)
+        self.truncations = self.terminations.copy()
         self.infos = {agent: {} for agent in self.agents}
-        node, drawn = self._settle(self._node)
-        self._enter(node, drawn)
-        self._pay(node.returns)
+        self._enter(node)
         if self.render_mode == "human":
             self.render()
 
@@ -135,7 +132,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
             raise ValueError("no episode is running: call reset()")
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
-            self._was_dead_step(action)
+            self._step_dead(agent, action)
             return
         if self.game.num_actions is None:
             try:
@@ -144,15 +141,17 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
                 self.forfeit(agent)
                 return
         elif type(action) is not int or action not in self._node.legal:
-            action = self._checked(agent, action)
-        node = self._visit(self.game.apply(self._node.state, action))
-        node, drawn = self._settle(node)
+            action = checked_action(action, self._node.legal, agent)
+        node = self._graph.child(self._node, action)
+        drawn: Sequence[Any] = ()
+        if node.player == CHANCE:
+            node, drawn = self._settle(node)
         self.actions.append(action)
-        self._cumulative_rewards[agent] = 0.0
+        self.actions.extend(drawn)
         self.num_turns += 1
-        self._enter(node, drawn)
-        self._pay(node.returns)
-        if node.player != TERMINAL and self.num_turns == self.max_turns:
+        self._cumulative_rewards[agent] = 0.0
+        self._enter(node)
+        if self.num_turns == self.max_turns and node.player != TERMINAL:
             self._end(self.truncations)
         if self.render_mode == "human":
             self.render()
@@ -175,8 +174,9 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
 
     def observe(self, agent: str) -> dict[str, Any]:
         seat = self._seats[agent]
-        view = self._node.views.get(seat) or self._look(seat)
-        features, mask, text = view
+        features, mask, text = self._node.views[seat] or self._graph.view(
+            self._node, seat
+        )
         if mask is None:
             return {"observation": features.copy(), "text": text}
         mask = mask.copy()
@@ -186,22 +186,22 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
 
     def legal_actions(self) -> Sequence[Any]:
         """Actions of `agent_selection`, ascending; empty when the episode is over."""
-        live = bool(self.agents) and self._is_live(self.agent_selection)
-        return self._node.legal if live else ()
+        if self.agents and self._is_live(self.agent_selection):
+            return self._node.legal
+        return ()
 
     def clone(self) -> "GameEnv":
-        """A copy that continues identically; it shares the spaces and the memo."""
+        """A copy that continues identically; it shares the spaces and the graph."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        for name in _COPIED:
-            if name in self.__dict__:
-                setattr(other, name, self.__dict__[name].copy())
-        if "infos" in self.__dict__:
-            other.infos = {agent: dict(info) for agent, info in self.infos.items()}
-        pending = list(self._chance)
-        self._chance, other._chance = iter(pending), iter(pending)
-        other._rng = random.Random.__new__(random.Random)
-        other._rng.setstate(self._rng.getstate())
+        other._chance = self._chance.copy()
+        other.actions = self.actions.copy()
+        other.agents = self.agents.copy()
+        other.rewards = self.rewards.copy()
+        other._cumulative_rewards = self._cumulative_rewards.copy()
+        other.terminations = self.terminations.copy()
+        other.truncations = self.truncations.copy()
+        other.infos = {agent: info.copy() for agent, info in self.infos.items()}
         return other
 
     def render(self) -> str | None:
@@ -219,54 +219,34 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         pass
 
     def __getstate__(self) -> dict[str, Any]:
-        chance = list(self._chance)
-        self._chance = iter(chance)
-        return {**self.__dict__, "_chance": chance, "_memo": {}}
+        kept = self.__dict__.copy()
+        del kept["_graph"]
+        return {**kept, "_node": self._node.state}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._chance = iter(state["_chance"])
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept)
+        self._graph = graph_of(self.game)
+        self._node = self._graph.visit(kept["_node"])
 
-    def _start(self, state: Any) -> None:
-        self._node = self._visit(state)
-        self._returns = (0.0,) * self.game.num_players
-        self.actions: list[Any] = []  # of this episode, chance outcomes included
+    def _start(self, node: Node, drawn: list[Any]) -> None:
+        self._node = node
+        self._returns: tuple[float, ...] = (0.0,) * self.game.num_players
+        self.actions = drawn
         self.num_turns = 0
-        self.forfeited_by: int | None = None
+        self.forfeited_by = None
 
-    def _visit(self, state: Any) -> "_Node":
-        node = self._memo.get(state)
-        if node is None:
-            if len(self._memo) >= MAX_MEMO:
-                self._memo.clear()
-            node = self._memo[state] = _Node(self.game, state)
-        return node
-
-    def _settle(self, node: "_Node") -> tuple["_Node", list[Any]]:
+    def _settle(self, node: Node) -> tuple[Node, list[Any]]:
         """Plays chance until an agent is to move or the game is over."""
         drawn: list[Any] = []
         while node.player == CHANCE:
-            outcome = self._draw(node)
+            outcome = self._chance.draw(node)
             drawn.append(outcome)
-            node = self._visit(self.game.apply(node.state, outcome))
+            node = self._graph.child(node, outcome)
         return node, drawn
 
-    def _draw(self, node: "_Node") -> Any:
-        outcomes = self.game.chance_outcomes(node.state)
-        for given in self._chance:
-            if given not in [outcome for outcome, p in outcomes if p > 0]:
-                raise ValueError(f"chance outcome {given!r} is not among {outcomes}")
-            return given
-        threshold = self._rng.random()
-        for outcome, probability in outcomes:
-            threshold -= probability
-            if threshold < 0:
-                return outcome
-        return outcomes[-1][0]  # rounding left a sliver
-
-    def _enter(self, node: "_Node", drawn: Iterable[Any]) -> None:
+    def _enter(self, node: Node) -> None:
         self._node = node
-        self.actions.extend(drawn)
+        self._pay(node.returns)
         if node.player == TERMINAL:
             self._end(self.terminations)
         else:
@@ -281,99 +261,32 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         if returns == self._returns:
             self.rewards = dict.fromkeys(self.agents, 0.0)
             return
-        for agent, now, before in zip(
-            self.agents, returns, self._returns, strict=True
-        ):
+        for agent, now, before in zip(self.agents, returns, self._returns, strict=True):
             reward = float(now - before)
             self.rewards[agent] = reward
             self._cumulative_rewards[agent] += reward
         self._returns = returns
 
-    def _is_live(self, agent: str) -> bool:
-        dead = self.terminations.get(agent, True) or self.truncations[agent]
-        return bool(self.agents) and not dead
+    def _step_dead(self, agent: str, action: Any) -> None:
+        """PettingZoo's rule for agents whose episode is over; here all end together."""
+        if action is not None:
+            raise ValueError(
+                f"{agent} is terminated or truncated and can only play None, "
+                f"got {short(action)}"
+            )
+        del self.terminations[agent], self.truncations[agent], self.infos[agent]
+        del self._cumulative_rewards[agent]
+        self.agents.remove(agent)
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        if self.agents:
+            self.agent_selection = self.agents[0]
 
-    def _checked(self, agent: str, action: Any) -> int:
-        legal = list(self._node.legal)
-        try:
-            number = operator.index(action)
-        except TypeError:
-            number = -1
-        if isinstance(action, bool) or number not in legal:
-            raise ValueError(f"{agent} played {_short(action)}; legal are {legal}")
-        return number
+    def _is_live(self, agent: str) -> bool:
+        return not (self.terminations.get(agent, True) or self.truncations[agent])
 
     def _parsed(self, text: Any) -> Any:
         if not isinstance(text, str):
-            raise ValueError(f"want a text as action, got {_short(text)}")
+            raise ValueError(f"want a text as action, got {short(text)}")
         if len(text) > MAX_TEXT:
             raise IllegalAction(f"want at most {MAX_TEXT} characters, got {len(text)}")
         return self.game.parse(self._node.state, text)
-
-    def _look(
-        self, seat: int
-    ) -> tuple[NDArray[np.float32], NDArray[np.int8] | None, str]:
-        game, node = self.game, self._node
-        mask = None
-        if game.num_actions is not None:
-            mask = np.zeros(game.num_actions, np.int8)
-            if node.player == seat:
-                mask[list(node.legal)] = 1
-        view = (game.features(node.state, seat), mask, game.observe(node.state, seat))
-        node.views[seat] = view
-        return view
-
-    def _make_observation_space(self, state: Any) -> spaces.Dict:
-        shape = self.game.features(state, 0).shape
-        parts: dict[str, spaces.Space[Any]] = {
-            "observation": spaces.Box(-np.inf, np.inf, shape, np.float32),
-            "text": AnyText(MAX_TEXT),
-        }
-        if self.game.num_actions is not None:
-            parts["action_mask"] = spaces.Box(0, 1, (self.game.num_actions,), np.int8)
-        return spaces.Dict(parts)
-
-
-_COPIED = (
-    "actions",
-    "agents",
-    "rewards",
-    "_cumulative_rewards",
-    "terminations",
-    "truncations",
-)
-
-
-class _Node:
-    """What the environment remembers of a state."""
-
-    __slots__ = ("legal", "player", "returns", "state", "views")
-
-    def __init__(self, game: AnyGame, state: Any) -> None:
-        self.state = state
-        self.player = game.current_player(state)
-        self.legal = tuple(game.legal_actions(state))
-        self.returns = tuple(game.returns(state))
-        self.views: dict[
-            int, tuple[NDArray[np.float32], NDArray[np.int8] | None, str]
-        ] = {}
-
-
-def checked_seed(seed: Any) -> int:
-    """The seed as an `int`.
-
-    Raises:
-        ValueError: it is negative or no integer.
-    """
-    try:
-        number = -1 if isinstance(seed, bool) else operator.index(seed)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise ValueError(f"want a non-negative integer as seed, got {_short(seed)}")
-    return number
-
-
-def _short(value: Any) -> str:
-    text = f"{value!r}" if not isinstance(value, str) else repr(value[:80])
-    return f"{text[:80]} ({type(value).__name__})"

@@ -1,0 +1,48 @@
+"""Checks of what callers pass in."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+
+def checked_seed(seed: Any) -> int:
+    """The seed as an `int`.
+
+    Raises:
+        ValueError: it is negative or no integer.
+    """
+    number = _integer(seed)
+    if number is None or number < 0:
+        raise ValueError(f"want a non-negative integer as seed, got {short(seed)}")
+    return number
+
+
+def checked_action(action: Any, legal: Sequence[int], agent: str) -> int:
+    """The action as an `int`.
+
+    Raises:
+        ValueError: it is no integer or not legal.
+    """
+    number = _integer(action)
+    if number is None or number not in legal:
+        raise ValueError(f"{agent} played {short(action)}; legal are {list(legal)}")
+    return number
+
+
+def short(value: Any) -> str:
+    """The start of a value's repr, with its type.
+
+    >>> short("7")
+    "'7' (str)"
+    """
+    text = repr(value[:80] if isinstance(value, str) else value)
+    return f"{text[:80]} ({type(value).__name__})"
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None

@@ -1,0 +1,114 @@
+"""The states that an environment has met, with what was computed of them.
+
+Pure rules give the same answers for the same state, so an environment asks them once. In
+small games every episode walks over nodes that are already there.
+"""
+
+from itertools import accumulate
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import CHANCE, AnyGame
+
+MAX_NODES = 10_000  # of a game
+
+View = tuple[NDArray[np.float32], NDArray[np.int8] | None, str]
+
+
+class Node:
+    """A state and what the rules say of it.
+
+    Attributes:
+        state: the state.
+        player: the seat to move, `CHANCE` or `TERMINAL`.
+        legal: legal actions, ascending.
+        returns: what each seat has been paid so far.
+        outcomes: at a chance node, the outcomes that can happen.
+        cumulative: their probabilities, summed up to and including each.
+        children: the nodes after the actions that were played here.
+        views: features, action mask and text by seat, where they were asked for.
+    """
+
+    __slots__ = (
+        "children",
+        "cumulative",
+        "legal",
+        "outcomes",
+        "player",
+        "returns",
+        "state",
+        "views",
+    )
+
+    def __init__(self, game: AnyGame, state: Any) -> None:
+        self.state = state
+        self.player = game.current_player(state)
+        self.legal = tuple(game.legal_actions(state))
+        self.returns = tuple(game.returns(state))
+        chances = game.chance_outcomes(state) if self.player == CHANCE else ()
+        chances = [(outcome, p) for outcome, p in chances if p > 0]
+        self.outcomes = [outcome for outcome, _ in chances]
+        self.cumulative = list(accumulate(p for _, p in chances))
+        self.children: dict[Any, Node] = {}
+        self.views: list[View | None] = [None] * game.num_players
+
+
+class Graph:
+    """Nodes by state, linked by actions.
+
+    `root` is the node of the initial state. Forgets all nodes when there are `MAX_NODES`; those in use live on by themselves.
+    """
+
+    def __init__(self, game: AnyGame) -> None:
+        self.game = game
+        self._nodes: dict[Any, Node] = {}
+        self.root = self.visit(game.initial_state())
+
+    def visit(self, state: Any) -> Node:
+        """The node of a state."""
+        node = self._nodes.get(state)
+        if node is None:
+            if len(self._nodes) >= MAX_NODES:
+                self._nodes.clear()
+                self.root = self.visit(self.root.state)
+            node = self._nodes[state] = Node(self.game, state)
+        return node
+
+    def child(self, node: Node, action: Any) -> Node:
+        """The node after a legal action or a possible outcome."""
+        child = node.children.get(action)
+        if child is None:
+            child = self.visit(self.game.apply(node.state, action))
+            node.children[action] = child
+        return child
+
+    def view(self, node: Node, seat: int) -> View:
+        """Features, action mask and text of a node for a seat; not to be changed."""
+        view = node.views[seat]
+        if view is None:
+            game, state = self.game, node.state
+            mask = None
+            if game.num_actions is not None:
+                mask = np.zeros(game.num_actions, np.int8)
+                if node.player == seat:
+                    mask[list(node.legal)] = 1
+            view = (game.features(state, seat), mask, game.observe(state, seat))
+            node.views[seat] = view
+        return view
+
+
+_graphs: WeakValueDictionary[AnyGame, Graph] = WeakValueDictionary()
+
+
+def graph_of(game: AnyGame) -> Graph:
+    """The graph that all environments of equal games share, as long as there is one."""
+    try:
+        graph = _graphs.get(game)
+    except TypeError:  # a parameter is not hashable
+        return Graph(game)
+    if graph is None:
+        graph = _graphs[game] = Graph(game)
+    return graph
