@@ -1,0 +1,65 @@
+# All targets work in .venv, which they make when it is missing or out of date.
+#
+#   make train   trains the default recipe; options: make train ARGS="--seed 1"
+#   make test    runs the tests; options: make test ARGS="-k kuhn"
+#   make slow    runs the tests that take minutes
+#   make lint    ruff and mypy
+#   make format  ruff's fixes and format
+#   make wheel   builds sdist and wheel, and tests the wheel away from the sources
+#   make clean   removes .venv and build outputs
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
+
+# Small models are fastest on one thread, and pytest runs two processes.
+export OMP_NUM_THREADS ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.DELETE_ON_ERROR:
+.PHONY: train test slow lint format wheel clean
+
+train: $(VENV)/.train
+	$(BIN)/arena train $(ARGS)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+wheel: $(VENV)/.dev
+	$(BIN)/python tests/packaging/check_wheel.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+
+# torch first and by itself: asked for together with the rest, pip may choose a newer
+# build with gigabytes of CUDA packages.
+$(VENV)/.torch: constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'want Python 3.11 or newer as "$(PYTHON)"; choose one with: make PYTHON=python3.12 ...' >&2; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) torch
+	@touch $@
+
+$(VENV)/.train: $(VENV)/.torch pyproject.toml
+	$(PIP) -e '.[train]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.torch pyproject.toml
+	$(PIP) -e '.[dev]'
+	@touch $@ $(VENV)/.train

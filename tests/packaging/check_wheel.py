@@ -1,0 +1,101 @@
+"""Builds the distribution and tests the wheel away from the sources.
+
+Run by `make wheel`. The wheel is built from the sdist, installed without extras in a fresh
+environment, and has to pass the tests that need no extra from a folder where the sources
+cannot be imported by accident.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {"arena_envs", "arena_wrappers", "arena_trainers"}
+CORE_TESTS = ("games", "wrappers", "test_env.py", "test_registration.py")
+HEAVY = ("accelerate", "datasets", "matplotlib", "peft", "torch", "transformers", "trl")
+
+PLAY = f"""
+import sys
+import arena_envs, arena_trainers, arena_wrappers
+for module in (arena_envs, arena_trainers, arena_wrappers):
+    if not module.__file__.startswith(sys.prefix):
+        sys.exit(f"want the installed package, got {{module.__file__}}")
+make = lambda: arena_envs.make("kuhn_poker")
+episodes = arena_wrappers.play(make, arena_wrappers.RandomPolicy(), range(3))
+if len(episodes) != 3:
+    sys.exit(f"want 3 episodes, got {{len(episodes)}}")
+heavy = sorted(set({HEAVY}) & set(sys.modules))
+if heavy:
+    sys.exit(f"want no training library after importing and playing, got {{heavy}}")
+"""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wheel = build(folder / "dist")
+        check_contents(wheel)
+        python = install(folder / "env", wheel)
+        run(python, "-I", "-c", PLAY, cwd=folder)
+        run(python.with_name("arena"), "--help", cwd=folder, stdout=subprocess.DEVNULL)
+        test(python, folder / "tests")
+        shutil.rmtree(ROOT / "dist", ignore_errors=True)
+        shutil.copytree(folder / "dist", ROOT / "dist")
+    sys.stdout.write(f"the wheel works: {ROOT / 'dist' / wheel.name}\n")
+
+
+def build(dist: Path) -> Path:
+    """The wheel, built from the sdist that is built from this checkout."""
+    options = ("--no-isolation", "--outdir", dist)
+    run(sys.executable, "-m", "build", *options, cwd=ROOT, stdout=subprocess.DEVNULL)
+    (wheel,) = dist.glob("*.whl")
+    return wheel
+
+
+def check_contents(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.split("/")[0] for name in names}
+    tops = {top for top in tops if not top.endswith(".dist-info")}
+    if tops != PACKAGES:
+        sys.exit(f"want top-level names {sorted(PACKAGES)}, got {sorted(tops)}")
+    wanted = {f"{package}/py.typed" for package in PACKAGES}
+    if missing := sorted(wanted - set(names)):
+        sys.exit(f"missing in the wheel: {missing}")
+
+
+def install(folder: Path, wheel: Path) -> Path:
+    """The interpreter of a fresh environment with the wheel and what its tests need."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    constraints = ("-c", ROOT / "constraints.txt")
+    run(python, *pip, *constraints, wheel, cwd=folder)
+    run(python, "-m", "pip", "--disable-pip-version-check", "check", cwd=folder)
+    needs = ("pytest", "pytest-xdist", "hypothesis")
+    run(python, *pip, *constraints, *needs, cwd=folder)
+    return python
+
+
+def test(python: Path, folder: Path) -> None:
+    shutil.copytree(ROOT / "tests", folder)
+    shutil.copy(ROOT / "pyproject.toml", folder)  # pytest's settings
+    paths = [path for path in CORE_TESTS if (folder / path).exists()]
+    options = ("-q", "-n", "2", "-m", "not slow and not train")
+    run(python, "-m", "pytest", *options, *paths, cwd=folder)
+
+
+def run(*command: object, cwd: Path, stdout: int | None = None) -> None:
+    words = [str(word) for word in command]
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    result = subprocess.run(words, cwd=cwd, env=env, stdout=stdout, check=False)
+    if result.returncode:
+        sys.exit(f"exit status {result.returncode}: {' '.join(words)[:200]}")
+
+
+if __name__ == "__main__":
+    main()
