@@ -1,0 +1,267 @@
+"""Ids, presets, plug-ins and the two registries."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import gymnasium
+import pettingzoo
+import pytest
+
+import arena_envs
+from arena_envs import GameEnv
+from arena_envs.games.kuhn_poker import KuhnPoker
+
+has_registry = pytest.mark.skipif(
+    not hasattr(pettingzoo, "make"), reason="PettingZoo has a registry since 1.27"
+)
+
+
+def run(code: str, *folders: Path) -> str:
+    """What a fresh interpreter prints; `folders` are on its path."""
+    lines = [f"import sys; sys.path[:0] = {[str(folder) for folder in folders]}"]
+    command = [sys.executable, "-c", "\n".join([*lines, textwrap.dedent(code)])]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+class TestMake:
+    @pytest.mark.parametrize("id", ["kuhn_poker-v0", "kuhn_poker", "arena/kuhn_poker"])
+    def test_every_spelling_of_an_id_makes_the_game(self, id: str) -> None:
+        env = arena_envs.make(id)
+        assert isinstance(env, GameEnv)
+        assert env.id == "kuhn_poker-v0"
+        assert env.game == arena_envs.make_game(id) == KuhnPoker()
+
+    def test_parameters_reach_the_game_and_options_the_environment(self) -> None:
+        env = arena_envs.make(
+            "kuhn_poker", num_players=3, max_turns=4, render_mode="ansi"
+        )
+        assert env.game == KuhnPoker(3)
+        assert (env.max_turns, env.render_mode) == (4, "ansi")
+        assert arena_envs.make_game("kuhn_poker", num_players=4) == KuhnPoker(4)
+
+    @pytest.mark.parametrize(
+        ("id", "advice"),
+        [
+            ("khun_poker", "did you mean 'kuhn_poker-v0'?"),
+            ("arena/kuhn-poker-v0", "did you mean 'kuhn_poker-v0'?"),
+            ("kuhn_poker-v7", "did you mean 'kuhn_poker-v0'?"),
+            ("zzz", "known are kuhn_poker-v0, "),
+            ("", "known are kuhn_poker-v0, "),
+        ],
+    )
+    def test_an_unknown_id_gets_advice(self, id: str, advice: str) -> None:
+        for function in (arena_envs.make, arena_envs.make_game):
+            with pytest.raises(ValueError, match="unknown game") as caught:
+                function(id)
+            assert repr(id) in str(caught.value)
+            assert advice in str(caught.value)
+
+    def test_an_unknown_parameter_gets_advice(self) -> None:
+        with pytest.raises(ValueError, match="has no parameter 'num_player'") as caught:
+            arena_envs.make("kuhn_poker", num_player=3)
+        assert "did you mean 'num_players'?" in str(caught.value)
+
+    def test_a_parameter_out_of_range_is_refused_by_the_game(self) -> None:
+        with pytest.raises(ValueError, match="want num_players from 2 to 4, got 9"):
+            arena_envs.make("kuhn_poker", num_players=9)
+
+
+class TestRegistries:
+    @has_registry
+    @pytest.mark.parametrize("id", ["arena/kuhn_poker-v0", "arena/kuhn_poker"])
+    def test_pettingzoo_makes_it(self, id: str) -> None:
+        env = pettingzoo.make("aec", id, num_players=3, max_turns=2)
+        assert isinstance(env, GameEnv)
+        assert env.game == KuhnPoker(3)
+        assert env.max_turns == 2
+
+    @has_registry
+    def test_every_game_is_in_pettingzoos_registry(self) -> None:
+        for info in arena_envs.games():
+            env = pettingzoo.make("aec", f"arena/{info.id}")
+            assert (env.id, len(env.possible_agents)) == (info.id, info.num_players)
+
+    def test_every_game_has_a_gymnasium_id(self) -> None:
+        for info in arena_envs.games():
+            name, version = info.id.split("-")
+            id = f"arena/{name.title().replace('_', '')}-{version}"
+            assert gymnasium.spec(id).kwargs == {"id": info.id}
+
+    def test_gymnasium_makes_one_seat(self) -> None:
+        pytest.importorskip("arena_wrappers")
+        env = gymnasium.make("arena/KuhnPoker-v0", opponent="random", seat=1)
+        observation, _ = env.reset(seed=0)
+        assert observation["text"].startswith("You are player_1")
+
+
+class TestGames:
+    def test_they_are_listed_by_id_with_their_facts(self) -> None:
+        infos = arena_envs.games()
+        assert [info.id for info in infos] == sorted(info.id for info in infos)
+        (kuhn,) = (info for info in infos if info.id == "kuhn_poker-v0")
+        assert kuhn == arena_envs.GameInfo(
+            id="kuhn_poker-v0",
+            kind="competitive",
+            num_players=2,
+            information="imperfect",
+            split="train",
+            extra=None,
+        )
+
+
+class TestRegister:
+    def test_the_newest_version_is_the_highest_number(self) -> None:
+        found = run(
+            """
+            import arena_envs
+            for version in (2, 10, 9):
+                target = "arena_envs.games.kuhn_poker:KuhnPoker"
+                arena_envs.register(f"cards-v{version}", target, num_players=3)
+            print(arena_envs.make("cards").id, arena_envs.make("cards").game)
+            print(arena_envs.make("cards-v9", num_players=4).game)
+            """
+        )
+        assert found == "cards-v10 KuhnPoker(num_players=3)\nKuhnPoker(num_players=4)"
+
+    @pytest.mark.parametrize("id", ["Kuhn-v0", "kuhn", "kuhn-v", "arena/kuhn-v0", ""])
+    def test_a_malformed_id_is_refused(self, id: str) -> None:
+        with pytest.raises(ValueError, match="want a game id such as 'my_game-v0'"):
+            arena_envs.register(id, "module:Class")
+
+    def test_a_taken_id_is_refused(self) -> None:
+        with pytest.raises(ValueError, match=r"'kuhn_poker-v0' is taken by arena_envs"):
+            arena_envs.register("kuhn_poker-v0", "module:Class")
+
+    def test_a_missing_extra_is_named(self) -> None:
+        found = run(
+            """
+            import arena_envs
+            arena_envs.register("far-v0", "no_such_module:Far", extra="far")
+            try:
+                arena_envs.make("far")
+            except ImportError as error:
+                print(error)
+            """
+        )
+        assert "pip install 'arena-envs[far]'" in found
+        assert "No module named 'no_such_module'" in found
+
+
+class TestPlugins:
+    @pytest.fixture
+    def site(self, tmp_path: Path) -> Path:
+        """A folder with an installed distribution that brings five games."""
+        info = tmp_path / "strange_games-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: strange-games\nVersion: 1.0\n"
+        )
+        (info / "entry_points.txt").write_text(
+            "[arena.games]\n"
+            "big_kuhn = strange_games:BigKuhn\n"
+            "absent = strange_games:Absent\n"
+            "exploding-v3 = strange_explosion:Game\n"
+            "unmakeable = strange_games:Unmakeable\n"
+            "kuhn_poker-v0 = strange_games:BigKuhn\n"
+        )
+        (tmp_path / "strange_games.py").write_text(
+            textwrap.dedent(
+                """
+                from dataclasses import dataclass
+                from arena_envs.games.kuhn_poker import KuhnPoker
+
+                @dataclass(frozen=True)
+                class BigKuhn(KuhnPoker):
+                    num_players: int = 4
+
+                class Unmakeable:
+                    def __init__(self):
+                        raise RuntimeError("not today")
+                """
+            )
+        )
+        (tmp_path / "strange_explosion.py").write_text("1 / 0\n")
+        return tmp_path
+
+    def test_its_game_is_made_like_any_other(self, site: Path) -> None:
+        found = run(
+            """
+            import warnings
+            warnings.simplefilter("ignore")
+            import arena_envs
+            print("strange_games" in sys.modules)
+            print(arena_envs.make("big_kuhn").id, arena_envs.make_game("big_kuhn"))
+            print(arena_envs.make_game("big_kuhn-v0", num_players=3))
+            print(arena_envs.make_game("kuhn_poker"))
+            """,
+            site,
+        )
+        assert found.splitlines() == [
+            "False",
+            "big_kuhn-v0 BigKuhn(num_players=4)",
+            "BigKuhn(num_players=3)",
+            "KuhnPoker(num_players=2)",
+        ]
+
+    def test_broken_ones_are_named_and_do_not_break_the_rest(self, site: Path) -> None:
+        found = run(
+            """
+            import warnings
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                import arena_envs
+                ids = [info.id for info in arena_envs.games()]
+            print(" ".join(ids))
+            messages = [w.message for w in caught if w.category is UserWarning]
+            for message in messages:
+                print("*", message)
+            """,
+            site,
+        )
+        ids, *messages = found.splitlines()
+        assert {"big_kuhn-v0", "kuhn_poker-v0"} <= set(ids.split())
+        assert not {"absent-v0", "exploding-v3", "unmakeable-v0"} & set(ids.split())
+        assert len(messages) == 4
+        for message, name, reason in zip(
+            messages,
+            ["kuhn_poker-v0", "absent-v0", "exploding-v3", "unmakeable-v0"],
+            ["is taken", "no attribute 'Absent'", "ZeroDivisionError", "not today"],
+            strict=True,
+        ):
+            assert repr(name) in message
+            assert "strange-games" in message
+            assert reason in message
+
+    def test_making_a_broken_one_names_it(self, site: Path) -> None:
+        found = run(
+            """
+            import warnings
+            warnings.simplefilter("ignore")
+            import arena_envs
+            try:
+                arena_envs.make("exploding")
+            except ImportError as error:
+                print(error)
+            """,
+            site,
+        )
+        assert found == (
+            "game 'exploding-v3' of plug-in 'strange-games' cannot be loaded from "
+            "'strange_explosion:Game': ZeroDivisionError: division by zero"
+        )
+
+
+def test_importing_the_package_imports_no_game_and_no_training_library() -> None:
+    found = run(
+        """
+        import arena_envs
+        heavy = ("torch", "transformers", "trl", "pygame", "arena_wrappers", "rich")
+        games = [name for name in sys.modules if name.startswith("arena_envs.games")]
+        print(sorted(set(heavy) & set(sys.modules)), games)
+        """
+    )
+    assert found == "[] []"
