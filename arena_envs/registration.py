@@ -147,9 +147,7 @@ def make(
     'You are player_0 and hold K. Actions: none.'
     """
     game = make_game(id, **params)
-    return GameEnv(
-        game, id=_find(id).id, max_turns=max_turns, render_mode=render_mode
-    )
+    return GameEnv(game, id=_find(id).id, max_turns=max_turns, render_mode=render_mode)
 
 
 def games() -> list[GameInfo]:
@@ -158,21 +156,15 @@ def games() -> list[GameInfo]:
     for id in sorted(_entries):
         entry = _entries[id]
         try:
-            game = _build(entry, dict(entry.params))
-        except Exception as error:  # whatever a stranger's module does at import
+            infos.append(_info(entry))
+        except Exception as error:  # whatever a stranger's module does
             if entry.plugin is None:
                 raise
-            warnings.warn(str(error), stacklevel=2)
-            continue
-        info = GameInfo(
-            id=id,
-            kind=game.kind,
-            num_players=game.num_players,
-            information=game.information,
-            split=entry.split,
-            extra=entry.extra,
-        )
-        infos.append(info)
+            warnings.warn(
+                f"game {id!r} of plug-in {entry.plugin!r} is left out: "
+                f"{error.__cause__ or error!r}",
+                stacklevel=2,
+            )
     return infos
 
 
@@ -185,6 +177,18 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     known = list(known)
     near = difflib.get_close_matches(word, known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+
+
+def _info(entry: _Entry) -> GameInfo:
+    game = _build(entry, dict(entry.params))
+    return GameInfo(
+        id=entry.id,
+        kind=game.kind,
+        num_players=game.num_players,
+        information=game.information,
+        split=entry.split,
+        extra=entry.extra,
+    )
 
 
 def _find(id: str) -> _Entry:
