@@ -173,6 +173,8 @@ def snapshot(env: GameEnv) -> Any:
 GAMES = [KuhnPoker(), KuhnPoker(3), Passing(), Hint()]
 
 
+# it calls spaces of texts unusual
+@pytest.mark.filterwarnings("ignore::UserWarning:pettingzoo.test.api_test")
 @pytest.mark.parametrize("game", GAMES, ids=repr)
 def test_pettingzoo_accepts_the_environment(game: Any) -> None:
     api_test(GameEnv(game), num_cycles=100)
