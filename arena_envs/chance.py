@@ -1,6 +1,5 @@
 """Where an environment's chance comes from."""
 
-import copy
 import random
 from bisect import bisect
 from typing import Any
@@ -44,7 +43,9 @@ class Chance:
             self.given = self.given[1:]
             return outcome
         if self._shared:
-            self._rng = copy.copy(self._rng)
+            state = self._rng.getstate()
+            self._rng = random.Random(0)  # any seed is quicker than asking the system
+            self._rng.setstate(state)
             self._shared = False
         index = bisect(node.cumulative, self._rng.random())
         return node.outcomes[min(index, len(node.outcomes) - 1)]  # rounding: sum < 1
