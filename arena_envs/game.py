@@ -163,9 +163,19 @@ class BaseGame(Generic[S, A]):
 
 
 def fold(text: str) -> str:
-    """`text` in lower case, with runs of white space as one blank.
+    r"""`text` in lower case, with runs of white space as one blank.
 
-    >>> fold("  Reveal\\n rank 1 ")
+    >>> fold("  Reveal\n rank 1 ")
     'reveal rank 1'
     """
     return " ".join(text.split()).casefold()
+
+
+def check_int(name: str, value: object, low: int, high: int) -> None:
+    """Refuses a parameter of a game that is no integer from `low` to `high`.
+
+    Raises:
+        ValueError: names the parameter and its value.
+    """
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"want an integer {name} from {low} to {high}, got {value!r}")

@@ -26,7 +26,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind
+from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, check_int
 
 PASS, BET = 0, 1
 NAMES = ("pass", "bet")
@@ -52,8 +52,7 @@ class KuhnPoker(BaseGame[State, int]):
     min_return = -2.0
 
     def __post_init__(self) -> None:
-        if not 2 <= self.num_players <= 4:
-            raise ValueError(f"want num_players from 2 to 4, got {self.num_players}")
+        check_int("num_players", self.num_players, 2, 4)
 
     @property
     def max_return(self) -> float:

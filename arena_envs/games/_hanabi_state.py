@@ -1,0 +1,99 @@
+"""Parts of Hanabi: its parameters with what follows from them, and its state."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from arena_envs.game import check_int
+
+COLORS = ("red", "yellow", "green", "white", "blue")
+
+
+class Move(NamedTuple):
+    """What an action does, whoever plays it."""
+
+    verb: str  # "discard", "play" or "reveal"
+    where: int  # own slot, or offset from the own seat to the seat that is told
+    bit: int = 0  # of the color or rank that is revealed
+
+
+class Turn(NamedTuple):
+    """An action that was played, with what everybody saw of it."""
+
+    action: int
+    card: int = -1  # that left the hand
+    scored: bool = False
+    touched: int = 0  # slots that a hint pointed at, as bits
+
+
+class State(NamedTuple):
+    """A game in progress; a hint has bits of the possible colors, then of the ranks."""
+
+    player: int  # to move, CHANCE or TERMINAL
+    deck: tuple[int, ...]  # copies, by card
+    hands: tuple[tuple[int, ...], ...]  # cards, by seat and slot
+    hints: tuple[tuple[int, ...], ...]  # by seat and slot
+    fireworks: tuple[int, ...]  # height, by color
+    discards: tuple[int, ...]  # copies, by card
+    information_tokens: int
+    life_tokens: int
+    turns_left: int  # counts down once the deck is empty
+    history: tuple[Turn, ...] = ()
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The parameters of `Hanabi`."""
+
+    num_players: int = 2
+    num_colors: int = 5
+    num_ranks: int = 5
+    hand_size: int | None = None
+    max_information_tokens: int = 8
+    max_life_tokens: int = 3
+
+    def __post_init__(self) -> None:
+        check_int("num_players", self.num_players, 2, 5)
+        check_int("num_colors", self.num_colors, 1, len(COLORS))
+        check_int("num_ranks", self.num_ranks, 1, 5)
+        check_int("hand_size", self.cards_per_hand, 1, 10)
+        check_int("max_information_tokens", self.max_information_tokens, 0, 100)
+        check_int("max_life_tokens", self.max_life_tokens, 1, 100)
+        wanted, size = self.num_players * self.cards_per_hand, sum(self.copies)
+        if wanted > size:
+            raise ValueError(
+                f"num_players {self.num_players} with hand_size {self.cards_per_hand} want "
+                f"{wanted} cards; num_colors {self.num_colors} with num_ranks "
+                f"{self.num_ranks} make a deck of {size}"
+            )
+
+    @cached_property
+    def cards_per_hand(self) -> int:
+        """`hand_size`, or what it is by default."""
+        if self.hand_size is None:
+            return 5 if self.num_players < 4 else 4
+        return self.hand_size
+
+    @cached_property
+    def copies(self) -> tuple[int, ...]:
+        """Number of copies of each card in the full deck."""
+        last = self.num_ranks - 1
+        copies = [3 if r == 0 else 1 if r == last else 2 for r in range(self.num_ranks)]
+        return tuple(copies * self.num_colors)
+
+    @cached_property
+    def card_bits(self) -> tuple[int, ...]:
+        """The color's and the rank's bit of each card."""
+        first = self.num_colors
+        colors, ranks = range(first), range(first, first + self.num_ranks)
+        return tuple(1 << color | 1 << rank for color in colors for rank in ranks)
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        """What each action does."""
+        slots, first = range(self.cards_per_hand), self.num_colors
+        moves = [Move(verb, slot) for verb in ("discard", "play") for slot in slots]
+        for values in (range(first), range(first, first + self.num_ranks)):
+            for offset in range(1, self.num_players):
+                moves += [Move("reveal", offset, 1 << value) for value in values]
+        return tuple(moves)
