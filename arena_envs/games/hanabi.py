@@ -33,8 +33,8 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+import arena_envs.games._hanabi_views as views
 from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind
-from arena_envs.games import _hanabi_views as views
 from arena_envs.games._hanabi_state import Setup, State, Turn
 
 T = TypeVar("T")
