@@ -66,7 +66,7 @@ class TestMake:
         assert "did you mean 'num_players'?" in str(caught.value)
 
     def test_a_parameter_out_of_range_is_refused_by_the_game(self) -> None:
-        with pytest.raises(ValueError, match="want num_players from 2 to 4, got 9"):
+        with pytest.raises(ValueError, match="num_players from 2 to 4, got 9"):
             arena_envs.make("kuhn_poker", num_players=9)
 
 
@@ -111,6 +111,19 @@ class TestGames:
             split="train",
             extra=None,
         )
+
+    def test_the_folder_of_the_games_does_not_hide_the_function(self) -> None:
+        found = run(
+            """
+            import arena_envs
+            before = arena_envs.games()
+            import arena_envs.games.kuhn_poker as module
+            from arena_envs import games
+            print(before == arena_envs.games() == games(), module.KuhnPoker())
+            print(arena_envs.games.kuhn_poker is module)
+            """
+        )
+        assert found == "True KuhnPoker(num_players=2)\nTrue"
 
 
 class TestRegister:
