@@ -2,7 +2,7 @@
 
 from arena_wrappers.episodes import Episode, Turn, read_episodes, write_episodes
 from arena_wrappers.formats import FORMATS, InvalidReply, ReplyFormat, parse_reply
-from arena_wrappers.play import EpisodePlan, ReplayError, play, play_plans, replay
+from arena_wrappers.play import EpisodePlan, play, play_plans
 from arena_wrappers.policies import (
     BotPolicy,
     Policy,
@@ -15,6 +15,7 @@ from arena_wrappers.policies import (
     turn_seed,
 )
 from arena_wrappers.prompts import Message, PromptOptions, messages
+from arena_wrappers.replay import ReplayError, replay
 from arena_wrappers.seat_env import SeatEnv
 from arena_wrappers.wrapper import PromptWrapper
 

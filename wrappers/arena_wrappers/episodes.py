@@ -1,10 +1,10 @@
 """The record of what happened: episodes and their turns, as JSON lines."""
 
 import json
+import math
 import os
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,9 @@ class Episode:
         prompt: options of the `PromptWrapper`.
         seed: seed of the environment.
         sample: number of the episode among those with the same seed.
-        actions: all actions in order, chance outcomes included; utterances as text.
+        actions: all actions in order, chance outcomes included. In language games: the
+            canonical texts of utterances, and the index of each chance outcome in
+            `Game.chance_outcomes`.
         turns: all replies in order.
         returns: what each seat was paid, the true score; shaping is not in it.
         terminated: whether the episode ended by its rules (a forfeit included).
@@ -91,36 +93,148 @@ class Episode:
     branch: int | None = None
 
     def to_json(self) -> str:
-        """The episode as one line of JSON."""
-        return json.dumps(asdict(self), allow_nan=False)
+        """The episode as one line of JSON.
+
+        Raises:
+            ValueError: a number is not finite.
+        """
+        values = {**vars(self), "turns": [vars(turn) for turn in self.turns]}
+        try:
+            return json.dumps(values, allow_nan=False)
+        except ValueError as error:
+            raise ValueError(
+                f"the episode of seed {self.seed}, sample {self.sample} holds a number "
+                "that is not finite"
+            ) from error
 
     @classmethod
     def from_json(cls, line: str) -> "Episode":
         """The episode that `to_json` wrote.
 
         Raises:
-            ValueError: the line is no episode.
+            ValueError: the line is no episode; says which field is wrong.
         """
         try:
             values = json.loads(line)
-            turns = [Turn(**turn) for turn in values.pop("turns")]
-            return cls(**values, turns=turns)
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"want an episode as JSON, got {line[:60]!r}") from error
+        values = _checked("the episode", values, cls, _EPISODE_FIELDS)
+        turns = [
+            Turn(**_checked(f"turn {number}", turn, Turn, _TURN_FIELDS))
+            for number, turn in enumerate(values.pop("turns"))
+        ]
+        return cls(**values, turns=turns)
+
+
+Check = Callable[[Any], bool]
+
+
+def _is_int(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_str(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_int(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _is_message(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"role", "content"}
+        and all(isinstance(text, str) for text in value.values())
+    )
+
+
+def _is_action(value: Any) -> bool:
+    return _is_int(value) or _is_str(value)
+
+
+def _is_rewards(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+def _optional(check: Check) -> Check:
+    return lambda value: value is None or check(value)
+
+
+def _list_of(check: Check) -> Check:
+    return lambda value: isinstance(value, list) and all(map(check, value))
+
+
+_TURN_FIELDS: dict[str, Check] = {
+    "index": _is_int,
+    "seat": _is_int,
+    "policy": _is_str,
+    "messages": _list_of(_is_message),
+    "legal": _list_of(_is_str),
+    "reply": _is_str,
+    "action": _optional(_is_action),
+    "invalid": _optional(_is_str),
+    "detail": _optional(_is_str),
+    "rewards": _is_rewards,
+    "prompt_ids": _optional(_list_of(_is_int)),
+    "token_ids": _optional(_list_of(_is_int)),
+    "logprobs": _optional(_list_of(_is_number)),
+    "truncated": _is_bool,
+}
+_EPISODE_FIELDS: dict[str, Check] = {
+    "game": _is_str,
+    "params": _is_dict,
+    "max_turns": _optional(_is_int),
+    "prompt": _is_dict,
+    "seed": _is_int,
+    "sample": _is_int,
+    "actions": _list_of(_is_action),
+    "turns": _list_of(_is_dict),
+    "returns": _list_of(_is_number),
+    "terminated": _is_bool,
+    "truncated": _is_bool,
+    "forfeited_by": _optional(_is_int),
+    "parent": _optional(_is_int),
+    "branch": _optional(_is_int),
+}
+
+
+def _checked(
+    where: str, values: Any, kind: type, checks: dict[str, Check]
+) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise ValueError(f"{where}: want an object, got {values!r:.60}")
+    for name, value in values.items():
+        if name not in checks:
+            raise ValueError(f"{where} has an unknown field {name!r:.60}")
+        if not checks[name](value):
+            raise ValueError(f"{where}: {name} cannot be {value!r:.60}")
+    for field_ in fields(kind):
+        required = field_.default is MISSING and field_.default_factory is MISSING
+        if required and field_.name not in values:
+            raise ValueError(f"{where} lacks {field_.name!r}")
+    return values
 
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     """Writes episodes as JSON lines; the file appears whole or not at all."""
     path = Path(path)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8"
-    ) as file:
-        try:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "w", encoding="utf-8") as file:
             file.writelines(episode.to_json() + "\n" for episode in episodes)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-    os.replace(file.name, path)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def read_episodes(path: str | Path) -> Iterator[Episode]:
@@ -129,9 +243,9 @@ def read_episodes(path: str | Path) -> Iterator[Episode]:
     Raises:
         ValueError: a line is no episode; names the line.
     """
-    with open(path, encoding="utf-8") as file:
+    with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                yield Episode.from_json(line)
+                yield Episode.from_json(line.decode("utf-8"))
             except ValueError as error:
                 raise ValueError(f"{path}, line {number}: {error}") from error

@@ -11,10 +11,11 @@ a text that the game's own `parse` reads.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from arena_envs.game import AnyGame, IllegalAction, fold
+from arena_envs.game import AnyGame, fold
 from arena_envs.registration import did_you_mean
 
 MAX_ANSWER = 4000  # characters
@@ -105,9 +106,20 @@ def reply_format_named(name: str) -> ReplyFormat:
 
 
 def parse_reply(
-    game: AnyGame, state: Any, text: str, reply_format: str = "answer"
+    game: AnyGame,
+    state: Any,
+    text: str,
+    reply_format: str = "answer",
+    legal: Sequence[str] | None = None,
 ) -> Any | InvalidReply:
     """The legal action that a reply names, or an `InvalidReply`; never an exception.
+
+    Args:
+        game: the rules.
+        state: a state in which a seat is to move.
+        text: the raw reply.
+        reply_format: name of a reply format.
+        legal: canonical texts of the legal actions, if they are at hand.
 
     >>> import arena_envs
     >>> game = arena_envs.make_game("kuhn_poker")
@@ -125,14 +137,34 @@ def parse_reply(
         return answer
     if len(answer) > MAX_ANSWER:
         return InvalidReply("overlong", f"The answer exceeds {MAX_ANSWER} characters.")
-    wanted, legal = fold(answer), game.legal_actions(state)
-    for action in legal:
-        if fold(game.action_text(state, action)) == wanted:
-            return action
+    if legal is None:
+        legal = legal_texts(game, state)
+    return _action_named(game, state, answer.strip(), legal)
+
+
+def legal_texts(game: AnyGame, state: Any) -> list[str]:
+    """Canonical texts of the legal actions, in their order."""
+    return [game.action_text(state, action) for action in game.legal_actions(state)]
+
+
+def _action_named(
+    game: AnyGame, state: Any, answer: str, legal: Sequence[str]
+) -> Any | InvalidReply:
+    actions = game.legal_actions(state)
+    if answer in legal:  # texts may differ in case alone, as bxc3 and Bxc3 in chess
+        return actions[legal.index(answer)]
+    wanted = fold(answer)
+    named = [
+        action for action, t in zip(actions, legal, strict=True) if fold(t) == wanted
+    ]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        return InvalidReply("ambiguous", "The answer fits several legal actions.")
     try:
-        action = game.parse(state, answer.strip())
-    except IllegalAction:
+        action = game.parse(state, answer)
+    except ValueError:  # IllegalAction, or a number with too many digits for int()
         return InvalidReply("illegal", "The answer is not a legal action.")
-    if game.num_actions is not None and action not in legal:
+    if game.num_actions is not None and action not in actions:
         return InvalidReply("illegal", "The answer is not a legal action.")
     return action

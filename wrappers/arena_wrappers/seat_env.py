@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import arena_envs
 from arena_envs.env import GameEnv
-from arena_wrappers.formats import InvalidReply, parse_reply
+from arena_wrappers.formats import InvalidReply, legal_texts, parse_reply
 from arena_wrappers.policies import Policy, TurnRequest, make_policy
 from arena_wrappers.prompts import PromptOptions, messages
 
@@ -21,7 +21,8 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
     paid until its next turn. An illegal action is a forfeit, since a Gymnasium agent may
     sample any action of the space: the episode terminates with the reward of
     `Game.forfeit`, and `info["illegal_action"]` is True. `action_masks()` says what is
-    legal. An opponent whose reply is invalid forfeits likewise.
+    legal. An opponent whose reply is invalid forfeits likewise. An episode that ends
+    before this seat's first turn ends with the first step, whose action is ignored.
 
     Args:
         env_fn: makes the environment.
@@ -54,6 +55,7 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
         self.agent = self.env.possible_agents[seat]
         self.policies: list[Policy | None] = list(opponents)
         self.policies.insert(seat, None)
+        self._ended = True  # no episode before the first reset
         self.render_mode = self.env.render_mode
         self.observation_space = self.env.observation_space(self.agent)
         self.action_space = self.env.action_space(self.agent)
@@ -64,27 +66,29 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
         super().reset(seed=seed)
         self.env.reset(seed=self._draw_seed(), options=options)
         self._turns = [0] * self.env.game.num_players
+        self._ended = False
         self._let_others_play()
         return self.env.observe(self.agent), {}
 
     def step(
         self, action: Any
     ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        info: dict[str, Any] = {}
-        before = self.env.returns[self.seat]
-        if self._is_over():
-            raise ValueError("the episode is over: call reset()")
-        try:
-            self.env.step(action)
-        except ValueError:
-            self.env.forfeit(self.agent)
-            info["illegal_action"] = True
-        self._let_others_play()
+        if self._ended:
+            raise ValueError("no episode is running: call reset()")
+        env, before = self.env, self.env.returns[self.seat]
+        if not self._is_over():
+            try:
+                env.step(action)
+            except ValueError:
+                env.forfeit(self.agent)
+            self._let_others_play()
+        self._ended = self._is_over()
+        info = {"illegal_action": True} if env.forfeited_by == self.seat else {}
         return (
-            self.env.observe(self.agent),
-            self.env.returns[self.seat] - before,
-            self.env.terminations[self.agent],
-            self.env.truncations[self.agent],
+            env.observe(self.agent),
+            env.returns[self.seat] - before,
+            env.terminations[self.agent],
+            env.truncations[self.agent],
             info,
         )
 
@@ -120,7 +124,9 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
             policy = self.policies[request.seat]
             assert policy is not None  # the only None is this seat's own
             (reply,) = policy.act([request])
-            outcome = parse_reply(env.game, env.game_state, reply.text, "bare")
+            outcome = parse_reply(
+                env.game, env.game_state, reply.text, "bare", request.legal
+            )
             if reply.error or reply.truncated or isinstance(outcome, InvalidReply):
                 env.forfeit(agent)
             else:
@@ -141,7 +147,7 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
             state=state,
             messages=messages(game, state, seat, PromptOptions("bare")),
             context_ids=(),
-            legal=[game.action_text(state, a) for a in env.legal_actions()],
+            legal=legal_texts(game, state),
             seed=self._draw_seed(),
         )
 
@@ -149,7 +155,7 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
 def make_seat_env(
     id: str,
     seat: int = 0,
-    opponent: str | Policy | Sequence[Policy] = "random",
+    opponent: str | Policy | Sequence[str | Policy] = "random",
     **params: Any,
 ) -> SeatEnv:
     """A `SeatEnv` of a registered game; the entry point of its Gymnasium id.
@@ -157,11 +163,15 @@ def make_seat_env(
     Args:
         id: id of the game.
         seat: which seat is played.
-        opponent: a policy, one per other seat, or a string for `make_policy`.
+        opponent: a policy or a string for `make_policy`, or one for each other seat.
         **params: for `arena_envs.make`.
 
     Raises:
         ValueError: as for `arena_envs.make`, `make_policy` and `SeatEnv`.
     """
-    others = make_policy(opponent) if isinstance(opponent, str) else opponent
-    return SeatEnv(lambda: arena_envs.make(id, **params), seat, others)
+    single = isinstance(opponent, str) or not isinstance(opponent, Sequence)
+    named: Any = [opponent] if single else opponent
+    others = [make_policy(o) if isinstance(o, str) else o for o in named]
+    return SeatEnv(
+        lambda: arena_envs.make(id, **params), seat, others[0] if single else others
+    )

@@ -1,9 +1,11 @@
 """`PromptWrapper`: an environment whose observations are prompts and actions replies."""
 
+import copy
+import math
 import random
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from gymnasium import spaces
 from pettingzoo.utils.wrappers.base import BaseWrapper
@@ -11,13 +13,14 @@ from pettingzoo.utils.wrappers.base import BaseWrapper
 from arena_envs.env import MAX_TEXT, GameEnv
 from arena_envs.registration import did_you_mean
 from arena_envs.spaces import AnyText
-from arena_wrappers.formats import InvalidReply, parse_reply
+from arena_wrappers.formats import InvalidReply, legal_texts, parse_reply
 from arena_wrappers.prompts import Message, PromptOptions, messages
 
 History = Literal["state", "transcript"]
 OnInvalid = Literal["forfeit", "retry", "random", "raise"]
 
 MAX_REPLY = 10_000_000  # characters, of the action space
+MAX_VIEWS = 10_000  # remembered at a time
 
 
 class ChatSpace(spaces.Sequence):
@@ -29,6 +32,13 @@ class ChatSpace(spaces.Sequence):
 
     def contains(self, x: Any) -> bool:
         return isinstance(x, Iterable) and super().contains(tuple(x))
+
+
+class View(NamedTuple):
+    """What a seat reads in a state, and the canonical texts of the legal actions."""
+
+    prompt: list[Message]
+    legal: list[str]
 
 
 class PromptWrapper(BaseWrapper[str, Any, Any]):
@@ -51,6 +61,9 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             is played. `"raise"`: ValueError, and nothing changes.
         penalty: what an invalid reply costs, in the `format` part; nobody else pays.
         max_retries: how often an agent is asked again at one decision.
+
+    Attributes:
+        prompt_options: the arguments, to make the same wrapper again.
 
     Raises:
         TypeError: `env` is no `GameEnv`.
@@ -81,8 +94,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
                 raise ValueError(
                     f"unknown {name} {value!r}; {did_you_mean(str(value), known)}"
                 )
-        if not penalty >= 0:
-            raise ValueError(f"want penalty of at least 0, got {penalty}")
+        if not 0 <= penalty < math.inf:
+            raise ValueError(f"want a finite penalty of at least 0, got {penalty}")
         if max_retries < 0:
             raise ValueError(f"want max_retries of at least 0, got {max_retries}")
         self.options = PromptOptions(reply_format, rules, show_legal_actions)
@@ -90,33 +103,30 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self.on_invalid = on_invalid
         self.penalty = penalty
         self.max_retries = max_retries
-        self._rng = random.Random()
-        self._spaces = (ChatSpace(), AnyText(MAX_REPLY))
-
-    @property
-    def prompt_options(self) -> dict[str, Any]:
-        """The constructor's arguments, to make the same wrapper again."""
-        return {
+        self.prompt_options = {
             **asdict(self.options),
-            "history": self.history,
-            "on_invalid": self.on_invalid,
-            "penalty": self.penalty,
-            "max_retries": self.max_retries,
+            "history": history,
+            "on_invalid": on_invalid,
+            "penalty": penalty,
+            "max_retries": max_retries,
         }
+        self._views: dict[tuple[Any, int], View] = {}
+        self._seed: int | None = None
+        self._rng: random.Random | None = random.Random()  # None: made when used
+        self._spaces = (ChatSpace(), AnyText(MAX_REPLY))
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> None:
         self.env.reset(seed=seed, options=options)
         if seed is not None:
-            self._rng = random.Random(f"invalid replies of {seed}")
+            self._seed, self._rng = seed, None
         self.outcome: Any = None  # of the last reply: an action or an InvalidReply
         self.played: Any = (
-            None  # the last action as a record holds it, if one was played
+            None  # the last action, as a record holds it; None: not played
         )
         self._attempts: list[Message] = []
         self._conversations: dict[str, list[Message]] = {}
-        self.reward_parts: dict[str, dict[str, float]] = {}
         self._cumulative_rewards = dict.fromkeys(self.env.agents, 0.0)
         self._publish(self.env.rewards, "", None)
 
@@ -127,13 +137,21 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         return self._spaces[1]
 
     def observe(self, agent: str) -> list[Message]:
-        seat = self.env.possible_agents.index(agent)
-        prompt = messages(self.env.game, self.env.game_state, seat, self.options)
+        env = self.env
+        seat = env.possible_agents.index(agent)
+        prompt = [message.copy() for message in self._view(seat).prompt]
         if agent in self._conversations:
             prompt = [*self._conversations[agent], prompt[-1]]
-        if self._attempts and self.env.agents and agent == self.env.agent_selection:
+        if self._attempts and env.agents and agent == env.agent_selection:
             prompt += self._attempts
         return prompt
+
+    def legal_texts(self) -> list[str]:
+        """Canonical texts of the legal actions of `agent_selection`, in their order."""
+        env = self.env
+        if not env.legal_actions():
+            return []
+        return self._view(env.possible_agents.index(env.agent_selection)).legal.copy()
 
     def step(self, action: Any) -> None:
         """Plays a reply for `agent_selection`; None for an agent whose episode is over.
@@ -146,9 +164,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         agent = env.agent_selection if env.agents else ""
         if not agent or env.terminations[agent] or env.truncations[agent]:
             env.step(action)
-            for values in (self._cumulative_rewards, self.infos):
-                values.pop(agent, None)
-            self.rewards = dict(env.rewards)
+            self._cumulative_rewards.pop(agent, None)
+            self.rewards, self.infos = env.rewards, env.infos
             return
         if not isinstance(action, str):
             raise ValueError(f"want a text as reply, got {type(action).__name__}")
@@ -163,7 +180,11 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         env = self.env
         agent = env.agent_selection
         outcome = invalid or parse_reply(
-            env.game, env.game_state, text, self.options.reply_format
+            env.game,
+            env.game_state,
+            text,
+            self.options.reply_format,
+            self._view(env.possible_agents.index(agent)).legal,
         )
         bad = isinstance(outcome, InvalidReply)
         if bad and self.on_invalid == "raise":
@@ -187,14 +208,25 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.env = self.env.clone()
-        other._rng = random.Random()
-        other._rng.setstate(self._rng.getstate())
+        other._rng = copy.copy(self._rng)
         for name in ("_cumulative_rewards", "rewards", "infos", "_conversations"):
-            if name in self.__dict__:
-                setattr(other, name, dict(self.__dict__[name]))
-        if "_attempts" in self.__dict__:
-            other._attempts = list(self._attempts)
+            if name in self.__dict__:  # after the first reset
+                setattr(other, name, self.__dict__[name].copy())
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_views": {}}
+
+    def _view(self, seat: int) -> View:
+        state = self.env.game_state
+        view = self._views.get((state, seat))
+        if view is None:
+            if len(self._views) >= MAX_VIEWS:
+                self._views.clear()
+            game = self.env.game
+            prompt = messages(game, state, seat, self.options)
+            view = self._views[state, seat] = View(prompt, legal_texts(game, state))
+        return view
 
     def _may_retry(self, outcome: InvalidReply) -> bool:
         if self.on_invalid != "retry" or outcome.reason == "error":
@@ -207,6 +239,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             if self.on_invalid != "random" or outcome.reason == "error":
                 env.forfeit(agent)
                 return
+            if self._rng is None:
+                self._rng = random.Random(f"invalid replies of {self._seed}")
             outcome = self._rng.choice(env.legal_actions())
         if env.game.num_actions is None:
             outcome = env.game.action_text(env.game_state, outcome)
@@ -216,15 +250,16 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     def _publish(
         self, paid: dict[str, float], actor: str, invalid: InvalidReply | None
     ) -> None:
+        self.rewards, self.infos = paid, self.env.infos
         self.reward_parts = {agent: {"game": reward} for agent, reward in paid.items()}
-        self.rewards = dict(paid)
-        self.infos = {agent: dict(info) for agent, info in self.env.infos.items()}
         if invalid:
             self.reward_parts[actor]["format"] = -self.penalty
-            self.rewards[actor] -= self.penalty
-            self.infos[actor]["invalid_reply"] = invalid.reason
+            self.rewards = {**paid, actor: paid[actor] - self.penalty}
+            info = {**self.infos[actor], "invalid_reply": invalid.reason}
+            self.infos = {**self.infos, actor: info}
         for agent, reward in self.rewards.items():
-            self._cumulative_rewards[agent] += reward
+            if reward:
+                self._cumulative_rewards[agent] += reward
 
 
 def _ask_again(invalid: InvalidReply) -> Message:

@@ -1,0 +1,85 @@
+"""One call to a policy, whatever the policy does with it."""
+
+import math
+import queue
+import threading
+from collections.abc import Sequence
+from typing import Literal
+
+from arena_wrappers.policies import Policy, Reply, TurnRequest
+
+OnError = Literal["forfeit", "raise"]
+
+
+def ask(
+    policy: Policy,
+    requests: Sequence[TurnRequest],
+    timeout: float | None,
+    on_error: OnError,
+) -> Sequence[Reply]:
+    """The replies of a policy; where it fails, replies that say so.
+
+    When a call fails or takes too long, its requests are asked again one by one, so that
+    one bad request does not cost the others their turn. A policy that always stalls
+    therefore costs `timeout` seconds for each request.
+
+    Args:
+        policy: who replies.
+        requests: what is asked.
+        timeout: seconds that one call may take; None for any.
+        on_error: what a failure does: `"forfeit"` gives a reply with `error` to the
+            requests that fail alone, too; `"raise"` passes the exception on.
+    """
+    try:
+        return _checked(policy, requests, _act(policy, requests, timeout))
+    except Exception as error:  # a policy may be anybody's code, or a network away
+        if on_error == "raise":
+            raise
+        if len(requests) > 1:
+            return [ask(policy, [r], timeout, on_error)[0] for r in requests]
+        return [Reply("", error=f"{type(error).__name__}: {error}"[:MAX_ERROR])]
+
+
+MAX_ERROR = 500  # characters
+
+
+def _checked(
+    policy: Policy, requests: Sequence[TurnRequest], replies: Sequence[Reply]
+) -> Sequence[Reply]:
+    if len(replies) != len(requests):
+        raise ValueError(
+            f"policy {policy.name!r} gave {len(replies)} replies to {len(requests)} requests"
+        )
+    for reply in replies:
+        if not isinstance(reply, Reply) or not isinstance(reply.text, str):
+            raise TypeError(f"policy {policy.name!r} gave {reply!r:.80}, want a Reply")
+        if reply.logprobs is not None:
+            if reply.token_ids is None or len(reply.logprobs) != len(reply.token_ids):
+                raise ValueError(f"policy {policy.name!r}: want a logprob per token")
+            if not math.isfinite(sum(reply.logprobs)):
+                raise ValueError(f"policy {policy.name!r}: logprobs are not finite")
+    return replies
+
+
+def _act(
+    policy: Policy, requests: Sequence[TurnRequest], timeout: float | None
+) -> Sequence[Reply]:
+    if timeout is None:
+        return policy.act(requests)
+    done: queue.SimpleQueue[tuple[Sequence[Reply], Exception | None]]
+    done = queue.SimpleQueue()
+
+    def work() -> None:
+        try:
+            done.put((policy.act(requests), None))
+        except Exception as error:  # handed to the caller below
+            done.put(((), error))
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        replies, error = done.get(timeout=timeout)
+    except queue.Empty:
+        raise TimeoutError(f"no reply within {timeout} s") from None
+    if error is not None:
+        raise error
+    return replies

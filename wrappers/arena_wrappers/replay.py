@@ -1,0 +1,142 @@
+"""Plays recorded episodes again, to show that they happened as recorded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from arena_envs.env import GameEnv
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
+from arena_envs.registration import make_game
+from arena_wrappers.episodes import Episode, Turn
+from arena_wrappers.play import EpisodePlan, play_plans
+from arena_wrappers.policies import Reply, TurnRequest
+from arena_wrappers.wrapper import PromptWrapper
+
+
+class ReplayError(ValueError):
+    """A recorded episode does not happen again as it was recorded."""
+
+
+def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
+    """Plays a recorded episode again, with the recorded chance outcomes and replies.
+
+    Args:
+        episode: the record.
+        game: the rules, where the record names no registered game.
+
+    Returns:
+        The episode as it happened now: equal to the record.
+
+    Raises:
+        ReplayError: it went otherwise; says where.
+        ValueError: the record's game is unknown, or its actions are impossible.
+    """
+    if game is None:
+        params = {name: _hashable(value) for name, value in episode.params.items()}
+        game = make_game(episode.game, **params)
+    base = GameEnv(game, id=episode.game, max_turns=episode.max_turns)
+    try:
+        env = PromptWrapper(base, **episode.prompt)
+    except TypeError as error:
+        raise ValueError(f"want prompt options, got {episode.prompt}") from error
+    policies = [
+        _Recorded([turn for turn in episode.turns if turn.seat == seat])
+        for seat in range(game.num_players)
+    ]
+    plan = EpisodePlan(
+        env_fn=lambda: env,
+        policies=policies,
+        seed=episode.seed,
+        sample=episode.sample,
+        options={"chance": _chance_outcomes(game, episode.actions)},
+    )
+    (again,) = play_plans([plan], on_error="raise")
+    _compare(episode, again)
+    return again
+
+
+class _Recorded:
+    """Says what was said."""
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self.turns = turns
+        self.name = turns[0].policy if turns else ""
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        return [self._reply(request) for request in requests]
+
+    def _reply(self, request: TurnRequest) -> Reply:
+        if request.turn >= len(self.turns):
+            raise ReplayError(
+                f"the record ends too early: turn {request.turn} of seat {request.seat} "
+                "is missing"
+            )
+        turn = self.turns[request.turn]
+        return Reply(
+            turn.reply,
+            turn.prompt_ids,
+            turn.token_ids,
+            turn.logprobs,
+            turn.truncated,
+            error=turn.detail if turn.invalid == "error" else None,
+        )
+
+
+def _hashable(value: Any) -> Any:
+    """A parameter as the game had it: JSON has no tuples, and a rule has no lists."""
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def _chance_outcomes(game: AnyGame, record: Sequence[Any]) -> list[Any]:
+    outcomes, state = [], game.initial_state()
+    for number, entry in enumerate(record):
+        action = _action_of(game, state, number, entry)
+        if game.current_player(state) == CHANCE:
+            outcomes.append(action)
+        state = game.apply(state, action)
+    return outcomes
+
+
+def _action_of(game: AnyGame, state: Any, number: int, entry: Any) -> Any:
+    """The action that an entry of a record's `actions` stands for."""
+    player = game.current_player(state)
+    possible: Sequence[Any] = [outcome for outcome, _ in game.chance_outcomes(state)]
+    if player != CHANCE:
+        possible = game.legal_actions(state)
+    if game.num_actions is not None:
+        if entry in possible:
+            return entry
+    elif player == CHANCE:
+        if entry in range(len(possible)):
+            return possible[entry]
+    elif player != TERMINAL and isinstance(entry, str):
+        try:
+            return game.parse(state, entry)
+        except IllegalAction:
+            pass
+    raise ReplayError(f"action {number}: {entry!r} is not possible in this game")
+
+
+def _compare(recorded: Episode, again: Episode) -> None:
+    for number, pair in enumerate(zip(recorded.turns, again.turns, strict=False)):
+        _compare_fields(f"turn {number}", *pair)
+    if len(recorded.turns) != len(again.turns):
+        raise ReplayError(
+            f"had {len(recorded.turns)} turns and has now {len(again.turns)}"
+        )
+    _compare_fields("the episode", recorded, again)
+
+
+def _compare_fields(where: str, recorded: Any, again: Any) -> None:
+    skipped = {"turns", "parent", "branch"}  # compared before; of another episode
+    for name in (f.name for f in fields(recorded) if f.name not in skipped):
+        old, new = _listed(getattr(recorded, name)), _listed(getattr(again, name))
+        if old != new:
+            raise ReplayError(f"{where}: {name} was {old!r} and is now {new!r}")
+
+
+def _listed(value: Any) -> Any:
+    """Tuples as lists, which they are after a round trip through JSON."""
+    if isinstance(value, Mapping):
+        return {key: _listed(entry) for key, entry in value.items()}
+    return [_listed(v) for v in value] if isinstance(value, list | tuple) else value
