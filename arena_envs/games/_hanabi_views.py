@@ -122,8 +122,9 @@ def _news(setup: Setup, seat: int, turn: Turn) -> str:
     played = f"player_{seat}: {action_text(setup, seat, turn.action)}"
     verb = setup.moves[turn.action].verb
     if verb == "reveal":
-        slots = [s for s in range(setup.cards_per_hand) if turn.touched >> s & 1]
-        return f"{played} (cards {', '.join(map(str, slots))})"
+        every = range(setup.cards_per_hand)
+        slots = [str(slot) for slot in every if turn.touched >> slot & 1]
+        return f"{played} ({'card' if len(slots) == 1 else 'cards'} {', '.join(slots)})"
     result = {"discard": "", "play": ", added" if turn.scored else ", life lost"}[verb]
     return f"{played} ({_card(setup, turn.card)}{result})"
 

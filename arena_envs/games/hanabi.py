@@ -8,7 +8,7 @@
 | Actions     | `Discrete(2H + (N - 1)(C + R))`: discard, play, reveal color or rank   |
 | Rewards     | 1 to every seat per card played; the last lost life takes all back     |
 | Length      | at most 2D + I + N - 1 turns, D > 0 being the deck after the deal      |
-| Known value | Mini: at most 4; always "play 0" 2.292, uniform random play 1.452      |
+| Known value | Mini: at most 4; always "play 0" 2.3, uniform random play 1.436136     |
 | Source      | A. Bauza (2010); Bard et al., *The Hanabi Challenge* (2020)            |
 
 N players hold H cards each of C colors and R ranks: three of rank 1, one of rank R, two of

@@ -59,8 +59,9 @@ class TicTacToe(BaseGame[State, int]):
     max_turns = 9
 
     def __post_init__(self) -> None:
-        if not -1 <= self.draw_return <= 1:
-            raise ValueError(f"want draw_return from -1 to 1, got {self.draw_return}")
+        value = self.draw_return
+        if type(value) not in (int, float) or not -1 <= value <= 1:
+            raise ValueError(f"want a number draw_return from -1 to 1, got {value!r}")
 
     @property
     def zero_sum(self) -> bool:  # type: ignore[override]  # depends on a parameter
