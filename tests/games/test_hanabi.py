@@ -53,6 +53,11 @@ def random_state(rules: Hanabi, rng: random.Random, num_actions: int) -> State:
     return state
 
 
+@pytest.mark.parametrize("rules", GAMES[2:], ids=repr)
+def test_other_parameters_keep_the_contract(rules: Hanabi, check_contract: Any) -> None:
+    check_contract(rules)
+
+
 def test_a_right_card_scores_for_everybody_and_is_replaced() -> None:
     state = play("play 0")
     assert mini.returns(state) == (1, 1)
@@ -263,27 +268,22 @@ def test_what_a_seat_knows_does_not_change_with_its_hand(
         assert (rules.features(drawn, seat) == rules.features(state, seat)).all()
 
 
+REFUSED: dict[str, list[Any]] = {
+    "num_players": [1, 6],
+    "num_colors": [0, 6],
+    "num_ranks": [0, 6],
+    "hand_size": [0, 11, 2.0, "3"],
+    "max_information_tokens": [-1, 101],
+    "max_life_tokens": [0, 101, True],
+}
+
+
 @pytest.mark.parametrize(
-    "params",
-    [
-        {"num_players": 1},
-        {"num_players": 6},
-        {"num_colors": 0},
-        {"num_colors": 6},
-        {"num_ranks": 0},
-        {"num_ranks": 6},
-        {"hand_size": 0},
-        {"hand_size": 2.0},
-        {"hand_size": "3"},
-        {"max_information_tokens": -1},
-        {"max_life_tokens": 0},
-        {"max_life_tokens": True},
-    ],
+    ("name", "value"), [(name, value) for name in REFUSED for value in REFUSED[name]]
 )
-def test_a_parameter_out_of_range_is_refused(params: dict[str, Any]) -> None:
-    ((name, value),) = params.items()
+def test_a_parameter_out_of_range_is_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=rf"{name} from \d to \d+, got {value!r}"):
-        Hanabi(**params)
+        Hanabi(**{name: value})
 
 
 def test_a_deck_that_is_too_small_is_refused() -> None:

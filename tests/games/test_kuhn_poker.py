@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -37,6 +38,11 @@ def uniform_values(rules: KuhnPoker, state: State) -> list[Fraction]:
         actions = list(rules.legal_actions(state))
     after = [uniform_values(rules, rules.apply(state, a)) for a in actions]
     return [sum(column) / len(after) for column in zip(*after, strict=True)]
+
+
+@pytest.mark.parametrize("num_players", [3, 4])
+def test_more_players_keep_the_contract(num_players: int, check_contract: Any) -> None:
+    check_contract(KuhnPoker(num_players))
 
 
 @pytest.mark.parametrize(

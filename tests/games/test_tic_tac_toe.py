@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,6 +31,10 @@ def positions() -> set[State]:
         waiting += after - found
         found |= after
     return found
+
+
+def test_a_reward_for_draws_keeps_the_contract(check_contract: Any) -> None:
+    check_contract(TicTacToe(draw_return=0.1))
 
 
 def test_there_are_5478_positions() -> None:

@@ -1,0 +1,20 @@
+"""What the tests of single games share."""
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def check_contract() -> Callable[[Any], None]:
+    """Holds a game with any parameters to what `test_contract.py` demands of the ids."""
+    contract = runpy.run_path(str(Path(__file__).with_name("test_contract.py")))
+
+    def check_all(game: Any) -> None:
+        for check in contract["CHECKS"]:
+            check(game)
+
+    return check_all
