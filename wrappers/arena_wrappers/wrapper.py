@@ -19,7 +19,7 @@ from arena_wrappers.prompts import Message, PromptOptions, messages
 History = Literal["state", "transcript"]
 OnInvalid = Literal["forfeit", "retry", "random", "raise"]
 
-MAX_REPLY = 10_000_000  # characters, of the action space
+MAX_REPLY = 100_000  # characters, of the action space; `step` reads longer ones, too
 MAX_VIEWS = 10_000  # remembered at a time
 
 

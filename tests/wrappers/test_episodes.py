@@ -1,0 +1,351 @@
+"""Records: JSON lines that come back equal, and replay that finds every difference."""
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import arena_envs
+from arena_envs.env import GameEnv
+from arena_wrappers import (
+    Episode,
+    PromptWrapper,
+    RandomPolicy,
+    ReplayError,
+    Reply,
+    play,
+    read_episodes,
+    replay,
+    write_episodes,
+)
+
+
+class Sloppy:
+    """Random play with invalid, cut and failed replies; says odd things where it may."""
+
+    name = "sloppy"
+
+    def act(self, requests):
+        return [self.reply(request) for request in requests]
+
+    def reply(self, request):
+        rng = random.Random(request.seed)
+        text = request.wrap(rng.choice(request.legal))
+        if request.game.num_actions is None and rng.random() < 0.5:
+            text = request.wrap(
+                rng.choice(["Hé, <|im_end|> \\ud800", "system: yes\n", "\x00"])
+            )
+        kind = rng.random()
+        if kind < 0.1:
+            return Reply("nonsense <answer>\ud800")
+        if kind < 0.15:
+            return Reply(text, truncated=True)
+        if kind < 0.2:
+            return Reply("", error="no connection")
+        return Reply(text, [1, 2], [3], [-0.1])
+
+
+def kuhn(**options):
+    return PromptWrapper(arena_envs.make("kuhn_poker"), "bare", **options)
+
+
+@pytest.fixture
+def record():
+    """Deal K, Q; pass, bet, pass: player_1 wins 1."""
+    return Episode.from_json(play(kuhn, RandomPolicy(), [0])[0].to_json())
+
+
+@pytest.mark.parametrize("history", ["state", "transcript"])
+@pytest.mark.parametrize("on_invalid", ["forfeit", "retry", "random"])
+@pytest.mark.parametrize("max_turns", [None, 2])
+def test_records_come_back_equal_and_replay(
+    game, history, on_invalid, max_turns, tmp_path
+):
+    def env():
+        base = GameEnv(game, max_turns=max_turns)
+        return PromptWrapper(base, history=history, on_invalid=on_invalid, penalty=0.3)
+
+    episodes = play(env, Sloppy(), range(12), num_samples=2)
+    path = tmp_path / "episodes.jsonl"
+    write_episodes(path, episodes)
+    assert list(read_episodes(path)) == episodes
+    for episode, read in zip(episodes, read_episodes(path), strict=True):
+        assert replay(read, game) == read == episode == replay(episode, game)
+
+
+def test_registered_games_replay_by_their_id():
+    env = arena_envs.make("kuhn_poker", num_players=3, max_turns=4)
+    for episode in play(lambda: env, Sloppy(), range(20)):
+        assert episode.params == {"num_players": 3}
+        assert replay(Episode.from_json(episode.to_json())) == episode
+
+
+def test_utterances_and_their_chance_are_recorded_as_json_can_hold_them(telephone):
+    (episode,) = play(lambda: GameEnv(telephone), RandomPolicy(), [0])
+    topic, *said = episode.actions
+    assert topic in (0, 1)
+    assert said == [turn.action for turn in episode.turns]
+    assert set(said) <= {"yes", "no"}
+
+
+TAMPERED = {
+    "reply": (lambda r: turn(r, 0, reply="?"), "turn 0: action was . and is now None"),
+    "other legal reply": (
+        lambda r: turn(r, 0, reply="pass" if r.turns[0].reply == "bet" else "bet"),
+        "turn 0: action was",
+    ),
+    "reward": (
+        lambda r: turn(r, -1, rewards={"game": 9.0}),
+        "rewards was {'game': 9.0}",
+    ),
+    "action of a turn": (lambda r: turn(r, 0, action=7), "turn 0: action was 7 and is"),
+    "legal text": (lambda r: turn(r, 1, legal=["bet"]), "turn 1: legal was"),
+    "message": (lambda r: turn(r, 0, messages=[]), "turn 0: messages was"),
+    "reason": (
+        lambda r: turn(r, 0, invalid="illegal"),
+        "turn 0: invalid was 'illegal'",
+    ),
+    "error without detail": (
+        lambda r: turn(r, 0, invalid="error"),
+        "turn 0: invalid was",
+    ),
+    "cut": (lambda r: turn(r, 0, truncated=True), "turn 0: action was"),
+    "turn index": (lambda r: turn(r, 0, index=3), "turn 0: index was 3 and is now 0"),
+    "seat": (lambda r: turn(r, 0, seat=1), "turn 0: seat was 1 and is now 0"),
+    "policy": (lambda r: turn(r, 2, policy="x"), "turn 2: policy was 'x'"),
+    "no turns": (lambda r: replace(r, turns=[]), "ends too early: turn 0 of seat 0"),
+    "one turn less": (
+        lambda r: replace(r, turns=r.turns[:-1]),
+        "the record ends too early",
+    ),
+    "one turn more": (
+        lambda r: replace(r, turns=[*r.turns, r.turns[-1]]),
+        r"had \d turns and has now \d",
+    ),
+    "other deal": (
+        lambda r: replace(r, actions=[r.actions[1], r.actions[0], *r.actions[2:]]),
+        "turn 0: messages was",
+    ),
+    "other action": (
+        lambda r: replace(
+            r, actions=[*r.actions[:2], 1 - r.actions[2], *r.actions[3:]]
+        ),
+        "action 4: 0 is not possible",
+    ),
+    "impossible deal": (
+        lambda r: replace(r, actions=[0, 0, *r.actions[2:]]),
+        "action 1: 0 is not possible",
+    ),
+    "impossible action": (
+        lambda r: replace(r, actions=[*r.actions[:2], 7]),
+        "action 2: 7 is not possible",
+    ),
+    "text as action": (lambda r: replace(r, actions=["bet"]), "action 0: 'bet' is not"),
+    "one action more": (
+        lambda r: replace(r, actions=[*r.actions, 0]),
+        "is not possible",
+    ),
+    "one action less": (lambda r: replace(r, actions=r.actions[:-1]), "actions was"),
+    "returns": (lambda r: replace(r, returns=[5.0, -5.0]), "the episode: returns was"),
+    "forfeit": (
+        lambda r: replace(r, forfeited_by=1),
+        "forfeited_by was 1 and is now None",
+    ),
+    "end": (
+        lambda r: replace(r, terminated=False, truncated=True),
+        "terminated was False",
+    ),
+    "limit": (lambda r: replace(r, max_turns=1), "had 3 turns and has now 1"),
+    "format": (lambda r: prompt(r, reply_format="answer"), "turn 0: messages was"),
+    "rules": (lambda r: prompt(r, rules=False), "turn 0: messages was"),
+    "legal actions": (lambda r: prompt(r, show_legal_actions=False), "messages was"),
+    "unknown option": (lambda r: prompt(r, colour="red"), "want prompt options, got"),
+    "bad option": (lambda r: prompt(r, history="x"), "unknown history 'x'"),
+    "game": (lambda r: replace(r, game="kuhn_pokr-v0"), "did you mean 'kuhn_poker-v0'"),
+    "parameter": (
+        lambda r: replace(r, params={"players": 2}),
+        "no parameter 'players'",
+    ),
+}
+
+
+def turn(record, number, **changes):
+    turns = list(record.turns)
+    turns[number] = replace(turns[number], **changes)
+    return replace(record, turns=turns)
+
+
+def prompt(record, **changes):
+    return replace(record, prompt={**record.prompt, **changes})
+
+
+@pytest.mark.parametrize("tampered", TAMPERED)
+@pytest.mark.parametrize("through_json", [False, True])
+def test_replay_says_where_a_tampered_record_differs(record, tampered, through_json):
+    change, message = TAMPERED[tampered]
+    assert replay(record) == record
+    changed = change(record)
+    if through_json:
+        changed = Episode.from_json(changed.to_json())
+    with pytest.raises(ValueError, match=message):
+        replay(changed)
+
+
+@pytest.mark.parametrize("on_invalid", ["retry", "random"])
+def test_replay_of_invalid_replies_needs_the_same_options(on_invalid):
+    def env():
+        return kuhn(on_invalid=on_invalid, max_retries=2)
+
+    class Wrong(RandomPolicy):
+        def act(self, requests):
+            return [Reply("raise")] * len(requests)
+
+    (episode,) = play(env, Wrong(), [1])
+    assert replay(episode) == episode
+    with pytest.raises(ReplayError, match="turn 0"):
+        replay(prompt(episode, on_invalid="forfeit"))
+    with pytest.raises(ReplayError, match="turn 0: rewards"):
+        replay(prompt(episode, penalty=0.1))
+    if on_invalid == "random":  # the random actions hang on the seed
+        assert any(differs(replace(episode, seed=seed)) for seed in range(2, 12))
+
+
+def differs(record):
+    try:
+        replay(record)
+    except ReplayError:
+        return True
+    return False
+
+
+def test_replay_compares_errors_and_their_reasons():
+    class Broken(RandomPolicy):
+        def act(self, requests):
+            raise OSError("disk full")
+
+    (episode,) = play(kuhn, Broken(), [0])
+    assert replay(episode) == episode
+    with pytest.raises(ReplayError, match="turn 0: detail was 'OSError: disk full'"):
+        replay(turn(episode, 0, invalid="format"))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_numbers_that_json_cannot_hold_are_refused(record, value):
+    for bad in (
+        replace(record, returns=[value, 0.0]),
+        turn(record, 0, logprobs=[value]),
+    ):
+        with pytest.raises(ValueError, match="seed 0, sample 0 holds a number"):
+            bad.to_json()
+
+
+HOSTILE = {
+    "": "want an episode as JSON",
+    "{": "want an episode as JSON",
+    "[]": "the episode: want an object",
+    "null": "the episode: want an object",
+    "{}": "the episode lacks 'game'",
+    "[" * 100_000: "want an episode as JSON",
+    "9" * 5000: "want an episode as JSON",
+}
+
+
+def lines_of(record):
+    """Broken lines made of a sound one: (line, message)."""
+    sound = json.loads(record.to_json())
+    for name in sound:
+        wrong = {"a": object} if sound[name] is None else None
+        wrong = (
+            1.5 if name in ("max_turns", "parent", "branch", "forfeited_by") else wrong
+        )
+        yield json.dumps({**sound, name: wrong}), f"the episode: {name} cannot be"
+    for name in sound["turns"][0]:
+        optional = {
+            "action",
+            "invalid",
+            "detail",
+            "prompt_ids",
+            "token_ids",
+            "logprobs",
+        }
+        wrong = {"a": 1} if name in optional else None
+        turns = [sound["turns"][0], {**sound["turns"][1], name: wrong}]
+        yield json.dumps({**sound, "turns": turns}), f"turn 1: {name} cannot be"
+    for changes, message in [
+        ({"color": 1}, "unknown field 'color'"),
+        ({"seed": True}, "seed cannot be True"),
+        ({"seed": "0"}, "seed cannot be '0'"),
+        ({"returns": [float("nan"), 0]}, "returns cannot be"),
+        ({"returns": [float("-inf"), 0]}, "returns cannot be"),
+        ({"actions": [[0]]}, "actions cannot be"),
+        ({"turns": [1]}, "turns cannot be"),
+        ({"turns": [{}]}, "turn 0 lacks 'index'"),
+    ]:
+        yield json.dumps({**sound, **changes}), message
+    yield (
+        record.to_json().replace('"returns": [', '"returns": [1e999, '),
+        "returns cannot be",
+    )
+    del sound["seed"]
+    yield json.dumps(sound), "the episode lacks 'seed'"
+
+
+def test_a_hostile_line_is_named(record, tmp_path):
+    path = tmp_path / "episodes.jsonl"
+    good = record.to_json()
+    turns = [replace(t, rewards={"game": 0.0}) for t in record.turns]
+    for line, message in [*HOSTILE.items(), *lines_of(replace(record, turns=turns))]:
+        path.write_text(f"{good}\n{line}\n{good}\n", encoding="utf-8")
+        episodes = read_episodes(path)
+        assert next(episodes) == record
+        with pytest.raises(ValueError, match=f"episodes.jsonl, line 2: .*{message}"):
+            next(episodes)
+
+
+def test_bytes_that_are_no_text_are_named(record, tmp_path):
+    path = tmp_path / "episodes.jsonl"
+    path.write_bytes(record.to_json().encode() + b"\n\xff\xfe\n")
+    with pytest.raises(ValueError, match="line 2: 'utf-8'"):
+        list(read_episodes(path))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(list(Episode.__dataclass_fields__)), value=json_values)
+def test_any_json_in_any_field_is_read_or_refused(record, name, value):
+    values = {**json.loads(record.to_json()), name: value}
+    try:
+        read = Episode.from_json(json.dumps(values))
+        replay(read)
+    except ValueError:
+        return
+    assert getattr(read, name) == getattr(record, name) or name in ("parent", "branch")
+
+
+def test_no_half_written_file_is_left(record, tmp_path):
+    path = tmp_path / "episodes.jsonl"
+    write_episodes(path, [record])
+
+    def broken():
+        yield record
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_episodes(path, broken())
+    with pytest.raises(ValueError, match="not finite"):
+        write_episodes(path, [record, replace(record, returns=[float("nan")])])
+    assert [entry.name for entry in tmp_path.iterdir()] == ["episodes.jsonl"]
+    assert list(read_episodes(path)) == [record]
+    with pytest.raises(FileNotFoundError):
+        write_episodes(tmp_path / "missing" / "episodes.jsonl", [record])

@@ -1,0 +1,173 @@
+"""Replies: every text gives an action or a reason, and one documented rule decides which."""
+
+import time
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import arena_envs
+from arena_envs.game import BaseGame
+from arena_wrappers import FORMATS, InvalidReply, parse_reply
+
+KUHN = arena_envs.make_game("kuhn_poker")
+DEALT = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)
+REASONS = {"format", "illegal", "ambiguous", "overlong"}
+
+PIECES = [
+    *("<answer>", "</answer>", "<ANSWER>", "<answer", "< /answer>", "<answer/>"),
+    *("<think>", "</think>", "<|im_end|>", "<|im_start|>system\n", "[INST]", "<s>"),
+    *("bet", "pass", "BET", " 1 ", "9" * 5000, "-0", "1e999", "٣", "²", "½", "\u22121"),
+    *(
+        "\ud800",
+        "\x00",
+        "\u202e",
+        "\ufeff",
+        "İ",
+        "ß",
+        "\n",
+        "\r\n",
+        "\t",
+        "\\",
+        "{}",
+        "%s",
+    ),
+    *("1", "2", "play 1", "discard 0", "reveal rank 1 to player_1", "a1", "(0, 0)"),
+]
+texts = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
+any_game = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.mark.parametrize("reply_format", FORMATS)
+@any_game
+@given(text=texts, seed=st.integers(0, 9))
+def test_any_text_is_an_action_or_a_reason(game, walk, reply_format, text, seed):
+    for state in walk(game, seed):
+        outcome = parse_reply(game, state, text, reply_format)
+        if isinstance(outcome, InvalidReply):
+            assert outcome.reason in REASONS
+        elif game.num_actions is not None:
+            assert outcome in game.legal_actions(state)
+
+
+@pytest.mark.parametrize("reply_format", FORMATS)
+@pytest.mark.parametrize(
+    "piece",
+    ["<answer>", "</answer>", "<think>", "</think>", "9", " ", "\n", "é", "<", "bet "],
+)
+def test_a_reply_of_100_kilobytes_is_read_in_no_time(game, walk, reply_format, piece):
+    text = piece * (100_000 // len(piece))
+    state = next(walk(game, 0))
+    start = time.process_time()
+    for reply in (text, f"<answer>{text}</answer>", f"{text}<answer>bet</answer>"):
+        parse_reply(game, state, reply, reply_format)
+    assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize("reply_format", FORMATS)
+@pytest.mark.parametrize("seed", range(20))
+def test_canonical_texts_parse_back(game, walk, reply_format, seed):
+    for state in walk(game, seed):
+        for action in game.legal_actions(state):
+            reply = FORMATS[reply_format].wrap(game.action_text(state, action))
+            for text in (reply, f"<think>{reply} or not?</think>\n {reply}\n"):
+                assert parse_reply(game, state, text, reply_format) == action
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("<answer>bet</answer>", 1),
+        ("I could pass. <answer>\n BET\t</answer> Good luck!", 1),
+        ("<think><answer>pass</answer></think><answer>bet</answer>", 1),
+        ("<think>a</think><think>b</think><answer>bet</answer>", 1),
+        ("no reasoning tag </think><answer>bet</answer>", 1),
+        ("bet", "format"),
+        ("", "format"),
+        ("<answer>bet", "format"),
+        ("bet</answer>", "format"),
+        ("</answer>bet<answer>", "format"),
+        ("<ANSWER>bet</ANSWER>", "format"),
+        ("<answer>bet</answer></think>", "format"),
+        ("<think><answer>bet</answer>", "format"),
+        ("<think>a</think><think><answer>bet</answer>", "format"),
+        ("<answer>pass</answer> no: <answer>bet</answer>", "ambiguous"),
+        ("<answer><answer>bet</answer></answer>", "ambiguous"),
+        ("<answer>bet</answer></answer>", "ambiguous"),
+        ("<answer></answer>", "illegal"),
+        ("<answer>bet bet</answer>", "illegal"),
+        ("<answer>bet or pass</answer>", "illegal"),
+        ("<answer>1</answer>", "illegal"),
+        ("<answer>" + "9" * 4000 + "</answer>", "illegal"),
+        ("<answer>" + "9" * 4001 + "</answer>", "overlong"),
+    ],
+)
+def test_one_answer_after_the_reasoning_counts(text, outcome):
+    got = parse_reply(KUHN, DEALT, text)
+    assert got == outcome or got.reason == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("bet", 1),
+        (" \n Pass ", 0),
+        ("<think>pass?</think>bet", 1),
+        ("", "format"),
+        (" \n", "format"),
+        ("I bet", "illegal"),
+        ("bet.", "illegal"),
+        ("<answer>bet</answer>", "illegal"),
+        ("bet<|im_end|>", "illegal"),
+        ("bet" * 2000, "overlong"),
+    ],
+)
+def test_a_bare_reply_is_the_answer_and_nothing_else(text, outcome):
+    got = parse_reply(KUHN, DEALT, text, "bare")
+    assert got == outcome or got.reason == outcome
+
+
+def test_a_reason_quotes_nothing_of_the_reply():
+    got = parse_reply(KUHN, DEALT, "<answer>obey me</answer>")
+    assert "obey" not in got.detail
+
+
+@dataclass(frozen=True)
+class Captures(BaseGame[str, int]):
+    """As in chess, two legal actions differ in case alone."""
+
+    num_actions = 3
+    names = ("bxc3", "Bxc3", "O-O")
+
+    def legal_actions(self, state):
+        return (0, 1, 2)
+
+    def action_text(self, state, action):
+        return self.names[action]
+
+    def parse(self, state, text):
+        return int(text)  # raises ValueError where it should raise IllegalAction
+
+
+def test_exact_text_comes_before_folded_text():
+    replies = ["bxc3", "Bxc3", " Bxc3 ", "o-o", "2"]
+    assert [parse_reply(Captures(), "", r, "bare") for r in replies] == [0, 1, 1, 2, 2]
+    assert parse_reply(Captures(), "", "BXC3", "bare").reason == "ambiguous"
+
+
+@pytest.mark.parametrize("text", ["7", "-1", "x", "9" * 4000])
+def test_what_the_game_reads_must_still_be_legal(text):
+    assert parse_reply(Captures(), "", text, "bare").reason == "illegal"
+
+
+def test_a_language_game_reads_free_text(telephone, walk):
+    state = next(walk(telephone, 0))
+    said = parse_reply(telephone, state, "<answer> I like Cats. </answer>")
+    assert telephone.action_text(state, said) == "I like Cats."
+    assert parse_reply(telephone, state, "x" * 301, "bare").reason == "illegal"
+
+
+def test_an_unknown_format_names_the_nearest():
+    with pytest.raises(ValueError, match="did you mean 'answer'"):
+        parse_reply(KUHN, DEALT, "bet", "anser")

@@ -1,0 +1,387 @@
+"""`play`: lockstep that cannot be told from playing one by one, and faults that stay local."""
+
+import random
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+
+import arena_envs
+from arena_envs.env import GameEnv
+from arena_envs.game import CHANCE
+from arena_wrappers import (
+    BotPolicy,
+    EpisodePlan,
+    PromptWrapper,
+    RandomPolicy,
+    Reply,
+    ScriptedPolicy,
+    play,
+    play_plans,
+)
+
+SEEDS = range(20)
+
+
+class Sloppy:
+    """Plays at random and often breaks the rules, all from the seed of the request."""
+
+    name = "sloppy"
+
+    def act(self, requests):
+        return [self.reply(request) for request in requests]
+
+    def reply(self, request):
+        rng = random.Random(request.seed)
+        text = request.wrap(rng.choice(request.legal))
+        kind = rng.random()
+        if kind < 0.1:
+            return Reply("nonsense")
+        if kind < 0.15:
+            return Reply(text, truncated=True)
+        if kind < 0.2:
+            return Reply("", error="no connection")
+        ids = [rng.randrange(100) for _ in range(3)]
+        return Reply(text, [len(request.messages)], ids, [-0.5, -1.0, -0.25])
+
+
+class Faulty(RandomPolicy):
+    """Plays at random, but for the episodes whose index is in `bad`."""
+
+    def __init__(self, fault, bad=(3, 5)):
+        self.fault, self.bad = fault, bad
+
+    def act(self, requests):
+        if any(request.episode in self.bad for request in requests):
+            return self.fault(self, requests)
+        return super().act(requests)
+
+
+def crash(policy, requests):
+    raise KeyError("out of \n order")
+
+
+def time_out(policy, requests):
+    raise TimeoutError("the server is slow")
+
+
+def stall(policy, requests):
+    time.sleep(0.3)
+    return RandomPolicy.act(policy, requests)
+
+
+def too_few(policy, requests):
+    return RandomPolicy.act(policy, requests)[:-1]
+
+
+def too_many(policy, requests):
+    return [*RandomPolicy.act(policy, requests), Reply("bet")]
+
+
+def no_list(policy, requests):
+    return None
+
+
+def no_replies(policy, requests):
+    return ["bet"] * len(requests)
+
+
+def no_text(policy, requests):
+    return [Reply(None)] * len(requests)
+
+
+def bad_numbers(policy, requests):
+    return [Reply("bet", [1], [2, 3], [-1.0, float("nan")])] * len(requests)
+
+
+def bad_lengths(policy, requests):
+    return [Reply("bet", [1], [2, 3], [-1.0])] * len(requests)
+
+
+FAULTS = {
+    crash: "KeyError: 'out of ",
+    time_out: "TimeoutError: the server is slow",
+    stall: "TimeoutError: no reply within",
+    too_few: "gave 0 replies to 1 requests",
+    too_many: "gave 2 replies to 1 requests",
+    no_list: "TypeError",
+    no_replies: "want a Reply",
+    no_text: "want a Reply",
+    bad_numbers: "not finite",
+    bad_lengths: "a logprob per token",
+}
+
+
+def kuhn():
+    return PromptWrapper(arena_envs.make("kuhn_poker"), "bare")
+
+
+@pytest.mark.parametrize("history", ["state", "transcript"])
+@pytest.mark.parametrize("on_invalid", ["forfeit", "retry", "random"])
+def test_batch_size_and_order_of_seeds_change_nothing(make_env, history, on_invalid):
+    def env():
+        return PromptWrapper(make_env(), history=history, on_invalid=on_invalid)
+
+    want = play(env, Sloppy(), SEEDS, num_samples=2)
+    for batch_size in (1, 3, 64):
+        assert play(env, Sloppy(), SEEDS, num_samples=2, batch_size=batch_size) == want
+    shuffled = random.Random(0).sample(SEEDS, len(SEEDS))
+    episodes = play(env, Sloppy(), shuffled, num_samples=2, batch_size=7)
+    assert sorted(episodes, key=lambda e: (e.seed, e.sample)) == want
+    alone = [play(env, Sloppy(), [seed], num_samples=2) for seed in SEEDS]
+    assert [episode for episodes in alone for episode in episodes] == want
+
+
+def test_processes_change_nothing():
+    want = play(kuhn, RandomPolicy(), range(12))
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        parts = pool.map(play_kuhn, [range(6), range(6, 12)])
+        assert [e for part in parts for e in part] == want
+
+
+def play_kuhn(seeds):
+    return play(kuhn, RandomPolicy(), seeds)
+
+
+def test_one_call_answers_all_waiting_turns():
+    sizes = []
+
+    def reply(requests):
+        sizes.append(len(requests))
+        return RandomPolicy().act(requests)
+
+    policy = ScriptedPolicy("")
+    policy.act = reply
+    episodes = play(kuhn, policy, range(50), batch_size=8)
+    num_turns = sum(len(episode.turns) for episode in episodes)
+    assert sum(sizes) == num_turns
+    assert max(sizes) == 8
+    assert len(sizes) < num_turns / 6
+
+
+def test_samples_share_chance_and_not_choices():
+    episodes = play(kuhn, RandomPolicy(), range(4), num_samples=8)
+    for start in range(0, 32, 8):
+        group = episodes[start : start + 8]
+        assert len({tuple(e.actions[:2]) for e in group}) == 1
+        assert [e.sample for e in group] == list(range(8))
+        assert len({tuple(e.actions) for e in group}) > 1
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("batch_size", [1, 4, None])
+def test_a_fault_costs_its_own_seat_and_nothing_else(fault, batch_size):
+    """Seat 1 fails in episodes 3 and 5; the others equal those of a run without it."""
+    sound = play(kuhn, RandomPolicy(), range(8))
+    faulty = play(
+        kuhn,
+        [RandomPolicy(), Faulty(fault)],
+        range(8),
+        batch_size=batch_size,
+        timeout=0.1 if fault is stall else None,
+    )
+    for number, (episode, want) in enumerate(zip(faulty, sound, strict=True)):
+        if number not in (3, 5):
+            assert episode == want
+            continue
+        assert episode.forfeited_by == 1
+        assert list(episode.returns) == [0.0, -2.0]
+        first, last = episode.turns
+        assert first == replace(want.turns[0], rewards={"game": 0.0})
+        assert (last.seat, last.reply, last.action) == (1, "", None)
+        assert last.invalid == "error"
+        assert FAULTS[fault] in last.detail
+        assert last.rewards == {"game": -2.0, "format": -0.5}
+
+
+def test_errors_are_not_asked_again_nor_played_at_random():
+    for on_invalid in ("retry", "random"):
+        env = partial(
+            PromptWrapper, arena_envs.make("kuhn_poker"), on_invalid=on_invalid
+        )
+        (episode,) = play(env, Faulty(crash, bad=[0]), [0])
+        assert episode.forfeited_by == 0
+        assert len(episode.turns) == 1
+
+
+@pytest.mark.parametrize("fault", [crash, time_out, too_few, no_replies, bad_numbers])
+def test_on_error_raise_passes_the_exception_on(fault):
+    with pytest.raises((KeyError, TimeoutError, ValueError, TypeError)):
+        play(kuhn, Faulty(fault), range(8), on_error="raise")
+
+
+def test_a_long_error_is_cut():
+    def shout(policy, requests):
+        raise RuntimeError("!" * 10**6)
+
+    (episode,) = play(kuhn, Faulty(shout, bad=[0]), [0])
+    assert len(episode.turns[0].detail) == 500
+
+
+def test_a_cut_reply_is_overlong_even_if_it_parses():
+    cut = ScriptedPolicy("")
+    cut.act = lambda requests: [Reply("bet", truncated=True)] * len(requests)
+    (episode,) = play(kuhn, cut, [0])
+    assert episode.turns[0].invalid == "overlong"
+    assert episode.turns[0].truncated
+
+
+def test_a_turn_is_paid_until_the_seats_next_turn(tolls):
+    """Worked by hand: gift 1 to seat 2; payments 1, 2, 0, 2, 1, 1, 2; then 5 to seat 1."""
+
+    def amount(request):
+        return f"pay {[[1, 2, 2], [2, 1], [0, 1]][request.seat][request.turn]}"
+
+    env = PromptWrapper(GameEnv(tolls), "bare")
+    plan = EpisodePlan(
+        lambda: env, [ScriptedPolicy(amount)] * 3, 0, options={"chance": [1]}
+    )
+    (episode,) = play_plans([plan])
+    paid = {(turn.seat, turn.index): turn.rewards for turn in episode.turns}
+    assert paid == {
+        (0, 0): {"game": -1.0 + 0.0},
+        (1, 0): {"game": -2.0 + 2.0},  # paid by seat 0's second turn
+        (2, 0): {"game": -0.0 + 1.0},  # by seat 1's second turn
+        (0, 1): {"game": -2.0 + 1.0},
+        (1, 1): {"game": -1.0 + 2.0 + 5.0},  # the end comes after seat 0's third turn
+        (2, 1): {"game": -1.0},
+        (0, 2): {"game": -2.0},
+    }
+    assert list(episode.returns) == [
+        -4.0,
+        6.0 + 1.0,
+        0.0 + 3.0,
+    ]  # with what came before
+
+
+@pytest.mark.parametrize("max_turns", [None, 4])
+def test_turns_hold_all_but_what_was_paid_before_them(make_env, max_turns):
+    for episode in play(lambda: make_env(max_turns=max_turns), Sloppy(), SEEDS):
+        game = make_env().game
+        for seat, total in enumerate(episode.returns):
+            turns = [n for n, turn in enumerate(episode.turns) if turn.seat == seat]
+            if turns:
+                before = returns_after(game, episode.actions, turns[0])[seat]
+                paid = sum(episode.turns[n].rewards["game"] for n in turns)
+                assert before + paid == pytest.approx(total)
+
+
+def returns_after(game, actions, num_turns):
+    """What was paid when so many turns had been played, chance after them included."""
+    state = game.initial_state()
+    for entry in actions:
+        outcomes = [outcome for outcome, _ in game.chance_outcomes(state)]
+        if game.current_player(state) != CHANCE:
+            if num_turns == 0:
+                break
+            num_turns -= 1
+            action = entry if game.num_actions else game.parse(state, entry)
+        else:
+            action = entry if game.num_actions else outcomes[entry]
+        state = game.apply(state, action)
+    return game.returns(state)
+
+
+def test_three_players_need_three_policies(tolls):
+    with pytest.raises(ValueError, match="want 3 policies, one per seat, got 2"):
+        play(lambda: GameEnv(tolls), [RandomPolicy()] * 2, [0])
+    episodes = play(lambda: GameEnv(tolls), [RandomPolicy() for _ in range(3)], SEEDS)
+    for episode in episodes:
+        seats = [turn.seat for turn in episode.turns]
+        assert seats == [0, 1, 2, 0, 1, 2, 0]
+        assert all(b.index >= a.index for a, b in pairwise(episode.turns))
+
+
+def test_max_turns_truncates(tolls):
+    (episode,) = play(lambda: GameEnv(tolls, max_turns=4), RandomPolicy(), [0])
+    assert (episode.truncated, episode.terminated) == (True, False)
+    assert (len(episode.turns), episode.max_turns) == (4, 4)
+
+
+def test_several_games_are_played_at_once(tolls, telephone):
+    policy = RandomPolicy()
+    env_fns = [lambda: GameEnv(tolls), lambda: GameEnv(telephone), kuhn]
+    plans = [
+        EpisodePlan(env_fn, [policy] * num_players, seed)
+        for seed in range(4)
+        for env_fn, num_players in zip(env_fns, [3, 2, 2], strict=True)
+    ]
+    episodes = play_plans(plans, batch_size=5)
+    assert [e.game for e in episodes] == ["Tolls", "Telephone", "kuhn_poker-v0"] * 4
+    assert episodes[2::3] == play(kuhn, policy, range(4))
+
+
+def test_one_environment_serves_all_episodes(tolls):
+    """An `env_fn` may give the same object again and again."""
+    env = PromptWrapper(GameEnv(tolls), on_invalid="random")
+    shared = play(lambda: env, Sloppy(), SEEDS, batch_size=4)
+    fresh = play(
+        lambda: PromptWrapper(GameEnv(tolls), on_invalid="random"), Sloppy(), SEEDS
+    )
+    assert shared == fresh
+
+
+def test_token_ids_of_a_transcript_are_handed_on_unless_some_are_missing(tolls):
+    contexts = {}
+
+    def act(requests):
+        for request in requests:
+            contexts[request.seat, request.turn] = list(request.context_ids)
+        return [
+            Reply("pay 1", [*r.context_ids, 7], [8, 9])
+            if (r.seat, r.turn) != (1, 0)
+            else Reply("pay 1")
+            for r in requests
+        ]
+
+    policy = ScriptedPolicy("")
+    policy.act = act
+    env = PromptWrapper(GameEnv(tolls), "bare", history="transcript")
+    play(lambda: env, policy, [0])
+    assert contexts[0, 1] == [7, 8, 9]
+    assert contexts[0, 2] == [7, 8, 9, 7, 8, 9]
+    assert contexts[1, 1] == []
+    play(lambda: PromptWrapper(GameEnv(tolls), "bare"), policy, [0])
+    assert contexts[0, 2] == []
+
+
+def test_arrays_of_token_ids_become_lists():
+    policy = ScriptedPolicy("")
+    ids, logprobs = np.arange(2), np.array([-0.5, -1.0])
+    policy.act = lambda requests: [Reply("bet", (1, 2), ids, logprobs)] * len(requests)
+    (episode,) = play(kuhn, policy, [0])
+    turn = episode.turns[0]
+    recorded = (turn.prompt_ids, turn.token_ids, turn.logprobs)
+    assert recorded == ([1, 2], [0, 1], [-0.5, -1.0])
+    assert all(type(i) is int for i in turn.token_ids)
+    episode.to_json()
+
+
+def test_global_randomness_is_left_alone(make_env):
+    before = random.getstate(), np.random.get_state()[1].tolist()
+    play(make_env, Sloppy(), SEEDS)
+    play(make_env, BotPolicy(lambda g, s, rng: rng.choice(g.legal_actions(s))), SEEDS)
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size of at least 1, got 0"),
+        ({"num_samples": 0}, "num_samples of at least 1, got 0"),
+        ({"seeds": [-1]}, "non-negative"),
+        ({"seeds": [0.5]}, "non-negative integer"),
+    ],
+)
+def test_arguments_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        play(kuhn, RandomPolicy(), **{"seeds": [0], **options})
+
+
+def test_no_seeds_no_episodes():
+    assert play(kuhn, RandomPolicy(), []) == []

@@ -1,0 +1,202 @@
+"""`SeatEnv`: one seat as a Gymnasium environment, for trainers that know nothing else."""
+
+import random
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import arena_envs
+from arena_envs.env import GameEnv
+from arena_wrappers import RandomPolicy, Reply, ScriptedPolicy, SeatEnv
+
+SEATS = [
+    (info.id, seat) for info in arena_envs.games() for seat in range(info.num_players)
+]
+
+
+def gym_id(id):
+    name, version = id.rsplit("-", 1)
+    return f"arena/{''.join(word.capitalize() for word in name.split('_'))}-{version}"
+
+
+def episode(env, seed, rng):
+    """Plays legal moves to the end; all that was seen."""
+    observation, info = env.reset(seed=seed)
+    seen, over = [(observation["text"], info)], False
+    while not over:
+        legal = np.flatnonzero(env.unwrapped.action_masks())
+        observation, reward, *over, info = env.step(int(rng.choice(legal)))
+        seen.append((observation["text"], reward, over, info))
+        over = any(over)
+    return seen
+
+
+@pytest.mark.parametrize(("id", "seat"), SEATS)
+def test_gymnasiums_own_test_passes(id, seat):
+    env = gymnasium.make(gym_id(id), seat=seat)
+    with warnings.catch_warnings():
+        # a float32 observation without bounds, which features are
+        warnings.filterwarnings("ignore", ".*A Box observation space m", UserWarning)
+        check_env(env.unwrapped)
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_a_language_game_passes_too(telephone, seat):
+    env = SeatEnv(lambda: GameEnv(telephone), seat, RandomPolicy())
+    observation, _ = env.reset(seed=0)
+    assert env.observation_space.contains(observation)
+    rewards = []
+    terminated = False
+    while not terminated:
+        _, reward, terminated, truncated, info = env.step("yes, <|im_end|> of course")
+        rewards.append(reward)
+        assert (truncated, info) == (False, {})
+    assert sum(rewards) <= env.env.returns[seat]
+    with pytest.raises(TypeError, match="no action mask"):
+        env.action_masks()
+
+
+def test_text_that_a_language_game_refuses_is_a_forfeit(telephone):
+    env = SeatEnv(lambda: GameEnv(telephone), 0, RandomPolicy())
+    env.reset(seed=0)
+    *_, terminated, _, info = env.step("")
+    assert terminated
+    assert info == {"illegal_action": True}
+
+
+@pytest.mark.parametrize(("id", "seat"), SEATS)
+def test_the_same_seed_is_the_same_episode(id, seat):
+    one, two = (gymnasium.make(gym_id(id), seat=seat) for _ in range(2))
+    for seed in range(5):
+        want = episode(one, seed, random.Random(seed))
+        assert episode(two, seed, random.Random(seed)) == want
+        assert episode(one, seed, random.Random(seed)) == want
+    texts = {tuple(s[0] for s in episode(one, n, random.Random(0))) for n in range(20)}
+    assert len(texts) > 1
+
+
+@pytest.mark.parametrize(("id", "seat"), SEATS)
+def test_unseeded_resets_continue_the_generator(id, seat):
+    one, two = (gymnasium.make(gym_id(id), seat=seat) for _ in range(2))
+    for env in (one, two):
+        env.reset(seed=7)
+    for _ in range(5):
+        got = [episode(env, None, random.Random(0)) for env in (one, two)]
+        assert got[0] == got[1]
+
+
+def test_global_randomness_is_left_alone():
+    before = random.getstate(), np.random.get_state()[1].tolist()
+    env = gymnasium.make("arena/KuhnPoker-v0")
+    episode(env, 0, random.Random(0))
+    episode(env, None, random.Random(0))
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before
+
+
+@pytest.mark.parametrize(("id", "seat"), SEATS)
+def test_masks_say_what_is_legal_and_allow_all_after_the_end(id, seat):
+    env = gymnasium.make(gym_id(id), seat=seat).unwrapped
+    rng = random.Random(0)
+    env.reset(seed=0)
+    over = False
+    while not over:
+        mask = env.action_masks()
+        assert mask.dtype == np.int8
+        assert mask.sum() >= 1
+        assert np.flatnonzero(mask).tolist() == list(env.env.legal_actions())
+        *_, terminated, truncated, _ = env.step(rng.choice(np.flatnonzero(mask)))
+        over = terminated or truncated
+    assert env.action_masks().tolist() == [1] * env.action_space.n
+    with pytest.raises(ValueError, match="call reset"):
+        env.step(0)
+
+
+@pytest.mark.parametrize("action", [9, -1, 100, 1.5, None, "bet", np.int64(77)])
+def test_an_illegal_action_is_a_forfeit(action):
+    env = gymnasium.make("arena/KuhnPoker-v0").unwrapped
+    env.reset(seed=0)
+    _, reward, terminated, truncated, info = env.step(action)
+    assert (reward, terminated, truncated) == (-2.0, True, False)
+    assert info == {"illegal_action": True}
+
+
+def test_rewards_are_what_is_paid_until_the_next_turn(tolls):
+    """Gift or not, this seat's rewards sum to its return less what came before."""
+    pay_two = ScriptedPolicy(lambda request: "pay 2")
+    for seed in range(6):
+        env = SeatEnv(lambda: GameEnv(tolls), 1, pay_two)
+        env.reset(seed=seed)
+        assert env.env.returns[1] == 2.0  # seat 0 has paid before the first turn
+        _, first, terminated, *_ = env.step(1)
+        assert (first, terminated) == (-1.0 + 2.0, False)
+        _, second, terminated, *_ = env.step(0)
+        assert (second, terminated) == (2.0 + 5.0, True)
+
+
+def test_opponents_are_given_in_seat_order(tolls):
+    others = [ScriptedPolicy(["pay 2"] * 3, "a"), ScriptedPolicy(["pay 1"] * 3, "b")]
+    env = SeatEnv(lambda: GameEnv(tolls), 1, others)
+    env.reset(seed=0)
+    env.step(0)
+    assert env.env.actions[1:] == [2, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply("raise"), Reply("bet", truncated=True), Reply("bet", error="crash")]
+)
+def test_an_opponent_that_breaks_the_rules_forfeits(reply):
+    opponent = ScriptedPolicy("")
+    opponent.act = lambda requests: [reply]
+    env = SeatEnv(lambda: arena_envs.make("kuhn_poker"), 0, opponent)
+    env.reset(seed=0)
+    _, reward, terminated, _, info = env.step(1)
+    assert (reward, terminated, info) == (0.0, True, {})
+    assert env.env.returns == (0.0, -2.0)
+
+
+def test_an_episode_that_ends_before_the_seats_turn_ends_with_the_first_step():
+    opponent = ScriptedPolicy(["raise"])
+    env = SeatEnv(lambda: arena_envs.make("kuhn_poker"), 1, opponent)
+    env.reset(seed=0)
+    assert env.action_masks().tolist() == [1, 1]
+    assert env.step(0)[1:] == (0.0, True, False, {})
+    with pytest.raises(ValueError, match="call reset"):
+        env.step(0)
+
+
+def test_truncation_is_passed_on():
+    env = gymnasium.make("arena/KuhnPoker-v0", max_turns=1).unwrapped
+    env.reset(seed=0)
+    assert env.step(0)[2:4] == (False, True)
+
+
+def test_opponents_may_be_named():
+    for opponent in ("random", RandomPolicy(), ["random"], [RandomPolicy()]):
+        env = gymnasium.make("arena/KuhnPoker-v0", opponent=opponent)
+        episode(env, 0, random.Random(0))
+    env = gymnasium.make("arena/KuhnPoker-v0", opponent=["random"] * 2, num_players=3)
+    episode(env, 0, random.Random(0))
+    with pytest.raises(ValueError, match="unknown policy 'radnom'"):
+        gymnasium.make("arena/KuhnPoker-v0", opponent="radnom")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seat": 2}, "seat from 0 to 1, got 2"),
+        ({"seat": -1}, "seat from 0 to 1, got -1"),
+        ({"opponent": ["random"] * 2}, "want 1 opponents, one per other seat, got 2"),
+    ],
+)
+def test_arguments_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        gymnasium.make("arena/KuhnPoker-v0", **options)
+
+
+def test_rendering_is_the_games():
+    env = gymnasium.make("arena/KuhnPoker-v0", render_mode="ansi")
+    observation, _ = env.reset(seed=0)
+    assert env.render() == observation["text"]
