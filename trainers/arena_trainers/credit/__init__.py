@@ -1,0 +1,59 @@
+"""Turn-level credit: what each turn of an episode is worth, by pure functions on numpy.
+
+`estimate(name, turns, **options)` computes the advantages of a `TurnBatch`:
+
+| Name | Advantage of a turn | Expected gradient |
+|---|---|---|
+| `episode` | z-score of its trajectory's return (GRPO) | times a positive factor per pool |
+| `mars` | return-to-go less the mean of its game and seat | exact in large batches |
+| `mars_loo` | the same, own episode left out | exact |
+| `mars_released` | as the released MARS code computes it | wrong direction |
+| `normalise_then_sum` | sum of normalised turn rewards | wrong direction |
+| `rae` | return less a running mean of its game and seat (SPIRAL) | exact (`post`: times α) |
+
+An estimator is a function of `Trajectories` (the turns that count, in order) and of keyword
+options, which returns `Credit`; one that needs memory takes and returns `state`. It is
+composed of `returns_to_go`, `pools_by`, `moments`, `unit_scale` and `credit`. Those of other
+distributions are found by the entry-point group `arena.credit`, such as
+`my_estimator = "my_package.credit:my_estimator"`, and imported when they are first used.
+"""
+
+from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.pools import (
+    Credit,
+    Moments,
+    Pool,
+    PoolReport,
+    Pools,
+    credit,
+    moments,
+    pools_by,
+    unit_scale,
+)
+from arena_trainers.credit.registry import (
+    FlatPoolWarning,
+    check_options,
+    estimate,
+    estimators,
+)
+from arena_trainers.credit.trajectories import Trajectories, returns_to_go, trajectories
+
+__all__ = [
+    "Credit",
+    "FlatPoolWarning",
+    "Moments",
+    "Pool",
+    "PoolReport",
+    "Pools",
+    "Trajectories",
+    "TurnBatch",
+    "check_options",
+    "credit",
+    "estimate",
+    "estimators",
+    "moments",
+    "pools_by",
+    "returns_to_go",
+    "trajectories",
+    "unit_scale",
+]

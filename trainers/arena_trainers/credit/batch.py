@@ -1,0 +1,235 @@
+"""`TurnBatch`: all turns of a global batch as flat columns, checked when it is made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_REQUIRED = ("game", "episode", "seat", "turn", "group")
+_OPTIONAL = ("team", "rollout", "state_key", "parent", "branch")
+_COUNTS = ("num_tokens", "row_length")
+INT_COLUMNS = (*_REQUIRED, *_OPTIONAL, *_COUNTS)
+FLOAT_COLUMNS = ("reward", "value", "next_value")
+BOOL_COLUMNS = ("mask", "terminated", "truncated")
+
+
+@dataclass(frozen=True, eq=False)
+class TurnBatch:
+    """N turns, one per row; row order carries no meaning, (episode, seat, turn) does.
+
+    Args:
+        reward: float64[N], paid from this turn until the seat's next turn.
+        game: int64[N], which game.
+        episode: int64[N], which episode; numbers are not shared between games.
+        seat: int64[N], who moved.
+        turn: int64[N], index among this seat's turns of the episode: 0, 1, 2, ... It may
+            start later where `rollout` or `parent` is given.
+        group: int64[N], which start: same game, seed and parameters.
+        rewards: float64[N] each, the named parts of the reward.
+        team: int64[N], team of the seat.
+        rollout: int64[N], shared by the segments of one trajectory, where it was cut into
+            several episodes. They are one trajectory again, in ascending order of episodes:
+            their rewards add up, and it counts once.
+        state_key: int64[N], equal where the seat knew the same.
+        parent: int64[N], episode that this one was branched from, or -1.
+        branch: int64[N], which branch of the parent.
+        mask: bool[N], false: the turn counts for nothing, as if it were not there. Its
+            floats are never read (they may be NaN) and its advantage is 0.
+        terminated: bool[N], on a trajectory's last turn: ended by the rules.
+        truncated: bool[N], on a trajectory's last turn: cut by a limit.
+        value: float64[N], critic's value before the turn.
+        next_value: float64[N], critic's value after the last turn of a truncated trajectory;
+            read nowhere else.
+        num_tokens: int64[N], trained tokens of the turn.
+        row_length: int64[N], tokens of the training row that holds the turn, prompt included.
+        tokens: float64[num_tokens.sum()] each, ragged token columns, row after row.
+        game_names: names by index.
+
+    Raises:
+        ValueError: a column of the wrong length or type, a reward that is not finite, two
+            rows for one turn, a missing turn, or an episode of two games.
+    """
+
+    reward: Floats
+    game: Ints
+    episode: Ints
+    seat: Ints
+    turn: Ints
+    group: Ints
+    rewards: Mapping[str, Floats] | None = None
+    team: Ints | None = None
+    rollout: Ints | None = None
+    state_key: Ints | None = None
+    parent: Ints | None = None
+    branch: Ints | None = None
+    mask: Bools | None = None
+    terminated: Bools | None = None
+    truncated: Bools | None = None
+    value: Floats | None = None
+    next_value: Floats | None = None
+    num_tokens: Ints | None = None
+    row_length: Ints | None = None
+    tokens: Mapping[str, Floats] | None = None
+    game_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        num = np.size(self.reward)
+        for names, convert in (
+            (FLOAT_COLUMNS, _floats),
+            (INT_COLUMNS, _ints),
+            (BOOL_COLUMNS, _bools),
+        ):
+            for name in names:
+                column = getattr(self, name)
+                if column is not None or name in _REQUIRED:
+                    object.__setattr__(self, name, convert(name, column, num))
+        if self.rewards is not None:
+            parts = {
+                part: _floats(f"rewards[{part!r}]", column, num)
+                for part, column in self.rewards.items()
+            }
+            object.__setattr__(self, "rewards", parts)
+        self._check_values()
+        self._check_tokens()
+        self._check_order()
+        if self.game_names is not None:
+            object.__setattr__(self, "game_names", tuple(self.game_names))
+            self._check_names(len(self.game_names))
+
+    @cached_property
+    def order(self) -> Ints:
+        """int64[N]: all rows, trajectory by trajectory, each in playing order."""
+        columns = (self.turn, self.episode, self.seat)
+        return np.lexsort((*columns, self.unit))
+
+    @property
+    def unit(self) -> Ints:
+        """int64[N]: what holds one trajectory of each seat, an episode or a rollout."""
+        return self.episode if self.rollout is None else self.rollout
+
+    def _check_values(self) -> None:
+        parts = {f"rewards[{k!r}]": v for k, v in (self.rewards or {}).items()}
+        for name, column in {
+            "reward": self.reward,
+            "value": self.value,
+            **parts,
+        }.items():
+            if column is None:
+                continue
+            bad = ~np.isfinite(column)
+            if self.mask is not None:
+                bad &= self.mask
+            if bad.any():
+                row = np.flatnonzero(bad)[0]
+                raise ValueError(
+                    f"want finite numbers, got {name}[{row}] = {column[row]}"
+                )
+
+    def _check_tokens(self) -> None:
+        for name in _COUNTS:
+            column = getattr(self, name)
+            if column is not None and (column < 0).any():
+                row = np.flatnonzero(column < 0)[0]
+                raise ValueError(f"want counts, got {name}[{row}] = {column[row]}")
+        if self.tokens is None:
+            return
+        if self.num_tokens is None:
+            raise ValueError("want num_tokens beside tokens, got None")
+        total = int(self.num_tokens.sum())
+        columns = {
+            k: _floats(f"tokens[{k!r}]", v, total) for k, v in self.tokens.items()
+        }
+        object.__setattr__(self, "tokens", columns)
+
+    def _check_order(self) -> None:
+        """Turns of a trajectory count up from 0; an episode is of one game."""
+        order = self.order
+        if self.rollout is not None:
+            order = np.lexsort((self.turn, self.seat, self.episode))
+        episode, seat, turn = self.episode[order], self.seat[order], self.turn[order]
+        same_episode = episode[1:] == episode[:-1]
+        same = same_episode & (seat[1:] == seat[:-1])
+        first = np.concatenate([[True], ~same])[: len(turn)]
+        step = np.diff(turn, prepend=-1)
+        bad = ~first & (step != 1)
+        if self.rollout is None and self.parent is None:
+            bad |= first & (turn != 0)
+        if bad.any():
+            at = np.flatnonzero(bad)[0]
+            whose = f"seat {seat[at]} in episode {episode[at]}"
+            if not first[at] and step[at] == 0:
+                raise ValueError(
+                    f"want one row per turn, got two of turn {turn[at]} of {whose}"
+                )
+            before = "nothing" if first[at] else f"turn {turn[at - 1]}"
+            raise ValueError(
+                f"want turns 0, 1, 2, ... of {whose}, got turn {turn[at]} after {before}"
+            )
+        self._check_constant("game", "episode", order, same_episode)
+        for name in ("group", "team", "rollout"):
+            self._check_constant(name, "episode", order, same)
+        if self.rollout is not None:
+            rollout, seat = self.rollout[self.order], self.seat[self.order]
+            same = (rollout[1:] == rollout[:-1]) & (seat[1:] == seat[:-1])
+            for name in ("game", "group", "team"):
+                self._check_constant(name, "rollout", self.order, same)
+
+    def _check_constant(self, name: str, whole: str, order: Ints, same: Bools) -> None:
+        """A column has one value where neighbours are of the same episode or rollout."""
+        if getattr(self, name) is None:
+            return
+        column = getattr(self, name)[order]
+        bad = same & (column[1:] != column[:-1])
+        if bad.any():
+            at = np.flatnonzero(bad)[0]
+            number = getattr(self, whole)[order[at]]
+            raise ValueError(
+                f"want one {name} in {whole} {number}, got {column[at]} and "
+                f"{column[at + 1]}"
+            )
+
+    def _check_names(self, num: int) -> None:
+        bad = (self.game < 0) | (self.game >= num)
+        if bad.any():
+            row = np.flatnonzero(bad)[0]
+            raise ValueError(
+                f"want games below {num} (game_names), got game[{row}] = {self.game[row]}"
+            )
+
+
+def _shaped(name: str, column: Any, num: int) -> NDArray[Any]:
+    array = np.asarray(column)
+    if array.shape != (num,):
+        raise ValueError(f"want {name} of shape ({num},), got {array.shape}")
+    return array
+
+
+def _floats(name: str, column: Any, num: int) -> Floats:
+    array = _shaped(name, column, num)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"want numbers in {name}, got {array.dtype}")
+    return array.astype(np.float64)
+
+
+def _ints(name: str, column: Any, num: int) -> Ints:
+    array = _shaped(name, column, num)
+    if array.dtype.kind not in "iu" and num > 0:
+        values = array.tolist()
+        odd = [x for x in values if not isinstance(x, float) or not x.is_integer()]
+        raise ValueError(f"want integers in {name}, got {(odd or values)[0]!r}")
+    return array.astype(np.int64)
+
+
+def _bools(name: str, column: Any, num: int) -> Bools:
+    array = _shaped(name, column, num)
+    odd = array[(array != 0) & (array != 1)].tolist()
+    if odd:
+        raise ValueError(f"want true or false in {name}, got {odd[0]!r}")
+    return array.astype(np.bool_)

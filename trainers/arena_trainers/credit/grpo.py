@@ -1,0 +1,130 @@
+"""Group-relative estimators: `episode` and `normalise_then_sum`."""
+
+from collections.abc import Sequence
+
+from arena_trainers.credit.pools import (
+    Credit,
+    check_choice,
+    check_range,
+    credit,
+    moments,
+    pools_by,
+    unit_scale,
+)
+from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+
+SCALES = ("none", "std")
+
+
+def episode(
+    turns: Trajectories,
+    *,
+    pool: Sequence[str] = ("group", "seat"),
+    scale: str = "std",
+    ddof: int = 1,
+    eps: float = 1e-4,
+) -> Credit:
+    """Credits every turn with its trajectory's return, relative to its pool (GRPO).
+
+        Aᵢₖ = (Gᵢ - mean G) / (std G + eps),   Gᵢ = Σₖ rᵢₖ
+
+    over the trajectories of the pool. With `scale="none"` it is Dr.GRPO. With one-turn
+    episodes it is what `trl.GRPOTrainer` computes for groups of the same size.
+
+    Bias: the expected gradient is that of the mean return, times a positive factor for
+    each pool: 1 / std (pools of little spread weigh more), and a shrinkage, because the
+    mean contains the trajectory itself: 1 - 1/n with n trajectories and no scale. Early
+    rewards are noise for late turns, as all turns share one number.
+
+    See "DeepSeekMath" by Shao et al. (https://arxiv.org/abs/2402.03300) and "Understanding
+    R1-Zero-Like Training" by Liu et al. (https://arxiv.org/abs/2503.20783).
+
+    Args:
+        turns: the turns that count.
+        pool: columns that agree within a pool, constant on trajectories.
+        scale: `"std"` or `"none"`.
+        ddof: 1 for the unbiased variance, 0 for the plain one.
+        eps: added to the standard deviation.
+
+    Returns:
+        float64[N], without unit (`"none"`: in the reward's); 0 where masked, and in a pool
+        of one trajectory or of equal returns.
+
+    Raises:
+        ValueError: an option out of range.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0])
+    >>> turns = TurnBatch(reward=[1, 2, 5], episode=[0, 0, 1], turn=[0, 1, 0], **one)
+    >>> estimate("episode", turns, scale="none").advantage  # returns 3 and 5
+    array([-1., -1.,  1.])
+    """
+    check_choice("scale", scale, SCALES)
+    check_range("ddof", ddof, 0, 1)
+    check_range("eps", eps, 0, float("inf"))
+    pools = pools_by(turns, pool, whole=True)
+    returns = returns_to_go(turns, turns.column("reward"))[turns.first]
+    own = pools.of[turns.first]  # [R]
+    stats = moments(returns, own, len(pools.key), ddof)
+    relative = returns - stats.mean[own]
+    if scale == "std":
+        relative *= unit_scale(stats.std, eps)[own]
+    return credit(relative[turns.index], pools, stats)
+
+
+def normalise_then_sum(
+    turns: Trajectories,
+    *,
+    discount: float = 1.0,
+    pool: Sequence[str] = ("game",),
+    scale: str = "std",
+    ddof: int = 1,
+    eps: float = 1e-6,
+) -> Credit:
+    """Credits a turn with the sum of normalised rewards from it on (process-reward GRPO).
+
+        Aₖ = Σ_{j ≥ k} γ^{j - k} (rⱼ - mean r) / (std r + eps)
+
+    over the turn rewards of the pool. With one-turn episodes it is `episode` over the same
+    pool. Here for comparison, and as the core of the released MARS
+    (`pool=("game", "seat"), scale="none"`).
+
+    Bias: wrong in direction, in batches of any size, where what a player does decides how
+    many turns follow. Every further turn is charged the mean turn reward: the gradient
+    is p(1-p)μ / (1+p) instead of p(1-p)μ when continuing, with probability p, earns μ one
+    turn later, and has the wrong sign when stopping earns a little less than that.
+
+    See "DeepSeekMath" by Shao et al., section 4.1.3 (https://arxiv.org/abs/2402.03300).
+
+    Args:
+        turns: the turns that count.
+        discount: γ, per turn of the same seat.
+        pool: columns that agree within a pool.
+        scale: `"std"` or `"none"`.
+        ddof: 1 for the unbiased variance, 0 for the plain one.
+        eps: added to the standard deviation.
+
+    Returns:
+        float64[N], without unit (`"none"`: in the reward's); 0 where masked. A turn reward
+        adds 0 in a pool of one or of equal rewards.
+
+    Raises:
+        ValueError: an option out of range.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0])
+    >>> turns = TurnBatch(reward=[1, 2, 6], episode=[0, 0, 1], turn=[0, 1, 0], **one)
+    >>> estimate("normalise_then_sum", turns, scale="none").advantage  # mean reward 3
+    array([-3., -1.,  3.])
+    """
+    check_range("discount", discount, 0, 1)
+    check_choice("scale", scale, SCALES)
+    check_range("ddof", ddof, 0, 1)
+    check_range("eps", eps, 0, float("inf"))
+    pools = pools_by(turns, pool)
+    reward = turns.column("reward")
+    stats = moments(reward, pools.of, len(pools.key), ddof)
+    normal = reward - stats.mean[pools.of]
+    if scale == "std":
+        normal *= unit_scale(stats.std, eps)[pools.of]
+    return credit(returns_to_go(turns, normal, discount), pools, stats)

@@ -1,0 +1,147 @@
+"""Turn-level credit relative to the own game and seat: `mars` and `mars_loo`."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from arena_trainers.credit.batch import Floats, Ints
+from arena_trainers.credit.grpo import SCALES
+from arena_trainers.credit.pools import (
+    Credit,
+    Pools,
+    check_choice,
+    check_range,
+    credit,
+    moments,
+    number,
+    pools_by,
+    unit_scale,
+)
+from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+
+BASELINES = ("turn_returns", "episode_returns")
+
+
+def mars(
+    turns: Trajectories,
+    *,
+    discount: float = 1.0,
+    pool: Sequence[str] = ("game", "seat"),
+    scale: str = "none",
+    ddof: int = 1,
+    eps: float = 1e-6,
+    baseline: str = "turn_returns",
+) -> Credit:
+    """Credits a turn with its return-to-go, relative to its own game and seat.
+
+        Aₖ = Rₖ - mean{R of every turn of the pool},   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
+
+    The paper's form. It is GAE with γ = λ = 1 and the mean as value; with one-turn
+    episodes it is Dr.GRPO over (game, seat), and with γ = 0 a turn's own reward less the
+    mean reward. The released code computes something else: `mars_released`.
+
+    Bias: none in direction. In an infinite batch the expected gradient is exact, as the
+    baseline depends on nothing that the turn decides. In a finite batch it is shrunk,
+    because the mean contains the trajectory itself (for one-turn episodes by 1 - 1/n with n
+    trajectories in the pool); `mars_loo` is not. γ < 1 ignores what comes late; `"std"`
+    weighs each pool by 1 / std. A bonus per turn ranks early turns above late ones.
+
+    See "MARS: Reinforcing Multi-Agent Reasoning of LLMs through Self-Play in Strategic
+    Games" by Yuan et al. (https://arxiv.org/abs/2510.15414).
+
+    Args:
+        turns: the turns that count.
+        discount: γ, per turn of the same seat.
+        pool: columns that agree within a pool. Without `"seat"`: the paper's ablation of
+            agent-specific normalisation.
+        scale: `"std"` divides by the standard deviation of the pool, `"none"` does not.
+        ddof: 1 for the unbiased variance, 0 for the plain one.
+        eps: added to the standard deviation.
+        baseline: mean of `"turn_returns"`, or of `"episode_returns"` (R of the first turns).
+
+    Returns:
+        float64[N], in the reward's unit (`"std"`: without unit); 0 where masked, and in a
+        pool of one turn or of equal returns. With `"turn_returns"` it sums to zero over
+        each pool.
+
+    Raises:
+        ValueError: an option out of range.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0])
+    >>> turns = TurnBatch(reward=[0, 1, 4], episode=[0, 0, 1], turn=[0, 1, 0], **one)
+    >>> estimate("mars", turns).advantage  # returns-to-go 1, 1 and 4, mean 2
+    array([-1., -1.,  2.])
+    """
+    check_choice("scale", scale, SCALES)
+    check_range("ddof", ddof, 0, 1)
+    check_range("eps", eps, 0, float("inf"))
+    pools, to_go, where = _compared(turns, discount, pool, baseline)
+    stats = moments(to_go[where], pools.of[where], len(pools.key), ddof)
+    relative = to_go - stats.mean[pools.of]
+    if scale == "std":
+        relative *= unit_scale(stats.std, eps)[pools.of]
+    return credit(relative, pools, stats)
+
+
+def mars_loo(
+    turns: Trajectories,
+    *,
+    discount: float = 1.0,
+    pool: Sequence[str] = ("game", "seat"),
+    baseline: str = "turn_returns",
+) -> Credit:
+    """Credits a turn with its return-to-go, relative to the other episodes of its pool.
+
+        Aₖ = Rₖ - mean{R of the pool's turns in other episodes},   0 if there are none
+
+    The turns of a trajectory depend on each other, and so do the seats of an episode:
+    what is left out is the whole own episode, so far as it is in the pool. With one-turn
+    episodes it is RLOO over (game, seat), n/(n-1) times `mars`.
+
+    Bias: none at γ = 1, in batches of any size, as long as episodes are independent. With
+    nothing to compare with, the return itself stands: unbiased, and noisy.
+
+    See "Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human
+    Feedback in LLMs" by Ahmadian et al. (https://arxiv.org/abs/2402.14740).
+
+    Args:
+        turns: the turns that count.
+        discount: γ, per turn of the same seat.
+        pool: columns that agree within a pool.
+        baseline: mean of `"turn_returns"`, or of `"episode_returns"` (R of the first turns).
+
+    Returns:
+        float64[N], in the reward's unit; 0 where masked.
+
+    Raises:
+        ValueError: an option out of range.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0])
+    >>> turns = TurnBatch(reward=[0, 1, 4], episode=[0, 0, 1], turn=[0, 1, 0], **one)
+    >>> estimate("mars_loo", turns).advantage  # of others: mean 4, and mean (1 + 1) / 2
+    array([-3., -3.,  3.])
+    """
+    pools, to_go, where = _compared(turns, discount, pool, baseline)
+    whose = turns.column("episode")[turns.first][turns.index]
+    own, examples = number([pools.of, whose], len(whose))
+    values, pool_of, own_of = to_go[where], pools.of[where], own[where]
+    stats = moments(values, pool_of, len(pools.key))
+    total = np.bincount(pool_of, values, len(pools.key))[pools.of[examples]]
+    others = total - np.bincount(own_of, values, len(examples))
+    size = stats.size[pools.of[examples]] - np.bincount(own_of, minlength=len(examples))
+    mean = np.where(size > 0, others / np.maximum(size, 1), 0.0)
+    return credit(to_go - mean[own], pools, stats)
+
+
+def _compared(
+    turns: Trajectories, discount: float, pool: Sequence[str], baseline: str
+) -> tuple[Pools, Floats, Ints | slice]:
+    """The pools, all returns-to-go, and which of these enter the baseline."""
+    check_range("discount", discount, 0, 1)
+    check_choice("baseline", baseline, BASELINES)
+    by_episode = baseline == "episode_returns"
+    pools = pools_by(turns, pool, whole=by_episode)
+    to_go = returns_to_go(turns, turns.column("reward"), discount)
+    return pools, to_go, turns.first if by_episode else slice(None)

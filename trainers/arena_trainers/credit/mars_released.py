@@ -1,0 +1,130 @@
+"""`mars_released`: what the released MARS code computes, defects included."""
+
+import numpy as np
+
+from arena_trainers.credit.batch import Bools, Floats, Ints
+from arena_trainers.credit.pools import (
+    Credit,
+    check_choice,
+    credit,
+    moments,
+    pools_by,
+)
+from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+
+SEATS = (0, 1)  # "player_0" and "player_1" are written into the released code
+ADVANTAGE_NORMS = ("mean", "none")
+EPS = 1e-8  # added to the variance when whitening
+DIGITS = 9  # values that agree to so many digits are not distinct
+
+
+def mars_released(
+    turns: Trajectories,
+    *,
+    whiten_rewards: bool = True,
+    advantage_norm: str = "mean",
+    whiten_advantages: bool = True,
+) -> Credit:
+    """Credits turns as the released MARS code does; to compare with, not to train with.
+
+        1. cₖ = rₖ - mean{r of every turn of the same (game, seat)}
+        2. divide by the standard deviation over the batch's trained tokens, where cₖ sits
+           on the last token of its turn and all other tokens hold 0
+        3. Aₖ = Σ_{j ≥ k} cⱼ
+        4. per seat, all games together: subtract the mean of the DISTINCT values among all
+           positions of its rows; all zeros if there is one
+        5. whiten over the batch's trained tokens, to which a turn's value is copied
+
+    Variances are unbiased, with 1e-8 added. Kept from the released code: steps 1 and 4 know
+    seats 0 and 1 only, and leave the others as they are; token counts matter; games mix in
+    steps 2, 4 and 5; a turn's baseline is the mean turn reward times the turns that remain.
+
+    Positions in step 4: a row is a trajectory's whole conversation. Prompts hold the value
+    of the turn that follows and so add no value. Padding on the right holds 0: 0 is a
+    value of a seat if one of its rows is shorter than the longest row of the batch. The
+    length of a row is the largest `row_length` of its turns, or, without that column, the
+    tokens of its turns.
+
+    Departs from the released code: values are distinct in the 9th digit, and not as
+    float32; with further seats the token mean in step 2 is not 0, and is not subtracted
+    (the released code then gives every token of a turn another value).
+
+    Bias: wrong in direction where what a player does decides how many turns follow, as in
+    `normalise_then_sum` (gradient p(1-p)μ / (1+p) instead of p(1-p)μ, before scaling). Not
+    invariant to a constant added to a seat's final rewards, nor to other games' rewards.
+
+    See https://github.com/thu-nics/MARS and "MARS: Reinforcing Multi-Agent Reasoning of LLMs
+    through Self-Play in Strategic Games" by Yuan et al. (https://arxiv.org/abs/2510.15414),
+    whose formula is `mars`.
+
+    Args:
+        turns: the turns that count, with `num_tokens`.
+        whiten_rewards: whether step 2 is done.
+        advantage_norm: `"mean"` does step 4, `"none"` leaves it out.
+        whiten_advantages: whether step 5 is done.
+
+    Returns:
+        float64[N], without unit (no whitening: in the reward's); 0 where masked.
+
+    Raises:
+        ValueError: there is no column `num_tokens`, or an option is unknown.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0], num_tokens=[1, 1, 1])
+    >>> turns = TurnBatch(reward=[1, 2, 6], episode=[0, 0, 1], turn=[0, 1, 0], **one)
+    >>> off = dict(whiten_rewards=False, whiten_advantages=False)
+    >>> estimate("mars_released", turns, **off).advantage  # -3, -1, 3; with padding mean -1/4
+    array([-2.75, -0.75,  3.25])
+    """
+    check_choice("advantage_norm", advantage_norm, ADVANTAGE_NORMS)
+    num_tokens = turns.column("num_tokens")
+    seat, reward = turns.column("seat"), turns.column("reward")
+    total = int(num_tokens.sum())
+    pools = pools_by(turns, ("game", "seat"))
+    stats = moments(reward, pools.of, len(pools.key))
+    values = np.where(np.isin(seat, SEATS), reward - stats.mean[pools.of], reward)
+    if whiten_rewards:
+        values = values / np.sqrt((values**2).sum() / max(total - 1, 1) + EPS)
+    values = returns_to_go(turns, values)
+    if advantage_norm == "mean":
+        padded = _padded(turns, num_tokens)
+        for one in SEATS:
+            rows = seat == one
+            values[rows] = centre_distinct(values[rows], bool(padded[rows].any()))
+    if whiten_advantages:
+        values = values - (num_tokens * values).sum() / max(total, 1)
+        square = (num_tokens * values**2).sum() / max(total - 1, 1)
+        values = values / np.sqrt(square + EPS)
+    return credit(values, pools, stats)
+
+
+def centre_distinct(values: Floats, padded: bool) -> Floats:
+    """Subtracts the mean of the distinct values, to which padding adds 0.
+
+    Args:
+        values: float64[V], of one seat.
+        padded: whether one of the seat's rows is padded.
+
+    Returns:
+        float64[V]; zeros if there is one distinct value.
+
+    >>> centre_distinct(np.array([3.0, 3.0, 1.0, 1.0]), padded=True)  # {0, 1, 3}
+    array([ 1.66666667,  1.66666667, -0.33333333, -0.33333333])
+    """
+    distinct = np.unique(
+        np.round(np.append(values, 0.0 if padded else values[:1]), DIGITS)
+    )
+    if len(distinct) < 2:
+        return np.zeros_like(values)
+    return np.asarray(values - distinct.mean())
+
+
+def _padded(turns: Trajectories, num_tokens: Ints) -> Bools:
+    """bool[M]: whether the row of a turn's trajectory is shorter than the longest."""
+    if not len(turns.row):
+        return np.zeros(0, bool)
+    if turns.batch.row_length is None:
+        length = np.bincount(turns.index, num_tokens, len(turns.first))
+    else:
+        length = np.maximum.reduceat(turns.column("row_length"), turns.first)
+    return np.asarray(length < length.max())[turns.index]

@@ -1,0 +1,185 @@
+"""Pools: which turns are compared with each other, their moments, the report."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from arena_trainers.credit.batch import INT_COLUMNS, Floats, Ints
+from arena_trainers.credit.trajectories import Trajectories
+
+FLAT = 1e-6  # a pool of at most this standard deviation has no scale
+ZERO = 1e-9  # what rounding leaves of an advantage of zero
+OF_TRAJECTORIES = ("game", "episode", "seat", "group", "team", "rollout")
+
+
+class Pools(NamedTuple):
+    """Which turns are compared with each other.
+
+    names: columns that agree within a pool. key: int64[P, len(names)], their values.
+    of: int64[M], the pool of each turn.
+    """
+
+    names: tuple[str, ...]
+    key: Ints
+    of: Ints
+
+
+def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> Pools:
+    """Pools of the turns that agree in some columns.
+
+    Args:
+        turns: the turns that count.
+        names: integer columns of the turn batch. A group is of one game: `"group"` alone
+            also keeps games apart.
+        whole: whether trajectories are compared, so that a column must be constant on each.
+
+    Raises:
+        ValueError: there is no such column, or it is not constant on trajectories.
+    """
+    known = OF_TRAJECTORIES if whole else INT_COLUMNS
+    if isinstance(names, str):
+        raise ValueError(
+            f"want a sequence of columns such as ({names!r},), got {names!r}"
+        )
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"want pools by columns among {', '.join(known)}, got {name!r}"
+            )
+    names = tuple(names)
+    if "group" in names and "game" not in names:
+        names = ("game", *names)
+    columns = [turns.column(name) for name in names]
+    index, examples = number(columns, len(turns.row))
+    keys = [column[examples] for column in columns]
+    key = np.stack(keys, axis=1) if keys else np.zeros((len(examples), 0), np.int64)
+    return Pools(names, key, index)
+
+
+def number(columns: Sequence[Ints], size: int) -> tuple[Ints, Ints]:
+    """Numbers rows by their values: int64[size], and one example row for each number.
+
+    >>> index, examples = number([np.array([7, 3, 7]), np.array([0, 0, 0])], 3)
+    >>> index.tolist(), examples.tolist()
+    ([1, 0, 1], [1, 0])
+    """
+    order = np.lexsort(columns[::-1]) if columns else np.arange(size)
+    new = np.zeros(size, bool)
+    new[:1] = True
+    for column in columns:
+        ranked = column[order]
+        new[1:] |= ranked[1:] != ranked[:-1]
+    index = np.empty(size, np.int64)
+    index[order] = np.cumsum(new) - 1
+    return index, order[new]
+
+
+class Moments(NamedTuple):
+    """Size, mean and standard deviation of each pool; the deviation of one value is 0."""
+
+    size: Ints
+    mean: Floats
+    std: Floats
+
+
+def moments(values: Floats, index: Ints, num: int, ddof: int = 1) -> Moments:
+    """Moments of the values of each pool.
+
+    Args:
+        values: float64[V].
+        index: int64[V], the pool of each value.
+        num: how many pools there are, P.
+        ddof: 0 divides by the size, 1 by one less.
+
+    Returns:
+        float64[P] each; 0 for an empty pool.
+    """
+    size = np.bincount(index, minlength=num)
+    mean = np.bincount(index, values, num) / np.maximum(size, 1)
+    square = np.bincount(index, (values - mean[index]) ** 2, num)
+    return Moments(size, mean, np.sqrt(square / np.maximum(size - ddof, 1)))
+
+
+def unit_scale(std: Floats, eps: float) -> Floats:
+    """float64[P]: 1 / (std + eps), and 0 where a pool is flat."""
+    return 1.0 / (np.where(std > FLAT, std, np.inf) + eps)
+
+
+class Pool(NamedTuple):
+    """One pool of a report: which, how many values, their moments, share of zeros."""
+
+    key: Mapping[str, int]
+    size: int
+    mean: float
+    std: float
+    zeros: float
+
+
+@dataclass(frozen=True, eq=False)
+class PoolReport:
+    """What an estimator compared, pool by pool; iterate for one `Pool` after another.
+
+    Args:
+        names: columns that agree within a pool.
+        key: int64[P, len(names)], their values.
+        size: int64[P], values in the pool: turns, or trajectories.
+        mean: float64[P], of the values.
+        std: float64[P], of the values.
+        zeros: float64[P], share of the pool's turns whose advantage is 0.
+    """
+
+    names: tuple[str, ...]
+    key: Ints
+    size: Ints
+    mean: Floats
+    std: Floats
+    zeros: Floats
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    def __iter__(self) -> Iterator[Pool]:
+        columns = (self.size, self.mean, self.std, self.zeros)
+        values = zip(*(column.tolist() for column in columns), strict=True)
+        for key, row in zip(self.key.tolist(), values, strict=True):
+            yield Pool(dict(zip(self.names, key, strict=True)), *row)
+
+
+class Credit(NamedTuple):
+    """What an estimator returns.
+
+    advantage: float64[N] per turn, or float64[num_tokens.sum()] per token; 0 where masked.
+    state: for the next call and the checkpoint, JSON-serialisable; None if there is none.
+    report: what was compared.
+    """
+
+    advantage: Floats
+    state: Mapping[str, Any] | None
+    report: PoolReport
+
+
+def credit(
+    advantage: Floats,
+    pools: Pools,
+    stats: Moments,
+    state: Mapping[str, Any] | None = None,
+) -> Credit:
+    """Advantages per turn with the report on their pools."""
+    num = len(pools.key)
+    zero = np.bincount(pools.of, np.abs(advantage) <= ZERO, num)
+    share = zero / np.maximum(np.bincount(pools.of, minlength=num), 1)
+    return Credit(advantage, state, PoolReport(pools.names, pools.key, *stats, share))
+
+
+def check_choice(name: str, value: str, known: Sequence[str]) -> None:
+    """ValueError unless an option is one of those known."""
+    if value not in known:
+        raise ValueError(f"want {name} among {', '.join(known)}, got {value!r}")
+
+
+def check_range(name: str, value: float, low: float, high: float) -> None:
+    """ValueError unless an option lies between two bounds."""
+    if not low <= value <= high:
+        raise ValueError(f"want {name} between {low} and {high}, got {value!r}")

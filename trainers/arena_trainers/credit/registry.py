@@ -1,0 +1,151 @@
+"""Estimators by name: those of this package, and those of other distributions."""
+
+import difflib
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.grpo import episode, normalise_then_sum
+from arena_trainers.credit.mars import mars, mars_loo
+from arena_trainers.credit.mars_released import mars_released
+from arena_trainers.credit.pools import Credit, PoolReport
+from arena_trainers.credit.rae import rae
+from arena_trainers.credit.trajectories import trajectories
+
+Estimator = Callable[..., Credit]
+
+GROUP = "arena.credit"
+_BUILT_IN: Mapping[str, Estimator] = {
+    "episode": episode,
+    "mars": mars,
+    "mars_loo": mars_loo,
+    "mars_released": mars_released,
+    "normalise_then_sum": normalise_then_sum,
+    "rae": rae,
+}
+
+
+class FlatPoolWarning(UserWarning):
+    """Turns of a pool teach nothing: their advantages are all 0."""
+
+
+def estimate(
+    name: str,
+    turns: TurnBatch,
+    *,
+    state: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Credit:
+    """Computes the advantage of every turn.
+
+    Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or of
+    equal returns. Which pools, and why, is in the report.
+
+    Args:
+        name: of the estimator; `estimators()` lists them.
+        turns: the turns of the whole batch, of all processes.
+        state: what the estimator returned for the batch before, if it keeps a state.
+        **options: of the estimator; its docstring explains them.
+
+    Returns:
+        The advantages in the order of the rows, the next state, and the report.
+
+    Raises:
+        ValueError: unknown estimator or option, an option out of range, a column that the
+            estimator needs and the batch does not have, or a state for an estimator that
+            keeps none.
+        ImportError: the estimator's plug-in cannot be imported.
+
+    >>> one = dict(game=[0, 0], seat=[0, 0], turn=[0, 0], group=[0, 0])
+    >>> turns = TurnBatch(reward=[1, 4], episode=[0, 1], **one)
+    >>> advantage, state, report = estimate("mars", turns)
+    >>> advantage
+    array([-1.5,  1.5])
+    >>> for pool in report:
+    ...     print(pool.key, pool.size, pool.mean)
+    {'game': 0, 'seat': 0} 2 2.5
+    """
+    function = _find(name)
+    _check(name, function, options)
+    if "state" in inspect.signature(function).parameters:
+        options["state"] = state
+    elif state is not None:
+        raise ValueError(f"estimator {name!r} keeps no state, got {state!r}")
+    live = trajectories(turns)
+    result = function(live, **options)
+    _warn_of_flat_pools(name, result.report)
+    return result._replace(advantage=live.scatter(result.advantage))
+
+
+def estimators() -> list[str]:
+    """Names of all estimators; a built-in goes before a plug-in of the same name."""
+    return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
+
+
+def check_options(name: str, options: Iterable[str]) -> None:
+    """Raises what `estimate` would for an unknown estimator or option, without turns.
+
+    >>> check_options("mars", {"discont": 0.9})
+    Traceback (most recent call last):
+        ...
+    ValueError: estimator 'mars' has no option 'discont'; did you mean 'discount'? \
+Options are discount, pool, scale, ddof, eps, baseline
+    """
+    _check(name, _find(name), options)
+
+
+def _find(name: str) -> Estimator:
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]
+    for point in entry_points(group=GROUP):
+        if point.name == name:
+            return _load(point)
+    known = estimators()
+    raise ValueError(
+        f"no estimator {name!r}; {_near(name, known)}known are {', '.join(known)}"
+    )
+
+
+def _load(point: EntryPoint) -> Estimator:
+    plugin = point.dist.name if point.dist else "?"
+    try:
+        function: Estimator = point.load()
+    except Exception as error:  # whatever a stranger's module does
+        raise ImportError(
+            f"estimator {point.name!r} of plug-in {plugin!r} cannot be loaded from "
+            f"{point.value!r}: {error!r}"
+        ) from error
+    return function
+
+
+def _check(name: str, function: Estimator, options: Iterable[str]) -> None:
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return
+    known = [p.name for p in parameters if p.name != "state"]
+    for option in options:
+        if option not in known:
+            raise ValueError(
+                f"estimator {name!r} has no option {option!r}; {_near(option, known)}"
+                f"Options are {', '.join(known) or 'none'}"
+            )
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
+
+
+def _warn_of_flat_pools(name: str, report: PoolReport) -> None:
+    """One text for all batches, so that Python shows it once."""
+    if (report.zeros == 1).any():
+        warnings.warn(
+            f"estimator {name!r}: all advantages are 0 in some pool by "
+            f"({', '.join(report.names)}), which holds one value or equal ones; "
+            "see the report",
+            FlatPoolWarning,
+            stacklevel=3,
+        )
