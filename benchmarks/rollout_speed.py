@@ -3,7 +3,9 @@
 The model is the tiny one, warm-started on legal play of Kuhn poker; 256 games are in
 flight. A first pass records the prompts of every lockstep batch. Then the same batches are
 timed twice: by `play` (prompts, tokens, sampling, parsing, environment, records), and by
-plain `model.generate` on the padded prompts with ordinary sampling. Repeats are
+plain `model.generate` on the padded prompts with ordinary sampling. `LMPolicy` computes
+prompts that are alike once, and games of Kuhn poker are often alike, so `play` can be the
+faster of the two. Repeats are
 interleaved, so that a busy machine is unfair to both alike; times are CPU seconds on one
 thread, and the table shows medians.
 
