@@ -1,0 +1,47 @@
+"""Turn batches, written as trajectories or read from the worked vectors."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arena_trainers.credit import TurnBatch
+
+
+def make_batch(*trajectories, **columns):
+    """A batch of (episode, game, seat, [rewards]); each game has one group."""
+    rows = [(r, e, g, s, k) for e, g, s, rs in trajectories for k, r in enumerate(rs)]
+    reward, episode, game, seat, turn = map(list, zip(*rows, strict=True))
+    basic = dict(reward=reward, episode=episode, game=game, seat=seat, turn=turn)
+    tokens = np.ones(len(reward), int)
+    return TurnBatch(**basic | dict(group=game, num_tokens=tokens) | columns)
+
+
+def vector_batch(vector):
+    """The batch of a worked vector; an episode's number is unique across games."""
+    columns = [], [], [], [], [], []
+    for t in vector["trajectories"]:
+        game = ["ttt", "hanabi"].index(t["game"])
+        pairs = zip(t["turn_rewards"], t["turn_tokens"], strict=True)
+        for k, (reward, tokens) in enumerate(pairs):
+            row = (reward, game, 10 * game + t["episode"], t["role"], k, tokens)
+            for column, value in zip(columns, row, strict=True):
+                column.append(value)
+    reward, game, episode, seat, turn, num_tokens = columns
+    return TurnBatch(reward, game, episode, seat, turn, game, num_tokens=num_tokens)
+
+
+@pytest.fixture(scope="session")
+def batch():
+    return make_batch
+
+
+@pytest.fixture(scope="session")
+def vectors():
+    return json.loads((Path(__file__).parent / "vectors.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def vector_batches(vectors):
+    return {name: vector_batch(vectors[name]) for name in ("V1", "V2", "V3")}

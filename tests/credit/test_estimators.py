@@ -1,0 +1,215 @@
+"""Every estimator on one batch by hand, what it reduces to, and what it refuses."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena_trainers.credit import estimate, estimators
+
+OFF = dict(whiten_rewards=False, whiten_advantages=False)
+A, B = 1 / (2**0.5 + 1e-4), 0.5 / (0.5**0.5 + 1e-4)
+
+# three seats, trajectories of 1 to 3 turns, turns without reward, a game played once
+HAND = [
+    (0, 0, 0, [0, 0, 3]),
+    (0, 0, 1, [1, 0]),
+    (0, 0, 2, [2]),
+    (1, 0, 0, [1]),
+    (1, 0, 1, [0, 0, 0]),
+    (1, 0, 2, [0, 4]),
+    (2, 1, 0, [5, 0]),
+]
+
+
+def check(batch, expected, name, **options):
+    got = estimate(name, batch(*HAND), **options).advantage
+    np.testing.assert_allclose(got, np.concatenate(expected), atol=1e-9)
+
+
+def test_mars_by_hand(batch):
+    """Returns-to-go of seat 0: 3 3 3 and 1, mean 2.5; of seat 1: 1 0 and 0 0 0, mean .2;
+    of seat 2: 2 and 4 4, mean 10/3; in game 1: 5 0, mean 2.5."""
+    seat2 = [-4 / 3], [2 / 3] * 2
+    first = [0.5] * 3, [0.8, -0.2], seat2[0]
+    second = [-1.5], [-0.2] * 3, seat2[1]
+    check(batch, [*first, *second, [2.5, -2.5]], "mars")
+
+
+def test_mars_of_episode_returns_by_hand(batch):
+    """Episode returns of seat 0: 3, 1, mean 2; seat 1: 1, 0, mean .5; seat 2: 2, 4, mean 3;
+    game 1: 5."""
+    first = [1] * 3, [0.5, -0.5], [-1]
+    second = [-1], [-0.5] * 3, [1, 1]
+    check(batch, [*first, *second, [0, -5]], "mars", baseline="episode_returns")
+
+
+def test_mars_loo_by_hand(batch):
+    """Means of the other episode: seat 0: 1 | 3, seat 1: 0 | .5, seat 2: 4 | 2. Game 1 has
+    no other episode, and keeps its returns."""
+    first = [2] * 3, [1, 0], [-2]
+    second = [-2], [-0.5] * 3, [2, 2]
+    check(batch, [*first, *second, [5, 0]], "mars_loo")
+
+
+def test_mars_loo_leaves_out_all_seats_of_the_own_episode(batch):
+    """One pool per game: episode 0 has 3 3 3, 1 0, 2, mean 2; episode 1 has 1, 0 0 0, 4 4,
+    mean 1.5: each is the other's baseline."""
+    first = [1.5] * 3, [-0.5, -1.5], [0.5]
+    second = [-1], [-2] * 3, [2, 2]
+    check(batch, [*first, *second, [5, 0]], "mars_loo", pool=("game",))
+
+
+def test_mars_loo_of_episode_returns_by_hand(batch):
+    """Returns of the other episode: seat 0: 1 | 3, seat 1: 0 | 1, seat 2: 4 | 2."""
+    first = [2] * 3, [1, 0], [-2]
+    second = [-2], [-1] * 3, [2, 2]
+    expected = [*first, *second, [5, 0]]
+    check(batch, expected, "mars_loo", baseline="episode_returns")
+
+
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+def test_episode_by_hand(batch):
+    """Returns 3, 1 (std √2), 1, 0 (std √.5) and 2, 4 (std √2); game 1 is alone."""
+    first, second = ([A] * 3, [B] * 2, [-A]), ([-A], [-B] * 3, [A] * 2)
+    check(batch, [*first, *second, [0, 0]], "episode")
+
+
+def test_normalise_then_sum_by_hand(batch):
+    """Mean turn rewards: seat 0: 4/4, seat 1: 1/5, seat 2: 6/3, game 1: 5/2. Less these:
+    -1 -1 2 | .8 -.2 | 0 and 0 | -.2 -.2 -.2 | -2 2, and 2.5 -2.5; summed from the end."""
+    first = [0, 1, 2], [0.6, -0.2], [0]
+    second = [0], [-0.6, -0.4, -0.2], [0, 2]
+    options = dict(pool=("game", "seat"), scale="none")
+    expected = [*first, *second, [0, -2.5]]
+    check(batch, expected, "normalise_then_sum", **options)
+
+
+def test_rae_by_hand(batch):
+    """α = 1/2. Seat 0: 3 - 0, b = 1.5, 1 - 1.5; seat 1: 1 - 0, b = .5, 0 - .5; seat 2:
+    2 - 0, b = 1, 4 - 1; game 1: 5 - 0. Literal order: after the update, half of that."""
+    first, second = ([3] * 3, [1] * 2, [2]), ([-0.5], [-0.5] * 3, [3] * 2)
+    expected = [np.array(x, float) for x in (*first, *second, [5, 5])]
+    check(batch, expected, "rae", decay=0.5)
+    check(batch, [x / 2 for x in expected], "rae", decay=0.5, order="post")
+    state = estimate("rae", batch(*HAND), decay=0.5).state
+    assert state == {
+        "baselines": [[0, 0, 1.25], [0, 1, 0.25], [0, 2, 2.5], [1, 0, 2.5]]
+    }
+
+
+def test_rae_discounts_by_the_own_turns_left(batch):
+    got = estimate("rae", batch((0, 0, 0, [0, 0, 4])), discount=0.5).advantage
+    np.testing.assert_allclose(got, [1, 2, 4])
+
+
+def test_mars_released_by_hand(batch):
+    """Sums of centred rewards as in `normalise_then_sum`, but seat 2 is not centred:
+    2 and 4 4. Distinct values of seat 0, both games: {-2.5 0 1 2}, mean .125; of seat 1,
+    with padding: {-.6 -.4 -.2 0 .6}, mean -.12; seat 2 is left alone again."""
+    first = [-0.125, 0.875, 1.875], [0.72, -0.08], [2]
+    second = [-0.125], [-0.48, -0.28, -0.08], [4, 4]
+    check(batch, [*first, *second, [-0.125, -2.625]], "mars_released", **OFF)
+
+
+def test_every_estimator_is_worked_by_hand():
+    assert all(f"test_{name}_by_hand" in globals() for name in estimators())
+
+
+RETURNS = st.lists(st.integers(-8, 8), min_size=3, max_size=9)
+
+
+@given(returns=RETURNS)
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+def test_one_turn_episodes_give_grpo_and_dr_grpo(batch, returns):
+    turns = batch(*[(i, 0, 0, [r]) for i, r in enumerate(returns)])
+    centred = np.array(returns) - np.mean(returns)
+    n, std = len(returns), np.std(returns, ddof=1)
+
+    def same(name, expected, **options):
+        got = estimate(name, turns, **options).advantage
+        np.testing.assert_allclose(got, expected, atol=1e-9)
+
+    same("episode", centred / (std + 1e-4))
+    same("episode", centred, scale="none")
+    same("mars", centred)
+    same("mars", centred, baseline="episode_returns")
+    same("mars", centred / (std + 1e-4), scale="std", eps=1e-4)
+    same("mars_loo", centred * n / (n - 1))
+    same("normalise_then_sum", centred / (std + 1e-6))
+
+
+def test_without_discount_of_later_turns_only_the_own_reward_counts(batch):
+    """Rewards of seat 0 in game 0: 0 0 3 and 1, mean 1."""
+    turns = batch(*HAND)
+    got = estimate("mars", turns, discount=0.0).advantage
+    own = (turns.game == 0) & (turns.seat == 0)
+    np.testing.assert_allclose(got[own], [-1, -1, 2, 0])
+
+
+def test_rae_without_decay_has_no_baseline(batch):
+    got = estimate("rae", batch(*HAND), decay=1.0)
+    returns = [sum(rewards) for *_, rewards in HAND for _ in rewards]
+    np.testing.assert_allclose(got.advantage, returns)
+    assert {b for *_, b in got.state["baselines"]} == {0.0}
+
+
+@given(returns=RETURNS, baseline=st.integers(-5, 5), decay=st.floats(0, 1))
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+def test_rae_updated_first_is_decay_times_rae(batch, returns, baseline, decay):
+    turns = batch(*[(i, 0, 0, [0, r]) for i, r in enumerate(returns)])
+    options = dict(state={"baselines": [[0, 0, baseline]]}, decay=decay)
+    pre = estimate("rae", turns, **options)
+    post = estimate("rae", turns, order="post", **options)
+    np.testing.assert_allclose(post.advantage, decay * pre.advantage, atol=1e-9)
+    assert post.state == pre.state
+
+
+@given(returns=RETURNS, cut=st.integers(1, 2))
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+def test_rae_goes_on_from_its_state_also_through_json(batch, returns, cut):
+    rows = [(i, i % 2, 1, [r]) for i, r in enumerate(returns)]
+    whole = estimate("rae", batch(*rows))
+    first = estimate("rae", batch(*rows[:cut]))
+    state = json.loads(json.dumps(first.state))
+    second = estimate("rae", batch(*rows[cut:]), state=state)
+    parts = np.concatenate([first.advantage, second.advantage])
+    np.testing.assert_allclose(parts, whole.advantage)
+    assert second.state == whole.state
+
+
+def test_rae_keeps_baselines_of_seats_that_did_not_play(batch):
+    state = estimate("rae", batch((0, 5, 1, [2])), decay=0.5).state
+    after = estimate("rae", batch((0, 0, 0, [4])), decay=0.5, state=state).state
+    assert after == {"baselines": [[0, 0, 2.0], [5, 1, 1.0]]}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("mars", dict(discount=1.5), "want discount between 0 and 1, got 1.5"),
+        ("mars", dict(scale="sd"), "want scale among none, std, got 'sd'"),
+        ("mars", dict(baseline="mean"), "want baseline among turn_returns"),
+        ("mars", dict(ddof=2), "want ddof between 0 and 1, got 2"),
+        ("mars", dict(eps=-1.0), "want eps between 0 and inf, got -1.0"),
+        (
+            "mars",
+            dict(pool=("game", "seet")),
+            "want pools by columns among .* got 'seet'",
+        ),
+        ("mars", dict(pool="game"), r"sequence of columns such as \('game',\)"),
+        ("mars", dict(pool=("team",)), "want the column 'team' in the turn batch"),
+        ("episode", dict(pool=("turn",)), "want pools by columns among .* got 'turn'"),
+        ("mars_loo", dict(baseline="none"), "want baseline among"),
+        ("rae", dict(order="before"), "want order among pre, post, got 'before'"),
+        ("rae", dict(decay=95), "want decay between 0 and 1, got 95"),
+        ("rae", dict(state={"ema": 1}), r"want the state that 'rae' returned.*'ema'"),
+        ("normalise_then_sum", dict(discount=-1), "want discount between"),
+        ("mars_released", dict(advantage_norm="std"), "among mean, none, got 'std'"),
+    ],
+)
+def test_options_out_of_range_are_named(batch, name, options, message):
+    with pytest.raises(ValueError, match=message):
+        estimate(name, batch(*HAND), **options)

@@ -1,0 +1,156 @@
+"""The released form: its second centring, and what is known to be wrong with it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from arena_trainers.credit import estimate
+from arena_trainers.credit.mars_released import centre_distinct
+
+OFF = dict(whiten_rewards=False, whiten_advantages=False)
+PER_GAME = dict(pool=("game",), eps=1e-6)
+
+
+def test_distinct_values_of_a_seat_include_its_padding():
+    """Rows 3 3 1 and 1 0 0 (two are padding): distinct 0 1 3, mean 4/3."""
+    got = centre_distinct(np.array([3.0, 3.0, 1.0, 1.0]), padded=True)
+    np.testing.assert_allclose(got, [5 / 3, 5 / 3, -1 / 3, -1 / 3])
+
+
+@pytest.mark.parametrize(
+    ("values", "padded"), [([0.3, 0.1 + 0.2], False), ([0.0], True)]
+)
+def test_one_distinct_value_gives_zeros(values, padded):
+    assert centre_distinct(np.array(values), padded).tolist() == [0.0] * len(values)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (dict(num_tokens=[2, 2, 2]), [2, -1, -1]),
+        (dict(num_tokens=[2, 2, 1]), [1.5, -1.5, -1.5]),
+        (dict(num_tokens=[2, 2, 1], row_length=[9, 9, 9]), [2, -1, -1]),
+        (dict(num_tokens=[2, 2, 2], row_length=[9, 9, 5]), [1.5, -1.5, -1.5]),
+    ],
+)
+def test_a_row_is_padded_up_to_the_longest(batch, columns, expected):
+    """Centred rewards 2 -1 -1; distinct 2 -1, mean .5, or with a padded row 2 -1 0, mean
+    1/3. The second centring then moves all by as much."""
+    turns = batch((0, 0, 0, [3]), (1, 0, 0, [0]), (2, 0, 0, [0]), **columns)
+    mean = 0.5 if expected[0] == 2 else 1 / 3
+    got = estimate("mars_released", turns, **OFF).advantage
+    np.testing.assert_allclose(got, np.array([2, -1, -1]) - mean)
+
+
+def test_token_counts_are_required(batch):
+    turns = batch((0, 0, 0, [3]), num_tokens=None)
+    with pytest.raises(ValueError, match="want the column 'num_tokens'"):
+        estimate("mars_released", turns)
+
+
+def test_the_core_is_centre_then_sum(vector_batches):
+    turns = vector_batches["V3"]
+    core = dict(pool=("game", "seat"), scale="none")
+    released = estimate("mars_released", turns, advantage_norm="none", **OFF)
+    expected = estimate("normalise_then_sum", turns, **core)
+    np.testing.assert_allclose(released.advantage, expected.advantage, atol=1e-12)
+
+
+# What is known to be wrong, by how much. Each is a property that `mars` has.
+
+SHIFTS = [
+    ("episode", PER_GAME, 1.47, 1.56),
+    ("mars", {}, 0.0, 0.0),
+    ("mars", dict(scale="std"), 0.0, 0.0),
+    ("normalise_then_sum", {}, 3.23, 2.64),
+    ("mars_released", {}, 1.92, 2.56),
+    ("mars_released", OFF, 2.78, 3.41),
+]
+
+
+def moved(turns, changed, name, options, rows=slice(None)):
+    """The largest change of an advantage among some rows."""
+    before = estimate(name, turns, **options).advantage
+    after = estimate(name, changed, **options).advantage
+    return np.abs(after - before)[rows].max()
+
+
+@pytest.mark.parametrize(("name", "options", "v1", "v2"), SHIFTS)
+def test_a_bonus_at_the_end_of_a_seats_games_should_change_nothing(
+    vector_batches, name, options, v1, v2
+):
+    for vector, size in (("V1", v1), ("V2", v2)):
+        turns = vector_batches[vector]
+        last = np.append(turns.turn[1:] == 0, True) & (turns.seat == 0)
+        changed = replace(turns, reward=turns.reward + 7.3 * last)
+        assert moved(turns, changed, name, options) == pytest.approx(size, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "v1", "v2"),
+    [
+        ("episode", PER_GAME, 0.36, 0.42),
+        ("mars", {}, 0.0, 0.0),
+        ("normalise_then_sum", {}, 0.65, 1.16),
+        ("mars_released", {}, 0.37, 0.14),
+    ],
+)
+def test_the_other_seats_rewards_should_change_nothing(
+    vector_batches, name, options, v1, v2
+):
+    for vector, size in (("V1", v1), ("V2", v2)):
+        turns = vector_batches[vector]
+        changed = replace(turns, reward=turns.reward * (1 + turns.seat))
+        own = turns.seat == 0
+        got = moved(turns, changed, name, options, own)
+        assert got == pytest.approx(size, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "v1", "v2"),
+    [
+        ("mars", {}, 0.0, 0.0),
+        ("mars_released", {}, 0.45, 0.54),
+        ("mars_released", OFF, 0.0, 0.0),
+    ],
+)
+def test_token_counts_should_change_nothing(vector_batches, name, options, v1, v2):
+    for vector, size in (("V1", v1), ("V2", v2)):
+        turns = vector_batches[vector]
+        own = (turns.episode == turns.episode[0]) & (turns.seat == 0)
+        changed = replace(turns, num_tokens=turns.num_tokens * np.where(own, 3, 1))
+        got = moved(turns, changed, name, options)
+        assert got == pytest.approx(size, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "size"),
+    [("mars", {}, 0.0), ("mars_released", {}, 0.353), ("mars_released", OFF, 0.0)],
+)
+def test_another_games_rewards_should_change_nothing(
+    vector_batches, name, options, size
+):
+    turns = vector_batches["V3"]
+    changed = replace(turns, reward=turns.reward * (1 + turns.game))
+    own = turns.game == 0
+    got = moved(turns, changed, name, options, own)
+    assert got == pytest.approx(size, abs=0.0005)
+
+
+def test_nine_wins_and_a_loss_should_be_centred(batch):
+    """The first centring gives .2 and -1.8, with distinct mean -.8, and is undone."""
+    wins = [(i, 0, 0, [1.0 if i < 9 else -1.0]) for i in range(10)]
+    released = estimate("mars_released", batch(*wins), **OFF).advantage
+    np.testing.assert_allclose(released, [1] * 9 + [-1])
+    paper = estimate("mars", batch(*wins)).advantage
+    np.testing.assert_allclose(paper, [0.2] * 9 + [-1.8])
+
+
+def test_a_third_seat_should_be_centred(batch):
+    rewards = {0: (1, 3), 1: (1, 3), 2: (10, 30)}
+    rows = [(e, 0, seat, [rewards[seat][e]]) for e in (0, 1) for seat in rewards]
+    released = estimate("mars_released", batch(*rows), **OFF).advantage
+    np.testing.assert_allclose(released, [-1, -1, 10, 1, 1, 30])
+    paper = estimate("mars", batch(*rows)).advantage
+    np.testing.assert_allclose(paper, [-1, -1, -10, 1, 1, 10])
