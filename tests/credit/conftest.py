@@ -13,9 +13,15 @@ def make_batch(*trajectories, **columns):
     """A batch of (episode, game, seat, [rewards]); each game has one group."""
     rows = [(r, e, g, s, k) for e, g, s, rs in trajectories for k, r in enumerate(rs)]
     reward, episode, game, seat, turn = map(list, zip(*rows, strict=True))
-    basic = dict(reward=reward, episode=episode, game=game, seat=seat, turn=turn)
+    basic = {
+        "reward": reward,
+        "episode": episode,
+        "game": game,
+        "seat": seat,
+        "turn": turn,
+    }
     tokens = np.ones(len(reward), int)
-    return TurnBatch(**basic | dict(group=game, num_tokens=tokens) | columns)
+    return TurnBatch(**basic | {"group": game, "num_tokens": tokens} | columns)
 
 
 def vector_batch(vector):

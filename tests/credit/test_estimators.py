@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from arena_trainers.credit import estimate, estimators
 
-OFF = dict(whiten_rewards=False, whiten_advantages=False)
+OFF = {"whiten_rewards": False, "whiten_advantages": False}
 A, B = 1 / (2**0.5 + 1e-4), 0.5 / (0.5**0.5 + 1e-4)
 
 # three seats, trajectories of 1 to 3 turns, turns without reward, a game played once
@@ -82,7 +82,7 @@ def test_normalise_then_sum_by_hand(batch):
     -1 -1 2 | .8 -.2 | 0 and 0 | -.2 -.2 -.2 | -2 2, and 2.5 -2.5; summed from the end."""
     first = [0, 1, 2], [0.6, -0.2], [0]
     second = [0], [-0.6, -0.4, -0.2], [0, 2]
-    options = dict(pool=("game", "seat"), scale="none")
+    options = {"pool": ("game", "seat"), "scale": "none"}
     expected = [*first, *second, [0, -2.5]]
     check(batch, expected, "normalise_then_sum", **options)
 
@@ -160,7 +160,7 @@ def test_rae_without_decay_has_no_baseline(batch):
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_rae_updated_first_is_decay_times_rae(batch, returns, baseline, decay):
     turns = batch(*[(i, 0, 0, [0, r]) for i, r in enumerate(returns)])
-    options = dict(state={"baselines": [[0, 0, baseline]]}, decay=decay)
+    options = {"state": {"baselines": [[0, 0, baseline]]}, "decay": decay}
     pre = estimate("rae", turns, **options)
     post = estimate("rae", turns, order="post", **options)
     np.testing.assert_allclose(post.advantage, decay * pre.advantage, atol=1e-9)
@@ -189,25 +189,25 @@ def test_rae_keeps_baselines_of_seats_that_did_not_play(batch):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("mars", dict(discount=1.5), "want discount between 0 and 1, got 1.5"),
-        ("mars", dict(scale="sd"), "want scale among none, std, got 'sd'"),
-        ("mars", dict(baseline="mean"), "want baseline among turn_returns"),
-        ("mars", dict(ddof=2), "want ddof between 0 and 1, got 2"),
-        ("mars", dict(eps=-1.0), "want eps between 0 and inf, got -1.0"),
+        ("mars", {"discount": 1.5}, "want discount between 0 and 1, got 1.5"),
+        ("mars", {"scale": "sd"}, "want scale among none, std, got 'sd'"),
+        ("mars", {"baseline": "mean"}, "want baseline among turn_returns"),
+        ("mars", {"ddof": 2}, "want ddof between 0 and 1, got 2"),
+        ("mars", {"eps": -1.0}, "want eps between 0 and inf, got -1.0"),
         (
             "mars",
-            dict(pool=("game", "seet")),
+            {"pool": ("game", "seet")},
             "want pools by columns among .* got 'seet'",
         ),
-        ("mars", dict(pool="game"), r"sequence of columns such as \('game',\)"),
-        ("mars", dict(pool=("team",)), "want the column 'team' in the turn batch"),
-        ("episode", dict(pool=("turn",)), "want pools by columns among .* got 'turn'"),
-        ("mars_loo", dict(baseline="none"), "want baseline among"),
-        ("rae", dict(order="before"), "want order among pre, post, got 'before'"),
-        ("rae", dict(decay=95), "want decay between 0 and 1, got 95"),
-        ("rae", dict(state={"ema": 1}), r"want the state that 'rae' returned.*'ema'"),
-        ("normalise_then_sum", dict(discount=-1), "want discount between"),
-        ("mars_released", dict(advantage_norm="std"), "among mean, none, got 'std'"),
+        ("mars", {"pool": "game"}, r"sequence of columns such as \('game',\)"),
+        ("mars", {"pool": ("team",)}, "want the column 'team' in the turn batch"),
+        ("episode", {"pool": ("turn",)}, "want pools by columns among .* got 'turn'"),
+        ("mars_loo", {"baseline": "none"}, "want baseline among"),
+        ("rae", {"order": "before"}, "want order among pre, post, got 'before'"),
+        ("rae", {"decay": 95}, "want decay between 0 and 1, got 95"),
+        ("rae", {"state": {"ema": 1}}, r"want the state that 'rae' returned.*'ema'"),
+        ("normalise_then_sum", {"discount": -1}, "want discount between"),
+        ("mars_released", {"advantage_norm": "std"}, "among mean, none, got 'std'"),
     ],
 )
 def test_options_out_of_range_are_named(batch, name, options, message):

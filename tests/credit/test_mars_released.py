@@ -8,39 +8,20 @@ import pytest
 from arena_trainers.credit import estimate
 from arena_trainers.credit.mars_released import centre_distinct
 
-OFF = dict(whiten_rewards=False, whiten_advantages=False)
-PER_GAME = dict(pool=("game",), eps=1e-6)
+OFF = {"whiten_rewards": False, "whiten_advantages": False}
+PER_GAME = {"pool": ("game",), "eps": 1e-6}
 
 
 def test_distinct_values_of_a_seat_include_its_padding():
     """Rows 3 3 1 and 1 0 0 (two are padding): distinct 0 1 3, mean 4/3."""
-    got = centre_distinct(np.array([3.0, 3.0, 1.0, 1.0]), padded=True)
+    got = centre_distinct(np.array([3.0, 3.0, 1.0, 1.0]))
     np.testing.assert_allclose(got, [5 / 3, 5 / 3, -1 / 3, -1 / 3])
 
 
-@pytest.mark.parametrize(
-    ("values", "padded"), [([0.3, 0.1 + 0.2], False), ([0.0], True)]
-)
-def test_one_distinct_value_gives_zeros(values, padded):
-    assert centre_distinct(np.array(values), padded).tolist() == [0.0] * len(values)
-
-
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [
-        (dict(num_tokens=[2, 2, 2]), [2, -1, -1]),
-        (dict(num_tokens=[2, 2, 1]), [1.5, -1.5, -1.5]),
-        (dict(num_tokens=[2, 2, 1], row_length=[9, 9, 9]), [2, -1, -1]),
-        (dict(num_tokens=[2, 2, 2], row_length=[9, 9, 5]), [1.5, -1.5, -1.5]),
-    ],
-)
-def test_a_row_is_padded_up_to_the_longest(batch, columns, expected):
-    """Centred rewards 2 -1 -1; distinct 2 -1, mean .5, or with a padded row 2 -1 0, mean
-    1/3. The second centring then moves all by as much."""
-    turns = batch((0, 0, 0, [3]), (1, 0, 0, [0]), (2, 0, 0, [0]), **columns)
-    mean = 0.5 if expected[0] == 2 else 1 / 3
-    got = estimate("mars_released", turns, **OFF).advantage
-    np.testing.assert_allclose(got, np.array([2, -1, -1]) - mean)
+def test_values_are_distinct_beyond_rounding():
+    """0.3 and 0.1 + 0.2 are one value: distinct 0 .3, mean .15."""
+    got = centre_distinct(np.array([0.3, 0.1 + 0.2]))
+    np.testing.assert_allclose(got, [0.15, 0.15])
 
 
 def test_token_counts_are_required(batch):
@@ -51,7 +32,7 @@ def test_token_counts_are_required(batch):
 
 def test_the_core_is_centre_then_sum(vector_batches):
     turns = vector_batches["V3"]
-    core = dict(pool=("game", "seat"), scale="none")
+    core = {"pool": ("game", "seat"), "scale": "none"}
     released = estimate("mars_released", turns, advantage_norm="none", **OFF)
     expected = estimate("normalise_then_sum", turns, **core)
     np.testing.assert_allclose(released.advantage, expected.advantage, atol=1e-12)
@@ -62,7 +43,7 @@ def test_the_core_is_centre_then_sum(vector_batches):
 SHIFTS = [
     ("episode", PER_GAME, 1.47, 1.56),
     ("mars", {}, 0.0, 0.0),
-    ("mars", dict(scale="std"), 0.0, 0.0),
+    ("mars", {"scale": "std"}, 0.0, 0.0),
     ("normalise_then_sum", {}, 3.23, 2.64),
     ("mars_released", {}, 1.92, 2.56),
     ("mars_released", OFF, 2.78, 3.41),
@@ -139,10 +120,12 @@ def test_another_games_rewards_should_change_nothing(
 
 
 def test_nine_wins_and_a_loss_should_be_centred(batch):
-    """The first centring gives .2 and -1.8, with distinct mean -.8, and is undone."""
+    """The first centring gives .2 and -1.8; distinct -1.8 0 .2, mean -8/15, undo most of
+    it. Alone, the second centring leaves 1 and -1 as they are."""
+    np.testing.assert_allclose(centre_distinct(np.array([1.0] * 9 + [-1.0])).sum(), 8)
     wins = [(i, 0, 0, [1.0 if i < 9 else -1.0]) for i in range(10)]
     released = estimate("mars_released", batch(*wins), **OFF).advantage
-    np.testing.assert_allclose(released, [1] * 9 + [-1])
+    np.testing.assert_allclose(released, [0.2 + 8 / 15] * 9 + [-1.8 + 8 / 15])
     paper = estimate("mars", batch(*wins)).advantage
     np.testing.assert_allclose(paper, [0.2] * 9 + [-1.8])
 

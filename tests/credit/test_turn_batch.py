@@ -5,53 +5,58 @@ import pytest
 
 from arena_trainers.credit import TurnBatch, trajectories
 
-GOOD = dict(
-    reward=[0.0, 1.0, 2.0],
-    game=[0, 0, 0],
-    episode=[4, 4, 4],
-    seat=[0, 0, 1],
-    turn=[0, 1, 0],
-    group=[7, 7, 7],
-)
+GOOD = {
+    "reward": [0.0, 1.0, 2.0],
+    "game": [0, 0, 0],
+    "episode": [4, 4, 4],
+    "seat": [0, 0, 1],
+    "turn": [0, 1, 0],
+    "group": [7, 7, 7],
+}
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (dict(seat=[0, 0]), r"want seat of shape \(3,\), got \(2,\)"),
-        (dict(seat=None), r"want seat of shape \(3,\), got \(\)"),
-        (dict(reward=[[0.0, 1.0, 2.0]]), r"want reward of shape \(3,\), got \(1, 3\)"),
+        ({"seat": [0, 0]}, r"want seat of shape \(3,\), got \(2,\)"),
+        ({"seat": None}, r"want seat of shape \(3,\), got \(\)"),
+        ({"reward": [[0.0, 1.0, 2.0]]}, r"want reward of shape \(3,\), got \(1, 3\)"),
         (
-            dict(reward=[0.0, np.nan, 1.0]),
+            {"reward": [0.0, np.nan, 1.0]},
             r"want finite numbers, got reward\[1\] = nan",
         ),
-        (dict(reward=[0.0, 1.0, np.inf]), r"got reward\[2\] = inf"),
-        (dict(reward=["a", "b", "c"]), "want numbers in reward"),
-        (dict(rewards={"game": [0.0, 1.0]}), r"want rewards\['game'\] of shape \(3,\)"),
-        (dict(rewards={"game": [0, 1, np.nan]}), r"got rewards\['game'\]\[2\] = nan"),
-        (dict(value=[0, np.nan, 1]), r"got value\[1\] = nan"),
-        (dict(episode=[4, 4, 4.5]), "want integers in episode, got 4.5"),
-        (dict(turn=[0.0, 1.0, 0.0]), "want integers in turn, got 0.0"),
-        (dict(game=[True, True, True]), "want integers in game, got True"),
-        (dict(mask=[1, 1, 2]), "want true or false in mask, got 2"),
-        (dict(turn=[1, 2, 0]), "got turn 1 after nothing"),
-        (dict(turn=[0, 0, 0]), "got two of turn 0 of seat 0 in episode 4"),
-        (dict(turn=[0, 2, 0]), r"of seat 0 in episode 4, got turn 2 after turn 0"),
-        (dict(game=[0, 0, 1]), "want one game in episode 4, got 0 and 1"),
-        (dict(group=[7, 8, 7]), "want one group in episode 4, got 7 and 8"),
-        (dict(team=[0, 1, 0]), "want one team in episode 4, got 0 and 1"),
-        (dict(rollout=[0, 1, 1]), "want one rollout in episode 4, got 0 and 1"),
+        ({"reward": [0.0, 1.0, np.inf]}, r"got reward\[2\] = inf"),
+        ({"reward": ["a", "b", "c"]}, "want numbers in reward"),
+        ({"rewards": {"game": [0.0, 1.0]}}, r"want rewards\['game'\] of shape \(3,\)"),
+        ({"rewards": {"game": [0, 1, np.nan]}}, r"got rewards\['game'\]\[2\] = nan"),
+        ({"value": [0, np.nan, 1]}, r"got value\[1\] = nan"),
+        ({"episode": [4, 4, 4.5]}, "want integers in episode, got 4.5"),
+        ({"turn": [0.0, 1.0, 0.0]}, "want integers in turn, got 0.0"),
+        ({"game": [True, True, True]}, "want integers in game, got True"),
+        ({"mask": [1, 1, 2]}, "want true or false in mask, got 2"),
+        ({"turn": [1, 2, 0]}, "got turn 1 after nothing"),
+        ({"turn": [0, 0, 0]}, "got two of turn 0 of seat 0 in episode 4"),
+        ({"turn": [0, 2, 0]}, r"of seat 0 in episode 4, got turn 2 after turn 0"),
+        ({"game": [0, 0, 1]}, "want one game in episode 4, got 0 and 1"),
+        ({"group": [7, 8, 7]}, "want one group in episode 4, got 7 and 8"),
+        ({"team": [0, 1, 0]}, "want one team in episode 4, got 0 and 1"),
+        ({"rollout": [0, 1, 1]}, "want one rollout in episode 4, got 0 and 1"),
         (
-            dict(episode=[4, 5, 4], game=[0, 1, 0], turn=[0, 0, 0], rollout=[9, 9, 9]),
+            {
+                "episode": [4, 5, 4],
+                "game": [0, 1, 0],
+                "turn": [0, 0, 0],
+                "rollout": [9, 9, 9],
+            },
             "want one game in rollout 9, got 0 and 1",
         ),
-        (dict(num_tokens=[1, -1, 1]), r"want counts, got num_tokens\[1\] = -1"),
-        (dict(tokens={"entropy": [0.0]}), "want num_tokens beside tokens"),
+        ({"num_tokens": [1, -1, 1]}, r"want counts, got num_tokens\[1\] = -1"),
+        ({"tokens": {"entropy": [0.0]}}, "want num_tokens beside tokens"),
         (
-            dict(num_tokens=[1, 2, 1], tokens={"entropy": [0.0] * 3}),
+            {"num_tokens": [1, 2, 1], "tokens": {"entropy": [0.0] * 3}},
             r"want tokens\['entropy'\] of shape \(4,\), got \(3,\)",
         ),
-        (dict(game_names=()), r"want games below 0 \(game_names\), got game\[0\] = 0"),
+        ({"game_names": ()}, r"want games below 0 \(game_names\), got game\[0\] = 0"),
     ],
 )
 def test_what_is_wrong_is_named(columns, message):
@@ -61,7 +66,9 @@ def test_what_is_wrong_is_named(columns, message):
 
 def test_columns_become_float64_and_int64_and_are_copies():
     reward = np.array([0, 1, 2], np.float32)
-    turns = TurnBatch(**GOOD | dict(reward=reward, seat=np.array([0, 0, 1], np.uint8)))
+    turns = TurnBatch(
+        **GOOD | {"reward": reward, "seat": np.array([0, 0, 1], np.uint8)}
+    )
     reward[0] = 9
     assert (turns.reward.dtype, turns.seat.dtype) == (np.float64, np.int64)
     assert turns.reward.tolist() == [0, 1, 2]
@@ -69,12 +76,14 @@ def test_columns_become_float64_and_int64_and_are_copies():
 
 def test_masked_rows_may_hold_anything_in_their_floats():
     nan = [0.0, 1.0, np.nan]
-    turns = TurnBatch(**GOOD | dict(reward=nan, value=nan, mask=[True, True, False]))
+    turns = TurnBatch(
+        **GOOD | {"reward": nan, "value": nan, "mask": [True, True, False]}
+    )
     assert trajectories(turns).row.tolist() == [0, 1]
 
 
 def test_a_branch_starts_where_it_was_branched():
-    turns = TurnBatch(**GOOD | dict(turn=[3, 4, 2], parent=[0, 0, 0]))
+    turns = TurnBatch(**GOOD | {"turn": [3, 4, 2], "parent": [0, 0, 0]})
     assert trajectories(turns).left.tolist() == [1, 0, 0]
 
 

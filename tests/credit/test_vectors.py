@@ -6,21 +6,21 @@ import pytest
 from arena_trainers.credit import FlatPoolWarning, TurnBatch, estimate, trajectories
 from arena_trainers.credit import returns_to_go as sum_to_go
 
-PER_GAME = dict(pool=("game",), eps=1e-6)
-OFF = dict(whiten_rewards=False, whiten_advantages=False)
+PER_GAME = {"pool": ("game",), "eps": 1e-6}
+OFF = {"whiten_rewards": False, "whiten_advantages": False}
 FORMS = {
     "mars_paper": ("mars", {}),
-    "mars_paper_gamma_0.9": ("mars", dict(discount=0.9)),
-    "mars_paper_one_pool_per_game": ("mars", dict(pool=("game",))),
-    "mars_paper_key_role_only": ("mars", dict(pool=("seat",))),
-    "mars_paper_divided_by_std": ("mars", dict(scale="std")),
-    "mars_paper_episode_return_baseline": ("mars", dict(baseline="episode_returns")),
+    "mars_paper_gamma_0.9": ("mars", {"discount": 0.9}),
+    "mars_paper_one_pool_per_game": ("mars", {"pool": ("game",)}),
+    "mars_paper_key_role_only": ("mars", {"pool": ("seat",)}),
+    "mars_paper_divided_by_std": ("mars", {"scale": "std"}),
+    "mars_paper_episode_return_baseline": ("mars", {"baseline": "episode_returns"}),
     "grpo_episode_ddof1": ("episode", PER_GAME),
-    "grpo_episode_ddof0": ("episode", PER_GAME | dict(ddof=0)),
+    "grpo_episode_ddof0": ("episode", PER_GAME | {"ddof": 0}),
     "normalise_then_sum_ddof1": ("normalise_then_sum", {}),
     "mars_released_after_step4_suffix_sum": (
         "mars_released",
-        dict(whiten_advantages=False, advantage_norm="none"),
+        {"whiten_advantages": False, "advantage_norm": "none"},
     ),
     "mars_released": ("mars_released", {}),
     "mars_released_without_whitening": ("mars_released", OFF),

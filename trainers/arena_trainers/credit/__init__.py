@@ -13,8 +13,8 @@
 
 An estimator is a function of `Trajectories` (the turns that count, in order) and of keyword
 options, which returns `Credit`; one that needs memory takes and returns `state`. It is
-composed of `returns_to_go`, `pools_by`, `moments`, `unit_scale` and `credit`. Those of other
-distributions are found by the entry-point group `arena.credit`, such as
+composed of `returns_to_go`, `pools_by`, `moments`, `unit_scale` and `with_report`. Those of
+other distributions are found by the entry-point group `arena.credit`, such as
 `my_estimator = "my_package.credit:my_estimator"`, and imported when they are first used.
 """
 
@@ -25,10 +25,10 @@ from arena_trainers.credit.pools import (
     Pool,
     PoolReport,
     Pools,
-    credit,
     moments,
     pools_by,
     unit_scale,
+    with_report,
 )
 from arena_trainers.credit.registry import (
     FlatPoolWarning,
@@ -48,7 +48,6 @@ __all__ = [
     "Trajectories",
     "TurnBatch",
     "check_options",
-    "credit",
     "estimate",
     "estimators",
     "moments",
@@ -56,4 +55,5 @@ __all__ = [
     "returns_to_go",
     "trajectories",
     "unit_scale",
+    "with_report",
 ]

@@ -6,10 +6,10 @@ from arena_trainers.credit.pools import (
     Credit,
     check_choice,
     check_range,
-    credit,
     moments,
     pools_by,
     unit_scale,
+    with_report,
 )
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
@@ -69,7 +69,7 @@ def episode(
     relative = returns - stats.mean[own]
     if scale == "std":
         relative *= unit_scale(stats.std, eps)[own]
-    return credit(relative[turns.index], pools, stats)
+    return with_report(relative[turns.index], pools, stats)
 
 
 def normalise_then_sum(
@@ -127,4 +127,4 @@ def normalise_then_sum(
     normal = reward - stats.mean[pools.of]
     if scale == "std":
         normal *= unit_scale(stats.std, eps)[pools.of]
-    return credit(returns_to_go(turns, normal, discount), pools, stats)
+    return with_report(returns_to_go(turns, normal, discount), pools, stats)

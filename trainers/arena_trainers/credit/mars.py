@@ -11,11 +11,11 @@ from arena_trainers.credit.pools import (
     Pools,
     check_choice,
     check_range,
-    credit,
     moments,
     number,
     pools_by,
     unit_scale,
+    with_report,
 )
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
@@ -81,7 +81,7 @@ def mars(
     relative = to_go - stats.mean[pools.of]
     if scale == "std":
         relative *= unit_scale(stats.std, eps)[pools.of]
-    return credit(relative, pools, stats)
+    return with_report(relative, pools, stats)
 
 
 def mars_loo(
@@ -132,7 +132,7 @@ def mars_loo(
     others = total - np.bincount(own_of, values, len(examples))
     size = stats.size[pools.of[examples]] - np.bincount(own_of, minlength=len(examples))
     mean = np.where(size > 0, others / np.maximum(size, 1), 0.0)
-    return credit(to_go - mean[own], pools, stats)
+    return with_report(to_go - mean[own], pools, stats)
 
 
 def _compared(

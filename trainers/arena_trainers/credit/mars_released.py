@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from arena_trainers.credit.batch import Bools, Floats, Ints
+from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.pools import (
     Credit,
     check_choice,
-    credit,
     moments,
     pools_by,
+    with_report,
 )
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
@@ -32,7 +32,7 @@ def mars_released(
            on the last token of its turn and all other tokens hold 0
         3. Aₖ = Σ_{j ≥ k} cⱼ
         4. per seat, all games together: subtract the mean of the DISTINCT values among all
-           positions of its rows; all zeros if there is one
+           positions of its rows, padding included
         5. whiten over the batch's trained tokens, to which a turn's value is copied
 
     Variances are unbiased, with 1e-8 added. Kept from the released code: steps 1 and 4 know
@@ -40,10 +40,8 @@ def mars_released(
     steps 2, 4 and 5; a turn's baseline is the mean turn reward times the turns that remain.
 
     Positions in step 4: a row is a trajectory's whole conversation. Prompts hold the value
-    of the turn that follows and so add no value. Padding on the right holds 0: 0 is a
-    value of a seat if one of its rows is shorter than the longest row of the batch. The
-    length of a row is the largest `row_length` of its turns, or, without that column, the
-    tokens of its turns.
+    of the turn that follows, so they add no value. Padding on the right holds 0, and the
+    released code pads every row to 32,768 tokens: 0 is always one of the values.
 
     Departs from the released code: values are distinct in the 9th digit, and not as
     float32; with further seats the token mean in step 2 is not 0, and is not subtracted
@@ -73,7 +71,7 @@ def mars_released(
     >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0], num_tokens=[1, 1, 1])
     >>> turns = TurnBatch(reward=[1, 2, 6], episode=[0, 0, 1], turn=[0, 1, 0], **one)
     >>> off = dict(whiten_rewards=False, whiten_advantages=False)
-    >>> estimate("mars_released", turns, **off).advantage  # -3, -1, 3; with padding mean -1/4
+    >>> estimate("mars_released", turns, **off).advantage  # {-3, -1, 0, 3}, mean -1/4
     array([-2.75, -0.75,  3.25])
     """
     check_choice("advantage_norm", advantage_norm, ADVANTAGE_NORMS)
@@ -87,44 +85,20 @@ def mars_released(
         values = values / np.sqrt((values**2).sum() / max(total - 1, 1) + EPS)
     values = returns_to_go(turns, values)
     if advantage_norm == "mean":
-        padded = _padded(turns, num_tokens)
         for one in SEATS:
-            rows = seat == one
-            values[rows] = centre_distinct(values[rows], bool(padded[rows].any()))
+            values[seat == one] = centre_distinct(values[seat == one])
     if whiten_advantages:
         values = values - (num_tokens * values).sum() / max(total, 1)
         square = (num_tokens * values**2).sum() / max(total - 1, 1)
         values = values / np.sqrt(square + EPS)
-    return credit(values, pools, stats)
+    return with_report(values, pools, stats)
 
 
-def centre_distinct(values: Floats, padded: bool) -> Floats:
-    """Subtracts the mean of the distinct values, to which padding adds 0.
+def centre_distinct(values: Floats) -> Floats:
+    """Subtracts the mean of the distinct values of a seat, 0 (padding) among them.
 
-    Args:
-        values: float64[V], of one seat.
-        padded: whether one of the seat's rows is padded.
-
-    Returns:
-        float64[V]; zeros if there is one distinct value.
-
-    >>> centre_distinct(np.array([3.0, 3.0, 1.0, 1.0]), padded=True)  # {0, 1, 3}
+    >>> centre_distinct(np.array([3.0, 3.0, 1.0, 1.0]))  # {0, 1, 3}, mean 4/3
     array([ 1.66666667,  1.66666667, -0.33333333, -0.33333333])
     """
-    distinct = np.unique(
-        np.round(np.append(values, 0.0 if padded else values[:1]), DIGITS)
-    )
-    if len(distinct) < 2:
-        return np.zeros_like(values)
+    distinct = np.unique(np.round(np.append(values, 0.0), DIGITS))
     return np.asarray(values - distinct.mean())
-
-
-def _padded(turns: Trajectories, num_tokens: Ints) -> Bools:
-    """bool[M]: whether the row of a turn's trajectory is shorter than the longest."""
-    if not len(turns.row):
-        return np.zeros(0, bool)
-    if turns.batch.row_length is None:
-        length = np.bincount(turns.index, num_tokens, len(turns.first))
-    else:
-        length = np.maximum.reduceat(turns.column("row_length"), turns.first)
-    return np.asarray(length < length.max())[turns.index]

@@ -160,7 +160,7 @@ class Credit(NamedTuple):
     report: PoolReport
 
 
-def credit(
+def with_report(
     advantage: Floats,
     pools: Pools,
     stats: Moments,

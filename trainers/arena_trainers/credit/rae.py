@@ -11,9 +11,9 @@ from arena_trainers.credit.pools import (
     Pools,
     check_choice,
     check_range,
-    credit,
     moments,
     pools_by,
+    with_report,
 )
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
@@ -80,7 +80,7 @@ def rae(
     stats = moments(returns, pools.of[turns.first], len(pools.key))
     rows = [[*key, value] for key, value in sorted(baselines.items())]
     advantage = relative[turns.index] * discount**turns.left
-    return credit(advantage, pools, stats, {"baselines": rows})
+    return with_report(advantage, pools, stats, {"baselines": rows})
 
 
 def _baselines(state: Mapping[str, Any] | None) -> dict[tuple[int, int], float]:

@@ -1,0 +1,177 @@
+"""Estimators by name, their options, plug-ins, warnings and reports."""
+
+import textwrap
+import warnings
+
+import numpy as np
+import pytest
+
+from arena_trainers.credit import (
+    FlatPoolWarning,
+    check_options,
+    estimate,
+    estimators,
+)
+
+ROWS = [(0, 0, 0, [0, 1]), (1, 0, 0, [4]), (1, 0, 1, [2, 2])]
+
+
+def test_an_unknown_estimator_gets_did_you_mean(batch):
+    for call in (
+        lambda: estimate("mras", batch(*ROWS)),
+        lambda: check_options("mras", ()),
+    ):
+        with pytest.raises(
+            ValueError, match=r"no estimator 'mras'; did you mean 'mars'\?"
+        ):
+            call()
+
+
+def test_an_unknown_option_is_named_with_those_known(batch):
+    message = (
+        r"'mars' has no option 'pol'; did you mean 'pool'\? Options are discount, pool"
+    )
+    with pytest.raises(ValueError, match=message):
+        estimate("mars", batch(*ROWS), pol=("game",))
+    with pytest.raises(ValueError, match=message):
+        check_options("mars", {"pol": ("game",)})
+    check_options("rae", {"decay": 0.9})
+
+
+def test_a_state_for_an_estimator_without_one_is_refused(batch):
+    with pytest.raises(ValueError, match="'mars' keeps no state, got"):
+        estimate("mars", batch(*ROWS), state={"baselines": []})
+
+
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+def test_nothing_is_written_into_the_batch(batch):
+    turns = batch(*ROWS)
+    before = {name: np.copy(value) for name, value in vars(turns).items()}
+    for name in estimators():
+        estimate(name, turns)
+    for name, value in before.items():
+        np.testing.assert_array_equal(getattr(turns, name), value)
+
+
+def test_a_batch_may_be_empty(batch):
+    turns = batch(*ROWS, mask=[False] * 5)
+    for name in estimators():
+        result = estimate(name, turns)
+        assert result.advantage.tolist() == [0.0] * 5
+        assert len(result.report) == 0
+
+
+def test_a_report_tells_what_was_compared(batch):
+    """Returns-to-go 1 1 4 of seat 0, mean 2, std √3; 4 2 of seat 1, mean 3, std √2."""
+    report = estimate("mars", batch(*ROWS)).report
+    first, second = report
+    assert first.key == {"game": 0, "seat": 0}
+    assert second.key == {"game": 0, "seat": 1}
+    assert (first.size, second.size) == (3, 2)
+    assert (first.mean, second.mean) == (2, 3)
+    assert first.std == pytest.approx(3**0.5)
+    assert (first.zeros, second.zeros) == (0, 0)
+
+
+def test_the_share_of_zeros_is_of_the_pools_turns(batch):
+    """Returns-to-go 2 2 | 3 | 1, mean 2: two of four turns get 0."""
+    turns = batch((0, 0, 0, [0, 2]), (1, 0, 0, [3]), (2, 0, 0, [1]))
+    assert estimate("mars", turns).report.zeros.tolist() == [0.5]
+
+
+def test_groups_of_different_games_are_apart_although_of_one_number(batch):
+    turns = batch((0, 0, 0, [1]), (1, 0, 0, [3]), (2, 1, 0, [7]), (3, 1, 0, [9]))
+    same = batch(
+        (0, 0, 0, [1]), (1, 0, 0, [3]), (2, 1, 0, [7]), (3, 1, 0, [9]), group=[5] * 4
+    )
+    expected = estimate("episode", turns).advantage
+    assert estimate("episode", same).advantage.tolist() == expected.tolist()
+
+
+def test_pools_may_be_the_whole_batch(batch):
+    got = estimate("mars", batch((0, 0, 0, [1]), (1, 1, 1, [3])), pool=()).advantage
+    assert got.tolist() == [-1, 1]
+
+
+def test_a_warning_points_at_the_caller_and_is_the_same_for_every_batch(batch):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimate("mars", batch((0, 0, 0, [1])))
+        estimate("mars", batch((0, 3, 1, [2]), (1, 3, 1, [2])))
+    assert [w.category for w in caught] == [FlatPoolWarning] * 2
+    assert {w.filename for w in caught} == {__file__}
+    assert len({str(w.message) for w in caught}) == 1
+
+
+class TestPlugins:
+    @pytest.fixture(autouse=True)
+    def site(self, tmp_path, monkeypatch):
+        """An installed distribution that brings four estimators, three of them odd."""
+        info = tmp_path / "strange_credit-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: strange-credit\nVersion: 1.0\n"
+        )
+        (info / "entry_points.txt").write_text(
+            "[arena.credit]\n"
+            "own_reward = strange_credit:own_reward\n"
+            "per_token = strange_credit:per_token\n"
+            "short = strange_credit:short\n"
+            "absent = strange_credit:absent\n"
+            "mars = strange_credit:own_reward\n"
+        )
+        (tmp_path / "strange_credit.py").write_text(
+            textwrap.dedent(
+                """
+                import numpy as np
+                from arena_trainers.credit import moments, pools_by, with_report
+
+                def own_reward(turns, *, factor=1.0, **rest):
+                    pools = pools_by(turns, ("game",))
+                    reward = factor * turns.column("reward")
+                    return with_report(reward, pools, moments(reward, pools.of, len(pools.key)))
+
+                def per_token(turns):
+                    result = own_reward(turns)
+                    tokens = np.repeat(result.advantage, turns.column("num_tokens"))
+                    return result._replace(advantage=tokens)
+
+                def short(turns):
+                    result = own_reward(turns)
+                    return result._replace(advantage=result.advantage[1:])
+                """
+            )
+        )
+        monkeypatch.syspath_prepend(tmp_path)
+
+    def test_a_plugin_is_an_estimator_like_any_other(self, batch):
+        assert "own_reward" in estimators()
+        result = estimate("own_reward", batch(*ROWS), factor=2.0, anything="goes")
+        assert result.advantage.tolist() == [0, 2, 8, 4, 4]
+
+    def test_a_built_in_goes_before_a_plugin(self, batch):
+        assert estimators().count("mars") == 1
+        assert estimate("mars", batch(*ROWS)).advantage.tolist() == [-1, -1, 2, 1, -1]
+
+    def test_token_level_advantages_return_to_the_rows_of_their_turns(self, batch):
+        """Rows in another order, the second one masked: rewards 4, (1), 0."""
+        turns = batch(
+            (1, 0, 0, [4]),
+            (0, 0, 0, [1]),
+            (0, 0, 1, [3]),
+            num_tokens=[2, 3, 1],
+            mask=[True, False, True],
+        )
+        got = estimate("per_token", turns).advantage
+        assert got.tolist() == [4, 4, 0, 0, 0, 3]
+
+    def test_a_wrong_number_of_advantages_is_named(self, batch):
+        with pytest.raises(ValueError, match=r"want 5 advantages, .* got 4"):
+            estimate("short", batch(*ROWS))
+
+    def test_a_broken_plugin_is_named(self, batch):
+        message = (
+            "'absent' of plug-in 'strange-credit' cannot be loaded from 'strange_c"
+        )
+        with pytest.raises(ImportError, match=message):
+            estimate("absent", batch(*ROWS))
