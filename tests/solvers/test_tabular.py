@@ -1,0 +1,108 @@
+"""Tabular solvers against closed forms and against OpenSpiel."""
+
+import itertools
+
+import pytest
+
+import arena_envs
+from arena_envs.solvers import (
+    best_response_value,
+    expected_returns,
+    information_states,
+    nash_conv,
+    uniform_table,
+)
+
+pyspiel = pytest.importorskip("pyspiel")
+
+from open_spiel.python import policy as openspiel_policy  # noqa: E402
+from open_spiel.python.algorithms import exploitability  # noqa: E402
+
+
+def kuhn_equilibrium(alpha):
+    """The family of equilibria of Kuhn (1950): α from 0 to 1/3, probability of "bet"."""
+    game = arena_envs.make_game("kuhn_poker")
+    bet = {
+        (0, 0, ()): alpha,  # bluff with J
+        (0, 1, ()): 0.0,
+        (0, 2, ()): 3 * alpha,
+        (0, 0, (0, 1)): 0.0,
+        (0, 1, (0, 1)): alpha + 1 / 3,
+        (0, 2, (0, 1)): 1.0,
+        (1, 0, (0,)): 1 / 3,
+        (1, 1, (0,)): 0.0,
+        (1, 2, (0,)): 1.0,
+        (1, 0, (1,)): 0.0,
+        (1, 1, (1,)): 1 / 3,
+        (1, 2, (1,)): 1.0,
+    }
+    return game, {(key[0], key): [1 - p, p] for key, p in bet.items()}
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.1, 1 / 3])
+def test_kuhns_equilibria_cannot_be_exploited(alpha):
+    game, table = kuhn_equilibrium(alpha)
+    assert set(table) == set(information_states(game))
+    assert nash_conv(game, table) == pytest.approx(0, abs=1e-12)
+    assert expected_returns(game, table)[0] == pytest.approx(-1 / 18)
+
+
+def test_beyond_the_family_there_is_a_gain():
+    game, table = kuhn_equilibrium(0.5 / 3)
+    table[0, (0, 2, ())] = [0.0, 1.0]
+    assert nash_conv(game, table) > 0.01
+
+
+@pytest.mark.parametrize(("num_players", "known"), [(2, 11 / 12), (3, 2.0625)])
+def test_uniform_play_has_the_published_nash_conv(num_players, known):
+    game = arena_envs.make_game("kuhn_poker", num_players=num_players)
+    assert nash_conv(game, uniform_table(game)) == pytest.approx(known)
+
+
+@pytest.mark.parametrize("num_players", [2, 3])
+def test_best_responses_are_openspiels(num_players):
+    """For a policy that differs between information states, seat by seat."""
+    game = arena_envs.make_game("kuhn_poker", num_players=num_players)
+    theirs = pyspiel.load_game("kuhn_poker", {"players": num_players})
+    tabular = openspiel_policy.TabularPolicy(theirs)
+    table = {}
+    for (seat, key), state in information_states(game).items():
+        other = theirs.new_initial_state()
+        for action in (*state.cards, *state.bets):
+            other.apply_action(action)
+        p = (hash((seat, key[1], *key[2])) % 97 + 1) / 99  # ints hash alike everywhere
+        table[seat, key] = [1 - p, p]
+        tabular.policy_for_key(other.information_state_string())[:] = [1 - p, p]
+    found = exploitability.nash_conv(theirs, tabular, return_only_nash_conv=False)
+    returns = expected_returns(game, table)
+    gains = [
+        best_response_value(game, table, s) - returns[s] for s in range(num_players)
+    ]
+    assert gains == pytest.approx(list(found.player_improvements))
+    assert nash_conv(game, table) == pytest.approx(found.nash_conv)
+
+
+def test_best_response_of_a_team_game_is_found_by_trying_all_plans():
+    """Every deterministic plan of seat 0 in Kuhn poker, against uniform play."""
+    game = arena_envs.make_game("kuhn_poker")
+    table = uniform_table(game)
+    own = [key for key in table if key[0] == 0]
+    best = max(
+        expected_returns(game, {**table, **dict(zip(own, plan, strict=True))})[0]
+        for plan in itertools.product([[1.0, 0.0], [0.0, 1.0]], repeat=len(own))
+    )
+    assert best_response_value(game, table, 0) == pytest.approx(best)
+
+
+def test_a_table_that_lacks_a_row_is_refused():
+    game = arena_envs.make_game("kuhn_poker")
+    table = uniform_table(game)
+    table.pop(next(iter(table)))
+    with pytest.raises(ValueError, match="want 2 probabilities for information state"):
+        nash_conv(game, table)
+
+
+def test_a_game_too_large_is_refused_by_name():
+    game = arena_envs.make_game("kuhn_poker")
+    with pytest.raises(ValueError, match=r"KuhnPoker.* has more than 10 states"):
+        information_states(game, max_states=10)

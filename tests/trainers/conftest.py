@@ -1,0 +1,82 @@
+"""Models small enough to be made on the spot, on one thread."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import arena_envs  # noqa: E402
+from arena_trainers.lm_policy import LMPolicy  # noqa: E402
+from arena_trainers.tiny import tiny_model, tiny_tokenizer, words_of  # noqa: E402
+from arena_wrappers import PromptOptions, PromptWrapper  # noqa: E402
+
+SHORT = PromptOptions("bare", rules=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)  # two make a tiny model many times slower
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    games = [arena_envs.make_game("kuhn_poker", num_players=n) for n in (2, 3)]
+    return tiny_tokenizer([text for game in games for text in words_of(game, SHORT)])
+
+
+@pytest.fixture
+def policy(tokenizer):
+    """A policy with random weights, sharp enough that its words differ in probability."""
+    model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=1)
+    return LMPolicy(model.eval(), tokenizer, max_new_tokens=2)
+
+
+@pytest.fixture
+def kuhn_env():
+    return lambda: PromptWrapper(arena_envs.make("kuhn_poker"), "bare", rules=False)
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory, tokenizer):
+    """A saved model that has learned to reply legally."""
+    from arena_trainers.warm_start import legal_play, warm_start
+
+    model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=2)
+    env_fns = [
+        lambda n=n: PromptWrapper(
+            arena_envs.make("kuhn_poker", num_players=n), "bare", rules=False
+        )
+        for n in (2, 3)
+    ]
+    warm_start(
+        LMPolicy(model, tokenizer),
+        legal_play(env_fns, 200, seed=0),
+        num_steps=60,
+        learning_rate=1e-2,
+        batch_size=64,
+    )
+    folder = tmp_path_factory.mktemp("model")
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """Arguments of a `TurnGRPOConfig` for steps that take a fraction of a second."""
+    return {
+        "output_dir": str(tmp_path / "out"),
+        "rules": False,
+        "reply_format": "bare",
+        "max_completion_length": 2,
+        "max_steps": 1,
+        "episodes_per_step": 8,
+        "num_generations": 2,
+        "learning_rate": 1e-3,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "use_cpu": True,
+        "report_to": "none",
+        "disable_tqdm": True,
+        "save_strategy": "no",
+        "seed": 3,
+    }

@@ -1,0 +1,82 @@
+"""Trains two steps under torchrun; each process writes what it computed.
+
+Arguments: folder of the model, folder for the results.
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import torch
+from transformers import AutoTokenizer
+
+from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+
+
+class Recorder(TurnGRPOTrainer):
+    """Keeps the credit of the first generation batch, and this process's rows."""
+
+    first = None
+
+    def _generate_and_score_completions(self, inputs):
+        batch = super()._generate_and_score_completions(inputs)
+        if self.first is None:
+            turns, credit = self.last_turns, self.last_credit
+            self.first = {
+                "advantage": credit.advantage.tolist(),
+                "episode": turns.episode.tolist(),
+                "seat": turns.seat.tolist(),
+                "turn": turns.turn.tolist(),
+                "replies": [[t.reply for t in e.turns] for e in self.last_episodes],
+                "own": [
+                    float(row[0])
+                    for row, mask in zip(
+                        batch["advantages"], batch["tool_mask"], strict=True
+                    )
+                    if mask.any()
+                ],
+                "num_rows": len(batch["advantages"]),
+            }
+        return batch
+
+
+def main():
+    torch.set_num_threads(1)
+    model, out = Path(sys.argv[1]), Path(sys.argv[2])
+    args = TurnGRPOConfig(
+        output_dir=str(out / "run"),
+        rules=False,
+        reply_format="bare",
+        max_completion_length=2,
+        max_steps=2,
+        episodes_per_step=16,
+        num_generations=4,
+        learning_rate=1e-3,
+        credit=sys.argv[3],
+        bf16=False,
+        gradient_checkpointing=False,
+        use_cpu=True,
+        report_to="none",
+        disable_tqdm=True,
+        save_strategy="no",
+        seed=3,
+    )
+    trainer = Recorder(
+        str(model), args, processing_class=AutoTokenizer.from_pretrained(model)
+    )
+    trainer.train()
+    state = trainer.accelerator.unwrap_model(trainer.model).state_dict()
+    digest = hashlib.sha256()
+    for name in sorted(state):
+        digest.update(state[name].numpy().tobytes())
+    record = {
+        **trainer.first,
+        "weights": digest.hexdigest(),
+        "processes": args.world_size,
+    }
+    (out / f"rank{args.process_index}.json").write_text(json.dumps(record))
+
+
+if __name__ == "__main__":
+    main()

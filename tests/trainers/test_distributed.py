@@ -1,0 +1,47 @@
+"""Two processes compute what one computes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPT = Path(__file__).parent / "ddp_script.py"
+
+
+def run(command, model, out, credit):
+    out.mkdir()
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [*command, str(SCRIPT), str(model), str(out), credit],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(path.read_text()) for path in sorted(out.glob("rank*.json"))]
+
+
+@pytest.mark.parametrize("credit", ["mars", "rae"])
+def test_two_processes_give_the_advantages_of_one(model_folder, tmp_path, credit):
+    (one,) = run([sys.executable], model_folder, tmp_path / "one", credit)
+    torchrun = [sys.executable, "-m", "torch.distributed.run"]
+    torchrun += ["--standalone", "--nproc_per_node", "2"]
+    two = run(torchrun, model_folder, tmp_path / "two", credit)
+    assert [record["processes"] for record in two] == [2, 2]
+    # the same episodes, half of them on each process
+    assert two[0]["replies"] + two[1]["replies"] == one["replies"]
+    for record in two:
+        for column in ("episode", "seat", "turn"):
+            assert record[column] == one[column]
+        np.testing.assert_allclose(record["advantage"], one["advantage"], atol=1e-12)
+    own = two[0]["own"] + two[1]["own"]
+    np.testing.assert_allclose(own, one["advantage"], rtol=1e-6)
+    # every process trains the same number of rows and ends with the same weights
+    assert two[0]["num_rows"] == two[1]["num_rows"]
+    assert two[0]["weights"] == two[1]["weights"]

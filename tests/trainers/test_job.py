@@ -1,0 +1,194 @@
+"""`arena train`: what a run leaves behind, and what stops it before it starts."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+import yaml
+from transformers import AutoModelForCausalLM
+
+import arena_envs
+from arena_trainers import cli
+from arena_trainers.evaluate import exploitability
+from arena_trainers.job_config import load_recipe
+from arena_trainers.lm_policy import LMPolicy
+from arena_wrappers import PromptOptions, read_episodes, replay
+
+SMALL = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "20"]
+SMALL += ["--episodes_per_step", "8", "--max_steps", "4", "--save_steps", "2"]
+SMALL += ["--evaluate_every", "2", "--logging_steps", "2", "--eval_episodes", "20"]
+
+
+def arena(monkeypatch, *arguments):
+    """Runs the command in this process; returns its exit status."""
+    monkeypatch.setattr(sys, "argv", ["arena", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    return stopped.value.code
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        assert arena(patch, "train", *SMALL, "--seed", 1, "--output-dir", folder) == 0
+    return folder
+
+
+def test_results_have_the_documented_keys(run_folder):
+    results = json.loads((run_folder / "results.json").read_text())
+    assert set(results) == {
+        "nash_conv",
+        "legal_rate",
+        "episodes_per_second",
+        "seconds",
+        "seed",
+    }
+    assert set(results["nash_conv"]) == {
+        "uniform",
+        "warm_start",
+        "final",
+        "last_quarter_mean",
+    }
+    assert results["nash_conv"]["uniform"] == pytest.approx(11 / 12)
+    assert results["seed"] == 1
+    assert 0 < results["legal_rate"] <= 1
+
+
+def test_the_saved_model_has_the_nash_conv_of_the_results(run_folder):
+    """The checkpoint loads with transformers alone, and is the policy that was measured."""
+    AutoModelForCausalLM.from_pretrained(run_folder / "model")
+    policy = LMPolicy.from_pretrained(run_folder / "model", max_new_tokens=2)
+    game = arena_envs.make_game("kuhn_poker")
+    found = exploitability(policy, game, PromptOptions("bare", rules=False))
+    results = json.loads((run_folder / "results.json").read_text())
+    assert found.nash_conv == pytest.approx(results["nash_conv"]["final"], abs=1e-5)
+
+
+def test_saved_episodes_replay(run_folder):
+    episodes = list(read_episodes(run_folder / "episodes.jsonl"))
+    assert len(episodes) == 20
+    for episode in episodes:
+        replay(episode)
+
+
+def test_metrics_and_curves_are_there(run_folder):
+    lines = (run_folder / "metrics.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [r["step"] for r in records if "arena/nash_conv" in r][:2] == [2, 4]
+    assert (run_folder / "curves.png").read_bytes()[:4] == b"\x89PNG"
+    assert yaml.safe_load((run_folder / "config.yaml").read_text())["seed"] == 1
+
+
+def test_a_stopped_run_is_resumed_to_the_same_model(run_folder, tmp_path, monkeypatch):
+    """Killed after step 2 and resumed, it ends as the run that was not."""
+    folder = tmp_path / "killed"
+    options = [*SMALL, "--seed", 1, "--output-dir", folder]
+
+    def kill(self, args, state, control, **_):
+        if state.global_step == 2:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "arena_trainers.callbacks.MetricsFile.on_save", kill, raising=False
+        )
+        assert arena(patch, "train", *options) == 130
+    assert not (folder / "results.json").exists()
+    assert arena(monkeypatch, "train", "--resume", folder) == 0
+    whole = AutoModelForCausalLM.from_pretrained(run_folder / "model").state_dict()
+    again = AutoModelForCausalLM.from_pretrained(folder / "model").state_dict()
+    assert all(torch.equal(tensor, again[name]) for name, tensor in whole.items())
+
+
+def test_a_checkpoint_of_another_model_is_refused(
+    run_folder, tmp_path, monkeypatch, capfd
+):
+    config = run_folder / "start" / "config.json"
+    original = config.read_text()
+    config.write_text(json.dumps(json.loads(original) | {"hidden_size": 32}))
+    try:
+        assert arena(monkeypatch, "train", "--resume", run_folder) == 2
+    finally:
+        config.write_text(original)
+    assert "is of another model: hidden_size is 16, want 32" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--games", "[khun_poker]"], "did you mean 'kuhn_poker"),
+        (["--learning_rat", "1"], "unknown option 'learning_rat'; did you mean"),
+        (["--seed", "one"], "want int as seed, got 'one'"),
+        (["--seed", "1.5"], "want int as seed, got 1.5"),
+        (["--seed", "-1"], "want a non-negative integer as seed, got -1"),
+        (["--reply_format", "bear"], "did you mean 'bare'"),
+        (["--seed"], "option --seed lacks a value"),
+        (["no_such.yaml"], "want a recipe file, found none at 'no_such.yaml'"),
+        (["--model", "no/such/folder"], "want a folder with a saved model"),
+        (["--hidden_size", "-3"], "want hidden_size of at least 0, got -3"),
+        (["--resume", "no/such/run"], "want a recipe file"),
+        (["--credit", "mras"], "did you mean 'mars'"),
+        (["--rules", "perhaps"], "want bool as rules, got 'perhaps'"),
+    ],
+)
+def test_bad_input_ends_with_one_sentence_and_leaves_nothing(
+    arguments, message, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    assert arena(monkeypatch, "train", *arguments) == 2
+    error = capfd.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_use_is_refused_and_left_alone(tmp_path, monkeypatch, capfd):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert arena(monkeypatch, "train", "--output-dir", tmp_path) == 2
+    assert "want an empty or new run folder" in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch, capfd):
+    (tmp_path / "file").write_text("")
+    assert arena(monkeypatch, "train", "--output-dir", tmp_path / "file" / "run") == 2
+    assert "cannot write to run folder" in capfd.readouterr().err
+
+
+def test_help_explains_every_option(monkeypatch, capfd):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert arena(monkeypatch, "train", "--help") == 0
+    page = capfd.readouterr().out
+    for option in ("output_dir", "resume", "games", "credit_args", "warm_start_steps"):
+        assert f"--{option}" in page
+    for option in load_recipe(None):
+        assert f"--{option}" in page
+
+
+def test_a_recipe_is_overridden_by_options(tmp_path, monkeypatch):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(yaml.safe_dump(load_recipe(None) | {"seed": 5}))
+    folder = tmp_path / "run"
+    options = [*SMALL, "--max-steps=1", "--output-dir", folder]
+    assert arena(monkeypatch, "train", recipe, *options) == 0
+    saved = yaml.safe_load((folder / "config.yaml").read_text())
+    assert (saved["seed"], saved["max_steps"]) == (5, 1)
+
+
+def test_without_the_extra_the_command_says_what_to_install():
+    """torch is made unimportable; the command itself still starts."""
+    code = (
+        "import sys; sys.modules['torch'] = None; sys.modules['transformers'] = None\n"
+        "from arena_trainers.cli import main\n"
+        "sys.argv = ['arena', 'train']\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "pip install 'arena-envs[train]'" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,114 @@
+"""From episodes to the turn batch and the training rows."""
+
+import numpy as np
+import pytest
+
+from arena_trainers.rows import training_rows, turn_batch, turn_records, with_dead_rows
+from arena_wrappers import Episode, Turn
+
+
+def turn(seat, index, reward, num_tokens=2, penalty=0.0, **values):
+    parts = {"game": reward} | ({"format": -penalty} if penalty else {})
+    defaults = {
+        "policy": "self",
+        "messages": [],
+        "legal": ["bet"],
+        "reply": "bet",
+        "action": 1,
+        "invalid": None,
+        "detail": None,
+        "rewards": parts,
+        "prompt_ids": [1, 2, 3],
+        "token_ids": list(range(num_tokens)),
+        "logprobs": [-0.5] * num_tokens,
+    }
+    return Turn(index=index, seat=seat, **(defaults | values))
+
+
+def episode(seed, turns, **values):
+    defaults = {
+        "game": "kuhn_poker-v0",
+        "params": {},
+        "max_turns": None,
+        "prompt": {},
+        "seed": seed,
+        "sample": 0,
+        "actions": [],
+        "returns": [0.0, 0.0, 0.0],
+        "terminated": True,
+        "truncated": False,
+    }
+    return Episode(turns=turns, **(defaults | values))
+
+
+EPISODES = [
+    episode(7, [turn(0, 0, 1.0), turn(1, 0, -1.0, 3), turn(0, 1, 2.0, 1, penalty=0.5)]),
+    episode(7, [turn(0, 0, 4.0), turn(2, 0, 9.0)], terminated=False, truncated=True),
+]
+LEARNERS = [[True, False, True]]
+
+
+def test_columns_of_a_batch_made_by_hand():
+    """Seat 1 is frozen and has no row; only a trajectory's last turn is flagged."""
+    batch = turn_batch([turn_records(EPISODES, [0, 0], LEARNERS)], {}, ["kuhn"])
+    assert batch.reward.tolist() == [1.0, 1.5, 4.0, 9.0]
+    assert batch.episode.tolist() == [0, 0, 1, 1]
+    assert batch.seat.tolist() == [0, 0, 0, 2]
+    assert batch.turn.tolist() == [0, 1, 0, 0]
+    assert batch.group.tolist() == [0, 0, 0, 0]
+    assert batch.num_tokens.tolist() == [2, 1, 2, 2]
+    assert batch.row_length.tolist() == [5, 4, 5, 5]
+    assert batch.terminated.tolist() == [False, True, False, False]
+    assert batch.truncated.tolist() == [False, False, True, True]
+    assert batch.rewards["format"].tolist() == [0.0, -0.5, 0.0, 0.0]
+
+
+def test_weights_scale_the_parts_of_the_reward():
+    records = turn_records(EPISODES, [0, 0], LEARNERS)
+    batch = turn_batch([records], {"format": 2.0, "game": 0.5}, ["kuhn"])
+    assert batch.reward.tolist() == [0.5, 0.0, 2.0, 4.5]
+
+
+def test_episodes_of_different_processes_are_different_episodes():
+    shares = [turn_records([e], [0], LEARNERS) for e in EPISODES]
+    batch = turn_batch(shares, {}, ["kuhn"])
+    assert batch.episode.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("per_token", [False, True])
+def test_rows_carry_their_advantages(per_token):
+    batch = turn_batch([turn_records(EPISODES, [0, 0], LEARNERS)], {}, ["kuhn"])
+    advantage = np.array([10.0, 20.0, 30.0, 40.0])
+    if per_token:
+        advantage = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
+    rows = training_rows(EPISODES, [0, 0], LEARNERS, batch, advantage, 0)
+    expected = (
+        [[1, 2], [3], [4, 5], [6, 7]]
+        if per_token
+        else [[10, 10], [20], [30, 30], [40, 40]]
+    )
+    assert [row.advantage.tolist() for row in rows] == expected
+    assert [row.episode_return for row in rows] == [2.5, 2.5, 4.0, 9.0]
+
+
+def test_a_process_takes_back_its_own_rows():
+    shares = [turn_records([e], [0], LEARNERS) for e in EPISODES]
+    batch = turn_batch(shares, {}, ["kuhn"])
+    advantage = np.array([10.0, 20.0, 30.0, 40.0])
+    rows = training_rows(EPISODES[1:], [0], LEARNERS, batch, advantage, len(shares[0]))
+    assert [row.advantage[0] for row in rows] == [30.0, 40.0]
+
+
+def test_dead_rows_fill_up_and_carry_nothing():
+    batch = turn_batch([turn_records(EPISODES, [0, 0], LEARNERS)], {}, ["kuhn"])
+    rows = training_rows(EPISODES, [0, 0], LEARNERS, batch, np.zeros(4), 0)
+    filled = with_dead_rows(rows, 6, end_id=2)
+    assert [row.advantage is None for row in filled] == [False] * 4 + [True] * 2
+    assert filled[-1].episode_return == np.mean([2.5, 2.5, 4.0, 9.0])
+    assert [row.completion_ids for row in with_dead_rows([], 2, end_id=2)] == [[2], [2]]
+
+
+def test_a_learner_without_tokens_is_refused():
+    broken = [episode(1, [turn(0, 0, 1.0, token_ids=None)])]
+    with pytest.raises(ValueError, match="has no tokens"):
+        turn_records(broken, [0], LEARNERS)

@@ -1,0 +1,39 @@
+"""The learning side: credit, the language-model policy, the trainer, evaluation.
+
+`arena_trainers.credit` and `arena_trainers.evaluate` need numpy alone; the names of this
+module need the `train` extra, and are imported when they are first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from arena_trainers.config import TurnGRPOConfig
+    from arena_trainers.lm_policy import LMPolicy
+    from arena_trainers.trainer import TurnGRPOTrainer
+
+__all__ = ["LMPolicy", "TurnGRPOConfig", "TurnGRPOTrainer"]
+
+_MODULES = {
+    "LMPolicy": "arena_trainers.lm_policy",
+    "TurnGRPOConfig": "arena_trainers.config",
+    "TurnGRPOTrainer": "arena_trainers.trainer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from error
+
+
+def missing_extra(error: ModuleNotFoundError) -> ModuleNotFoundError:
+    """The error for a missing package, which says what to install."""
+    return ModuleNotFoundError(
+        f"this needs the package {error.name!r}; install it with: "
+        "pip install 'arena-envs[train]'",
+        name=error.name,
+    )

@@ -1,0 +1,109 @@
+"""The `arena` command."""
+
+import os
+import sys
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+app = typer.Typer(
+    name="arena",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback(invoke_without_command=True)
+def arena(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Text games for language models: train and evaluate."""
+    if show_version:
+        typer.echo(version("arena-envs"))
+        raise typer.Exit
+
+
+@app.command(
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+def train(
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[RECIPE.yaml] [--key value]...")
+    ] = None,
+) -> None:
+    """Train a language model by self-play; `arena train --help` lists every option."""
+    arguments = arguments or []
+    if "--help" in arguments:
+        _show_train_help()
+        return
+    recipe = None
+    if arguments and not arguments[0].startswith("--"):
+        recipe, *arguments = arguments
+    _quiet_libraries()
+    from arena_trainers.job_config import load_recipe, read_overrides
+
+    given = read_overrides(arguments)
+    resume = given.pop("resume", None)
+    folder = given.pop("output_dir", None)
+    if resume is not None:
+        if recipe or given or folder:
+            raise ValueError("want --resume RUN_DIR alone: the run keeps its options")
+        folder, recipe = resume, str(Path(str(resume)) / "config.yaml")
+    settings = {**load_recipe(recipe), **given}
+    _run(settings, folder, resume is not None)
+
+
+def _run(settings: dict[str, Any], folder: str | None, resume: bool) -> None:
+    from arena_trainers.job import TrainingJob
+    from arena_trainers.run_folder import default_folder
+
+    if folder is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError("want --output-dir when several processes train together")
+    path = Path(str(folder)) if folder is not None else default_folder()
+    job = TrainingJob(settings, path, Console(), resume=resume)
+    try:
+        job.run()
+    except KeyboardInterrupt:
+        typer.echo(f"\nstopped; go on with: arena train --resume {path}", err=True)
+        raise typer.Exit(130) from None
+
+
+def _show_train_help() -> None:
+    from arena_trainers.train_help import show
+
+    _quiet_libraries()
+    show(Console())
+
+
+def _quiet_libraries() -> None:
+    """Keeps libraries from writing between the lines of ours, and off the network."""
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
+def main() -> None:
+    """Runs the command; a mistake in its use ends with one sentence and status 2."""
+    try:
+        app()
+    except ModuleNotFoundError as error:
+        from arena_trainers import missing_extra
+
+        if error.name and error.name.startswith("arena_"):
+            raise
+        typer.echo(f"error: {missing_extra(error)}", err=True)
+        sys.exit(2)
+    except ValueError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,169 @@
+"""Options of `arena train`: the job's own, and every field of `TurnGRPOConfig`."""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from arena_envs.registration import did_you_mean
+
+if TYPE_CHECKING:
+    from arena_trainers.config import TurnGRPOConfig
+
+DEFAULT_RECIPE = "kuhn-tiny"
+
+
+@dataclass(frozen=True)
+class JobConfig:
+    """What a training run does besides the trainer's own settings."""
+
+    model: str = field(
+        default="tiny",
+        metadata={
+            "help": "Folder of a saved model and tokenizer, or 'tiny': made on the spot."
+        },
+    )
+    hidden_size: int = field(default=64, metadata={"help": "Width of the tiny model."})
+    num_layers: int = field(default=2, metadata={"help": "Layers of the tiny model."})
+    warm_start_steps: int = field(
+        default=0,
+        metadata={
+            "help": "Optimizer steps of imitation of random legal play before self-play."
+        },
+    )
+    warm_start_episodes: int = field(
+        default=1000, metadata={"help": "Episodes of legal play that are imitated."}
+    )
+    warm_start_learning_rate: float = field(
+        default=3e-3, metadata={"help": "Learning rate of the imitation."}
+    )
+    evaluate_every: int = field(
+        default=10, metadata={"help": "Steps between exact evaluations; 0 for none."}
+    )
+    eval_episodes: int = field(
+        default=1000, metadata={"help": "Episodes that measure the legal-reply rate."}
+    )
+    saved_episodes: int = field(
+        default=32, metadata={"help": "Episodes kept in episodes.jsonl."}
+    )
+
+    def __post_init__(self) -> None:
+        for option in dataclasses.fields(self):
+            value = getattr(self, option.name)
+            if isinstance(value, int | float) and value < 0:
+                raise ValueError(f"want {option.name} of at least 0, got {value}")
+
+
+def load_recipe(path: str | None) -> dict[str, Any]:
+    """The settings of a recipe file, or of the embedded default.
+
+    Raises:
+        ValueError: the file is missing or no mapping.
+    """
+    if path is None:
+        source = files("arena_trainers") / "recipes" / f"{DEFAULT_RECIPE}.yaml"
+        text = source.read_text()
+    elif Path(path).is_file():
+        text = Path(path).read_text()
+    else:
+        raise ValueError(f"want a recipe file, found none at {path!r}")
+    try:
+        settings = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"recipe {path!r} is not YAML: {error}") from error
+    if not isinstance(settings, dict):
+        raise ValueError(f"want a mapping of options in recipe {path!r}")
+    return settings
+
+
+def read_overrides(arguments: list[str]) -> dict[str, Any]:
+    """The options of a command line: `--key value` or `--key=value`, values as YAML.
+
+    Raises:
+        ValueError: an argument is no option, or an option lacks its value.
+
+    >>> read_overrides(["--learning-rate", "1e-4", "--games=[kuhn_poker]"])
+    {'learning_rate': '1e-4', 'games': ['kuhn_poker']}
+    """
+    settings: dict[str, Any] = {}
+    rest = iter(arguments)
+    for argument in rest:
+        if not argument.startswith("--"):
+            raise ValueError(f"want an option such as --seed 1, got {argument!r}")
+        key, found, value = argument[2:].partition("=")
+        if not found:
+            following = next(rest, None)
+            if following is None:
+                raise ValueError(f"option --{key} lacks a value")
+            value = following
+        settings[key.replace("-", "_")] = yaml.safe_load(value)
+    return settings
+
+
+def build_configs(
+    settings: Mapping[str, Any], output_dir: str
+) -> tuple[JobConfig, "TurnGRPOConfig"]:
+    """The two configurations that a mapping of options describes.
+
+    Args:
+        settings: option values by name.
+        output_dir: the run folder.
+
+    Raises:
+        ValueError: an unknown option, a value of another type, or one out of range.
+    """
+    from arena_trainers.config import TurnGRPOConfig
+
+    job_fields = {option.name: option for option in dataclasses.fields(JobConfig)}
+    fields = {
+        option.name: option
+        for option in dataclasses.fields(TurnGRPOConfig)
+        if option.init
+    }
+    for key in settings:
+        if key not in job_fields and key not in fields:
+            hint = did_you_mean(key, [*job_fields, *fields])
+            raise ValueError(f"unknown option {key!r}; {hint}")
+    job_hints = typing.get_type_hints(JobConfig)
+    hints = typing.get_type_hints(TurnGRPOConfig)
+    job, training = {}, {}
+    for key, value in settings.items():
+        if key in job_fields:
+            job[key] = _converted(key, value, job_hints[key])
+        else:
+            training[key] = _converted(key, value, hints[key])
+    defaults = {
+        "report_to": "none",
+        "disable_tqdm": True,
+        "output_dir": output_dir,
+    }
+    return JobConfig(**job), TurnGRPOConfig(**{**defaults, **training})
+
+
+def _converted(key: str, value: Any, hint: Any) -> Any:
+    """`value` as the type that the option wants, where that is a plain one."""
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    wanted = [kind for kind in (typing.get_args(hint) if is_union else (hint,)) if kind]
+    plain = [kind for kind in wanted if kind in (bool, int, float, str)]
+    if len(plain) != len([kind for kind in wanted if kind is not type(None)]):
+        return value  # a list, a mapping, an enumeration: its own checks apply
+    if value is None and type(None) in wanted:
+        return None
+    for kind in plain:
+        if type(value) is kind:
+            return value
+    if float in plain and isinstance(value, int | str) and not isinstance(value, bool):
+        try:
+            return float(value)  # YAML reads 1e-3, without a point, as a string
+        except ValueError:
+            pass
+    if plain == [str]:
+        return str(value)
+    names = " or ".join(kind.__name__ for kind in plain)
+    raise ValueError(f"want {names} as {key}, got {value!r}")

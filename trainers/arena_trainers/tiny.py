@@ -1,0 +1,92 @@
+"""A language model small enough to train on a CPU in minutes, made on the spot.
+
+Its tokenizer knows whole words, so a reply such as "bet" is one token and its end.
+"""
+
+import re
+from collections.abc import Iterable
+
+import torch
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from arena_envs.env import GameEnv
+from arena_envs.game import AnyGame
+from arena_wrappers import PromptOptions, PromptWrapper, RandomPolicy, play
+
+_WORD = r"</?\w+>|\w+|[^\w\s]"
+_CHAT_TEMPLATE = (
+    "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+_SPECIAL = ["<|pad|>", "<|unk|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
+
+
+def tiny_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """A word-level tokenizer that knows the words of `texts`, with a chat template."""
+    words = sorted({word for text in texts for word in re.findall(_WORD, text)})
+    vocabulary = {token: i for i, token in enumerate([*_SPECIAL, *words])}
+    core = Tokenizer(models.WordLevel(vocabulary, unk_token="<|unk|>"))
+    core.pre_tokenizer = pre_tokenizers.Split(Regex(_WORD), "removed", invert=True)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        pad_token="<|pad|>",
+        unk_token="<|unk|>",
+        eos_token="<|end|>",
+        additional_special_tokens=["<|system|>", "<|user|>", "<|assistant|>"],
+        chat_template=_CHAT_TEMPLATE,
+        clean_up_tokenization_spaces=False,
+        model_max_length=2048,
+    )
+
+
+def tiny_model(
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    hidden_size: int = 64,
+    num_layers: int = 2,
+    seed: int = 0,
+) -> Qwen3ForCausalLM:
+    """A model of the Qwen3 architecture with random weights, float32.
+
+    The initial scale is 1/√hidden_size: at the 0.02 of large models a model this narrow
+    hardly sees its prompt.
+    """
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden_size,
+        intermediate_size=2 * hidden_size,
+        num_hidden_layers=num_layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=hidden_size // 4,
+        max_position_embeddings=2048,
+        initializer_range=hidden_size**-0.5,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        dtype="float32",
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Qwen3ForCausalLM(config)
+
+
+def words_of(
+    game: AnyGame, options: PromptOptions, num_episodes: int = 200
+) -> list[str]:
+    """Texts that hold the words of a game: prompts and legal replies of random play."""
+    episodes = play(
+        lambda: PromptWrapper(
+            GameEnv(game),
+            options.reply_format,
+            rules=options.rules,
+            show_legal_actions=options.show_legal_actions,
+        ),
+        RandomPolicy(),
+        range(num_episodes),
+    )
+    turns = [turn for episode in episodes for turn in episode.turns]
+    prompts = {m["content"] for turn in turns for m in turn.messages}
+    return sorted(prompts | {t for turn in turns for t in [*turn.legal, turn.reply]})

@@ -1,0 +1,330 @@
+"""`TurnGRPOTrainer`: TRL's GRPO trainer on self-play episodes with turn-level credit.
+
+One private method of TRL is overridden, `_generate_and_score_completions`: it plays the
+episodes, computes credit over the global batch, hands TRL one row per turn (token for
+token what was sampled), and replaces TRL's advantages by ours, one per token. The loss,
+the optimizer, distribution, checkpoints and logging are TRL's.
+
+Where this departs from TRL: a dataset row is the start of an episode, so batch sizes count
+episodes; the number of rows varies, and dead rows (no loss) fill it up on every process;
+`reward` in the logs is the mean return of a trajectory, weighted by its turns.
+
+Metrics logged besides TRL's:
+
+| metric | formula | healthy |
+|---|---|---|
+| `arena/<game>/player_<i>/return` | mean true return of the seat | competitive self-play: sums to the game's |
+| `arena/<game>/player_<i>/advantage_std` | std of the seat's turn advantages | above 0 |
+| `arena/<game>/player_<i>/zero_advantages` | share of turns with advantage 0 | below 0.9 |
+| `arena/legal_rate` | valid replies / replies, learning seats | rises to 1 |
+| `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
+| `arena/episode_turns` | mean turns of an episode, all seats | as the game's |
+| `arena/rows` | training rows of this step, all processes, dead ones left out | - |
+"""
+
+import json
+import math
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate.utils import gather_object
+from datasets import Dataset
+from trl import GRPOTrainer
+from trl.models import unwrap_model_for_generation
+
+from arena_trainers import credit
+from arena_trainers.config import TurnGRPOConfig
+from arena_trainers.games import GamePlan, episode_starts, tally
+from arena_trainers.lm_policy import LMPolicy
+from arena_trainers.rows import (
+    Row,
+    TurnRecord,
+    training_rows,
+    turn_batch,
+    turn_records,
+    with_dead_rows,
+)
+from arena_wrappers import (
+    Episode,
+    EpisodePlan,
+    Policy,
+    make_policy,
+    play_plans,
+)
+
+CREDIT_STATE = "credit_state.json"
+REFERENCE = "reference_model.pt"
+MAX_REPLY_TOKENS = 256  # where the settings give no limit
+
+
+class TurnGRPOTrainer(GRPOTrainer):
+    """Trains a language model on multi-agent games, each turn with its own credit.
+
+    Args:
+        model: path or instance of a causal language model.
+        args: settings, `TurnGRPOConfig`.
+        processing_class: tokenizer with a chat template; default that of the model.
+        train_dataset: starts of episodes, rows of `prompt` (a label), `game` (index into
+            `args.games`) and `seed`; made from `args` by default.
+        eval_dataset: likewise, for evaluation.
+        policies: policies by name, for opponents that are objects and not strings.
+        **kwargs: `callbacks`, `optimizers`, `peft_config` and `quantization_config` of
+            `trl.GRPOTrainer`.
+
+    Attributes:
+        last_episodes: the episodes of this process's latest generation batch.
+        last_turns: the turns of the latest global batch, those of learning seats.
+        last_credit: their credit.
+
+    Raises:
+        ValueError: settings that do not fit together, or that are not supported.
+    """
+
+    args: TurnGRPOConfig
+    model: Any
+    ref_model: Any
+    num_generations: int
+    num_generations_eval: int
+    _logs: Any
+    last_turns: credit.TurnBatch
+    last_credit: credit.Credit
+
+    def __init__(
+        self,
+        model: Any,
+        args: TurnGRPOConfig,
+        *,
+        processing_class: Any = None,
+        train_dataset: Dataset | None = None,
+        eval_dataset: Dataset | None = None,
+        policies: Mapping[str, Policy] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        _check_credit(args)
+        self.game_plans = [GamePlan(spec, args) for spec in args.games]
+        self._opponents = dict(policies or {})
+        for plan in self.game_plans:
+            for spec in plan.seats:
+                if spec != "self" and spec not in self._opponents:
+                    self._opponents[spec] = make_policy(spec)
+        if train_dataset is None:
+            train_dataset = episode_starts(args, [p.weight for p in self.game_plans])
+        self._rows: list[Row] = []
+        self._credit_state: Mapping[str, Any] | None = None
+        self.last_episodes: list[Episode] = []
+        with warnings.catch_warnings():
+            # the seam is TRL's experiment, not the user's
+            warnings.filterwarnings("ignore", "You are using 'rollout_func'")
+            super().__init__(
+                model=model,
+                reward_funcs=[episode_return],
+                args=args,
+                train_dataset=train_dataset,
+                eval_dataset=eval_dataset,
+                processing_class=processing_class,
+                rollout_func=_replay_rows,
+                **kwargs,
+            )
+        self.policy = LMPolicy(
+            self.accelerator.unwrap_model(self.model),
+            self._tokenizer,
+            max_new_tokens=args.max_completion_length or MAX_REPLY_TOKENS,
+            temperature=args.temperature,
+            top_k=args.top_k,
+            top_p=args.top_p,
+            name="self",
+            context=lambda: unwrap_model_for_generation(
+                self.model_wrapped, self.accelerator
+            ),
+        )
+
+    def play(self, inputs: Sequence[Mapping[str, Any]]) -> list[Episode]:
+        """Plays this process's episodes of the generation batch, one per input."""
+        mode = "train" if self.model.training else "eval"
+        group = self.num_generations if mode == "train" else self.num_generations_eval
+        first = self.accelerator.process_index * len(inputs)
+        plans = []
+        for index, start in enumerate(inputs):
+            plan = self.game_plans[start["game"]]
+            policies = [
+                self.policy if spec == "self" else self._opponents[spec]
+                for spec in plan.seats
+            ]
+            sample = (first + index) % group
+            plans.append(EpisodePlan(plan.env, policies, int(start["seed"]), sample))
+        return play_plans(plans, on_error="raise")
+
+    def _generate_and_score_completions(
+        self, inputs: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        episodes = self.last_episodes = self.play(inputs)
+        games = [start["game"] for start in inputs]
+        learners = [plan.learners for plan in self.game_plans]
+        records = turn_records(episodes, games, learners)
+        shares = gather_object([records])
+        names = [plan.name for plan in self.game_plans]
+        batch = turn_batch(shares, self.args.part_weights, names)
+        result = _credit(self.args, batch, self._credit_state)
+        if self.model.training:
+            self._credit_state = result.state
+        self.last_turns, self.last_credit = batch, result
+        offset = sum(map(len, shares[: self.accelerator.process_index]))
+        rows = training_rows(episodes, games, learners, batch, result.advantage, offset)
+        num_rows = self._num_rows(max(map(len, shares)))
+        self._rows = with_dead_rows(rows, num_rows, self.policy.eos_ids[0])
+        label = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
+        output: dict[str, Any] = super()._generate_and_score_completions(label)
+        output["advantages"] = self._padded_advantages(output["completion_ids"])
+        self._relog_advantages()
+        self._log_play(episodes, games, batch, result, len(batch.reward))
+        return output
+
+    def _num_rows(self, most: int) -> int:
+        """Rows of each process: enough, whole groups, and whole micro-batches."""
+        if self.model.training:
+            steps = self.args.steps_per_generation or 1  # TRL fills it in
+            unit = math.lcm(steps, self.num_generations)
+        else:
+            unit = self.num_generations_eval
+        return max(math.ceil(most / unit), 1) * unit
+
+    def _padded_advantages(self, completion_ids: torch.Tensor) -> torch.Tensor:
+        advantages = torch.zeros(completion_ids.shape, device=completion_ids.device)
+        for i, row in enumerate(self._rows):
+            if row.advantage is not None:
+                own = torch.from_numpy(np.asarray(row.advantage, np.float32))
+                advantages[i, : len(own)] = own.to(advantages.device)
+        return advantages  # [B, T]
+
+    def _relog_advantages(self) -> None:
+        """TRL has logged its own advantages with the rows; ours take their place."""
+        means = [
+            0.0 if row.advantage is None else float(row.advantage.mean())
+            for row in self._rows
+        ]
+        logged = gather_object(means)
+        for _ in range(min(len(logged), len(self._logs["advantages"]))):
+            self._logs["advantages"].pop()
+        self._logs["advantages"].extend(logged)
+
+    def _log_play(
+        self,
+        episodes: Sequence[Episode],
+        games: Sequence[int],
+        batch: credit.TurnBatch,
+        result: credit.Credit,
+        num_rows: int,
+    ) -> None:
+        metrics = self._metrics["train" if self.model.training else "eval"]
+        shares = gather_object([tally(episodes, games, self.game_plans)])
+        returns: dict[tuple[int, int], list[float]] = defaultdict(list)
+        counts: Counter[str] = Counter()
+        for share, counted in shares:
+            counts.update(counted)
+            for key, values in share.items():
+                returns[key] += values
+        per_turn = _per_turn(batch, result.advantage)
+        for (game, seat), values in sorted(returns.items()):
+            name = f"arena/{self.game_plans[game].name}/player_{seat}"
+            metrics[f"{name}/return"].append(float(np.mean(values)))
+            own = per_turn[(batch.game == game) & (batch.seat == seat)]
+            if len(own) > 0:
+                metrics[f"{name}/advantage_std"].append(float(own.std()))
+                metrics[f"{name}/zero_advantages"].append(float((own == 0).mean()))
+        replies = max(counts["replies"], 1)
+        metrics["arena/legal_rate"].append(counts["valid"] / replies)
+        for reason in ("format", "illegal", "ambiguous", "overlong"):
+            metrics[f"arena/invalid/{reason}"].append(counts[reason] / replies)
+        metrics["arena/episode_turns"].append(counts["turns"] / counts["episodes"])
+        metrics["arena/rows"].append(float(num_rows))
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        if not self.args.should_save:
+            return
+        folder = Path(self._get_output_dir(trial=trial))
+        folder /= f"checkpoint-{self.state.global_step}"
+        if self._credit_state is not None:
+            (folder / CREDIT_STATE).write_text(json.dumps(self._credit_state))
+        if self.args.sync_ref_model:
+            reference = self.accelerator.unwrap_model(self.ref_model)
+            torch.save(reference.state_dict(), folder / REFERENCE)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is None:
+            return
+        state = Path(checkpoint) / CREDIT_STATE
+        if state.is_file():
+            self._credit_state = json.loads(state.read_text())
+        reference = Path(checkpoint) / REFERENCE
+        if self.args.sync_ref_model and reference.is_file():
+            weights = torch.load(reference, map_location="cpu", weights_only=True)
+            self.accelerator.unwrap_model(self.ref_model).load_state_dict(weights)
+
+
+def _credit(
+    args: TurnGRPOConfig, batch: credit.TurnBatch, state: Mapping[str, Any] | None
+) -> credit.Credit:
+    """The configured estimator's credit; pools without spread are logged, not warned of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", credit.FlatPoolWarning)
+        result = credit.estimate(args.credit, batch, state=state, **args.credit_args)
+    if not result.advantage.any():
+        warnings.warn(
+            "all advantages of this batch are 0: every pool has equal returns, or a single "
+            "turn; a wider pool or more episodes per step would teach something",
+            credit.FlatPoolWarning,
+            stacklevel=2,
+        )
+    return result
+
+
+def _check_credit(args: TurnGRPOConfig) -> None:
+    """Tries the estimator on two turns that have the columns of a real batch.
+
+    Raises:
+        ValueError: unknown estimator or option, or a column that rollouts do not give.
+    """
+    credit.check_options(args.credit, args.credit_args)
+    turns = [
+        TurnRecord(0, i, i, 0, 0, {"game": float(i)}, 2, 4, True, False)
+        for i in range(2)
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", credit.FlatPoolWarning)
+        _credit(args, turn_batch([turns], {}, ["example"]), None)
+
+
+def episode_return(episode_return: list[float], **_: Any) -> list[float | None]:
+    """TRL's reward function: the return of the row's trajectory, for its logs alone."""
+    return list(episode_return)
+
+
+def _replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
+    """TRL's rollout function: hands over the rows that were already played."""
+    rows = trainer._rows
+    return {
+        "prompt_ids": [list(row.prompt_ids) for row in rows],
+        "completion_ids": [list(row.completion_ids) for row in rows],
+        "logprobs": None,
+        "env_mask": [
+            [0 if row.advantage is None else 1] * len(row.completion_ids)
+            for row in rows
+        ],
+        "episode_return": [row.episode_return for row in rows],
+    }
+
+
+def _per_turn(batch: credit.TurnBatch, advantage: Any) -> Any:
+    """float64[N]: each turn's advantage, or the mean over its tokens."""
+    if len(advantage) == len(batch.reward):
+        return advantage
+    assert batch.num_tokens is not None  # `turn_batch` fills it
+    starts = np.cumsum(batch.num_tokens) - batch.num_tokens
+    return np.add.reduceat(advantage, starts) / batch.num_tokens
