@@ -10,6 +10,7 @@ from datasets import Dataset
 from arena_envs.registration import make, make_game
 from arena_trainers.config import TurnGRPOConfig
 from arena_wrappers import Episode, PromptWrapper
+from arena_wrappers.play import EnvFn
 
 
 class GamePlan:
@@ -23,6 +24,7 @@ class GamePlan:
         name: the id, with the parameters that were given.
         seats: who plays each seat.
         learners: which seats learn.
+        env_fn: makes an environment of the game.
 
     Raises:
         ValueError: an unknown key, game, parameter or policy, or no seat that learns.
@@ -53,11 +55,8 @@ class GamePlan:
         if not any(self.learners):
             raise ValueError(f"no seat of {self.id} is 'self', so nobody learns")
         env = make(self.id, **self.params)
-        self._env = PromptWrapper(env, **args.prompt_options)
-
-    def env(self) -> PromptWrapper:
-        """An environment of the game; all of them share what they remember."""
-        return self._env.clone()
+        # one function for all episodes, so that they share what they remember
+        self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
 
 
 def episode_starts(args: TurnGRPOConfig, weights: Sequence[float]) -> Dataset:

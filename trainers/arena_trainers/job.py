@@ -152,7 +152,7 @@ class TrainingJob:
             warm_start(
                 LMPolicy(model, tokenizer),
                 legal_play(
-                    [plan.env for plan in self.plans],
+                    [plan.env_fn for plan in self.plans],
                     self.job.warm_start_episodes,
                     self.args.seed,
                 ),
@@ -198,7 +198,7 @@ class TrainingJob:
     def _stage(self, name: str, policy: ScoringPolicy) -> tuple[Stage, list[Episode]]:
         """Measures a policy in every seat of the first game, on fixed seeds."""
         plan = self.plans[0]
-        episodes = play(plan.env, policy, range(self.job.eval_episodes))
+        episodes = play(plan.env_fn, policy, range(self.job.eval_episodes))
         conv = None
         if self.game is not None:
             conv = exploitability(policy, self.game, self.options).nash_conv
@@ -211,7 +211,7 @@ class TrainingJob:
         prompts = [
             policy.encode(turn.messages)
             for plan in self.plans
-            for episode in play(plan.env, RandomPolicy(), range(100))
+            for episode in play(plan.env_fn, RandomPolicy(), range(100))
             for turn in episode.turns
         ]
         parameters = sum(p.numel() for p in policy.model.parameters())

@@ -156,7 +156,7 @@ class TurnGRPOTrainer(GRPOTrainer):
                 for spec in plan.seats
             ]
             sample = (first + index) % group
-            plans.append(EpisodePlan(plan.env, policies, int(start["seed"]), sample))
+            plans.append(EpisodePlan(plan.env_fn, policies, int(start["seed"]), sample))
         return play_plans(plans, on_error="raise")
 
     def _generate_and_score_completions(
