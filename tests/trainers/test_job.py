@@ -18,6 +18,7 @@ from arena_wrappers import PromptOptions, read_episodes, replay
 
 SMALL = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "20"]
 SMALL += ["--episodes_per_step", "8", "--max_steps", "4", "--save_steps", "2"]
+SMALL += ["--num_generations", "2", "--credit_args", "{}"]
 SMALL += ["--evaluate_every", "2", "--logging_steps", "2", "--eval_episodes", "20"]
 
 

@@ -16,6 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
+from transformers.utils.logging import disable_progress_bar
 
 from arena_envs.game import AnyGame
 from arena_envs.solvers import information_states, nash_conv, uniform_table
@@ -27,7 +28,7 @@ from arena_trainers.lm_policy import LMPolicy
 from arena_trainers.report import Stage, draw_curves, read_metrics, stage_table
 from arena_trainers.run_folder import check_new, check_saved_model, last_checkpoint
 from arena_trainers.tiny import tiny_model, tiny_tokenizer, words_of
-from arena_trainers.trainer import TurnGRPOTrainer
+from arena_trainers.trainer import TurnGRPOTrainer, check_credit
 from arena_trainers.warm_start import legal_play, warm_start
 from arena_wrappers import (
     Episode,
@@ -65,6 +66,8 @@ class TrainingJob:
     ) -> None:
         self.settings, self.folder, self.console = settings, folder, console
         self.job, self.args = build_configs(settings, str(folder))
+        disable_progress_bar()  # of transformers; the run has its own
+        check_credit(self.args)
         self.plans = [GamePlan(spec, self.args) for spec in self.args.games]
         self.options = PromptOptions(
             self.args.reply_format, self.args.rules, self.args.show_legal_actions

@@ -105,7 +105,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         policies: Mapping[str, Policy] | None = None,
         **kwargs: Any,
     ) -> None:
-        _check_credit(args)
+        check_credit(args)
         self.game_plans = [GamePlan(spec, args) for spec in args.games]
         self._opponents = dict(policies or {})
         for plan in self.game_plans:
@@ -285,7 +285,7 @@ def _credit(
     return result
 
 
-def _check_credit(args: TurnGRPOConfig) -> None:
+def check_credit(args: TurnGRPOConfig) -> None:
     """Tries the estimator on two turns that have the columns of a real batch.
 
     Raises:
