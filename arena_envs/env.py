@@ -32,7 +32,8 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         render_mode: `"ansi"` returns the text of the agent to move, `"human"` prints it.
 
     Raises:
-        ValueError: `max_turns` below 1, or an unknown `render_mode`.
+        ValueError: `max_turns` is no integer above 0, an unknown `render_mode`, or a game
+            with simultaneous rounds, which are not supported yet.
     """
 
     actions: list[Any]  # of this episode, chance outcomes included
@@ -48,8 +49,13 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        if max_turns is not None and max_turns < 1:
-            raise ValueError(f"want max_turns of at least 1, got {max_turns}")
+        if max_turns is not None and (type(max_turns) is not int or max_turns < 1):
+            raise ValueError(f"want max_turns as an integer above 0, got {max_turns!r}")
+        if game.simultaneous:
+            raise ValueError(
+                f"want a game without simultaneous rounds, got {game!r}: masks of seats "
+                "that choose at once are not built yet"
+            )
         if render_mode not in (None, "ansi", "human"):
             raise ValueError(
                 f"want render_mode None, 'ansi' or 'human', got {render_mode!r}"
@@ -62,7 +68,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
             "name": (id or type(game).__name__).replace("-", "_"),
             "render_modes": ["ansi", "human"],
             "render_fps": 1,
-            "is_parallelizable": game.simultaneous,
+            "is_parallelizable": False,
         }
         self.possible_agents = [f"player_{seat}" for seat in range(game.num_players)]
         self.agents = []

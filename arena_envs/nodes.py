@@ -59,7 +59,8 @@ class Node:
 class Graph:
     """Nodes by state, linked by actions.
 
-    `root` is the node of the initial state. Forgets all nodes when there are `MAX_NODES`; those in use live on by themselves.
+    `root` is the node of the initial state. Forgets all nodes when there are `MAX_NODES`;
+    those in use live on by themselves.
     """
 
     def __init__(self, game: AnyGame) -> None:
@@ -72,6 +73,8 @@ class Graph:
         node = self._nodes.get(state)
         if node is None:
             if len(self._nodes) >= MAX_NODES:
+                for old in self._nodes.values():
+                    old.children.clear()  # else one in use keeps all that is below it
                 self._nodes.clear()
                 self.root = self.visit(self.root.state)
             node = self._nodes[state] = Node(self.game, state)
@@ -100,15 +103,17 @@ class Graph:
         return view
 
 
-_graphs: WeakValueDictionary[AnyGame, Graph] = WeakValueDictionary()
+# games that are equal may still read differently (0.0 and -0.0, 1 and True): repr tells
+_graphs: WeakValueDictionary[tuple[type, AnyGame, str], Graph] = WeakValueDictionary()
 
 
 def graph_of(game: AnyGame) -> Graph:
     """The graph that all environments of equal games share, as long as there is one."""
+    key = (type(game), game, repr(game))
     try:
-        graph = _graphs.get(game)
+        graph = _graphs.get(key)
     except TypeError:  # a parameter is not hashable
         return Graph(game)
     if graph is None:
-        graph = _graphs[game] = Graph(game)
+        graph = _graphs[key] = Graph(game)
     return graph

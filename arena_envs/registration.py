@@ -89,7 +89,7 @@ def register(
     gymnasium.register(
         f"arena/{camel}-{version}",
         "arena_wrappers.seat_env:make_seat_env",
-        kwargs={"id": id},
+        kwargs={"game": id},  # `make_vec` has an argument `id` of its own
     )
 
 
@@ -192,6 +192,8 @@ def _info(entry: _Entry) -> GameInfo:
 
 
 def _find(id: str) -> _Entry:
+    if not isinstance(id, str):
+        raise ValueError(f"want the id of a game as a string, got {id!r}")
     name = id.removeprefix("arena/")
     if name in _entries:
         return _entries[name]
@@ -217,8 +219,9 @@ def _build(entry: _Entry, params: dict[str, Any]) -> AnyGame:
             f"{type(error).__name__}: {error}{advice}"
         ) from error
     known = inspect.signature(constructor).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
     for name in params:
-        if name not in known:
+        if name not in known and not takes_any:
             raise ValueError(
                 f"game {entry.id!r} has no parameter {name!r}; "
                 f"{did_you_mean(name, known)}"

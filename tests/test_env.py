@@ -4,7 +4,7 @@ import copy
 import pickle
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -476,7 +476,7 @@ class TestTruncation:
 
     @pytest.mark.parametrize("max_turns", [0, -1])
     def test_less_than_one_turn_is_refused(self, max_turns: int) -> None:
-        with pytest.raises(ValueError, match="max_turns of at least 1, got"):
+        with pytest.raises(ValueError, match="want max_turns as an integer above 0, got"):
             kuhn(max_turns=max_turns)
 
 
@@ -672,6 +672,13 @@ class TestMetadata:
         assert env.possible_agents == ["player_0", "player_1", "player_2"]
         assert env.metadata["is_parallelizable"] is False
 
+    def test_simultaneous_rounds_are_refused(self) -> None:
+        class AtOnce(KuhnPoker):
+            simultaneous = True
+
+        with pytest.raises(ValueError, match="want a game without simultaneous rounds"):
+            GameEnv(AtOnce())
+
 
 class TestRememberedStates:
     def test_environments_of_equal_games_share_them(self) -> None:
@@ -702,3 +709,32 @@ class TestRememberedStates:
         monkeypatch.setattr("arena_envs.env.graph_of", lambda game: graph)
         assert episodes(KuhnPoker(3)) == expected
         assert len(graph._nodes) <= 3
+
+    def test_a_held_environment_does_not_keep_what_was_played_below_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(nodes, "MAX_NODES", 50)
+        held = started(kuhn(num_players=4))
+        for seed in range(200):
+            play_randomly(held.clone(), random.Random(seed))
+        reached, stack = set(), [held._node]
+        while stack:
+            node = stack.pop()
+            if id(node) not in reached:
+                reached.add(id(node))
+                stack += node.children.values()
+        assert len(reached) <= 60
+
+    def test_equal_games_that_read_differently_do_not_share_them(self) -> None:
+        @dataclass(frozen=True)
+        class Styled(KuhnPoker):
+            style: str = field(default="a", compare=False)
+
+            def observe(self, state: Any, seat: int) -> str:
+                return self.style
+
+        texts = [
+            started(GameEnv(Styled(style=style))).observe("player_0")["text"]
+            for style in "ab"
+        ]
+        assert texts == ["a", "b"]

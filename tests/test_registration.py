@@ -89,7 +89,7 @@ class TestRegistries:
         for info in arena_envs.games():
             name, version = info.id.split("-")
             id = f"arena/{name.title().replace('_', '')}-{version}"
-            assert gymnasium.spec(id).kwargs == {"id": info.id}
+            assert gymnasium.spec(id).kwargs == {"game": info.id}
 
     def test_gymnasium_makes_one_seat(self) -> None:
         pytest.importorskip("arena_wrappers")

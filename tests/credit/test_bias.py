@@ -7,6 +7,7 @@ sampling: it is a batch in which both happen exactly as often as they are likely
 """
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -258,3 +259,52 @@ def test_centring_before_summing_points_elsewhere_in_games_of_two_players(
     ]
     got = estimated_gradient(batch, paths, UNIFORM, name, **options)
     assert cosine(got, true_gradient(UNIFORM)) < 0.99
+
+
+@pytest.mark.parametrize(("size", "known"), [(2, 0.5), (4, 0.11), (8, -0.077)])
+def test_mars_can_be_wrong_in_direction_where_play_decides_the_length(
+    batch, size, known
+):
+    """Stop pays 10, going on pays 10 and then -1: the true gradient is -1/4. Long
+    trajectories weigh more in a mean over turns; whole episodes left out, or counted once,
+    do not have the fault.
+    """
+
+    def of(name, **options):
+        total = 0.0
+        for continues in itertools.product([True, False], repeat=size):
+            rows = [
+                (i, 0, 0, [10.0, -1.0] if c else [10.0])
+                for i, c in enumerate(continues)
+            ]
+            turns = batch(*rows)
+            advantage = estimate(name, turns, **options).advantage[turns.turn == 0]
+            total += np.mean(np.where(continues, 0.5, -0.5) * advantage) / 2**size
+        return total
+
+    np.testing.assert_allclose(of("mars"), known, atol=0.01)
+    np.testing.assert_allclose(of("mars_loo"), -0.25)
+    shrunk = of("mars", baseline="episode_returns")
+    np.testing.assert_allclose(shrunk, -0.25 * (1 - 1 / size))
+
+
+@pytest.mark.parametrize(("size", "known"), [(2, 0.106), (4, 0.162), (8, 0.104)])
+def test_z_scores_of_small_pools_prefer_what_wins_often(batch, size, known):
+    """A pays 1; B pays 10 with chance 0.2: the true gradient, for A, is (1 - 2)/4."""
+    outcomes = [(0.5, 0.5, 1.0), (-0.5, 0.4, 0.0), (-0.5, 0.1, 10.0)]
+
+    def of(**options):
+        total = 0.0
+        for drawn in itertools.combinations_with_replacement(range(3), size):
+            count = [drawn.count(i) for i in range(3)]
+            ways = math.factorial(size) / math.prod(map(math.factorial, count))
+            chance = ways * math.prod(outcomes[i][1] for i in drawn)
+            turns = batch(*[(i, 0, 0, [outcomes[d][2]]) for i, d in enumerate(drawn)])
+            score = np.array([outcomes[d][0] for d in drawn])
+            total += chance * np.mean(
+                score * estimate("episode", turns, **options).advantage
+            )
+        return total
+
+    np.testing.assert_allclose(of(), known, atol=0.002)
+    np.testing.assert_allclose(of(scale="none"), -0.25 * (1 - 1 / size))

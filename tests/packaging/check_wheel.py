@@ -16,7 +16,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"arena_envs", "arena_wrappers", "arena_trainers"}
-CORE_TESTS = ("games", "wrappers", "test_env.py", "test_registration.py")
+CORE_TESTS = (
+    "credit",
+    "games",
+    "solvers",
+    "wrappers",
+    "test_env.py",
+    "test_registration.py",
+)
 HEAVY = ("accelerate", "datasets", "matplotlib", "peft", "torch", "transformers", "trl")
 
 PLAY = f"""
@@ -85,7 +92,7 @@ def test(python: Path, folder: Path) -> None:
     shutil.copytree(ROOT / "tests", folder)
     shutil.copy(ROOT / "pyproject.toml", folder)  # pytest's settings
     paths = [path for path in CORE_TESTS if (folder / path).exists()]
-    options = ("-q", "-n", "2", "-m", "not slow and not train")
+    options = ("-q", "-n", "2", "-m", "not slow")
     run(python, "-m", "pytest", *options, *paths, cwd=folder)
 
 

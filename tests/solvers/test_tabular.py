@@ -13,11 +13,6 @@ from arena_envs.solvers import (
     uniform_table,
 )
 
-pyspiel = pytest.importorskip("pyspiel")
-
-from open_spiel.python import policy as openspiel_policy  # noqa: E402
-from open_spiel.python.algorithms import exploitability  # noqa: E402
-
 
 def kuhn_equilibrium(alpha):
     """The family of equilibria of Kuhn (1950): α from 0 to 1/3, probability of "bet"."""
@@ -62,6 +57,10 @@ def test_uniform_play_has_the_published_nash_conv(num_players, known):
 @pytest.mark.parametrize("num_players", [2, 3])
 def test_best_responses_are_openspiels(num_players):
     """For a policy that differs between information states, seat by seat."""
+    pyspiel = pytest.importorskip("pyspiel")
+    from open_spiel.python import policy as openspiel_policy
+    from open_spiel.python.algorithms import exploitability
+
     game = arena_envs.make_game("kuhn_poker", num_players=num_players)
     theirs = pyspiel.load_game("kuhn_poker", {"players": num_players})
     tabular = openspiel_policy.TabularPolicy(theirs)

@@ -1,6 +1,7 @@
 """`arena train`: what a run leaves behind, and what stops it before it starts."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from arena_trainers import cli
 from arena_trainers.evaluate import exploitability
 from arena_trainers.job_config import load_recipe
 from arena_trainers.lm_policy import LMPolicy
+from arena_trainers.report import read_metrics
 from arena_wrappers import PromptOptions, read_episodes, replay
 
 SMALL = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "20"]
@@ -102,18 +104,71 @@ def test_a_stopped_run_is_resumed_to_the_same_model(run_folder, tmp_path, monkey
     whole = AutoModelForCausalLM.from_pretrained(run_folder / "model").state_dict()
     again = AutoModelForCausalLM.from_pretrained(folder / "model").state_dict()
     assert all(torch.equal(tensor, again[name]) for name, tensor in whole.items())
+    exact = [
+        json.loads((path / "results.json").read_text())["nash_conv"]
+        for path in (run_folder, folder)
+    ]
+    assert exact[0] == exact[1]  # what was measured before the interruption counts
+    steps = [r["step"] for r in read_metrics(folder / "metrics.jsonl") if "loss" in r]
+    assert steps == [2, 4]
+
+
+def test_nash_conv_is_logged_when_it_is_measured(tmp_path, monkeypatch):
+    """Also between the steps that are logged otherwise."""
+    options = [*SMALL, "--logging_steps", 3, "--evaluate_every", 2]
+    folder = tmp_path / "run"
+    assert arena(monkeypatch, "train", *options, "--output-dir", folder) == 0
+    records = read_metrics(folder / "metrics.jsonl")
+    assert [r["step"] for r in records if "arena/nash_conv" in r][:2] == [2, 4]
+
+
+def test_a_transcript_has_no_exact_evaluation(tmp_path, monkeypatch):
+    """Enumeration prompts states, and a transcript is more than a state."""
+    folder = tmp_path / "run"
+    options = [*SMALL, "--history", "transcript", "--max_steps", 1]
+    assert arena(monkeypatch, "train", *options, "--output-dir", folder) == 0
+    results = json.loads((folder / "results.json").read_text())
+    assert results["nash_conv"]["final"] is None
+
+
+def test_a_given_model_is_trained_by_its_own_recipe(run_folder, tmp_path, monkeypatch):
+    """No imitation and a small learning rate: a pretrained model keeps what it knows."""
+    folder = tmp_path / "run"
+    options = ["--model", run_folder / "model", "--max_steps", 1, "--rules", "false"]
+    options += ["--reply_format", "bare", "--max_completion_length", 2]
+    assert arena(monkeypatch, "train", *options, "--output-dir", folder) == 0
+    saved = yaml.safe_load((folder / "config.yaml").read_text())
+    assert saved["learning_rate"] == 1e-6
+    assert "warm_start_steps" not in saved
+    assert not (folder / "start").exists()
+
+
+@pytest.mark.parametrize("credit", ["rae", "mars_released", "episode"])
+def test_another_estimator_leaves_the_recipes_options_behind(
+    credit, tmp_path, monkeypatch
+):
+    folder = tmp_path / "run"
+    small = [option for option in SMALL if option not in ("--credit_args", "{}")]
+    options = [*small, "--max_steps", 1, "--credit", credit, "--output-dir", folder]
+    assert arena(monkeypatch, "train", *options) == 0
+
+
+def test_a_finished_run_is_not_resumed(run_folder, monkeypatch, capfd):
+    before = (run_folder / "results.json").read_text()
+    assert arena(monkeypatch, "train", "--resume", run_folder) == 2
+    assert "is finished" in capfd.readouterr().err
+    assert (run_folder / "results.json").read_text() == before
 
 
 def test_a_checkpoint_of_another_model_is_refused(
     run_folder, tmp_path, monkeypatch, capfd
 ):
-    config = run_folder / "start" / "config.json"
-    original = config.read_text()
-    config.write_text(json.dumps(json.loads(original) | {"hidden_size": 32}))
-    try:
-        assert arena(monkeypatch, "train", "--resume", run_folder) == 2
-    finally:
-        config.write_text(original)
+    folder = tmp_path / "other"
+    shutil.copytree(run_folder, folder)
+    (folder / "results.json").unlink()
+    config = folder / "start" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"hidden_size": 32}))
+    assert arena(monkeypatch, "train", "--resume", folder) == 2
     assert "is of another model: hidden_size is 16, want 32" in capfd.readouterr().err
 
 
@@ -124,15 +179,41 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--learning_rat", "1"], "unknown option 'learning_rat'; did you mean"),
         (["--seed", "one"], "want int as seed, got 'one'"),
         (["--seed", "1.5"], "want int as seed, got 1.5"),
-        (["--seed", "-1"], "want a non-negative integer as seed, got -1"),
+        (["--seed", "-1"], "want seed from 0 to 2**32 - 1, got -1"),
         (["--reply_format", "bear"], "did you mean 'bare'"),
         (["--seed"], "option --seed lacks a value"),
         (["no_such.yaml"], "want a recipe file, found none at 'no_such.yaml'"),
         (["--model", "no/such/folder"], "want a folder with a saved model"),
-        (["--hidden_size", "-3"], "want hidden_size of at least 0, got -3"),
+        (["--hidden_size", "-3"], "want hidden_size of at least 4, got -3"),
         (["--resume", "no/such/run"], "want a recipe file"),
         (["--credit", "mras"], "did you mean 'mars'"),
         (["--rules", "perhaps"], "want bool as rules, got 'perhaps'"),
+        (["--games", "[kuhn_poker"], "--games is not YAML"),
+        (["--games", "[]"], "want games as a list of ids or dicts, got []"),
+        (["--games", "[3]"], "want a game as id or dict"),
+        (["--games", "[{id: kuhn_poker, params: 3}]"], "want params of kuhn_poker"),
+        (
+            ["--games", "[{id: kuhn_poker, weight: -1}]"],
+            "want weight of kuhn_poker above",
+        ),
+        (["--games", "[mini_hanabi]"], "legal replies of mini_hanabi have up to"),
+        (["--opponents", "3"], "want opponents as a string or a list, got 3"),
+        (["--opponents", "[self, 'lm:no/such']"], "want a folder with a saved model"),
+        (["--part_weights", "3"], "want dict as part_weights, got 3"),
+        (["--credit_args", "mars"], "want dict as credit_args, got 'mars'"),
+        (["--credit_args", "{pool: [sea]}"], "'sea'"),
+        (["--seed", "99999999999999999999"], "want seed from 0 to 2**32 - 1"),
+        (["--temperature", "0"], "want temperature above 0, got 0.0"),
+        (["--learning_rate", "nan"], "want learning_rate of at least 0, got nan"),
+        (["--max_completion_length", "0"], "max_completion_length"),
+        (["--loss_type", "foo"], "want loss_type from"),
+        (["--warm_start_episodes", "0"], "want warm_start_episodes of at least 1"),
+        (["--scale_rewards", "batch"], "does not support scale_rewards"),
+        (
+            ["--save_steps", "3", "--num_iterations", "2"],
+            "want save_steps divisible by 2",
+        ),
+        (["--output-dir", "/proc/no/such"], "/proc/no/such"),
     ],
 )
 def test_bad_input_ends_with_one_sentence_and_leaves_nothing(
@@ -165,13 +246,13 @@ def test_help_explains_every_option(monkeypatch, capfd):
     page = capfd.readouterr().out
     for option in ("output_dir", "resume", "games", "credit_args", "warm_start_steps"):
         assert f"--{option}" in page
-    for option in load_recipe(None):
+    for option in load_recipe("kuhn-tiny"):
         assert f"--{option}" in page
 
 
 def test_a_recipe_is_overridden_by_options(tmp_path, monkeypatch):
     recipe = tmp_path / "mine.yaml"
-    recipe.write_text(yaml.safe_dump(load_recipe(None) | {"seed": 5}))
+    recipe.write_text(yaml.safe_dump(load_recipe("kuhn-tiny") | {"seed": 5}))
     folder = tmp_path / "run"
     options = [*SMALL, "--max-steps=1", "--output-dir", folder]
     assert arena(monkeypatch, "train", recipe, *options) == 0

@@ -37,7 +37,7 @@ def test_sharing_changes_no_reply(policy, model, kuhn_env, monkeypatch):
         seeds = range(len(prompts))
         shared = speaker.generate(prompts, seeds)
         with monkeypatch.context() as patch:
-            patch.setattr(lm_policy, "_shared_prefix", lambda *inputs: {})
+            patch.setattr(lm_policy, "shared_prefix", lambda *inputs: {})
             apart = speaker.generate(prompts, seeds)
         for one, two in zip(shared, apart, strict=True):
             assert (one.text, one.token_ids) == (two.text, two.token_ids)
@@ -48,4 +48,4 @@ def test_rows_are_shared_only_where_most_are_alike(policy, kuhn_env):
     alike, distinct, single, pairs = batches(policy, kuhn_env)
     for prompts, shared in [(alike, 1), (distinct, 0), (single, 0), (pairs, 1)]:
         inputs = policy._left_padded(prompts)
-        assert len(lm_policy._shared_prefix(policy.model, *inputs)) == shared
+        assert len(lm_policy.shared_prefix(policy.model, *inputs)) == shared

@@ -93,7 +93,8 @@ def make_trainer(model_folder, settings):
 def generated(trainer):
     """The batch that TRL's loss reads, for one generation batch of starts."""
     starts = [
-        trainer.train_dataset[i // 2] for i in range(trainer.args.episodes_per_step)
+        trainer.train_dataset[i // 2 % len(trainer.train_dataset)]
+        for i in range(trainer.args.episodes_per_step)
     ]
     trainer.model.train()
     return trainer._generate_and_score_completions(starts)
@@ -225,6 +226,27 @@ def test_mixed_games_keep_their_credit_apart(make_trainer):
         assert advantage[own].sum() == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+def test_a_start_that_comes_again_is_played_anew(make_trainer):
+    """The same deal and the same weights, and other choices in every generation."""
+    trainer = make_trainer(num_starts=1)
+    first, again = [], []
+    for found in (first, again):
+        generated(trainer)
+        for episode in trainer.last_episodes:
+            found.append((episode.actions[:2], [turn.reply for turn in episode.turns]))
+    assert [deal for deal, _ in first] == [deal for deal, _ in again]
+    assert [replies for _, replies in first] != [replies for _, replies in again]
+
+
+def test_language_model_opponents_sample_as_the_learner(make_trainer, model_folder):
+    trainer = make_trainer(opponents=["self", f"lm:{model_folder}"], temperature=0.7)
+    frozen = trainer._opponents[f"lm:{model_folder}"]
+    assert (frozen.max_new_tokens, frozen.temperature) == (2, 0.7)
+    generated(trainer)
+    assert trainer.last_episodes[0].turns[1].policy == f"lm:{model_folder}"
+
+
 def test_the_gradient_on_a_bandit_is_that_of_the_expected_return(make_trainer):
     """Cosine above 0.9 to the gradient of P("bet"), which enumeration gives."""
     trainer = make_trainer(
@@ -279,16 +301,31 @@ def test_lora_trains_its_adapter_and_nothing_else(make_trainer):
     assert all("lora" in name for name in moved)
 
 
-def test_steps_per_generation_and_accumulation_train_all_rows(make_trainer):
-    """The rows of a generation are split without remainder, dead ones at the end."""
+def test_steps_per_generation_and_accumulation_train_all_rows(
+    make_trainer, monkeypatch
+):
+    """Every real row of a generation is in one micro-batch, dead ones fill up."""
     trainer = make_trainer(
-        gradient_accumulation_steps=2,
-        steps_per_generation=4,
-        max_steps=4,
-        num_starts=16,
+        gradient_accumulation_steps=2, steps_per_generation=4, max_steps=2
     )
+    seen, played = [], []
+    compute, play = trainer._compute_loss, trainer.play
+
+    def count_rows(model, inputs):
+        seen.append(int(inputs["tool_mask"].any(dim=1).sum()))
+        return compute(model, inputs)
+
+    def count_turns(inputs):
+        episodes = play(inputs)
+        played.append(sum(len(episode.turns) for episode in episodes))
+        return episodes
+
+    monkeypatch.setattr(trainer, "_compute_loss", count_rows)
+    monkeypatch.setattr(trainer, "play", count_turns)
     trainer.train()
-    assert trainer.state.global_step == 4
+    assert len(played) == 1  # one generation serves two optimizer steps
+    assert len(seen) == 4
+    assert sum(seen) == sum(played)
 
 
 @pytest.mark.parametrize(
@@ -313,6 +350,12 @@ def test_steps_per_generation_and_accumulation_train_all_rows(make_trainer):
         ({"episodes_per_step": 0}, "episodes_per_step"),
         ({"num_starts": 0}, "num_starts"),
         ({"seed": -1}, "seed"),
+        ({"generation_kwargs": {"top_k": 2}}, "does not support generation_kwargs"),
+        ({"reward_weights": [1.0]}, "does not support reward_weights"),
+        (
+            {"num_iterations": 2, "save_strategy": "steps", "save_steps": 3},
+            "save_steps",
+        ),
         ({"part_weights": {"gme": 1.0}}, "part_weights"),
     ],
 )

@@ -200,3 +200,24 @@ def test_rendering_is_the_games():
     env = gymnasium.make("arena/KuhnPoker-v0", render_mode="ansi")
     observation, _ = env.reset(seed=0)
     assert env.render() == observation["text"]
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_gymnasium_makes_vectors_of_it(mode):
+    envs = gymnasium.make_vec(
+        "arena/KuhnPoker-v0", num_envs=2, vectorization_mode=mode, num_players=3, seat=1
+    )
+    try:
+        observation, _ = envs.reset(seed=1)
+        assert observation["action_mask"].tolist() == [[1, 1], [1, 1]]
+        observation, reward, *_ = envs.step(np.array([0, 1]))
+        assert reward.shape == (2,)
+    finally:
+        envs.close()
+
+
+def test_an_error_of_the_game_is_not_taken_for_an_illegal_action():
+    env = SeatEnv(lambda: arena_envs.make("mini_hanabi"), 0, RandomPolicy())
+    env.reset(seed=0, options={"chance": [0, 0, 0, 2, 2, 2, 99]})
+    with pytest.raises(ValueError, match="99"):
+        env.step(3)

@@ -37,7 +37,9 @@ class NashConvCallback(TrainerCallback):
     ) -> None:
         self.policy, self.game, self.options = policy, game, options
         self.every = every
-        self.history: list[tuple[int, float]] = []
+        self.history: list[
+            tuple[int, float]
+        ] = []  # a resumed run puts in what was before
         self._last_step = 0
 
     def last_quarter_mean(self) -> float | None:
@@ -51,11 +53,13 @@ class NashConvCallback(TrainerCallback):
         state: TrainerState,
         control: TrainerControl,
         **kwargs: Any,
-    ) -> None:
+    ) -> TrainerControl:
         self._last_step = state.max_steps
         if state.global_step % self.every == 0:
             found = exploitability(self.policy, self.game, self.options)
             self.history.append((state.global_step, found.nash_conv))
+            control.should_log = True
+        return control
 
     def on_log(
         self,

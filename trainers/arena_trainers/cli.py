@@ -3,12 +3,17 @@
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from arena_trainers.job import TrainingJob
 
 app = typer.Typer(
     name="arena",
@@ -25,7 +30,7 @@ def arena(
         bool, typer.Option("--version", help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Text games for language models: train and evaluate."""
+    """Text games for language models: train by self-play."""
     if show_version:
         typer.echo(version("arena-envs"))
         raise typer.Exit
@@ -42,39 +47,60 @@ def train(
 ) -> None:
     """Train a language model by self-play; `arena train --help` lists every option."""
     arguments = arguments or []
-    if "--help" in arguments:
+    if "--help" in arguments or "-h" in arguments:
         _show_train_help()
         return
+    _quiet_libraries()
+    with _usage_errors():
+        job, path = _training_job(arguments)
+        job.prepare()
+    try:
+        job.run()
+    except KeyboardInterrupt:
+        typer.echo(f"\nstopped; if {path} has a checkpoint, go on with:", err=True)
+        typer.echo(f"arena train --resume {path}", err=True)
+        raise typer.Exit(130) from None
+
+
+def _training_job(arguments: list[str]) -> tuple["TrainingJob", Path]:
+    """The job that a command line describes, and its folder."""
+    from arena_trainers import job_config
+    from arena_trainers.job import TrainingJob
+    from arena_trainers.run_folder import default_folder
+
     recipe = None
     if arguments and not arguments[0].startswith("--"):
         recipe, *arguments = arguments
-    _quiet_libraries()
-    from arena_trainers.job_config import load_recipe, read_overrides
-
-    given = read_overrides(arguments)
+    given = job_config.read_overrides(arguments)
     resume = given.pop("resume", None)
     folder = given.pop("output_dir", None)
     if resume is not None:
         if recipe or given or folder:
             raise ValueError("want --resume RUN_DIR alone: the run keeps its options")
-        folder, recipe = resume, str(Path(str(resume)) / "config.yaml")
-    settings = {**load_recipe(recipe), **given}
-    _run(settings, folder, resume is not None)
-
-
-def _run(settings: dict[str, Any], folder: str | None, resume: bool) -> None:
-    from arena_trainers.job import TrainingJob
-    from arena_trainers.run_folder import default_folder
-
+        folder, recipe = resume, str(Path(resume) / "config.yaml")
+    elif recipe is None:
+        is_tiny = given.get("model", "tiny") == "tiny"
+        recipe = job_config.DEFAULT_RECIPE if is_tiny else job_config.MODEL_RECIPE
+    settings = {**job_config.load_recipe(recipe), **given}
+    if "credit" in given and "credit_args" not in given:
+        settings.pop("credit_args", None)  # they were another estimator's
     if folder is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError("want --output-dir when several processes train together")
-    path = Path(str(folder)) if folder is not None else default_folder()
-    job = TrainingJob(settings, path, Console(), resume=resume)
+    path = Path(folder) if folder is not None else default_folder()
+    return TrainingJob(settings, path, Console(), resume=resume is not None), path
+
+
+class UsageError(Exception):
+    """What the user asked for cannot be done; the message says why in a sentence."""
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Before anything runs, a refusal is the user's to mend and needs no traceback."""
     try:
-        job.run()
-    except KeyboardInterrupt:
-        typer.echo(f"\nstopped; go on with: arena train --resume {path}", err=True)
-        raise typer.Exit(130) from None
+        yield
+    except (ValueError, OSError) as error:
+        raise UsageError(" ".join(str(error).split())) from error
 
 
 def _show_train_help() -> None:
@@ -104,6 +130,6 @@ def main() -> None:
             raise
         typer.echo(f"error: {missing_extra(error)}", err=True)
         sys.exit(2)
-    except ValueError as error:
+    except UsageError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)

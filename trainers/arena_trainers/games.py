@@ -1,6 +1,6 @@
 """The games of a trainer: how to make them, who plays, and how often they start."""
 
-from collections import Counter, defaultdict
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,8 +8,9 @@ import numpy as np
 from datasets import Dataset
 
 from arena_envs.registration import make, make_game
-from arena_trainers.config import TurnGRPOConfig
-from arena_wrappers import Episode, PromptWrapper
+from arena_trainers.config import TurnGRPOConfig, check_opponents
+from arena_trainers.lm_policy import LMPolicy
+from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
 
 
@@ -31,21 +32,31 @@ class GamePlan:
     """
 
     def __init__(self, spec: str | Mapping[str, Any], args: TurnGRPOConfig) -> None:
-        given: dict[str, Any]
-        given = {"id": spec} if isinstance(spec, str) else dict(spec)
         known = {"id", "params", "weight", "opponents"}
-        if not known >= given.keys() or "id" not in given:
+        given: Any = {"id": spec} if isinstance(spec, str) else spec
+        if (
+            not isinstance(given, dict)
+            or not given.keys() <= known
+            or "id" not in given
+        ):
             raise ValueError(
                 f"want a game as id or dict of {sorted(known)}, got {spec!r}"
             )
         self.id: str = given["id"]
         self.params: dict[str, Any] = given.get("params", {})
+        if not isinstance(self.params, dict):
+            raise ValueError(
+                f"want params of {self.id} as a mapping, got {self.params!r}"
+            )
         values = ", ".join(f"{k}={v}" for k, v in sorted(self.params.items()))
         self.name = f"{self.id}({values})" if values else self.id
-        self.weight = float(given.get("weight", 1.0))
+        self.weight: float = given.get("weight", 1.0)
+        if not isinstance(self.weight, int | float) or not 0 < self.weight < math.inf:
+            raise ValueError(f"want weight of {self.id} above 0, got {self.weight!r}")
         self.game = make_game(self.id, **self.params)
         num_players = self.game.num_players
         seats = given.get("opponents", args.opponents)
+        check_opponents(seats)
         self.seats = [seats] * num_players if isinstance(seats, str) else list(seats)
         if len(self.seats) != num_players:
             raise ValueError(
@@ -59,32 +70,40 @@ class GamePlan:
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
 
 
+def opponents(
+    plans: Sequence[GamePlan], args: TurnGRPOConfig, given: Mapping[str, Policy]
+) -> dict[str, Policy]:
+    """The policies that play seats that do not learn, by their strings.
+
+    Args:
+        plans: the games.
+        args: settings; language models sample as the learner does.
+        given: policies that stand for a string, in place of `make_policy`.
+
+    Raises:
+        ValueError: a string names no policy.
+    """
+    found = dict(given)
+    for spec in (spec for plan in plans for spec in plan.seats):
+        kind, _, argument = spec.partition(":")
+        if kind == "lm" and spec not in found:
+            found[spec] = LMPolicy.from_pretrained(argument, **args.sampling_options)
+        elif spec != "self" and spec not in found:
+            found[spec] = make_policy(spec)
+    return found
+
+
 def episode_starts(args: TurnGRPOConfig, weights: Sequence[float]) -> Dataset:
     """The training set: starts of episodes, games drawn by weight, seeds by `args.seed`."""
     num_starts = args.num_starts
     if num_starts is None:
         # TRL fills both in
-        per_step = (args.generation_batch_size or 1) // (args.num_generations or 1)
-        num_starts = args.max_steps * per_step if args.max_steps > 0 else 1000
+        per_batch = (args.generation_batch_size or 1) // (args.num_generations or 1)
+        batches = math.ceil(args.max_steps * args.generations_per_step)
+        num_starts = batches * per_batch if args.max_steps > 0 else 1000
     rng = np.random.default_rng(args.seed)
     chances = np.asarray(weights, float) / np.sum(weights)
     games = rng.choice(len(weights), size=num_starts, p=chances)
     seeds = rng.integers(2**62, size=num_starts)
     labels = [f"{game}:{seed}" for game, seed in zip(games, seeds, strict=True)]
     return Dataset.from_dict({"prompt": labels, "game": games, "seed": seeds})
-
-
-def tally(
-    episodes: Sequence[Episode], games: Sequence[int], plans: Sequence[GamePlan]
-) -> tuple[dict[tuple[int, int], list[float]], Counter[str]]:
-    """This process's true returns by (game, seat), and its counts."""
-    returns: dict[tuple[int, int], list[float]] = defaultdict(list)
-    counts: Counter[str] = Counter()
-    for episode, game in zip(episodes, games, strict=True):
-        for seat, value in enumerate(episode.returns):
-            returns[game, seat].append(value)
-        counts.update(episodes=1, turns=len(episode.turns))
-        for turn in episode.turns:
-            if plans[game].learners[turn.seat]:
-                counts.update(["replies", turn.invalid or "valid"])
-    return dict(returns), counts

@@ -1,7 +1,10 @@
 """The job of `arena train`: warm start, self-play, exact evaluation, results."""
 
 import json
+import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +18,22 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
+from transformers import (
+    PrinterCallback,
+)
 from transformers.utils.logging import disable_progress_bar
 
 from arena_envs.game import AnyGame
 from arena_envs.solvers import information_states, nash_conv, uniform_table
 from arena_trainers.callbacks import MetricsFile, NashConvCallback, ProgressCallback
 from arena_trainers.evaluate import exploitability, legal_rate
-from arena_trainers.games import GamePlan
+from arena_trainers.games import GamePlan, opponents
 from arena_trainers.job_config import build_configs
 from arena_trainers.lm_policy import LMPolicy
 from arena_trainers.report import Stage, draw_curves, read_metrics, stage_table
-from arena_trainers.run_folder import check_new, check_saved_model, last_checkpoint
-from arena_trainers.tiny import tiny_model, tiny_tokenizer, words_of
+from arena_trainers.run_folder import check_new, last_checkpoint
+from arena_trainers.start import check_reply_lengths, load_tokenizer, make_start
 from arena_trainers.trainer import TurnGRPOTrainer, check_credit
-from arena_trainers.warm_start import legal_play, warm_start
 from arena_wrappers import (
     Episode,
     PromptOptions,
@@ -75,13 +79,16 @@ class TrainingJob:
         self.is_tiny = self.job.model == "tiny"
         as_given = not self.is_tiny and self.job.warm_start_steps == 0
         self.start = Path(self.job.model) if as_given else folder / "start"
-        if not self.is_tiny:
-            check_saved_model(Path(self.job.model))
         self.checkpoint = last_checkpoint(folder, self.start) if resume else None
         if not resume and self.is_main:
             check_new(folder)
-        # exact evaluation is of the first game, if that is small enough
-        self.game = _enumerable(self.plans[0].game)
+        self.tokenizer = load_tokenizer(self.job, self.plans, self.options)
+        opponents(self.plans, self.args, {})  # that they can be made
+        check_reply_lengths(self.tokenizer, self.plans, self.args)
+        # exact evaluation is of the first game, if that is small enough, and of prompts
+        # that follow from the state, as a transcript does not
+        exact = self.args.history == "state"
+        self.game = _enumerable(self.plans[0].game) if exact else None
         self.uniform = (
             nash_conv(self.game, uniform_table(self.game)) if self.game else None
         )
@@ -91,97 +98,114 @@ class TrainingJob:
         """Whether this process writes and speaks for all."""
         return bool(self.args.process_index == 0)
 
-    def run(self) -> dict[str, Any]:
-        """Trains, evaluates, writes everything to the folder; returns the results."""
+    def prepare(self) -> None:
+        """Makes the folder, the model that self-play starts from, and the trainer.
+
+        Raises:
+            ValueError: they cannot be made; the folder of a new run is removed again.
+        """
         self._began = time.monotonic()
         if self.is_tiny:
             torch.set_num_threads(1)  # more make a model this small many times slower
-        if self.is_main and self.checkpoint is None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            (self.folder / "config.yaml").write_text(yaml.safe_dump(self.settings))
-            self._make_start()
-        self.args.distributed_state.wait_for_everyone()
-        start = LMPolicy.from_pretrained(self.start, **self._sampling())
-        stages = [
-            self._stage("uniform random", RandomPolicy())[0],
-            self._stage("before self-play", start)[0],
-        ]
-        self._describe(start)
-        trainer, watcher = self._trainer()
-        seconds, steps = self._train(trainer)
-        stage, episodes = self._stage("after self-play", trainer.policy)
-        stages.append(stage)
+        with self._folder():
+            made_here = self.start == self.folder / "start"
+            if made_here and self.checkpoint is None and self.is_main:
+                model = make_start(
+                    self.job, self.args, self.tokenizer, self.plans, self.console
+                )
+                model.save_pretrained(self.start)
+                self.tokenizer.save_pretrained(self.start)
+            self.args.distributed_state.wait_for_everyone()
+            start = LMPolicy.from_pretrained(self.start, **self.args.sampling_options)
+            self.stages = [
+                self._stage("uniform random", RandomPolicy())[0],
+                self._stage("before self-play", start)[0],
+            ]
+            self._describe(start)
+            self.trainer, self.watcher = self._trainer()
+
+    def run(self) -> dict[str, Any]:
+        """Trains, evaluates, writes everything to the folder; returns the results."""
+        seconds, steps = self._train(self.trainer)
+        stage, episodes = self._stage("after self-play", self.trainer.policy)
+        self.stages.append(stage)
+        late = self.watcher.last_quarter_mean() if self.watcher else None
         results = {
             "nash_conv": {
                 "uniform": self.uniform,
-                "warm_start": stages[1][2],
+                "warm_start": self.stages[1][2],
                 "final": stage[2],
-                "last_quarter_mean": watcher.last_quarter_mean() if watcher else None,
+                "last_quarter_mean": late,
             },
             "legal_rate": stage[1],
             "episodes_per_second": round(steps * self._episodes_per_step / seconds, 1),
             "seconds": round(time.monotonic() - self._began, 1),
             "seed": self.args.seed,
         }
-        self._write(trainer, results, episodes)
+        self._write(self.trainer, results, episodes)
         if self.is_main:
-            self.console.print(stage_table(self.plans[0].id, stages))
+            self.console.print(stage_table(self.plans[0].id, self.stages))
             self.console.print(f"results are in {self.folder}", soft_wrap=True)
         return results
 
-    def _make_start(self) -> None:
-        """Makes the model that self-play starts from, unless it is used as given."""
-        if self.start != self.folder / "start":
+    @contextmanager
+    def _folder(self) -> Iterator[None]:
+        """Makes the folder of a new run, and removes it if the run cannot begin."""
+        if self.checkpoint is not None or not self.is_main:
+            yield
             return
-        if self.is_tiny:
-            words = [
-                text for p in self.plans for text in words_of(p.game, self.options)
-            ]
-            tokenizer: Any = tiny_tokenizer(words)
-            model: Any = tiny_model(
-                tokenizer,
-                hidden_size=self.job.hidden_size,
-                num_layers=self.job.num_layers,
-                seed=self.args.seed,
-            )
-        else:
-            tokenizer = AutoTokenizer.from_pretrained(self.job.model)
-            model = AutoModelForCausalLM.from_pretrained(self.job.model)
-        if self.job.warm_start_steps > 0:
-            self.console.print(
-                f"warm start: {self.job.warm_start_steps} steps of imitation of random "
-                "legal play"
-            )
-            warm_start(
-                LMPolicy(model, tokenizer),
-                legal_play(
-                    [plan.env_fn for plan in self.plans],
-                    self.job.warm_start_episodes,
-                    self.args.seed,
-                ),
-                num_steps=self.job.warm_start_steps,
-                learning_rate=self.job.warm_start_learning_rate,
-                seed=self.args.seed,
-            )
-        model.save_pretrained(self.start)
-        tokenizer.save_pretrained(self.start)
+        existed = self.folder.exists()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(
+                f"cannot create run folder {str(self.folder)!r}: {error.strerror}"
+            ) from error
+        try:
+            (self.folder / "config.yaml").write_text(yaml.safe_dump(self.settings))
+            yield
+        except BaseException:
+            shutil.rmtree(self.folder)
+            if existed:
+                self.folder.mkdir()
+            raise
 
     def _trainer(self) -> tuple[TurnGRPOTrainer, NashConvCallback | None]:
         trainer = TurnGRPOTrainer(
             str(self.start),
             self.args,
-            processing_class=AutoTokenizer.from_pretrained(self.start),
+            processing_class=self.tokenizer,
             callbacks=[MetricsFile(self.folder / "metrics.jsonl")],
         )
         trainer.remove_callback(PrinterCallback)
+        before = self._metrics_before()
         watcher = None
         if self.game is not None and self.job.evaluate_every > 0:
             watcher = NashConvCallback(
                 trainer.policy, self.game, self.options, self.job.evaluate_every
             )
+            watcher.history += [
+                (r["step"], r["arena/nash_conv"])
+                for r in before
+                if "arena/nash_conv" in r
+            ]
             # before the file, so that the file has the figure
             trainer.callback_handler.callbacks.insert(0, watcher)
         return trainer, watcher
+
+    def _metrics_before(self) -> list[dict[str, Any]]:
+        """The metrics up to the checkpoint; later ones are dropped from the file."""
+        path = self.folder / "metrics.jsonl"
+        if self.checkpoint is None or not path.exists():
+            return []
+        kept = [r for r in read_metrics(path) if r["step"] <= self._first_step]
+        if self.is_main:
+            path.write_text("".join(json.dumps(record) + "\n" for record in kept))
+        return kept
+
+    @property
+    def _first_step(self) -> int:
+        return int(self.checkpoint.rpartition("-")[2]) if self.checkpoint else 0
 
     def _train(self, trainer: TurnGRPOTrainer) -> tuple[float, int]:
         """Runs the trainer; returns seconds and the steps that were made in them."""
@@ -195,8 +219,7 @@ class TrainingJob:
         with Progress(*columns, console=self.console, disable=not self.is_main) as bar:
             trainer.add_callback(ProgressCallback(bar, _latest))
             trainer.train(resume_from_checkpoint=self.checkpoint)
-        first = int(self.checkpoint.rpartition("-")[2]) if self.checkpoint else 0
-        return time.monotonic() - began, trainer.state.global_step - first
+        return time.monotonic() - began, trainer.state.global_step - self._first_step
 
     def _stage(self, name: str, policy: ScoringPolicy) -> tuple[Stage, list[Episode]]:
         """Measures a policy in every seat of the first game, on fixed seeds."""
@@ -238,21 +261,10 @@ class TrainingJob:
         metrics = read_metrics(self.folder / "metrics.jsonl")
         draw_curves(metrics, self.folder / "curves.png", self.uniform)
 
-    def _sampling(self) -> dict[str, Any]:
-        return {
-            "max_new_tokens": self.args.max_completion_length,
-            "temperature": self.args.temperature,
-            "top_k": self.args.top_k,
-            "top_p": self.args.top_p,
-        }
-
     @property
     def _episodes_per_step(self) -> int:
         args = self.args
-        per_process = (
-            args.per_device_train_batch_size * args.gradient_accumulation_steps
-        )
-        return int(per_process * args.world_size)
+        return round((args.generation_batch_size or 0) * args.generations_per_step)
 
 
 def _enumerable(game: AnyGame) -> AnyGame | None:

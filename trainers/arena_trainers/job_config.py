@@ -1,6 +1,7 @@
 """Options of `arena train`: the job's own, and every field of `TurnGRPOConfig`."""
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from arena_trainers.config import TurnGRPOConfig
 
 DEFAULT_RECIPE = "kuhn-tiny"
+MODEL_RECIPE = "pretrained"  # where a model is given and no recipe
 
 
 @dataclass(frozen=True)
@@ -54,32 +56,47 @@ class JobConfig:
     )
 
     def __post_init__(self) -> None:
+        lowest = {"hidden_size": 4, "num_layers": 1, "warm_start_episodes": 1}
+        lowest["eval_episodes"] = 1
         for option in dataclasses.fields(self):
-            value = getattr(self, option.name)
-            if isinstance(value, int | float) and value < 0:
-                raise ValueError(f"want {option.name} of at least 0, got {value}")
+            value, least = getattr(self, option.name), lowest.get(option.name, 0)
+            if isinstance(value, int | float) and not least <= value < math.inf:
+                raise ValueError(f"want {option.name} of at least {least}, got {value}")
+        if self.hidden_size % 4:
+            raise ValueError(f"want hidden_size divisible by 4, got {self.hidden_size}")
 
 
-def load_recipe(path: str | None) -> dict[str, Any]:
-    """The settings of a recipe file, or of the embedded default.
+def load_recipe(path: str) -> dict[str, Any]:
+    """The settings of a recipe: a file, or the name of an embedded one.
 
     Raises:
         ValueError: the file is missing or no mapping.
     """
-    if path is None:
-        source = files("arena_trainers") / "recipes" / f"{DEFAULT_RECIPE}.yaml"
-        text = source.read_text()
+    embedded = files("arena_trainers") / "recipes" / f"{path}.yaml"
+    if path in (DEFAULT_RECIPE, MODEL_RECIPE):
+        source = embedded.read_bytes()
     elif Path(path).is_file():
-        text = Path(path).read_text()
+        source = Path(path).read_bytes()
     else:
         raise ValueError(f"want a recipe file, found none at {path!r}")
     try:
-        settings = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"recipe {path!r} is not YAML: {error}") from error
-    if not isinstance(settings, dict):
+        settings = _yaml(source.decode(), f"recipe {path!r}")
+    except UnicodeDecodeError:
+        raise ValueError(f"want text in recipe {path!r}, got bytes") from None
+    if not isinstance(settings, dict) or not all(isinstance(k, str) for k in settings):
         raise ValueError(f"want a mapping of options in recipe {path!r}")
     return settings
+
+
+_PATHS = ("model", "output_dir", "resume")
+
+
+def _yaml(text: str, where: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{where} is not YAML: {reason}") from None
 
 
 def read_overrides(arguments: list[str]) -> dict[str, Any]:
@@ -102,7 +119,8 @@ def read_overrides(arguments: list[str]) -> dict[str, Any]:
             if following is None:
                 raise ValueError(f"option --{key} lacks a value")
             value = following
-        settings[key.replace("-", "_")] = yaml.safe_load(value)
+        name = key.replace("-", "_")
+        settings[name] = value if name in _PATHS else _yaml(value, f"--{key}")
     return settings
 
 
@@ -118,6 +136,8 @@ def build_configs(
     Raises:
         ValueError: an unknown option, a value of another type, or one out of range.
     """
+    import torch
+
     from arena_trainers.config import TurnGRPOConfig
 
     job_fields = {option.name: option for option in dataclasses.fields(JobConfig)}
@@ -141,29 +161,38 @@ def build_configs(
     defaults = {
         "report_to": "none",
         "disable_tqdm": True,
+        "ddp_find_unused_parameters": False,
         "output_dir": output_dir,
     }
+    if not torch.cuda.is_available():
+        defaults |= {"use_cpu": True, "bf16": False}
     return JobConfig(**job), TurnGRPOConfig(**{**defaults, **training})
 
 
 def _converted(key: str, value: Any, hint: Any) -> Any:
     """`value` as the type that the option wants, where that is a plain one."""
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    wanted = [kind for kind in (typing.get_args(hint) if is_union else (hint,)) if kind]
-    plain = [kind for kind in wanted if kind in (bool, int, float, str)]
-    if len(plain) != len([kind for kind in wanted if kind is not type(None)]):
-        return value  # a list, a mapping, an enumeration: its own checks apply
-    if value is None and type(None) in wanted:
+    kinds = (
+        [typing.get_origin(k) or k for k in typing.get_args(hint)]
+        if is_union
+        else [hint]
+    )
+    kinds = [typing.get_origin(kind) or kind for kind in kinds]
+    if value is None and type(None) in kinds:
         return None
-    for kind in plain:
-        if type(value) is kind:
-            return value
-    if float in plain and isinstance(value, int | str) and not isinstance(value, bool):
+    if any(kind not in _KINDS for kind in kinds if kind is not type(None)):
+        return value  # an enumeration or the like: its own checks apply
+    if type(value) in kinds:
+        return value
+    if float in kinds and isinstance(value, int | str) and not isinstance(value, bool):
         try:
             return float(value)  # YAML reads 1e-3, without a point, as a string
         except ValueError:
             pass
-    if plain == [str]:
+    if str in kinds and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    names = " or ".join(kind.__name__ for kind in plain)
+    names = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
     raise ValueError(f"want {names} as {key}, got {value!r}")
+
+
+_KINDS = (bool, int, float, str, list, dict)

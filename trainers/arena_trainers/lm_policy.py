@@ -10,14 +10,13 @@ import torch
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
-    DynamicCache,
     GenerationConfig,
     LogitsProcessorList,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
-from arena_trainers.sampling import SeededSampler
+from arena_trainers.sampling import SeededSampler, shared_prefix
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import Message
 
@@ -133,7 +132,7 @@ class LMPolicy:
                     attention_mask=attention_mask,
                     generation_config=config,
                     logits_processor=LogitsProcessorList([sampler]),
-                    **_shared_prefix(model, input_ids, attention_mask),
+                    **shared_prefix(model, input_ids, attention_mask),
                 )
             finally:
                 model.train(training)
@@ -293,35 +292,6 @@ class LMPolicy:
         inside = position >= longest - lengths[:, None]
         total: list[float] = picked.where(inside, 0.0).sum(dim=1).tolist()
         return total
-
-
-def _shared_prefix(
-    model: PreTrainedModel, input_ids: torch.Tensor, attention_mask: torch.Tensor
-) -> dict[str, Any]:
-    """The prompts but for their last token, computed once for rows that are alike.
-
-    Lockstep play asks the same prompt many times: samples of one seed start alike, and a
-    small game has few prompts.
-
-    Returns:
-        Arguments for `generate`; none where most rows differ, or the model keeps anything
-        but keys and values of each row.
-    """
-    rows = torch.stack([input_ids, attention_mask])  # [2, B, L]
-    distinct, row_of = rows.unique(dim=1, return_inverse=True)
-    if 2 * distinct.shape[1] > len(input_ids) or input_ids.shape[1] < 2:
-        return {}
-    ids, mask = distinct[:, :, :-1]
-    cache = model.get_decoder()(
-        input_ids=ids,
-        attention_mask=mask,
-        position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0),
-        use_cache=True,
-    ).past_key_values
-    if not isinstance(cache, DynamicCache):
-        return {}
-    cache.reorder_cache(row_of)
-    return {"past_key_values": cache}
 
 
 _STAND_IN = "\u2063reply\u2063"  # invisible separators: in nobody's template

@@ -153,8 +153,8 @@ def training_rows(
         advantage: float64[N] per turn or float64[num_tokens.sum()] per token, global.
         offset: number of turns of the processes before this one.
     """
-    assert batch.num_tokens is not None  # `turn_batch` fills it
-    ends = np.cumsum(batch.num_tokens)
+    counts = np.zeros(0, np.int64) if batch.num_tokens is None else batch.num_tokens
+    ends = np.cumsum(counts)
     per_turn = len(advantage) == len(batch.reward)
     returns: dict[tuple[int, int], float] = {}
     for e, s, reward in zip(batch.episode, batch.seat, batch.reward, strict=True):
@@ -165,7 +165,7 @@ def training_rows(
             if not learners[game][turn.seat]:
                 continue
             n = offset + len(rows)
-            count = int(batch.num_tokens[n])
+            count = int(counts[n])
             own = (
                 np.full(count, advantage[n])
                 if per_turn

@@ -47,9 +47,11 @@ def last_checkpoint(folder: Path, model: Path) -> str:
         model: folder of the model that the run trains.
 
     Raises:
-        ValueError: there is no checkpoint, or it is of another model.
+        ValueError: the run is finished, there is no checkpoint, or it is of another model.
     """
     checkpoint: str | None = None
+    if (folder / "results.json").exists():
+        raise ValueError(f"the run in {str(folder)!r} is finished")
     if folder.is_dir():
         checkpoint = get_last_checkpoint(str(folder))
     if checkpoint is None:

@@ -1,7 +1,15 @@
-"""Sampling whose noise belongs to the request and not to the batch."""
+"""Generation: noise that belongs to the request, and alike prompts computed once."""
+
+from typing import Any
 
 import torch
-from transformers import LogitsProcessor, TopKLogitsWarper, TopPLogitsWarper
+from transformers import (
+    DynamicCache,
+    LogitsProcessor,
+    PreTrainedModel,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
 
 
 class SeededSampler(LogitsProcessor):
@@ -95,3 +103,32 @@ def _mix(x: torch.Tensor) -> torch.Tensor:
     x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
     x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)
     return x ^ _shift(x, 31)
+
+
+def shared_prefix(
+    model: PreTrainedModel, input_ids: torch.Tensor, attention_mask: torch.Tensor
+) -> dict[str, Any]:
+    """The prompts but for their last token, computed once for rows that are alike.
+
+    Lockstep play asks the same prompt many times: samples of one seed start alike, and a
+    small game has few prompts.
+
+    Returns:
+        Arguments for `generate`; none where most rows differ, or the model keeps anything
+        but keys and values of each row.
+    """
+    rows = torch.stack([input_ids, attention_mask])  # [2, B, L]
+    distinct, row_of = rows.unique(dim=1, return_inverse=True)
+    if 2 * distinct.shape[1] > len(input_ids) or input_ids.shape[1] < 2:
+        return {}
+    ids, mask = distinct[:, :, :-1]
+    cache = model.get_decoder()(
+        input_ids=ids,
+        attention_mask=mask,
+        position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0),
+        use_cache=True,
+    ).past_key_values
+    if not isinstance(cache, DynamicCache):
+        return {}
+    cache.reorder_cache(row_of)
+    return {"past_key_values": cache}

@@ -8,27 +8,31 @@ from rich.table import Table
 from trl import GRPOConfig
 
 from arena_trainers.config import TurnGRPOConfig
-from arena_trainers.job_config import DEFAULT_RECIPE, JobConfig
+from arena_trainers.job_config import DEFAULT_RECIPE, MODEL_RECIPE, JobConfig
 
 USAGE = """\
 Usage: arena train [RECIPE.yaml] [--key value]...
 
 Trains a language model by self-play. Without arguments: a tiny model made on the spot
-learns Kuhn poker on a CPU in minutes (recipe {recipe!r}). Options override the recipe;
-values are read as YAML.
+learns Kuhn poker on a CPU in minutes (recipe {recipe!r}). With --model and no
+recipe, {model_recipe!r}. Options override the recipe; values are read as YAML.
 
 Examples:
   arena train
   arena train --seed 1 --output-dir runs/seed1
   arena train --credit episode --max_steps 200
-  arena train my_recipe.yaml --games "[tic_tac_toe, mini_hanabi]"
+  arena train my_recipe.yaml --games "[tic_tac_toe, mini_hanabi]" --max_completion_length 9
   arena train --resume runs/seed1
 """
 
 
 def show(console: Console) -> None:
     """Prints the page."""
-    console.print(USAGE.format(recipe=DEFAULT_RECIPE), markup=False, highlight=False)
+    console.print(
+        USAGE.format(recipe=DEFAULT_RECIPE, model_recipe=MODEL_RECIPE),
+        markup=False,
+        highlight=False,
+    )
     folder = [
         ("seed", "42", "Seed of the model, the episodes and the order of the data."),
         ("output_dir", "runs/<time>", "Run folder: new or empty."),

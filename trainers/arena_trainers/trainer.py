@@ -9,23 +9,12 @@ Where this departs from TRL: a dataset row is the start of an episode, so batch 
 episodes; the number of rows varies, and dead rows (no loss) fill it up on every process;
 `reward` in the logs is the mean return of a trajectory, weighted by its turns.
 
-Metrics logged besides TRL's:
-
-| metric | formula | healthy |
-|---|---|---|
-| `arena/<game>/player_<i>/return` | mean true return of the seat | competitive self-play: sums to the game's |
-| `arena/<game>/player_<i>/advantage_std` | std of the seat's turn advantages | above 0 |
-| `arena/<game>/player_<i>/zero_advantages` | share of turns with advantage 0 | below 0.9 |
-| `arena/legal_rate` | valid replies / replies, learning seats | rises to 1 |
-| `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
-| `arena/episode_turns` | mean turns of an episode, all seats | as the game's |
-| `arena/rows` | training rows of this step, all processes, dead ones left out | - |
+Metrics logged besides TRL's are explained in `arena_trainers.metrics`.
 """
 
 import json
 import math
 import warnings
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,8 +28,9 @@ from trl.models import unwrap_model_for_generation
 
 from arena_trainers import credit
 from arena_trainers.config import TurnGRPOConfig
-from arena_trainers.games import GamePlan, episode_starts, tally
+from arena_trainers.games import GamePlan, episode_starts, opponents
 from arena_trainers.lm_policy import LMPolicy
+from arena_trainers.metrics import metrics, tally
 from arena_trainers.rows import (
     Row,
     TurnRecord,
@@ -53,13 +43,12 @@ from arena_wrappers import (
     Episode,
     EpisodePlan,
     Policy,
-    make_policy,
     play_plans,
 )
 
 CREDIT_STATE = "credit_state.json"
 REFERENCE = "reference_model.pt"
-MAX_REPLY_TOKENS = 256  # where the settings give no limit
+ABSOLUTE_POSITIONS = ("gpt2", "gpt_neo", "gpt_bigcode", "opt", "codegen")
 
 
 class TurnGRPOTrainer(GRPOTrainer):
@@ -107,15 +96,12 @@ class TurnGRPOTrainer(GRPOTrainer):
     ) -> None:
         check_credit(args)
         self.game_plans = [GamePlan(spec, args) for spec in args.games]
-        self._opponents = dict(policies or {})
-        for plan in self.game_plans:
-            for spec in plan.seats:
-                if spec != "self" and spec not in self._opponents:
-                    self._opponents[spec] = make_policy(spec)
+        self._opponents = opponents(self.game_plans, args, policies or {})
         if train_dataset is None:
             train_dataset = episode_starts(args, [p.weight for p in self.game_plans])
         self._rows: list[Row] = []
         self._credit_state: Mapping[str, Any] | None = None
+        self._generation = (-1, 0)  # optimizer step, and number within it
         self.last_episodes: list[Episode] = []
         with warnings.catch_warnings():
             # the seam is TRL's experiment, not the user's
@@ -130,17 +116,22 @@ class TurnGRPOTrainer(GRPOTrainer):
                 rollout_func=_replay_rows,
                 **kwargs,
             )
+        if self.model.config.model_type in ABSOLUTE_POSITIONS:
+            raise ValueError(
+                f"TurnGRPOTrainer does not support {self.model.config.model_type}: TRL's "
+                "loss shifts its absolute positions by the padding"
+            )
+        for policy in self._opponents.values():
+            if isinstance(policy, LMPolicy):
+                policy.model.to(self.accelerator.device)
         self.policy = LMPolicy(
             self.accelerator.unwrap_model(self.model),
             self._tokenizer,
-            max_new_tokens=args.max_completion_length or MAX_REPLY_TOKENS,
-            temperature=args.temperature,
-            top_k=args.top_k,
-            top_p=args.top_p,
             name="self",
             context=lambda: unwrap_model_for_generation(
                 self.model_wrapped, self.accelerator
             ),
+            **args.sampling_options,
         )
 
     def play(self, inputs: Sequence[Mapping[str, Any]]) -> list[Episode]:
@@ -148,6 +139,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         mode = "train" if self.model.training else "eval"
         group = self.num_generations if mode == "train" else self.num_generations_eval
         first = self.accelerator.process_index * len(inputs)
+        number = self._generation_number() if mode == "train" else 0
         plans = []
         for index, start in enumerate(inputs):
             plan = self.game_plans[start["game"]]
@@ -155,9 +147,20 @@ class TurnGRPOTrainer(GRPOTrainer):
                 self.policy if spec == "self" else self._opponents[spec]
                 for spec in plan.seats
             ]
-            sample = (first + index) % group
+            sample = number * group + (first + index) % group
             plans.append(EpisodePlan(plan.env_fn, policies, int(start["seed"]), sample))
         return play_plans(plans, on_error="raise")
+
+    def _generation_number(self) -> int:
+        """Numbers generation batches, so that a start that comes again is played anew.
+
+        It follows from the optimizer step, so that a resumed run counts on alike.
+        """
+        step, within = self.state.global_step, 0
+        if self._generation[0] == step:
+            within = self._generation[1] + 1
+        self._generation = (step, within)
+        return int(step * math.ceil(self.args.generations_per_step)) + within
 
     def _generate_and_score_completions(
         self, inputs: list[dict[str, Any]]
@@ -181,7 +184,10 @@ class TurnGRPOTrainer(GRPOTrainer):
         output: dict[str, Any] = super()._generate_and_score_completions(label)
         output["advantages"] = self._padded_advantages(output["completion_ids"])
         self._relog_advantages()
-        self._log_play(episodes, games, batch, result, len(batch.reward))
+        tallies = gather_object([tally(episodes, games, self.game_plans)])
+        mode = "train" if self.model.training else "eval"
+        for name, value in metrics(tallies, names, batch, result).items():
+            self._metrics[mode][name].append(value)
         return output
 
     def _num_rows(self, most: int) -> int:
@@ -212,36 +218,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._logs["advantages"].pop()
         self._logs["advantages"].extend(logged)
 
-    def _log_play(
-        self,
-        episodes: Sequence[Episode],
-        games: Sequence[int],
-        batch: credit.TurnBatch,
-        result: credit.Credit,
-        num_rows: int,
-    ) -> None:
-        metrics = self._metrics["train" if self.model.training else "eval"]
-        shares = gather_object([tally(episodes, games, self.game_plans)])
-        returns: dict[tuple[int, int], list[float]] = defaultdict(list)
-        counts: Counter[str] = Counter()
-        for share, counted in shares:
-            counts.update(counted)
-            for key, values in share.items():
-                returns[key] += values
-        per_turn = _per_turn(batch, result.advantage)
-        for (game, seat), values in sorted(returns.items()):
-            name = f"arena/{self.game_plans[game].name}/player_{seat}"
-            metrics[f"{name}/return"].append(float(np.mean(values)))
-            own = per_turn[(batch.game == game) & (batch.seat == seat)]
-            if len(own) > 0:
-                metrics[f"{name}/advantage_std"].append(float(own.std()))
-                metrics[f"{name}/zero_advantages"].append(float((own == 0).mean()))
-        replies = max(counts["replies"], 1)
-        metrics["arena/legal_rate"].append(counts["valid"] / replies)
-        for reason in ("format", "illegal", "ambiguous", "overlong"):
-            metrics[f"arena/invalid/{reason}"].append(counts[reason] / replies)
-        metrics["arena/episode_turns"].append(counts["turns"] / counts["episodes"])
-        metrics["arena/rows"].append(float(num_rows))
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """Writes none: TRL's describes other training."""
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
@@ -319,12 +297,3 @@ def _replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
         ],
         "episode_return": [row.episode_return for row in rows],
     }
-
-
-def _per_turn(batch: credit.TurnBatch, advantage: Any) -> Any:
-    """float64[N]: each turn's advantage, or the mean over its tokens."""
-    if len(advantage) == len(batch.reward):
-        return advantage
-    assert batch.num_tokens is not None  # `turn_batch` fills it
-    starts = np.cumsum(batch.num_tokens) - batch.num_tokens
-    return np.add.reduceat(advantage, starts) / batch.num_tokens

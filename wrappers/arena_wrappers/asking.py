@@ -21,7 +21,8 @@ def ask(
 
     When a call fails or takes too long, its requests are asked again one by one, so that
     one bad request does not cost the others their turn. A policy that always stalls
-    therefore costs `timeout` seconds for each request.
+    therefore costs `timeout` seconds for each request. A call that timed out goes on in its
+    thread: with a timeout, `act` has to bear being called from several threads.
 
     Args:
         policy: who replies.
@@ -53,6 +54,11 @@ def _checked(
     for reply in replies:
         if not isinstance(reply, Reply) or not isinstance(reply.text, str):
             raise TypeError(f"policy {policy.name!r} gave {reply!r:.80}, want a Reply")
+        if not isinstance(reply.error, str | None):
+            raise TypeError(f"policy {policy.name!r}: want a text as error")
+        for ids in (reply.prompt_ids, reply.token_ids):
+            if ids is not None and not all(hasattr(i, "__index__") for i in ids):
+                raise TypeError(f"policy {policy.name!r}: want integers as token ids")
         if reply.logprobs is not None:
             if reply.token_ids is None or len(reply.logprobs) != len(reply.token_ids):
                 raise ValueError(f"policy {policy.name!r}: want a logprob per token")

@@ -58,7 +58,8 @@ def play(
         num_samples: episodes per seed, alike in chance and not in the policies' choices.
         batch_size: most episodes in flight; None for all.
         timeout: seconds that one `act` may take; then its requests are asked again one by
-            one, and those that take as long by themselves are forfeited.
+            one, and those that take as long by themselves are forfeited. A call that
+            timed out goes on in its thread, so `act` has to bear several at once.
         on_error: what an exception in a policy does: `"forfeit"` ends that seat's episode
             and no other, `"raise"` passes it on.
 

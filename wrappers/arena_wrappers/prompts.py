@@ -85,7 +85,7 @@ def neutralise(text: str) -> str:
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile(
     r"<(?=[|\uff5c])"  # <|im_start|> of ChatML and Llama 3, full width in DeepSeek
-    r"|<(?=/?s>|/?<?/?SYS>|(?:start|end)_of_turn>|bos>|eos>|pad>|unk>|sop>|eop>)"
+    r"|<(?=/?s>|/?<?/?SYS>|/?system>|(?:start|end)_of_turn>|bos>|eos>|pad>|unk>|sop>|eop>)"
     r"|<(?=/?(?:think|answer|tool_call|tool_response|tools)\b)"
     r"|\[(?=/?INST\]|/?(?:SYSTEM_PROMPT|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\])"
     r"|\[(?=gMASK\])",
@@ -94,8 +94,8 @@ _CONTROL = re.compile(
 _HEADER = re.compile(
     r"(?:^|(?<=[\r\v\f\x1c-\x1e\x85\u2028\u2029]))"  # whatever may be shown as a new line
     r"(?=[ \t\xa0#*_]{0,80}(?:the[ ])?"
-    r"(?:system|developer|user|human|assistant|ai|model|referee|moderator|game[ ]master"
-    r"|tool|instructions?|response|legal[ ]actions|for[ ]example)"
+    r"(?:system(?:[ \t]+prompt)?|developer|user|human|assistant|ai|model|referee|moderator|game[ \t]+master"
+    r"|tool|instructions?|response|legal[ \t]+actions|for[ \t]+example)"
     r"[ \t\xa0*_]{0,8}[:\uff1a])",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arena_envs
+from arena_envs.checks import checked_action
 from arena_envs.env import GameEnv
 from arena_wrappers.formats import InvalidReply, legal_texts, parse_reply
 from arena_wrappers.policies import Policy, TurnRequest, make_policy
@@ -44,7 +45,7 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
         self.env = env_fn()
         num_players = self.env.game.num_players
         if seat not in range(num_players):
-            raise ValueError(f"want seat from 0 to {num_players - 1}, got {seat}")
+            raise ValueError(f"want seat from 0 to {num_players - 1}, got {seat!r}")
         if not isinstance(opponents, Sequence):
             opponents = [opponents] * (num_players - 1)
         if len(opponents) != num_players - 1:
@@ -77,9 +78,9 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
             raise ValueError("no episode is running: call reset()")
         env, before = self.env, self.env.returns[self.seat]
         if not self._is_over():
-            try:
+            if self._is_legal(action):
                 env.step(action)
-            except ValueError:
+            else:
                 env.forfeit(self.agent)
             self._let_others_play()
         self._ended = self._is_over()
@@ -109,6 +110,16 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
 
     def render(self) -> Any:
         return self.env.render()
+
+    def _is_legal(self, action: Any) -> bool:
+        """Whether the environment takes the action; texts are for it to read."""
+        if self.env.game.num_actions is None:
+            return isinstance(action, str)
+        try:
+            checked_action(action, self.env.legal_actions(), self.agent)
+        except ValueError:
+            return False
+        return True
 
     def _is_over(self) -> bool:
         return self.env.terminations[self.agent] or self.env.truncations[self.agent]
@@ -153,7 +164,7 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
 
 
 def make_seat_env(
-    id: str,
+    game: str,
     seat: int = 0,
     opponent: str | Policy | Sequence[str | Policy] = "random",
     **params: Any,
@@ -161,7 +172,7 @@ def make_seat_env(
     """A `SeatEnv` of a registered game; the entry point of its Gymnasium id.
 
     Args:
-        id: id of the game.
+        game: id of the game.
         seat: which seat is played.
         opponent: a policy or a string for `make_policy`, or one for each other seat.
         **params: for `arena_envs.make`.
@@ -173,5 +184,5 @@ def make_seat_env(
     named: Any = [opponent] if single else opponent
     others = [make_policy(o) if isinstance(o, str) else o for o in named]
     return SeatEnv(
-        lambda: arena_envs.make(id, **params), seat, others[0] if single else others
+        lambda: arena_envs.make(game, **params), seat, others[0] if single else others
     )

@@ -114,6 +114,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self._seed: int | None = None
         self._rng: random.Random | None = random.Random()  # None: made when used
         self._spaces = (ChatSpace(), AnyText(MAX_REPLY))
+        self._attempts: list[Message] = []
+        self._conversations: dict[str, list[Message]] = {}
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -125,8 +127,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self.played: Any = (
             None  # the last action, as a record holds it; None: not played
         )
-        self._attempts: list[Message] = []
-        self._conversations: dict[str, list[Message]] = {}
+        self._attempts = []
+        self._conversations = {}
         self._cumulative_rewards = dict.fromkeys(self.env.agents, 0.0)
         self._publish(self.env.rewards, "", None)
 

@@ -4,7 +4,7 @@
 
 | Name | Advantage of a turn | Expected gradient |
 |---|---|---|
-| `episode` | z-score of its trajectory's return (GRPO) | times a positive factor per pool |
+| `episode` | z-score of its trajectory's return (GRPO) | divided by the spread, in large pools |
 | `mars` | return-to-go less the mean of its game and seat | exact in large batches |
 | `mars_loo` | the same, own episode left out | exact |
 | `mars_released` | as the released MARS code computes it | wrong direction |

@@ -16,6 +16,7 @@ _REQUIRED = ("game", "episode", "seat", "turn", "group")
 _OPTIONAL = ("team", "rollout", "state_key", "parent", "branch")
 _COUNTS = ("num_tokens", "row_length")
 INT_COLUMNS = (*_REQUIRED, *_OPTIONAL, *_COUNTS)
+POOL_COLUMNS = (*_REQUIRED, *_OPTIONAL)  # counts follow from what the turn decides
 FLOAT_COLUMNS = ("reward", "value", "next_value")
 BOOL_COLUMNS = ("mask", "terminated", "truncated")
 

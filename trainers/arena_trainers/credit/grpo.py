@@ -31,10 +31,13 @@ def episode(
     over the trajectories of the pool. With `scale="none"` it is Dr.GRPO. With one-turn
     episodes it is what `trl.GRPOTrainer` computes for groups of the same size.
 
-    Bias: the expected gradient is that of the mean return, times a positive factor for
-    each pool: 1 / std (pools of little spread weigh more), and a shrinkage, because the
-    mean contains the trajectory itself: 1 - 1/n with n trajectories and no scale. Early
-    rewards are noise for late turns, as all turns share one number.
+    Bias: with `"none"` the expected gradient is that of the mean return, shrunk by 1 - 1/n
+    with n trajectories in the pool, as the mean contains the trajectory itself. `"std"`
+    divides it by the spread in large pools, so that pools of little spread weigh more; in
+    small ones the spread depends on the trajectory, and the direction can be wrong: towards
+    what wins often, away from what seldom pays much (A pays 1, B pays 10 with chance .2,
+    evenly chosen: true gradient towards B, groups of 8 expect one towards A). Early rewards
+    are noise for late turns, as all turns share one number.
 
     See "DeepSeekMath" by Shao et al. (https://arxiv.org/abs/2402.03300) and "Understanding
     R1-Zero-Like Training" by Liu et al. (https://arxiv.org/abs/2503.20783).

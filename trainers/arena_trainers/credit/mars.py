@@ -40,11 +40,15 @@ def mars(
     episodes it is Dr.GRPO over (game, seat), and with γ = 0 a turn's own reward less the
     mean reward. The released code computes something else: `mars_released`.
 
-    Bias: none in direction. In an infinite batch the expected gradient is exact, as the
-    baseline depends on nothing that the turn decides. In a finite batch it is shrunk,
-    because the mean contains the trajectory itself (for one-turn episodes by 1 - 1/n with n
-    trajectories in the pool); `mars_loo` is not. γ < 1 ignores what comes late; `"std"`
-    weighs each pool by 1 / std. A bonus per turn ranks early turns above late ones.
+    Bias: none in an infinite batch, where the baseline depends on nothing that the turn
+    decides. In a finite batch the mean contains the trajectory itself. With one-turn
+    episodes that shrinks the expected gradient by 1 - 1/n, n trajectories in the pool.
+    Where a turn decides how many follow, its trajectory weighs in the mean by its length,
+    and a small batch can be wrong in direction too (stop pays 10, going on 10 and then -1,
+    evenly chosen: true gradient -.25, batches of 2 expect +.5, of 8 -.08).
+    `"episode_returns"` is only shrunk, by 1 - 1/n, and `mars_loo` is exact. γ < 1 ignores
+    what comes late; `"std"` weighs each pool by 1 / std, with the bias that `episode` has.
+    A bonus per turn ranks early turns above late ones.
 
     See "MARS: Reinforcing Multi-Agent Reasoning of LLMs through Self-Play in Strategic
     Games" by Yuan et al. (https://arxiv.org/abs/2510.15414).

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arena_trainers.credit.batch import INT_COLUMNS, Floats, Ints
+from arena_trainers.credit.batch import POOL_COLUMNS, Floats, Ints
 from arena_trainers.credit.trajectories import Trajectories
 
 FLAT = 1e-6  # a pool of at most this standard deviation has no scale
@@ -38,7 +38,7 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
     Raises:
         ValueError: there is no such column, or it is not constant on trajectories.
     """
-    known = OF_TRAJECTORIES if whole else INT_COLUMNS
+    known = OF_TRAJECTORIES if whole else POOL_COLUMNS
     if isinstance(names, str):
         raise ValueError(
             f"want a sequence of columns such as ({names!r},), got {names!r}"
