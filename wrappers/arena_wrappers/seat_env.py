@@ -54,8 +54,8 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
             )
         self.seat = seat
         self.agent = self.env.possible_agents[seat]
-        self.policies: list[Policy | None] = list(opponents)
-        self.policies.insert(seat, None)
+        others = [other for other in range(num_players) if other != seat]
+        self.policies = dict(zip(others, opponents, strict=True))
         self._ended = True  # no episode before the first reset
         self.render_mode = self.env.render_mode
         self.observation_space = self.env.observation_space(self.agent)
@@ -133,7 +133,6 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
             agent = env.agent_selection
             request = self._request(agent)
             policy = self.policies[request.seat]
-            assert policy is not None  # the only None is this seat's own
             (reply,) = policy.act([request])
             outcome = parse_reply(
                 env.game, env.game_state, reply.text, "bare", request.legal
