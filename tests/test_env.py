@@ -476,7 +476,9 @@ class TestTruncation:
 
     @pytest.mark.parametrize("max_turns", [0, -1])
     def test_less_than_one_turn_is_refused(self, max_turns: int) -> None:
-        with pytest.raises(ValueError, match="want max_turns as an integer above 0, got"):
+        with pytest.raises(
+            ValueError, match="want max_turns as an integer above 0, got"
+        ):
             kuhn(max_turns=max_turns)
 
 
