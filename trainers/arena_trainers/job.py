@@ -83,7 +83,7 @@ class TrainingJob:
         if not resume and self.is_main:
             check_new(folder)
         self.tokenizer = load_tokenizer(self.job, self.plans, self.options)
-        opponents(self.plans, self.args, {})  # that they can be made
+        self.opponents = opponents(self.plans, self.args, {})
         check_reply_lengths(self.tokenizer, self.plans, self.args)
         # exact evaluation is of the first game, if that is small enough, and of prompts
         # that follow from the state, as a transcript does not
@@ -175,6 +175,7 @@ class TrainingJob:
             str(self.start),
             self.args,
             processing_class=self.tokenizer,
+            policies=self.opponents,
             callbacks=[MetricsFile(self.folder / "metrics.jsonl")],
         )
         trainer.remove_callback(PrinterCallback)
