@@ -7,6 +7,7 @@
 (0, 1)
 """
 
+from arena_envs import catalogue as _catalogue  # noqa: F401  # registers the games
 from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, TERMINAL, BaseGame, Game, IllegalAction
 from arena_envs.registration import (
@@ -15,7 +16,6 @@ from arena_envs.registration import (
     make,
     make_game,
     register,
-    register_plugins,
 )
 
 __all__ = [
@@ -31,16 +31,3 @@ __all__ = [
     "make_game",
     "register",
 ]
-
-register("kuhn_poker-v0", "arena_envs.games.kuhn_poker:KuhnPoker")
-register("tic_tac_toe-v0", "arena_envs.games.tic_tac_toe:TicTacToe")
-register(
-    "mini_hanabi-v0",
-    "arena_envs.games.hanabi:Hanabi",
-    num_colors=2,
-    num_ranks=2,
-    hand_size=3,
-    max_information_tokens=3,
-    max_life_tokens=3,
-)
-register_plugins()

@@ -28,12 +28,12 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
     Args:
         game: the rules.
         id: the registered id that made this environment, if one did.
-        max_turns: truncates the episode after so many turns of all agents together.
+        max_turns: truncates the episode after so many turns of all agents together, and
+            where they choose at the same time at the end of that round.
         render_mode: `"ansi"` returns the text of the agent to move, `"human"` prints it.
 
     Raises:
-        ValueError: `max_turns` is no integer above 0, an unknown `render_mode`, or a game
-            with simultaneous rounds, which are not supported yet.
+        ValueError: `max_turns` is no integer above 0, or an unknown `render_mode`.
     """
 
     actions: list[Any]  # of this episode, chance outcomes included
@@ -51,11 +51,6 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         super().__init__()  # type: ignore[no-untyped-call]
         if max_turns is not None and (type(max_turns) is not int or max_turns < 1):
             raise ValueError(f"want max_turns as an integer above 0, got {max_turns!r}")
-        if game.simultaneous:
-            raise ValueError(
-                f"want a game without simultaneous rounds, got {game!r}: masks of seats "
-                "that choose at once are not built yet"
-            )
         if render_mode not in (None, "ansi", "human"):
             raise ValueError(
                 f"want render_mode None, 'ansi' or 'human', got {render_mode!r}"
@@ -68,7 +63,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
             "name": (id or type(game).__name__).replace("-", "_"),
             "render_modes": ["ansi", "human"],
             "render_fps": 1,
-            "is_parallelizable": False,
+            "is_parallelizable": game.simultaneous,
         }
         self.possible_agents = [f"player_{seat}" for seat in range(game.num_players)]
         self.agents = []
@@ -157,8 +152,8 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         self.num_turns += 1
         self._cumulative_rewards[agent] = 0.0
         self._enter(node)
-        if self.num_turns == self.max_turns and node.player != TERMINAL:
-            self._end(self.truncations)
+        if self.max_turns is not None and self.num_turns >= self.max_turns:
+            self._truncate(node.player)
         if self.render_mode == "human":
             self.render()
 
@@ -257,6 +252,11 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
             self._end(self.terminations)
         else:
             self.agent_selection = self.possible_agents[node.player]
+
+    def _truncate(self, player: int) -> None:
+        mid_round = self.game.simultaneous and player != 0
+        if player != TERMINAL and not mid_round:
+            self._end(self.truncations)
 
     def _end(self, flags: dict[str, bool]) -> None:
         for agent in flags:

@@ -53,7 +53,12 @@ class Game(Protocol[S, A]):
 
     @property
     def simultaneous(self) -> bool:
-        """Whether there are rounds in which seats choose without seeing each other."""
+        """Whether seats choose at the same time.
+
+        Then every seat chooses once in each round, in ascending order. What is legal for
+        a seat does not depend on what the others choose in that round, nothing that a
+        seat sees does before the round is over, and nothing is paid before.
+        """
 
     @property
     def zero_sum(self) -> bool:
@@ -169,6 +174,20 @@ def fold(text: str) -> str:
     'reveal rank 1'
     """
     return " ".join(text.split()).casefold()
+
+
+def legal_actions_of(game: Game[S, A], state: S, seat: int) -> Sequence[A]:
+    """Legal actions of a seat that may choose now, else none.
+
+    It may choose at its turn; where seats choose at the same time, from the start of the
+    round until it has chosen.
+    """
+    player = game.current_player(state)
+    if game.simultaneous:
+        while 0 <= player < seat:  # what these choose makes no difference to the seat
+            state = game.apply(state, game.legal_actions(state)[0])
+            player = game.current_player(state)
+    return game.legal_actions(state) if player == seat else ()
 
 
 def check_int(name: str, value: object, low: int, high: int) -> None:

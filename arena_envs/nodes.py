@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import CHANCE, AnyGame
+from arena_envs.game import CHANCE, AnyGame, legal_actions_of
 
 MAX_NODES = 10_000  # of a game
 
@@ -96,8 +96,7 @@ class Graph:
             mask = None
             if game.num_actions is not None:
                 mask = np.zeros(game.num_actions, np.int8)
-                if node.player == seat:
-                    mask[list(node.legal)] = 1
+                mask[list(legal_actions_of(game, state, seat))] = 1
             view = (game.features(state, seat), mask, game.observe(state, seat))
             node.views[seat] = view
         return view

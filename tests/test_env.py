@@ -674,13 +674,6 @@ class TestMetadata:
         assert env.possible_agents == ["player_0", "player_1", "player_2"]
         assert env.metadata["is_parallelizable"] is False
 
-    def test_simultaneous_rounds_are_refused(self) -> None:
-        class AtOnce(KuhnPoker):
-            simultaneous = True
-
-        with pytest.raises(ValueError, match="want a game without simultaneous rounds"):
-            GameEnv(AtOnce())
-
 
 class TestRememberedStates:
     def test_environments_of_equal_games_share_them(self) -> None:

@@ -3,6 +3,7 @@
 import runpy
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,3 +19,10 @@ def check_contract() -> Callable[[Any], None]:
             check(game)
 
     return check_all
+
+
+@pytest.fixture(scope="session")
+def oracle() -> SimpleNamespace:
+    """The module `oracle.py` beside this file; skips without OpenSpiel."""
+    pytest.importorskip("pyspiel")
+    return SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("oracle.py"))))

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import arena_envs
 from arena_envs import CHANCE, TERMINAL, IllegalAction, registration
 from arena_envs.env import MAX_TEXT
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, legal_actions_of
 
 OWN = {id: entry for id, entry in registration._entries.items() if not entry.plugin}
 ROWS = [
@@ -59,9 +59,8 @@ def states(game: AnyGame, num_episodes: int = NUM_EPISODES) -> Iterator[Any]:
 
 
 def view(game: AnyGame, state: Any, seat: int) -> tuple[Hashable, ...]:
-    """All that an environment shows to a seat: text, features, and actions if it moves."""
-    to_move = game.current_player(state) == seat
-    legal = tuple(game.legal_actions(state)) if to_move else None
+    """All that an environment shows to a seat: text, features and what it may choose."""
+    legal = tuple(legal_actions_of(game, state, seat))
     return (game.observe(state, seat), game.features(state, seat).tobytes(), legal)
 
 

@@ -1,13 +1,12 @@
 """The games beside OpenSpiel's, node by node: the same rules and the same knowledge."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 import arena_envs
-from arena_envs import CHANCE, TERMINAL
 from arena_envs.game import AnyGame
 from arena_envs.games.hanabi import Hanabi, State
 from arena_envs.games.kuhn_poker import KuhnPoker
@@ -36,78 +35,21 @@ def theirs(game: AnyGame) -> Any:
     return pyspiel.load_game("hanabi", params)
 
 
-def compare(game: AnyGame, state: Any, other: Any) -> Sequence[int]:
-    """Asserts that two states are alike; returns the actions or outcomes to go on with."""
-    player = game.current_player(state)
-    assert player == other.current_player()
-    assert list(game.returns(state)) == other.returns()
-    if player != CHANCE:
-        legal = list(game.legal_actions(state))
-        assert legal == other.legal_actions()
-        return legal
-    outcomes, chances = zip(*game.chance_outcomes(state), strict=True)
-    other_outcomes, other_chances = zip(*other.chance_outcomes(), strict=True)
-    assert outcomes == other_outcomes
-    for chance, other_chance in zip(chances, other_chances, strict=True):
-        assert abs(chance - other_chance) < 1e-12
-    return outcomes
-
-
-def walk_tree(game: AnyGame, state: Any, other: Any, visit: Callable[..., None]) -> int:
-    """Compares all states from this one on; returns their number."""
-    visit(state, other)
-    num_states = 1
-    for action in compare(game, state, other):
-        after, other_after = game.apply(state, action), other.child(action)
-        num_states += walk_tree(game, after, other_after, visit)
-    return num_states
-
-
-def play_games(
-    game: AnyGame, num_games: int, visit: Callable[..., None] | None = None
-) -> None:
-    """Compares all states of random games, in which chance is as likely as in the game."""
-    rng, other_game = random.Random(0), theirs(game)
-    assert game.num_actions == other_game.num_distinct_actions()
-    for _ in range(num_games):
-        state, other, actions = game.initial_state(), other_game.new_initial_state(), []
-        while choices := compare(game, state, other):
-            if game.current_player(state) == CHANCE:
-                weights = [chance for _, chance in game.chance_outcomes(state)]
-                action = rng.choices(choices, weights)[0]
-            else:
-                action = rng.choice(choices)
-            state = game.apply(state, action)
-            other.apply_action(action)
-            actions.append(action)
-            if visit:
-                visit(state, other, actions)
-        assert game.current_player(state) == TERMINAL
-
-
 @pytest.mark.parametrize(("num_players", "num_states"), [(2, 58), (3, 617), (4, 7886)])
 def test_kuhn_poker_has_the_same_tree_and_the_same_knowledge(
-    num_players: int, num_states: int
+    oracle: Any, num_players: int, num_states: int
 ) -> None:
-    game, keys, other_keys = KuhnPoker(num_players), {}, {}
-
-    def visit(state: Any, other: Any) -> None:
-        for seat in range(num_players):
-            key = game.information_state(state, seat)
-            other_key = (seat, other.information_state_string(seat))
-            assert keys.setdefault(other_key, key) == key
-            assert other_keys.setdefault(key, other_key) == other_key
-
-    other = theirs(game).new_initial_state()
-    assert walk_tree(game, game.initial_state(), other, visit) == num_states
+    game = KuhnPoker(num_players)
+    state, other = game.initial_state(), theirs(game).new_initial_state()
+    assert oracle.walk_tree(game, state, other, oracle.Knowledge(game)) == num_states
 
 
-def test_tic_tac_toe_plays_alike() -> None:
-    play_games(TicTacToe(), 20_000)
+def test_tic_tac_toe_plays_alike(oracle: Any) -> None:
+    oracle.play_games(TicTacToe(), theirs(TicTacToe()), 20_000)
 
 
-def test_mini_hanabi_plays_alike() -> None:
-    play_games(mini, 20_000)
+def test_mini_hanabi_plays_alike(oracle: Any) -> None:
+    oracle.play_games(mini, theirs(mini), 20_000)
 
 
 @pytest.mark.parametrize(
@@ -125,13 +67,13 @@ def test_mini_hanabi_plays_alike() -> None:
     ],
     ids=repr,
 )
-def test_hanabi_with_other_parameters_plays_alike(game: Hanabi) -> None:
-    play_games(game, 500)
+def test_hanabi_with_other_parameters_plays_alike(oracle: Any, game: Hanabi) -> None:
+    oracle.play_games(game, theirs(game), 500)
 
 
 @pytest.mark.parametrize(("game", "num_games"), [(mini, 3000), (Hanabi(3), 100)])
 def test_what_a_seat_of_hanabi_knows_determines_what_openspiel_shows_it(
-    game: Hanabi, num_games: int
+    oracle: Any, game: Hanabi, num_games: int
 ) -> None:
     """Among all states of random games, and those that a seat cannot tell from them."""
     shown: dict[Any, str] = {}
@@ -155,7 +97,7 @@ def test_what_a_seat_of_hanabi_knows_determines_what_openspiel_shows_it(
         assert other_again.observation_string(seat) == other.observation_string(seat)
         assert list(game.returns(again)) == other_again.returns()
 
-    play_games(game, num_games, visit)
+    oracle.play_games(game, theirs(game), num_games, visit)
     assert num_same > num_games
 
 
