@@ -19,6 +19,7 @@ from arena_envs import CHANCE, TERMINAL, registration
 from arena_envs.game import AnyGame
 
 FOLDER = Path(__file__).parent / "golden"
+MAX_SHOWN = 20  # turns with all texts; of later ones the action alone
 
 
 def own_ids() -> list[str]:
@@ -58,10 +59,11 @@ def _lines(id: str, game: AnyGame) -> Iterator[str]:
             yield f"outcome: {action!r}"
         else:
             yield f"\n== turn {turn}: player_{player} is to move"
-            yield from _views(game, state)
             legal = game.legal_actions(state)
-            yield "legal:"
-            yield from (f"  {a!r} = {game.action_text(state, a)}" for a in legal)
+            if turn < MAX_SHOWN:
+                yield from _views(game, state)
+                yield "legal:"
+                yield from (f"  {a!r} = {game.action_text(state, a)}" for a in legal)
             action, turn = rng.choice(legal), turn + 1
             yield f"action: {game.action_text(state, action)}"
         state = game.apply(state, action)
