@@ -6,6 +6,7 @@ from arena_envs.registration import register, register_plugins
 
 GAMES = "arena_envs.games"
 
+ITERATED = f"{GAMES}.iterated_matrix_game:IteratedMatrixGame"
 MATRIX_GAME = f"{GAMES}.matrix_game:MatrixGame"
 
 # payoffs[action of player_0][action of player_1][seat]
@@ -34,6 +35,10 @@ register(
     payoffs=(((0, 0), (4, 1)), ((1, 4), (3, 3))),
     actions=("Dare", "Chicken"),
 )
+register("iterated_matrix_game-v0", ITERATED)
+register("iterated_prisoners_dilemma-v0", ITERATED)  # its default table
+register("iterated_rock_paper_scissors-v0", ITERATED, **ROCK_PAPER_SCISSORS)
+register("iterated_stag_hunt-v0", ITERATED, **STAG_HUNT)
 register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")
 register(
     "matching_pennies-v0",
