@@ -57,6 +57,7 @@ register(
     max_life_tokens=3,
 )
 register("prisoners_dilemma-v0", MATRIX_GAME)  # its default table
+register("public_goods-v0", f"{GAMES}.public_goods:PublicGoods")
 register("rock_paper_scissors-v0", MATRIX_GAME, **ROCK_PAPER_SCISSORS)
 register("stag_hunt-v0", MATRIX_GAME, **STAG_HUNT)
 register("tic_tac_toe-v0", f"{GAMES}.tic_tac_toe:TicTacToe")
