@@ -5,6 +5,7 @@ from arena_envs.registration import register, register_plugins
 GAMES = "arena_envs.games"
 
 register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")
+register("leduc_poker-v0", f"{GAMES}.leduc_poker:LeducPoker", split="held_out")
 register(
     "mini_hanabi-v0",
     f"{GAMES}.hanabi:Hanabi",

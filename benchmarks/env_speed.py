@@ -112,6 +112,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("tic-tac-toe", "TextArena"): textarena_tic_tac_toe,
     ("Kuhn poker", "arena-envs"): lambda: arena("kuhn_poker"),
     ("Kuhn poker", "TextArena"): textarena_kuhn_poker,
+    ("Leduc poker", "arena-envs"): lambda: arena("leduc_poker"),
+    ("Leduc poker", "PettingZoo classic"): lambda: classic("leduc_holdem_v4"),
     ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),
     ("Mini Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5", **MINI_HANABI),
 }
