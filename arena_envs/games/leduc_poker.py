@@ -8,7 +8,7 @@
 | Actions     | `Discrete(3)`: 0 "fold", 1 "call", 2 "raise"                           |
 | Rewards     | at the end: the net chips won or lost                                  |
 | Length      | 2 to 8 turns with two players, 3 to 14 with three                      |
-| Known value | two players: -0.085606 for `player_0`; uniform NashConv 4.747222        |
+| Known value | two players: -0.085606 for `player_0`; uniform NashConv 4.747222       |
 | Source      | Southey et al., *Bayes' Bluff* (2005)                                  |
 
 The deck has two suits of N + 1 ranks: J, Q, K for two players, 10, J, Q, K for three.
