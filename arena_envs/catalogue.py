@@ -42,6 +42,8 @@ register("iterated_stag_hunt-v0", ITERATED, **STAG_HUNT)
 register("colonel_blotto-v0", f"{GAMES}.colonel_blotto:ColonelBlotto")
 register("goofspiel-v0", f"{GAMES}.goofspiel:Goofspiel")
 register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")
+register("leduc_poker-v0", f"{GAMES}.leduc_poker:LeducPoker", split="held_out")
+register("liars_dice-v0", f"{GAMES}.liars_dice:LiarsDice")
 register(
     "matching_pennies-v0",
     MATRIX_GAME,
