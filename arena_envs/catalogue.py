@@ -14,5 +14,6 @@ register(
     max_information_tokens=3,
     max_life_tokens=3,
 )
+register("nim-v0", f"{GAMES}.nim:Nim")
 register("tic_tac_toe-v0", f"{GAMES}.tic_tac_toe:TicTacToe")
 register_plugins()

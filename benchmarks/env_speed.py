@@ -70,10 +70,10 @@ def textarena_loop(id: str, legal: Callable[[Any], list[str]]) -> Episode:
     return play
 
 
-def arena(id: str) -> Episode:
+def arena(id: str, **params: Any) -> Episode:
     import arena_envs
 
-    return agent_loop(arena_envs.make(id))
+    return agent_loop(arena_envs.make(id, **params))
 
 
 def classic(name: str, **params: Any) -> Episode:
@@ -97,6 +97,15 @@ def textarena_kuhn_poker() -> Episode:
     return textarena_loop("KuhnPoker-v0", legal)
 
 
+def textarena_nim() -> Episode:
+    def legal(state: Any) -> list[str]:
+        piles = state["piles"]
+        return [f"[{i} {n + 1}]" for i, left in enumerate(piles) for n in range(left)]
+
+    return textarena_loop("Nim-v0", legal)
+
+
+NIM = {"pile_sizes": (3, 4, 5), "is_misere": False}  # TextArena's
 MINI_HANABI = {
     "colors": 2,
     "ranks": 2,
@@ -112,6 +121,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("tic-tac-toe", "TextArena"): textarena_tic_tac_toe,
     ("Kuhn poker", "arena-envs"): lambda: arena("kuhn_poker"),
     ("Kuhn poker", "TextArena"): textarena_kuhn_poker,
+    ("Nim", "arena-envs"): lambda: arena("nim", **NIM),
+    ("Nim", "TextArena"): textarena_nim,
     ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),
     ("Mini Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5", **MINI_HANABI),
 }
