@@ -121,6 +121,7 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("tic-tac-toe", "TextArena"): textarena_tic_tac_toe,
     ("Kuhn poker", "arena-envs"): lambda: arena("kuhn_poker"),
     ("Kuhn poker", "TextArena"): textarena_kuhn_poker,
+    ("dots and boxes", "arena-envs"): lambda: arena("dots_and_boxes"),
     ("Hex 11x11", "arena-envs"): lambda: arena("hex"),
     ("Nim", "arena-envs"): lambda: arena("nim", **NIM),
     ("Nim", "TextArena"): textarena_nim,
