@@ -71,10 +71,10 @@ def textarena_loop(id: str, legal: Callable[[Any], list[str]]) -> Episode:
     return play
 
 
-def arena(id: str) -> Episode:
+def arena(id: str, **params: Any) -> Episode:
     import arena_envs
 
-    return agent_loop(arena_envs.make(id))
+    return agent_loop(arena_envs.make(id, **params))
 
 
 def classic(name: str, **params: Any) -> Episode:
@@ -113,6 +113,15 @@ def textarena_liars_dice() -> Episode:
     return textarena_loop("LiarsDice-v0", legal)
 
 
+def textarena_nim() -> Episode:
+    def legal(state: Any) -> list[str]:
+        piles = state["piles"]
+        return [f"[{i} {n + 1}]" for i, left in enumerate(piles) for n in range(left)]
+
+    return textarena_loop("Nim-v0", legal)
+
+
+NIM = {"pile_sizes": (3, 4, 5), "is_misere": False}  # TextArena's
 MINI_HANABI = {
     "colors": 2,
     "ranks": 2,
@@ -132,6 +141,10 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Leduc poker", "PettingZoo classic"): lambda: classic("leduc_holdem_v4"),
     ("liar's dice", "arena-envs"): lambda: arena("liars_dice"),
     ("liar's dice", "TextArena"): textarena_liars_dice,
+    ("dots and boxes", "arena-envs"): lambda: arena("dots_and_boxes"),
+    ("Hex 11x11", "arena-envs"): lambda: arena("hex"),
+    ("Nim", "arena-envs"): lambda: arena("nim", **NIM),
+    ("Nim", "TextArena"): textarena_nim,
     ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),
     ("Mini Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5", **MINI_HANABI),
 }
