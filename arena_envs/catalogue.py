@@ -35,6 +35,7 @@ register(
     payoffs=(((0, 0), (4, 1)), ((1, 4), (3, 3))),
     actions=("Dare", "Chicken"),
 )
+register("donor_game-v0", f"{GAMES}.donor_game:DonorGame")
 register("iterated_matrix_game-v0", ITERATED)
 register("iterated_prisoners_dilemma-v0", ITERATED)  # its default table
 register("iterated_rock_paper_scissors-v0", ITERATED, **ROCK_PAPER_SCISSORS)
