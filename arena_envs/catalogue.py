@@ -4,6 +4,7 @@ from arena_envs.registration import register, register_plugins
 
 GAMES = "arena_envs.games"
 
+register("connect_four-v0", f"{GAMES}.connect_four:ConnectFour", split="held_out")
 register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")
 register(
     "mini_hanabi-v0",

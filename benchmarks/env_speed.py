@@ -97,6 +97,13 @@ def textarena_kuhn_poker() -> Episode:
     return textarena_loop("KuhnPoker-v0", legal)
 
 
+def textarena_connect_four() -> Episode:
+    def legal(state: Any) -> list[str]:
+        return [f"[col {i}]" for i, top in enumerate(state["board"][0]) if top == "."]
+
+    return textarena_loop("ConnectFour-v0", legal)
+
+
 MINI_HANABI = {
     "colors": 2,
     "ranks": 2,
@@ -114,6 +121,9 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Kuhn poker", "TextArena"): textarena_kuhn_poker,
     ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),
     ("Mini Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5", **MINI_HANABI),
+    ("Connect Four", "arena-envs"): lambda: arena("connect_four"),
+    ("Connect Four", "PettingZoo classic"): lambda: classic("connect_four_v3"),
+    ("Connect Four", "TextArena"): textarena_connect_four,
 }
 MODULES = {
     "arena-envs": "arena_envs",
