@@ -17,6 +17,7 @@ from arena_wrappers.policies import (
 from arena_wrappers.prompts import Message, PromptOptions, messages
 from arena_wrappers.replay import ReplayError, replay
 from arena_wrappers.seat_env import SeatEnv
+from arena_wrappers.tolerant import parse_tolerantly
 from arena_wrappers.wrapper import PromptWrapper
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "make_policy",
     "messages",
     "parse_reply",
+    "parse_tolerantly",
     "play",
     "play_plans",
     "read_episodes",
