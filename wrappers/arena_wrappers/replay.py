@@ -112,9 +112,9 @@ def _chance_outcomes(game: AnyGame, record: Sequence[Any]) -> list[Any]:
 def _action_of(game: AnyGame, state: Any, number: int, entry: Any) -> Any:
     """The action that an entry of a record's `actions` stands for."""
     player = game.current_player(state)
-    possible: Sequence[Any] = [outcome for outcome, _ in game.chance_outcomes(state)]
-    if player != CHANCE:
-        possible = game.legal_actions(state)
+    possible: Sequence[Any] = game.legal_actions(state)
+    if player == CHANCE:
+        possible = [outcome for outcome, _ in game.chance_outcomes(state)]
     if game.num_actions is not None:
         if entry in possible:
             return entry
