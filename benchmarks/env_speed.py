@@ -122,6 +122,8 @@ def textarena_nim() -> Episode:
 
 
 NIM = {"pile_sizes": (3, 4, 5), "is_misere": False}  # TextArena's
+
+
 def textarena_connect_four() -> Episode:
     def legal(state: Any) -> list[str]:
         return [f"[col {i}]" for i, top in enumerate(state["board"][0]) if top == "."]
