@@ -9,6 +9,8 @@ and the table shows medians. Libraries that are not installed are left out.
 TextArena is played with its default wrappers, and the history that they leak from one
 episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, its
 liar's dice a match with five dice each; PettingZoo's Leduc hold'em is RLCard's.
+episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, and in its
+iterated prisoner's dilemma players say something before each choice, which is a step, too.
 
     python benchmarks/env_speed.py --repeats 5 --seconds 2
 """
@@ -131,6 +133,32 @@ def textarena_connect_four() -> Episode:
     return textarena_loop("ConnectFour-v0", legal)
 
 
+def textarena_prisoners_dilemma() -> Episode:
+    def legal(state: Any) -> list[str]:
+        talks = state["phase"] == "conversation"
+        return ["Hello."] if talks else ["[Cooperate]", "[Defect]"]
+
+    return textarena_loop("IteratedPrisonersDilemma-v0", legal)
+
+
+def classic_rock_paper_scissors() -> Episode:
+    """Its observation is the last choice of the other, without a mask."""
+    warnings.simplefilter("ignore")  # that its modules will move
+    env: Any = importlib.import_module("pettingzoo.classic.rps_v2").env()
+
+    def play(rng: random.Random) -> int:
+        num_steps = 0
+        env.reset()
+        for _ in env.agent_iter():
+            _, _, terminated, truncated, _ = env.last()
+            over = terminated or truncated
+            env.step(None if over else int(rng.random() * 3))
+            num_steps += not over
+        return num_steps
+
+    return play
+
+
 MINI_HANABI = {
     "colors": 2,
     "ranks": 2,
@@ -154,6 +182,17 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Hex 11x11", "arena-envs"): lambda: arena("hex"),
     ("Nim", "arena-envs"): lambda: arena("nim", **NIM),
     ("Nim", "TextArena"): textarena_nim,
+    ("iterated prisoner's dilemma", "arena-envs"): lambda: arena(
+        "iterated_prisoners_dilemma"
+    ),
+    ("iterated prisoner's dilemma", "TextArena"): textarena_prisoners_dilemma,
+    ("rock-paper-scissors, 15 rounds", "arena-envs"): lambda: arena(
+        "iterated_rock_paper_scissors", num_rounds=15
+    ),
+    (
+        "rock-paper-scissors, 15 rounds",
+        "PettingZoo classic",
+    ): classic_rock_paper_scissors,
     ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),
     ("Mini Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5", **MINI_HANABI),
     ("Connect Four", "arena-envs"): lambda: arena("connect_four"),
