@@ -7,6 +7,7 @@ GAMES = "arena_envs.games"
 register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")
 register("leduc_poker-v0", f"{GAMES}.leduc_poker:LeducPoker", split="held_out")
 register("liars_dice-v0", f"{GAMES}.liars_dice:LiarsDice")
+register("limit_holdem-v0", f"{GAMES}.limit_holdem:LimitHoldem", extra="poker")
 register(
     "mini_hanabi-v0",
     f"{GAMES}.hanabi:Hanabi",

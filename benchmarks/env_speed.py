@@ -8,7 +8,8 @@ and the table shows medians. Libraries that are not installed are left out.
 
 TextArena is played with its default wrappers, and the history that they leak from one
 episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, its
-liar's dice a match with five dice each; PettingZoo's Leduc hold'em is RLCard's.
+liar's dice a match with five dice each; PettingZoo's hold'em games are RLCard's,
+with rules of their own.
 
     python benchmarks/env_speed.py --repeats 5 --seconds 2
 """
@@ -130,6 +131,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Kuhn poker", "TextArena"): textarena_kuhn_poker,
     ("Leduc poker", "arena-envs"): lambda: arena("leduc_poker"),
     ("Leduc poker", "PettingZoo classic"): lambda: classic("leduc_holdem_v4"),
+    ("limit hold'em", "arena-envs"): lambda: arena("limit_holdem"),
+    ("limit hold'em", "PettingZoo classic"): lambda: classic("texas_holdem_v4"),
     ("liar's dice", "arena-envs"): lambda: arena("liars_dice"),
     ("liar's dice", "TextArena"): textarena_liars_dice,
     ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),

@@ -241,7 +241,7 @@ def test_nobody_plays_after_the_end(id: str) -> None:
 def test_max_turns_truncates(id: str) -> None:
     env = arena_envs.make(id, max_turns=1)
     env.reset(seed=0)
-    env.step(env.legal_actions()[0])
+    env.step(env.legal_actions()[-1])
     assert all(env.truncations.values())
     assert not any(env.terminations.values())
     assert record(env, random.Random(0))[-1][1] == []
@@ -252,7 +252,7 @@ def test_a_forfeit_ends_the_episode_and_pays_what_the_rules_say(id: str) -> None
     for agent in arena_envs.make(id).possible_agents:
         env = arena_envs.make(id)
         env.reset(seed=0)
-        env.step(env.legal_actions()[0])
+        env.step(env.legal_actions()[-1])
         seat = env.possible_agents.index(agent)
         wanted = tuple(env.game.forfeit(env.game_state, seat))
         env.forfeit(agent)
