@@ -238,8 +238,8 @@ class LimitHoldem(BaseGame[State, int]):
             "the same and had a turn. If all but one fold, that one wins the pot. "
             "Otherwise the best poker hand of five among a player's two cards and the "
             "board wins it; equal hands share it. Cards are written as rank (2 to 9, T, "
-            "J, Q, K, A) and suit (c, d, h, s). Your score is the number of chips that "
-            "you win or lose."
+            "J, Q, K, A) and suit (c, d, h, s). Nobody can run out of chips. Your "
+            "score is the number of chips that you win or lose."
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
