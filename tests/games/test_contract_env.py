@@ -11,7 +11,7 @@ import pytest
 from pettingzoo.test import api_test, seed_test
 
 import arena_envs
-from arena_envs import GameEnv, registration
+from arena_envs import TERMINAL, GameEnv, registration
 
 IDS = [id for id, entry in registration._entries.items() if not entry.plugin]
 all_games = pytest.mark.parametrize("id", IDS)
@@ -237,11 +237,20 @@ def test_nobody_plays_after_the_end(id: str) -> None:
     assert env.returns == returns
 
 
+def going_on(env: GameEnv) -> Any:
+    """An action after which the episode goes on, if there is one."""
+    game, state, legal = env.game, env.game_state, env.legal_actions()
+    for action in legal:
+        if game.current_player(game.apply(state, action)) != TERMINAL:
+            return action
+    return legal[0]
+
+
 @all_games
 def test_max_turns_truncates(id: str) -> None:
     env = arena_envs.make(id, max_turns=1)
     env.reset(seed=0)
-    env.step(env.legal_actions()[-1])
+    env.step(going_on(env))
     assert all(env.truncations.values())
     assert not any(env.terminations.values())
     assert record(env, random.Random(0))[-1][1] == []
@@ -252,7 +261,7 @@ def test_a_forfeit_ends_the_episode_and_pays_what_the_rules_say(id: str) -> None
     for agent in arena_envs.make(id).possible_agents:
         env = arena_envs.make(id)
         env.reset(seed=0)
-        env.step(env.legal_actions()[-1])
+        env.step(going_on(env))
         seat = env.possible_agents.index(agent)
         wanted = tuple(env.game.forfeit(env.game_state, seat))
         env.forfeit(agent)
