@@ -49,6 +49,7 @@ register("connect_four-v0", f"{GAMES}.connect_four:ConnectFour", split="held_out
 register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")
 register("leduc_poker-v0", f"{GAMES}.leduc_poker:LeducPoker", split="held_out")
 register("liars_dice-v0", f"{GAMES}.liars_dice:LiarsDice")
+register("limit_holdem-v0", f"{GAMES}.limit_holdem:LimitHoldem", extra="poker")
 register(
     "matching_pennies-v0",
     MATRIX_GAME,

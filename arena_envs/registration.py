@@ -151,7 +151,11 @@ def make(
 
 
 def games() -> list[GameInfo]:
-    """All registered games by id; a plug-in that cannot be loaded is warned about."""
+    """All registered games by id.
+
+    Plug-ins that cannot be loaded, and games whose extra is not installed, are left out
+    with a warning.
+    """
     infos = []
     for id in sorted(_entries):
         entry = _entries[id]
@@ -159,7 +163,10 @@ def games() -> list[GameInfo]:
             infos.append(_info(entry))
         except Exception as error:  # whatever a stranger's module does
             if entry.plugin is None:
-                raise
+                if not (entry.extra and isinstance(error, ImportError)):
+                    raise
+                warnings.warn(f"{error}; it is left out", stacklevel=2)
+                continue
             warnings.warn(
                 f"game {id!r} of plug-in {entry.plugin!r} is left out: "
                 f"{error.__cause__ or error!r}",

@@ -11,6 +11,8 @@ episode into the next is cleared by hand. Its Kuhn poker is a match of three han
 liar's dice a match with five dice each; PettingZoo's Leduc hold'em is RLCard's.
 episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, and in its
 iterated prisoner's dilemma players say something before each choice, which is a step, too.
+liar's dice a match with five dice each; PettingZoo's hold'em games are RLCard's,
+with rules of their own.
 
     python benchmarks/env_speed.py --repeats 5 --seconds 2
 """
@@ -176,6 +178,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Kuhn poker", "TextArena"): textarena_kuhn_poker,
     ("Leduc poker", "arena-envs"): lambda: arena("leduc_poker"),
     ("Leduc poker", "PettingZoo classic"): lambda: classic("leduc_holdem_v4"),
+    ("limit hold'em", "arena-envs"): lambda: arena("limit_holdem"),
+    ("limit hold'em", "PettingZoo classic"): lambda: classic("texas_holdem_v4"),
     ("liar's dice", "arena-envs"): lambda: arena("liars_dice"),
     ("liar's dice", "TextArena"): textarena_liars_dice,
     ("dots and boxes", "arena-envs"): lambda: arena("dots_and_boxes"),

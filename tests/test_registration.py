@@ -163,6 +163,24 @@ class TestRegister:
         assert "pip install 'arena-envs[far]'" in found
         assert "No module named 'no_such_module'" in found
 
+    def test_games_leaves_out_what_lacks_its_extra_and_says_so(self) -> None:
+        found = run(
+            """
+            import warnings
+            import arena_envs
+            arena_envs.register("far-v0", "no_such_module:Far", extra="far")
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                ids = [info.id for info in arena_envs.games()]
+            print("far-v0" in ids, "kuhn_poker-v0" in ids, len(caught))
+            print(caught[0].message)
+            """
+        )
+        facts, message = found.splitlines()
+        assert facts == "False True 1"
+        assert "'far-v0' cannot be loaded" in message
+        assert "pip install 'arena-envs[far]'; it is left out" in message
+
 
 class TestPlugins:
     @pytest.fixture
