@@ -49,8 +49,8 @@ class TestMake:
             ("khun_poker", "did you mean 'kuhn_poker-v0'?"),
             ("arena/kuhn-poker-v0", "did you mean 'kuhn_poker-v0'?"),
             ("kuhn_poker-v7", "did you mean 'kuhn_poker-v0'?"),
-            ("zzz", "known are kuhn_poker-v0, "),
-            ("", "known are kuhn_poker-v0, "),
+            ("zzz", ", kuhn_poker-v0, "),
+            ("", ", kuhn_poker-v0, "),
         ],
     )
     def test_an_unknown_id_gets_advice(self, id: str, advice: str) -> None:
@@ -153,15 +153,27 @@ class TestRegister:
         found = run(
             """
             import arena_envs
-            arena_envs.register("far-v0", "no_such_module:Far", extra="far")
+            facts = ("mixed", 5, "imperfect")
+            arena_envs.register(
+                "far-v0", "no_such_module:Far", extra="far", facts=facts
+            )
             try:
                 arena_envs.make("far")
             except ImportError as error:
                 print(error)
+            print([info for info in arena_envs.games() if info.extra == "far"])
             """
         )
         assert "pip install 'arena-envs[far]'" in found
         assert "No module named 'no_such_module'" in found
+        assert (
+            "[GameInfo(id='far-v0', kind='mixed', num_players=5, "
+            "information='imperfect', split='train', extra='far')]"
+        ) in found
+
+    def test_a_game_with_an_extra_states_its_facts(self) -> None:
+        with pytest.raises(ValueError, match="want facts of game 'far-v0'"):
+            arena_envs.register("far-v0", "no_such_module:Far", extra="far")
 
 
 class TestPlugins:
