@@ -4,6 +4,12 @@ from arena_envs.registration import register, register_plugins
 
 GAMES = "arena_envs.games"
 
+register(
+    "chess-v0",
+    f"{GAMES}.chess:Chess",
+    extra="chess",
+    facts=("competitive", 2, "perfect"),
+)
 register("dots_and_boxes-v0", f"{GAMES}.dots_and_boxes:DotsAndBoxes")
 register("hex-v0", f"{GAMES}.hex:Hex")
 register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")

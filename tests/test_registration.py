@@ -175,6 +175,21 @@ class TestRegister:
         with pytest.raises(ValueError, match="want facts of game 'far-v0'"):
             arena_envs.register("far-v0", "no_such_module:Far", extra="far")
 
+    def test_chess_without_its_package_is_listed_and_says_what_to_install(self) -> None:
+        found = run(
+            """
+            sys.modules["chess"] = None  # as if it were not installed
+            import arena_envs
+            print([info.id for info in arena_envs.games() if info.extra == "chess"])
+            try:
+                arena_envs.make("chess")
+            except ImportError as error:
+                print(error)
+            """
+        )
+        assert found.startswith("['chess-v0']\ngame 'chess-v0' cannot be loaded from")
+        assert found.endswith("install it with: pip install 'arena-envs[chess]'")
+
 
 class TestPlugins:
     @pytest.fixture
