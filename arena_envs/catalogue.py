@@ -43,13 +43,24 @@ register("iterated_stag_hunt-v0", ITERATED, **STAG_HUNT)
 register("blackjack-v0", f"{GAMES}.blackjack:Blackjack")
 register("colonel_blotto-v0", f"{GAMES}.colonel_blotto:ColonelBlotto")
 register("goofspiel-v0", f"{GAMES}.goofspiel:Goofspiel")
+register(
+    "chess-v0",
+    f"{GAMES}.chess:Chess",
+    extra="chess",
+    facts=("competitive", 2, "perfect"),
+)
 register("dots_and_boxes-v0", f"{GAMES}.dots_and_boxes:DotsAndBoxes")
 register("hex-v0", f"{GAMES}.hex:Hex")
 register("connect_four-v0", f"{GAMES}.connect_four:ConnectFour", split="held_out")
 register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")
 register("leduc_poker-v0", f"{GAMES}.leduc_poker:LeducPoker", split="held_out")
 register("liars_dice-v0", f"{GAMES}.liars_dice:LiarsDice")
-register("limit_holdem-v0", f"{GAMES}.limit_holdem:LimitHoldem", extra="poker")
+register(
+    "limit_holdem-v0",
+    f"{GAMES}.limit_holdem:LimitHoldem",
+    extra="poker",
+    facts=("competitive", 2, "imperfect"),
+)
 register(
     "matching_pennies-v0",
     MATRIX_GAME,
