@@ -4,6 +4,7 @@ from arena_envs.registration import register, register_plugins
 
 GAMES = "arena_envs.games"
 
+register("battleship-v0", f"{GAMES}.battleship:Battleship")
 register("blackjack-v0", f"{GAMES}.blackjack:Blackjack")
 register("colonel_blotto-v0", f"{GAMES}.colonel_blotto:ColonelBlotto")
 register("goofspiel-v0", f"{GAMES}.goofspiel:Goofspiel")
