@@ -40,6 +40,7 @@ register("iterated_matrix_game-v0", ITERATED)
 register("iterated_prisoners_dilemma-v0", ITERATED)  # its default table
 register("iterated_rock_paper_scissors-v0", ITERATED, **ROCK_PAPER_SCISSORS)
 register("iterated_stag_hunt-v0", ITERATED, **STAG_HUNT)
+register("battleship-v0", f"{GAMES}.battleship:Battleship")
 register("blackjack-v0", f"{GAMES}.blackjack:Blackjack")
 register("colonel_blotto-v0", f"{GAMES}.colonel_blotto:ColonelBlotto")
 register("goofspiel-v0", f"{GAMES}.goofspiel:Goofspiel")
