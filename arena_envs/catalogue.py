@@ -4,6 +4,7 @@ from arena_envs.registration import register, register_plugins
 
 GAMES = "arena_envs.games"
 
+register("breakthrough-v0", f"{GAMES}.breakthrough:Breakthrough")
 register("connect_four-v0", f"{GAMES}.connect_four:ConnectFour", split="held_out")
 register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")
 register(

@@ -214,6 +214,8 @@ def test_numpy_integers_are_actions(id: str, kind: Callable[[int], Any]) -> None
     for each in (env, other):
         each.reset(seed=0)
     action = env.legal_actions()[-1]
+    if action > np.iinfo(kind).max:
+        pytest.skip("too small for the actions of this game")
     env.step(kind(action))
     other.step(action)
     assert shown(env) == shown(other)
