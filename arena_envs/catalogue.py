@@ -52,6 +52,7 @@ register(
 )
 register("dots_and_boxes-v0", f"{GAMES}.dots_and_boxes:DotsAndBoxes")
 register("hex-v0", f"{GAMES}.hex:Hex")
+register("breakthrough-v0", f"{GAMES}.breakthrough:Breakthrough")
 register("connect_four-v0", f"{GAMES}.connect_four:ConnectFour", split="held_out")
 register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")
 register("leduc_poker-v0", f"{GAMES}.leduc_poker:LeducPoker", split="held_out")

@@ -166,6 +166,28 @@ def classic_rock_paper_scissors() -> Episode:
         return num_steps
 
     return play
+def textarena_breakthrough() -> Episode:
+    first = [["W"] * 8] * 2 + [[""] * 8] * 4 + [["B"] * 8] * 2
+    turn = 0
+
+    def legal(state: Any) -> list[str]:
+        nonlocal turn
+        board = state["board"]
+        turn = 0 if board == first else turn + 1
+        own, step = ("W", 1) if turn % 2 == 0 else ("B", -1)
+        actions = []
+        for row, cells in enumerate(board):
+            for column, cell in enumerate(cells):
+                if cell != own:
+                    continue
+                for to in range(max(column - 1, 0), min(column + 2, 8)):
+                    ahead = board[row + step][to]  # never off the board before the end
+                    if not ahead if to == column else ahead and ahead != own:
+                        squares = "abcdefgh"[column], row + 1, "abcdefgh"[to]
+                        actions.append("[{}{}{}{}]".format(*squares, row + step + 1))
+        return actions or ["none"]  # no diagonal moves here: invalid, ends the game
+
+    return textarena_loop("Breakthrough-v0", legal)
 
 
 MINI_HANABI = {
@@ -212,6 +234,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Connect Four", "arena-envs"): lambda: arena("connect_four"),
     ("Connect Four", "PettingZoo classic"): lambda: classic("connect_four_v3"),
     ("Connect Four", "TextArena"): textarena_connect_four,
+    ("Breakthrough", "arena-envs"): lambda: arena("breakthrough"),
+    ("Breakthrough", "TextArena"): textarena_breakthrough,
 }
 MODULES = {
     "arena-envs": "arena_envs",
