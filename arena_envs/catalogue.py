@@ -4,6 +4,7 @@ from arena_envs.registration import register, register_plugins
 
 GAMES = "arena_envs.games"
 
+register("bargaining-v0", f"{GAMES}.bargaining:Bargaining")
 register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")
 register(
     "mini_hanabi-v0",

@@ -85,9 +85,10 @@ def check_actions(game: AnyGame) -> None:
         player, legal = game.current_player(state), list(game.legal_actions(state))
         assert player in (CHANCE, TERMINAL, *range(game.num_players))
         assert bool(legal) == (player >= 0)
+        assert len(set(legal)) == len(legal)
         if game.num_actions is not None:
             assert all(type(a) is int and 0 <= a < game.num_actions for a in legal)
-            assert legal == sorted(set(legal))
+            assert legal == sorted(legal)
         if player == CHANCE:
             outcomes = game.chance_outcomes(state)
             assert sum(p for _, p in outcomes) == pytest.approx(1)
@@ -168,7 +169,7 @@ def check_parse(game: AnyGame) -> None:
 
 
 def check_refusal(game: AnyGame, text: str) -> None:
-    """A text that names no legal action raises IllegalAction and nothing else."""
+    """A text names an action, which has a text itself, or raises IllegalAction."""
     for state in states(game, 2):
         legal = list(game.legal_actions(state))
         try:
@@ -177,7 +178,9 @@ def check_refusal(game: AnyGame, text: str) -> None:
             assert text not in [game.action_text(state, a) for a in legal]
         else:
             assert action in legal or (game.num_actions is None and legal)
-            hash(action)
+            # a record holds the canonical text, and a replay reads it
+            assert game.parse(state, game.action_text(state, action)) == action
+            game.observe(game.apply(state, action), 0).encode()
 
 
 def check_knowledge(game: AnyGame) -> None:

@@ -88,6 +88,13 @@ class Crashing(KuhnPoker):
         return {"pass": 0, "bet": 1}[text.strip().casefold()]  # KeyError
 
 
+class Shouting(KuhnPoker):
+    def parse(self, state: Any, text: str) -> int:
+        if text != text.upper():
+            raise IllegalAction(text)
+        return super().parse(state, text)
+
+
 class LeakyText(KuhnPoker):
     def observe(self, state: Any, seat: int) -> str:
         return f"{super().observe(state, seat)} {state.cards}"
@@ -152,6 +159,11 @@ def test_every_check_finds_a_broken_game() -> None:
 def test_a_text_that_crashes_the_parser_is_found() -> None:
     with pytest.raises(KeyError):
         contract["check_refusal"](Crashing(), "something else")
+
+
+def test_a_text_that_is_not_read_back_is_found() -> None:
+    with pytest.raises((AssertionError, IllegalAction)):
+        contract["check_refusal"](Shouting(), "BET")
 
 
 def test_a_missing_page_is_found() -> None:
