@@ -37,13 +37,16 @@ def exploitability(
         options: what the prompts contain.
 
     Raises:
-        ValueError: the game is too large.
+        ValueError: the game is too large, or a language game: a policy may say more than
+            its finite core, and what that earns cannot be enumerated.
 
     >>> from arena_envs import make_game
     >>> from arena_wrappers import RandomPolicy
     >>> round(exploitability(RandomPolicy(), make_game("kuhn_poker")).nash_conv, 6)
     0.916667
     """
+    if game.num_actions is None:
+        raise ValueError(f"{game!r} is a language game, which cannot be enumerated")
     table, illegal = tabular(policy, game, options or PromptOptions())
     conv = nash_conv(game, table)
     mass = sum(illegal) / len(illegal)
