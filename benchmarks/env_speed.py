@@ -122,6 +122,13 @@ def textarena_nim() -> Episode:
 
 
 NIM = {"pile_sizes": (3, 4, 5), "is_misere": False}  # TextArena's
+def textarena_connect_four() -> Episode:
+    def legal(state: Any) -> list[str]:
+        return [f"[col {i}]" for i, top in enumerate(state["board"][0]) if top == "."]
+
+    return textarena_loop("ConnectFour-v0", legal)
+
+
 MINI_HANABI = {
     "colors": 2,
     "ranks": 2,
@@ -147,6 +154,9 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Nim", "TextArena"): textarena_nim,
     ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),
     ("Mini Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5", **MINI_HANABI),
+    ("Connect Four", "arena-envs"): lambda: arena("connect_four"),
+    ("Connect Four", "PettingZoo classic"): lambda: classic("connect_four_v3"),
+    ("Connect Four", "TextArena"): textarena_connect_four,
 }
 MODULES = {
     "arena-envs": "arena_envs",

@@ -19,9 +19,9 @@ of them, without seeing what the others contribute in that round. The pot is mul
 
 to seat i. Then all contributions are seen. A multiplier above 1 and below `num_players` makes
 it a dilemma: each token contributed costs its giver 1 - multiplier / num_players, and earns
-the group multiplier - 1. So in every round, and in the game, to contribute nothing is
-dominant and pays `endowment` a round, while all would have multiplier * endowment if they
-contributed everything.
+the group multiplier - 1. So in a round it is dominant to contribute nothing, by backward
+induction nobody contributes in any round, and all get `endowment` a round, while all would
+get multiplier * endowment if they contributed everything.
 
 Nobody who plays to the end gets less than multiplier * endowment / num_players a round;
 `min_return` is 0, which is what a player that forfeits falls to.

@@ -2,6 +2,7 @@
 
 from arena_wrappers.episodes import Episode, Turn, read_episodes, write_episodes
 from arena_wrappers.formats import FORMATS, InvalidReply, ReplyFormat, parse_reply
+from arena_wrappers.human import HumanPolicy
 from arena_wrappers.play import EpisodePlan, play, play_plans
 from arena_wrappers.policies import (
     BotPolicy,
@@ -26,6 +27,7 @@ __all__ = [
     "BotPolicy",
     "Episode",
     "EpisodePlan",
+    "HumanPolicy",
     "InvalidReply",
     "Message",
     "Policy",

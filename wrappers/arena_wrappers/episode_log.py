@@ -6,6 +6,8 @@ from pathlib import Path
 
 from arena_wrappers.episodes import Episode, read_episodes
 
+START = b'{"game": '  # of a line
+
 
 class EpisodeLog:
     """Appends episodes to a file of JSON lines; what is in it stays readable.
@@ -24,8 +26,6 @@ class EpisodeLog:
         self.path = Path(path)
         if self.path.exists():
             self._cut_unfinished_line()
-            for _ in self:  # says which line is no episode before anything is added
-                pass
 
     def __iter__(self) -> Iterator[Episode]:
         if self.path.exists():
@@ -50,6 +50,14 @@ class EpisodeLog:
                 raise
 
     def _cut_unfinished_line(self) -> None:
-        with open(self.path, "rb+") as file:
-            content = file.read()
-            file.truncate(content.rfind(b"\n") + 1)
+        content = self.path.read_bytes()
+        end = content.rfind(b"\n") + 1
+        for number, line in enumerate(content[:end].splitlines(), 1):
+            try:
+                Episode.from_json(line.decode())
+            except ValueError as error:
+                raise ValueError(f"{self.path}, line {number}: {error}") from error
+        rest = content[end:]
+        if not START.startswith(rest[: len(START)]):
+            raise ValueError(f"{self.path} ends with what is no episode: {rest[:60]!r}")
+        os.truncate(self.path, end)

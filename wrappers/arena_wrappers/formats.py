@@ -48,6 +48,10 @@ class ReplyFormat(Protocol):
     def instruction(self) -> str:
         """What a player is told about how to reply."""
 
+    @property
+    def free_instruction(self) -> str:
+        """The same in language games, where the legal actions are examples."""
+
     def wrap(self, action_text: str) -> str:
         """The shortest reply that gives this answer."""
 
@@ -110,6 +114,10 @@ class BoxedFormat:
         "Think if you like. Then give exactly one legal action, exactly as it is listed, "
         r"in \boxed{...}."
     )
+    free_instruction = (
+        "Think if you like. Then give your action, written as the rules say, between "
+        "<answer> and </answer>."
+    )
 
     def wrap(self, action_text: str) -> str:
         return rf"\boxed{{{action_text}}}"
@@ -142,6 +150,9 @@ class BareFormat:
 
     instruction = (
         "Reply with exactly one legal action, exactly as listed, and nothing else."
+    )
+    free_instruction = (
+        "Reply with your action, written as the rules say, and nothing else."
     )
 
     def wrap(self, action_text: str) -> str:
@@ -242,6 +253,10 @@ def action_named(
     try:
         action = game.parse(state, answer)
     except ValueError:  # IllegalAction, or a number with too many digits for int()
+        if game.num_actions is None:
+            return InvalidReply(
+                "illegal", "The answer is not as the rules want it now."
+            )
         return InvalidReply("illegal", "The answer is not a legal action.")
     if game.num_actions is not None and action not in actions:
         return InvalidReply("illegal", "The answer is not a legal action.")

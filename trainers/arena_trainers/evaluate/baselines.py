@@ -5,7 +5,8 @@ from typing import Any
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
 from arena_envs.solvers import information_states
-from arena_wrappers import BotPolicy, Policy, TurnRequest, legal_texts, make_policy
+from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
+from arena_wrappers.formats import legal_texts
 
 MAX_CONSTANTS = 12  # actions; games with more get no constant baselines
 MAX_STATES = 100_000  # of games that are solved exactly

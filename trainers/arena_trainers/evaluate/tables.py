@@ -1,5 +1,6 @@
 """An evaluation as a table to be read."""
 
+from rich import box
 from rich.table import Table
 
 from arena_trainers.evaluate.matches import Evaluation, Row
@@ -10,6 +11,7 @@ def as_table(found: Evaluation) -> Table:
     params = ", ".join(f"{name}={value!r}" for name, value in found.params.items())
     table = Table(
         title=f"{found.game} ({params})" if params else found.game,
+        box=box.SIMPLE_HEAD,
         caption=f"Known value: {found.known_value}" if found.known_value else None,
     )
     columns = {"policy": "left", "against": "left"}
@@ -23,7 +25,10 @@ def as_table(found: Evaluation) -> Table:
         "invalid",
     )
     for name in (*columns, *numbers, "turns", "tokens"):
-        table.add_column(name, justify="left" if name in columns else "right")
+        if name in columns:
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name, justify="right", no_wrap=True)
     for row in found.rows:
         table.add_row(*_cells(row))
     return table
