@@ -105,13 +105,6 @@ def textarena_nim() -> Episode:
     return textarena_loop("Nim-v0", legal)
 
 
-def textarena_chess() -> Episode:
-    def legal(state: Any) -> list[str]:
-        return [f"[{move.uci()}]" for move in state["board"].legal_moves]
-
-    return textarena_loop("Chess-v0", legal)
-
-
 NIM = {"pile_sizes": (3, 4, 5), "is_misere": False}  # TextArena's
 MINI_HANABI = {
     "colors": 2,
@@ -130,9 +123,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Kuhn poker", "TextArena"): textarena_kuhn_poker,
     ("dots and boxes", "arena-envs"): lambda: arena("dots_and_boxes"),
     ("Hex 11x11", "arena-envs"): lambda: arena("hex"),
-    ("chess", "arena-envs"): lambda: arena("chess", max_plies=100),
+    ("chess", "arena-envs"): lambda: arena("chess"),
     ("chess", "PettingZoo classic"): lambda: classic("chess_v6"),
-    ("chess", "TextArena"): textarena_chess,
     ("Nim", "arena-envs"): lambda: arena("nim", **NIM),
     ("Nim", "TextArena"): textarena_nim,
     ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),
