@@ -125,13 +125,6 @@ def textarena_nim() -> Episode:
     return textarena_loop("Nim-v0", legal)
 
 
-def textarena_chess() -> Episode:
-    def legal(state: Any) -> list[str]:
-        return [f"[{move.uci()}]" for move in state["board"].legal_moves]
-
-    return textarena_loop("Chess-v0", legal)
-
-
 NIM = {"pile_sizes": (3, 4, 5), "is_misere": False}  # TextArena's
 
 
@@ -215,9 +208,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("liar's dice", "TextArena"): textarena_liars_dice,
     ("dots and boxes", "arena-envs"): lambda: arena("dots_and_boxes"),
     ("Hex 11x11", "arena-envs"): lambda: arena("hex"),
-    ("chess", "arena-envs"): lambda: arena("chess", max_plies=100),
+    ("chess", "arena-envs"): lambda: arena("chess"),
     ("chess", "PettingZoo classic"): lambda: classic("chess_v6"),
-    ("chess", "TextArena"): textarena_chess,
     ("Nim", "arena-envs"): lambda: arena("nim", **NIM),
     ("Nim", "TextArena"): textarena_nim,
     ("iterated prisoner's dilemma", "arena-envs"): lambda: arena(
