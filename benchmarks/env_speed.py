@@ -10,6 +10,9 @@ TextArena is played with its default wrappers, and the history that they leak fr
 episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, its
 liar's dice a match with five dice each; PettingZoo's hold'em games are RLCard's,
 with rules of their own.
+liar's dice a match with five dice each; PettingZoo's Leduc hold'em is RLCard's.
+episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, and in its
+iterated prisoner's dilemma players say something before each choice, which is a step, too.
 
     python benchmarks/env_speed.py --repeats 5 --seconds 2
 """
@@ -72,10 +75,10 @@ def textarena_loop(id: str, legal: Callable[[Any], list[str]]) -> Episode:
     return play
 
 
-def arena(id: str) -> Episode:
+def arena(id: str, **params: Any) -> Episode:
     import arena_envs
 
-    return agent_loop(arena_envs.make(id))
+    return agent_loop(arena_envs.make(id, **params))
 
 
 def classic(name: str, **params: Any) -> Episode:
@@ -114,6 +117,50 @@ def textarena_liars_dice() -> Episode:
     return textarena_loop("LiarsDice-v0", legal)
 
 
+def textarena_nim() -> Episode:
+    def legal(state: Any) -> list[str]:
+        piles = state["piles"]
+        return [f"[{i} {n + 1}]" for i, left in enumerate(piles) for n in range(left)]
+
+    return textarena_loop("Nim-v0", legal)
+
+
+NIM = {"pile_sizes": (3, 4, 5), "is_misere": False}  # TextArena's
+
+
+def textarena_connect_four() -> Episode:
+    def legal(state: Any) -> list[str]:
+        return [f"[col {i}]" for i, top in enumerate(state["board"][0]) if top == "."]
+
+    return textarena_loop("ConnectFour-v0", legal)
+
+
+def textarena_prisoners_dilemma() -> Episode:
+    def legal(state: Any) -> list[str]:
+        talks = state["phase"] == "conversation"
+        return ["Hello."] if talks else ["[Cooperate]", "[Defect]"]
+
+    return textarena_loop("IteratedPrisonersDilemma-v0", legal)
+
+
+def classic_rock_paper_scissors() -> Episode:
+    """Its observation is the last choice of the other, without a mask."""
+    warnings.simplefilter("ignore")  # that its modules will move
+    env: Any = importlib.import_module("pettingzoo.classic.rps_v2").env()
+
+    def play(rng: random.Random) -> int:
+        num_steps = 0
+        env.reset()
+        for _ in env.agent_iter():
+            _, _, terminated, truncated, _ = env.last()
+            over = terminated or truncated
+            env.step(None if over else int(rng.random() * 3))
+            num_steps += not over
+        return num_steps
+
+    return play
+
+
 MINI_HANABI = {
     "colors": 2,
     "ranks": 2,
@@ -135,8 +182,26 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("limit hold'em", "PettingZoo classic"): lambda: classic("texas_holdem_v4"),
     ("liar's dice", "arena-envs"): lambda: arena("liars_dice"),
     ("liar's dice", "TextArena"): textarena_liars_dice,
+    ("dots and boxes", "arena-envs"): lambda: arena("dots_and_boxes"),
+    ("Hex 11x11", "arena-envs"): lambda: arena("hex"),
+    ("Nim", "arena-envs"): lambda: arena("nim", **NIM),
+    ("Nim", "TextArena"): textarena_nim,
+    ("iterated prisoner's dilemma", "arena-envs"): lambda: arena(
+        "iterated_prisoners_dilemma"
+    ),
+    ("iterated prisoner's dilemma", "TextArena"): textarena_prisoners_dilemma,
+    ("rock-paper-scissors, 15 rounds", "arena-envs"): lambda: arena(
+        "iterated_rock_paper_scissors", num_rounds=15
+    ),
+    (
+        "rock-paper-scissors, 15 rounds",
+        "PettingZoo classic",
+    ): classic_rock_paper_scissors,
     ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),
     ("Mini Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5", **MINI_HANABI),
+    ("Connect Four", "arena-envs"): lambda: arena("connect_four"),
+    ("Connect Four", "PettingZoo classic"): lambda: classic("connect_four_v3"),
+    ("Connect Four", "TextArena"): textarena_connect_four,
 }
 MODULES = {
     "arena-envs": "arena_envs",
