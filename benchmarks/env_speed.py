@@ -8,11 +8,11 @@ and the table shows medians. Libraries that are not installed are left out.
 
 TextArena is played with its default wrappers, and the history that they leak from one
 episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, its
-liar's dice a match with five dice each; PettingZoo's hold'em games are RLCard's,
-with rules of their own.
 liar's dice a match with five dice each; PettingZoo's Leduc hold'em is RLCard's.
 episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, and in its
 iterated prisoner's dilemma players say something before each choice, which is a step, too.
+liar's dice a match with five dice each; PettingZoo's hold'em games are RLCard's,
+with rules of their own.
 
     python benchmarks/env_speed.py --repeats 5 --seconds 2
 """
@@ -125,6 +125,13 @@ def textarena_nim() -> Episode:
     return textarena_loop("Nim-v0", legal)
 
 
+def textarena_chess() -> Episode:
+    def legal(state: Any) -> list[str]:
+        return [f"[{move.uci()}]" for move in state["board"].legal_moves]
+
+    return textarena_loop("Chess-v0", legal)
+
+
 NIM = {"pile_sizes": (3, 4, 5), "is_misere": False}  # TextArena's
 
 
@@ -161,6 +168,30 @@ def classic_rock_paper_scissors() -> Episode:
     return play
 
 
+def textarena_breakthrough() -> Episode:
+    first = [["W"] * 8] * 2 + [[""] * 8] * 4 + [["B"] * 8] * 2
+    turn = 0
+
+    def legal(state: Any) -> list[str]:
+        nonlocal turn
+        board = state["board"]
+        turn = 0 if board == first else turn + 1
+        own, step = ("W", 1) if turn % 2 == 0 else ("B", -1)
+        actions = []
+        for row, cells in enumerate(board):
+            for column, cell in enumerate(cells):
+                if cell != own:
+                    continue
+                for to in range(max(column - 1, 0), min(column + 2, 8)):
+                    ahead = board[row + step][to]  # never off the board before the end
+                    if not ahead if to == column else ahead and ahead != own:
+                        squares = "abcdefgh"[column], row + 1, "abcdefgh"[to]
+                        actions.append("[{}{}{}{}]".format(*squares, row + step + 1))
+        return actions or ["none"]  # no diagonal moves here: invalid, ends the game
+
+    return textarena_loop("Breakthrough-v0", legal)
+
+
 MINI_HANABI = {
     "colors": 2,
     "ranks": 2,
@@ -184,6 +215,9 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("liar's dice", "TextArena"): textarena_liars_dice,
     ("dots and boxes", "arena-envs"): lambda: arena("dots_and_boxes"),
     ("Hex 11x11", "arena-envs"): lambda: arena("hex"),
+    ("chess", "arena-envs"): lambda: arena("chess", max_plies=100),
+    ("chess", "PettingZoo classic"): lambda: classic("chess_v6"),
+    ("chess", "TextArena"): textarena_chess,
     ("Nim", "arena-envs"): lambda: arena("nim", **NIM),
     ("Nim", "TextArena"): textarena_nim,
     ("iterated prisoner's dilemma", "arena-envs"): lambda: arena(
@@ -202,6 +236,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Connect Four", "arena-envs"): lambda: arena("connect_four"),
     ("Connect Four", "PettingZoo classic"): lambda: classic("connect_four_v3"),
     ("Connect Four", "TextArena"): textarena_connect_four,
+    ("Breakthrough", "arena-envs"): lambda: arena("breakthrough"),
+    ("Breakthrough", "TextArena"): textarena_breakthrough,
 }
 MODULES = {
     "arena-envs": "arena_envs",

@@ -1,7 +1,6 @@
 """What the environment of every registered game promises beyond the kit, by id."""
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,13 +37,15 @@ def test_environments_that_are_played_in_turn_do_not_interact(id: str) -> None:
 
 @pytest.mark.parametrize("kind", [np.int16, np.int32, np.int64])
 @all_games
-def test_numpy_integers_are_actions(id: str, kind: Callable[[int], Any]) -> None:
+def test_numpy_integers_are_actions(id: str, kind: type[np.integer[Any]]) -> None:
     env, other = arena_envs.make(id), arena_envs.make(id)
     if env.game.num_actions is None:
         pytest.skip("actions are texts")
     for each in (env, other):
         each.reset(seed=0)
     action = env.legal_actions()[-1]
+    if action > np.iinfo(kind).max:
+        pytest.skip(f"{action} is too large")
     env.step(kind(action))
     other.step(action)
     assert shown(env) == shown(other)

@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-GAME_EXTRAS = "poker"
+GAME_EXTRAS = "chess,poker"
 PACKAGES = {"arena_envs", "arena_wrappers", "arena_trainers"}
 CORE_TESTS = (
     "credit",
