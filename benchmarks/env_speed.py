@@ -7,7 +7,8 @@ a process of its own; repeats are interleaved, so that a busy machine is unfair 
 and the table shows medians. Libraries that are not installed are left out.
 
 TextArena is played with its default wrappers, and the history that they leak from one
-episode into the next is cleared by hand. Its Kuhn poker is a match of three hands.
+episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, its
+liar's dice a match with five dice each; PettingZoo's Leduc hold'em is RLCard's.
 
     python benchmarks/env_speed.py --repeats 5 --seconds 2
 """
@@ -70,10 +71,10 @@ def textarena_loop(id: str, legal: Callable[[Any], list[str]]) -> Episode:
     return play
 
 
-def arena(id: str) -> Episode:
+def arena(id: str, **params: Any) -> Episode:
     import arena_envs
 
-    return agent_loop(arena_envs.make(id))
+    return agent_loop(arena_envs.make(id, **params))
 
 
 def classic(name: str, **params: Any) -> Episode:
@@ -97,6 +98,39 @@ def textarena_kuhn_poker() -> Episode:
     return textarena_loop("KuhnPoker-v0", legal)
 
 
+def textarena_liars_dice() -> Episode:
+    def legal(state: Any) -> list[str]:
+        quantity, face = state["current_bid"].values()
+        most = sum(state["remaining_dice"].values())
+        bids = [
+            f"[Bid: {q}, {f}]"
+            for q in range(max(quantity, 1), most + 1)
+            for f in range(max(face, 1), 7)
+            if (q, f) != (quantity, face)
+        ]
+        return bids + ["[Call]"] * bool(quantity)
+
+    return textarena_loop("LiarsDice-v0", legal)
+
+
+def textarena_nim() -> Episode:
+    def legal(state: Any) -> list[str]:
+        piles = state["piles"]
+        return [f"[{i} {n + 1}]" for i, left in enumerate(piles) for n in range(left)]
+
+    return textarena_loop("Nim-v0", legal)
+
+
+NIM = {"pile_sizes": (3, 4, 5), "is_misere": False}  # TextArena's
+
+
+def textarena_connect_four() -> Episode:
+    def legal(state: Any) -> list[str]:
+        return [f"[col {i}]" for i, top in enumerate(state["board"][0]) if top == "."]
+
+    return textarena_loop("ConnectFour-v0", legal)
+
+
 MINI_HANABI = {
     "colors": 2,
     "ranks": 2,
@@ -112,8 +146,19 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("tic-tac-toe", "TextArena"): textarena_tic_tac_toe,
     ("Kuhn poker", "arena-envs"): lambda: arena("kuhn_poker"),
     ("Kuhn poker", "TextArena"): textarena_kuhn_poker,
+    ("Leduc poker", "arena-envs"): lambda: arena("leduc_poker"),
+    ("Leduc poker", "PettingZoo classic"): lambda: classic("leduc_holdem_v4"),
+    ("liar's dice", "arena-envs"): lambda: arena("liars_dice"),
+    ("liar's dice", "TextArena"): textarena_liars_dice,
+    ("dots and boxes", "arena-envs"): lambda: arena("dots_and_boxes"),
+    ("Hex 11x11", "arena-envs"): lambda: arena("hex"),
+    ("Nim", "arena-envs"): lambda: arena("nim", **NIM),
+    ("Nim", "TextArena"): textarena_nim,
     ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),
     ("Mini Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5", **MINI_HANABI),
+    ("Connect Four", "arena-envs"): lambda: arena("connect_four"),
+    ("Connect Four", "PettingZoo classic"): lambda: classic("connect_four_v3"),
+    ("Connect Four", "TextArena"): textarena_connect_four,
 }
 MODULES = {
     "arena-envs": "arena_envs",

@@ -717,6 +717,24 @@ class TestRememberedStates:
         assert episodes(KuhnPoker(3)) == expected
         assert len(graph._nodes) <= 3
 
+    def test_what_follows_is_kept_from_the_second_time_on(self) -> None:
+        graph = nodes.Graph(KuhnPoker(3))
+        first = graph.child(graph.root, 0)
+        second, third = graph.child(graph.root, 0), graph.child(graph.root, 0)
+        assert first is not second
+        assert second is third
+        assert first.state == second.state
+        assert len(graph._nodes) == 2
+
+    def test_states_with_the_same_legal_actions_do_not_share_a_mask_to_write_to(
+        self,
+    ) -> None:
+        env = started(kuhn())
+        env.observe(env.agent_selection)["action_mask"][:] = 7
+        assert set(env.observe(env.agent_selection)["action_mask"]) == {1}
+        env.step(0)
+        assert set(env.observe(env.agent_selection)["action_mask"]) == {1}
+
     def test_a_held_environment_does_not_keep_what_was_played_below_it(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

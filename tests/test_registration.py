@@ -49,8 +49,8 @@ class TestMake:
             ("khun_poker", "did you mean 'kuhn_poker-v0'?"),
             ("arena/kuhn-poker-v0", "did you mean 'kuhn_poker-v0'?"),
             ("kuhn_poker-v7", "did you mean 'kuhn_poker-v0'?"),
-            ("zzz", ", kuhn_poker-v0, "),
-            ("", ", kuhn_poker-v0, "),
+            ("zzz", "known are "),
+            ("", "known are "),
         ],
     )
     def test_an_unknown_id_gets_advice(self, id: str, advice: str) -> None:

@@ -55,6 +55,18 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
     return again
 
 
+def final_state(episode: Episode, game: AnyGame) -> Any:
+    """The state in which a recorded episode ended.
+
+    Raises:
+        ReplayError: an action is not possible in this game.
+    """
+    state = game.initial_state()
+    for number, entry in enumerate(episode.actions):
+        state = game.apply(state, _action_of(game, state, number, entry))
+    return state
+
+
 class _Recorded:
     """Says what was said."""
 
