@@ -49,18 +49,42 @@ def minimax(
     >>> minimax(make_game("tic_tac_toe")).returns  # a draw
     (0.0, 0.0)
     """
-    if game.information != "perfect" or game.simultaneous:
-        raise ValueError(
-            f"want a game of perfect information, got {game!r}; CFR, solve_zero_sum and "
-            'the bot "ismcts" play with hidden information'
-        )
-    if depth is not None and depth < 1:
-        raise ValueError(f"want depth of 1 or more, got {depth}")
     state = game.initial_state() if state is None else state
-    horizon = math.inf if depth is None else depth
-    if game.num_players == 2 and game.zero_sum:
-        return _AlphaBeta(game, max_states).solve(state, horizon)
-    return _BackwardInduction(game, max_states).solve(state, horizon)
+    return PerfectInformation(game, max_states).solve(state, depth)
+
+
+class PerfectInformation:
+    """`minimax` that remembers the states it met, for one game.
+
+    Args:
+        game: the rules.
+        max_states: limit of the number of states that are remembered.
+
+    Raises:
+        ValueError: the game hides information.
+    """
+
+    def __init__(self, game: AnyGame, max_states: int = MAX_STATES) -> None:
+        if game.information != "perfect" or game.simultaneous:
+            raise ValueError(
+                f"want a game of perfect information, got {game!r}; CFR, solve_zero_sum "
+                'and the bot "ismcts" play with hidden information'
+            )
+        opposed = game.num_players == 2 and game.zero_sum
+        search = _AlphaBeta if opposed else _BackwardInduction
+        self._search: _AlphaBeta | _BackwardInduction = search(game, max_states)
+
+    def solve(self, state: Any, depth: int | None = None) -> Minimax:
+        """The value of a state and the best action; see `minimax`.
+
+        Raises:
+            ValueError: `depth` is no positive number, or too many states were met.
+        """
+        if depth is not None and depth < 1:
+            raise ValueError(f"want depth of 1 or more, got {depth}")
+        if len(self._search.met) > self._search.max_states // 2:
+            self._search.met.clear()
+        return self._search.solve(state, math.inf if depth is None else depth)
 
 
 class _AlphaBeta:
@@ -69,7 +93,7 @@ class _AlphaBeta:
     def __init__(self, game: AnyGame, max_states: int) -> None:
         self.game = game
         self.max_states = max_states
-        self.bounds: dict[tuple[Any, float], tuple[float, float]] = {}
+        self.met: dict[tuple[Any, float], tuple[float, float]] = {}
 
     def solve(self, state: Any, horizon: float) -> Minimax:
         value, action = self._search(state, -math.inf, math.inf, horizon)
@@ -78,7 +102,7 @@ class _AlphaBeta:
     def _value(self, state: Any, alpha: float, beta: float, horizon: float) -> float:
         """The value, or a bound of it on the side where it leaves alpha to beta."""
         key = (state, horizon)
-        low, high = self.bounds.get(key, (-math.inf, math.inf))
+        low, high = self.met.get(key, (-math.inf, math.inf))
         if low >= beta or low == high:
             return low
         if high <= alpha:
@@ -88,8 +112,8 @@ class _AlphaBeta:
             high = min(high, value)
         if value > alpha:
             low = max(low, value)
-        self.bounds[key] = (low, high)
-        if len(self.bounds) > self.max_states:
+        self.met[key] = (low, high)
+        if len(self.met) > self.max_states:
             raise _refusal(self.game, self.max_states)
         return value
 
@@ -125,18 +149,18 @@ class _BackwardInduction:
     def __init__(self, game: AnyGame, max_states: int) -> None:
         self.game = game
         self.max_states = max_states
-        self.memo: dict[tuple[Any, float], tuple[float, ...]] = {}
+        self.met: dict[tuple[Any, float], tuple[float, ...]] = {}
 
     def solve(self, state: Any, horizon: float) -> Minimax:
         return self._search(state, horizon)
 
     def _returns(self, state: Any, horizon: float) -> tuple[float, ...]:
         key = (state, horizon)
-        if key not in self.memo:
-            self.memo[key] = self._search(state, horizon).returns
-            if len(self.memo) > self.max_states:
+        if key not in self.met:
+            self.met[key] = self._search(state, horizon).returns
+            if len(self.met) > self.max_states:
                 raise _refusal(self.game, self.max_states)
-        return self.memo[key]
+        return self.met[key]
 
     def _search(self, state: Any, horizon: float) -> Minimax:
         game = self.game

@@ -6,7 +6,6 @@ to a later layer, and all nodes of an information set share one. A policy is a v
 one entry, called a column, for each (information set, legal action).
 """
 
-from collections import OrderedDict
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from arena_envs.solvers.enumeration import (
     Table,
     too_large,
 )
+from arena_envs.solvers.memory import Memory
 
 Floats = NDArray[np.float64]
 
@@ -205,7 +205,7 @@ class Tree:
         return blocks
 
 
-_trees: OrderedDict[tuple[type, AnyGame, str], Tree] = OrderedDict()
+_trees = Memory[Tree](MAX_TREES)
 
 
 def game_tree(game: AnyGame, max_states: int = MAX_STATES) -> Tree:
@@ -214,17 +214,7 @@ def game_tree(game: AnyGame, max_states: int = MAX_STATES) -> Tree:
     Raises:
         ValueError: the game has more states than `max_states`.
     """
-    # games that are equal may still differ (1 and True): repr tells
-    key = (type(game), game, repr(game))
-    try:
-        tree = _trees.pop(key, None)
-    except TypeError:  # a parameter is not hashable
-        return Tree(game, max_states)
-    if tree is None:
-        tree = Tree(game, max_states)
-    _trees[key] = tree
-    while len(_trees) > MAX_TREES:
-        _trees.popitem(last=False)
+    tree = _trees.recall(game, lambda: Tree(game, max_states))
     if tree.num_nodes > max_states:
         raise too_large(game, f"{tree.num_nodes} states", f"max_states={max_states}")
     return tree

@@ -73,28 +73,27 @@ def check_refusals(sample: Sample) -> None:
         env = started(game, seed)
         if not (legal := env.legal_actions()):
             continue
-        if game.num_actions is None:
-            _check_garbage(env)
+        if game.num_actions is None:  # any text may be an action
+            for action in (a for a in GARBAGE if not isinstance(a, str)):
+                _check_refusal(env, action, "want a text")
             continue
         mask = env.observe(env.agent_selection)["action_mask"]
         rule = "the action mask shows the legal actions"
         demand(mask.nonzero()[0].tolist() == list(legal), rule, mask)
-        _check_garbage(env, *np.flatnonzero(mask == 0)[:100].tolist())
+        before = shown(env)
+        illegal = np.flatnonzero(mask == 0)[:100].tolist()
+        for action in (*GARBAGE, *illegal):
+            _check_refusal(env, action, "legal are")
+        demand(shown(env) == before, "a refused action changes nothing", seed)
 
 
-def _check_garbage(env: GameEnv, *illegal: int) -> None:
-    is_talk, before = env.game.num_actions is None, shown(env)
-    for action in (*GARBAGE, *illegal):
-        if is_talk and isinstance(action, str):
-            continue  # any text is an action
-        try:
-            env.step(action)
-        except ValueError as error:
-            want = "want a text" if is_talk else "legal are"
-            demand(want in str(error), "a refusal names what is legal", error)
-        else:
-            demand(False, "what is no legal action is refused", action)
-    demand(shown(env) == before, "a refused action changes nothing")
+def _check_refusal(env: GameEnv, action: Any, wanted: str) -> None:
+    try:
+        env.step(action)
+    except ValueError as error:
+        demand(wanted in str(error), f"a refusal says {wanted!r}", error)
+    else:
+        demand(False, "what is no legal action is refused", action)
 
 
 def check_replay(sample: Sample) -> None:
@@ -159,7 +158,7 @@ def shown(env: GameEnv) -> list[Any]:
         values = observation.values()
         views.append([v.tobytes() if hasattr(v, "tobytes") else v for v in values])
     facts = (env.rewards, env.terminations, env.truncations, env.actions)
-    return copy.deepcopy([views, *facts, env.game_state, env.legal_actions()])
+    return [views, *copy.deepcopy([*facts, env.game_state, env.legal_actions()])]
 
 
 def _global_generators() -> tuple[Any, str]:

@@ -111,6 +111,19 @@ def test_a_game_too_large_is_refused_by_name():
         information_states(game, max_states=10)
 
 
+UNIFORM = [  # id, parameters, NashConv of uniform play as published
+    ("kuhn_poker", {"num_players": 3}, 2.0625),
+    ("leduc_poker", {}, 4.747222),
+    ("liars_dice", {}, 1.561489),
+]
+
+
+@pytest.mark.parametrize(("id", "params", "known"), UNIFORM)
+def test_our_games_have_the_published_nash_conv(id, params, known):
+    game = arena_envs.make_game(id, **params)
+    assert nash_conv(game, uniform_table(game)) == pytest.approx(known, abs=1e-6)
+
+
 SIZES = [
     ("kuhn_poker", {}, 11 / 12),
     ("kuhn_poker", {"players": 3}, 2.0625),

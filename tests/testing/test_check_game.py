@@ -230,7 +230,7 @@ BROKEN = [
     (Twins, "parse reads the text of action|no two legal actions have one text"),
     (Lax, "parse gives legal actions alone, of ''; got 0"),
     (Crashing, "A text that names no legal action .* It raised KeyError"),
-    (Mumbling, "parse reads the text of action Utterance"),
+    (Mumbling, "parse reads back the text of what it has read"),
     (LeakyText, "one information state has one text, features and legal actions"),
     (LeakyFeatures, "one information state has one text, features and legal actions"),
     (LeakyKey, "resample keeps the information state of the seat"),
