@@ -16,5 +16,6 @@ register(
     max_information_tokens=3,
     max_life_tokens=3,
 )
+register("othello-v0", f"{GAMES}.othello:Othello")
 register("tic_tac_toe-v0", f"{GAMES}.tic_tac_toe:TicTacToe")
 register_plugins()
