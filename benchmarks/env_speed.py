@@ -227,6 +227,14 @@ BATTLESHIP = {
     "ship_sizes": (5, 4, 3, 3, 2),
     "num_shots": 100,
 }
+def textarena_othello() -> Episode:
+    def legal(state: Any) -> list[str]:
+        moves = state["valid_moves"]
+        return [f"[{row}, {column}]" for row, column in moves] or ["[pass]"]
+
+    return textarena_loop("Othello-v0", legal)
+
+
 MINI_HANABI = {
     "colors": 2,
     "ranks": 2,
@@ -280,6 +288,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("blackjack", "TextArena"): textarena_blackjack,
     ("Battleship 10x10", "arena-envs"): lambda: arena("battleship", **BATTLESHIP),
     ("Battleship 10x10", "TextArena"): textarena_battleship,
+    ("Othello", "arena-envs"): lambda: arena("othello"),
+    ("Othello", "TextArena"): textarena_othello,
 }
 MODULES = {
     "arena-envs": "arena_envs",
