@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from itertools import takewhile
+from operator import not_
 from typing import Any
 
 from arena_envs.env import GameEnv
@@ -61,10 +63,24 @@ def final_state(episode: Episode, game: AnyGame) -> Any:
     Raises:
         ReplayError: an action is not possible in this game.
     """
+    return turn_states(episode, game)[-1]
+
+
+def turn_states(episode: Episode, game: AnyGame) -> list[Any]:
+    """The state in which each turn of a recorded episode was asked for, and the last one.
+
+    Raises:
+        ReplayError: an action is not possible in this game.
+    """
+    played = (turn.action is not None for turn in episode.turns)
     state = game.initial_state()
+    states = []
     for number, entry in enumerate(episode.actions):
+        if game.current_player(state) != CHANCE:
+            # turns without an action were asked for in the same state
+            states += [state, *(state for _ in takewhile(not_, played))]
         state = game.apply(state, _action_of(game, state, number, entry))
-    return state
+    return states + [state] * (len(episode.turns) + 1 - len(states))
 
 
 class _Recorded:

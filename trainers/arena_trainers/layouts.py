@@ -1,0 +1,89 @@
+"""What a training row holds, and how much each of its tokens weighs.
+
+Everything here is free of TRL and of torch.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_trainers.credit import TurnBatch
+from arena_trainers.rows import Row
+
+LAYOUTS = ("turn", "trajectory")
+WEIGHTINGS = ("token", "turn")
+PER_TOKEN_LOSSES = ("dapo", "cispo", "vespo")  # of TRL: every token weighs 1 / all tokens
+
+
+def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
+    """Weights that turn TRL's mean over tokens into the mean of MARS's equation 3.
+
+        wₖ = N / (P · Gₚ · Kᵢ · nₖ)
+
+    for a turn of n tokens, in a trajectory of K turns, of a seat with G trajectories, of P
+    seats, of N tokens altogether: 1/N Σ w L over tokens is the mean over seats, then
+    trajectories, then turns, then tokens. They are positive, so that they pass through a
+    clipped loss, and their mean over tokens is 1.
+
+    See "MARS: Reinforcing Multi-Agent Reasoning of LLMs through Self-Play in Strategic
+    Games" (https://arxiv.org/abs/2510.15414).
+
+    Args:
+        batch: the global batch, with `num_tokens`.
+
+    Returns:
+        float64[N], one for each turn.
+    """
+    if batch.num_tokens is None:
+        raise ValueError("want the column 'num_tokens' in the turn batch, got None")
+    keys = np.stack([batch.seat, batch.episode], axis=1)
+    pairs, trajectory = np.unique(keys, axis=0, return_inverse=True)
+    trajectory = trajectory.ravel()
+    num_turns = np.bincount(trajectory)[trajectory]
+    seats, seat = np.unique(pairs[:, 0], return_inverse=True)
+    num_trajectories = np.bincount(seat)[seat][trajectory]
+    parts = len(seats) * num_trajectories * num_turns * batch.num_tokens
+    weights: NDArray[np.float64] = batch.num_tokens.sum() / parts
+    return weights
+
+
+def trajectory_rows(
+    rows: Sequence[Row], keys: Sequence[tuple[int, int]]
+) -> list[Row]:
+    """One row for each seat and episode: its turns, and between them what it read.
+
+    What other seats and the environment said is masked. Tokens are those that were sampled,
+    so each turn's prompt has to begin with the turn before, as in a transcript.
+
+    Args:
+        rows: of single turns, in playing order.
+        keys: episode and seat of each.
+
+    Raises:
+        ValueError: a prompt does not begin with the turn before.
+    """
+    joined: dict[tuple[int, int], Row] = {}
+    for row, key in zip(rows, keys, strict=True):
+        joined[key] = _joined(joined[key], row, key) if key in joined else row
+    return list(joined.values())
+
+
+def _joined(before: Row, row: Row, key: tuple[int, int]) -> Row:
+    """A row that goes on with the next turn of the same seat."""
+    if before.advantage is None or row.advantage is None:
+        raise ValueError("want rows that carry a loss, got a dead one")
+    known = [*before.prompt_ids, *before.completion_ids]
+    if list(row.prompt_ids[: len(known)]) != known:
+        raise ValueError(
+            f"layout='trajectory' needs prompts that begin with the turn before, token for "
+            f"token; a turn of seat {key[1]} in episode {key[0]} does not"
+        )
+    read = list(row.prompt_ids[len(known) :])
+    return Row(
+        prompt_ids=before.prompt_ids,
+        completion_ids=[*before.completion_ids, *read, *row.completion_ids],
+        advantage=np.concatenate([before.advantage, np.zeros(len(read)), row.advantage]),
+        episode_return=before.episode_return,
+        mask=[*before.loss_mask, *[0] * len(read), *row.loss_mask],
+    )
