@@ -51,6 +51,7 @@ from arena_trainers.credit.trajectories import (
     returns_to_go,
     temporal_differences,
     trajectories,
+    values_after,
 )
 
 __all__ = [
@@ -78,5 +79,6 @@ __all__ = [
     "temporal_differences",
     "trajectories",
     "unit_scale",
+    "values_after",
     "with_report",
 ]

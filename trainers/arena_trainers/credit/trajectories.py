@@ -1,6 +1,7 @@
 """Trajectories: the turns that count, in order, and what they are paid."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,26 +31,42 @@ class Trajectories:
     left: Ints
 
     def column(self, name: str) -> Any:
-        """A column of the batch, at these turns; ValueError if the batch has none."""
-        column = getattr(self.batch, name)
+        """A column of the batch, at these turns or at their tokens.
+
+        Args:
+            name: as `needs` has it: `"value"`, `"rewards.judge"`, `"tokens.entropy"`.
+
+        Raises:
+            ValueError: the batch has no such column, or a turn has no tokens.
+        """
+        kind, _, part = name.partition(".")
+        column = getattr(self.batch, kind)
+        if part:
+            column = (column or {}).get(part)
         if column is None:
             raise ValueError(f"want the column {name!r} in the turn batch, got None")
-        return column[self.row]
+        if kind != "tokens":
+            return column[self.row]
+        num = self.batch.num_tokens
+        if num is not None and (num[self.row] < 1).any():
+            row = self.row[np.flatnonzero(num[self.row] < 1)[0]]
+            raise ValueError(f"want tokens in every turn, got num_tokens[{row}] = 0")
+        return column[self.token_row]
 
-    @property
-    def num_turns(self) -> Ints:
-        """int64[M]: how many turns the trajectory of each turn has."""
-        return np.bincount(self.index, minlength=len(self.first))[self.index]
-
-    @property
+    @cached_property
     def token_row(self) -> Ints:
-        """int64: where the tokens of these turns are in the batch's token columns."""
+        """The tokens of these turns, turn after turn: their places in token columns."""
         num = self.batch.num_tokens
         if num is None:
             raise ValueError("want the column 'num_tokens' in the turn batch, got None")
         own = num[self.row]
         shift = (np.cumsum(num) - num)[self.row] - (np.cumsum(own) - own)
-        return np.repeat(shift, own) + np.arange(own.sum())
+        return np.repeat(shift, own) + np.arange(int(own.sum()))
+
+    @property
+    def num_turns(self) -> Ints:
+        """int64[M]: how many turns the trajectory of each turn has."""
+        return np.bincount(self.index, minlength=len(self.first))[self.index]
 
     def scatter(self, advantage: Floats) -> Floats:
         """Advantages of these turns, or of their tokens, as a column with 0 elsewhere."""
@@ -82,40 +99,18 @@ def trajectories(batch: TurnBatch) -> Trajectories:
     return Trajectories(batch, row, index, first, end[index] - 1 - np.arange(len(row)))
 
 
-def require(turns: Trajectories, name: str) -> Any:
-    """A column that an estimator cannot do without, by the name that `needs` uses.
+def require(turns: Trajectories, *names: str) -> None:
+    """Refuses a batch without the columns that an estimator cannot do without.
 
     Args:
         turns: the turns that count.
-        name: of a column; `"rewards.judge"` is a named part of the reward at these turns,
-            `"tokens.entropy"` a token column: the tokens of these turns, turn after turn.
+        *names: of columns, as `needs` has them.
 
     Raises:
-        ValueError: the turn batch does not have it; a column is never filled in.
+        ValueError: the batch does not have one of them; a column is never filled in.
     """
-    kind, _, part = name.partition(".")
-    if not part:
-        return turns.column(name)
-    parts = getattr(turns.batch, kind)
-    if parts is None or part not in parts:
-        known = "None" if parts is None else ", ".join(parts) or "nothing"
-        raise ValueError(
-            f"want the column {name!r} in the turn batch, got {known} as its {kind}"
-        )
-    if kind == "rewards":
-        return parts[part][turns.row]
-    return _finite(name, parts[part], turns.token_row)
-
-
-def _finite(name: str, column: Any, rows: Ints) -> Floats:
-    """The rows of a column that are read; ValueError unless they are finite."""
-    values: Floats = column[rows]
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
-        raise ValueError(
-            f"want finite numbers, got {name}[{rows[bad[0]]}] = {values[bad[0]]}"
-        )
-    return values
+    for name in names:
+        turns.column(name)
 
 
 def returns_to_go(turns: Trajectories, reward: Floats, discount: float = 1.0) -> Floats:
@@ -185,6 +180,36 @@ def _extend(total: Floats, more: Floats, left: Ints, discount: float, by: int) -
         total[:-by] += np.where(reached, discount**by * more[by:], 0.0)
 
 
+def values_after(turns: Trajectories, value: Floats) -> Floats:
+    """The value after each turn: before the seat's next turn, or where it ended.
+
+    Args:
+        turns: the turns that count, with `truncated`, and `next_value` where it is true.
+        value: float64[M], before each turn.
+
+    Returns:
+        float64[M]; after a trajectory's last turn 0 if it ended by the rules, `next_value`
+        if it was cut by a limit.
+
+    Raises:
+        ValueError: a column is missing, or a `next_value` that is read is not finite.
+    """
+    after = np.append(value[1:], 0.0)[: len(value)]
+    after[turns.left == 0] = 0.0
+    cut = (turns.left == 0) & turns.column("truncated")
+    if turns.batch.terminated is not None:
+        cut &= ~turns.column("terminated")
+    if cut.any():
+        after[cut] = turns.column("next_value")[cut]
+        bad = np.flatnonzero(~np.isfinite(after))
+        if len(bad) > 0:
+            row = turns.row[bad[0]]
+            raise ValueError(
+                f"want finite numbers, got next_value[{row}] = {after[bad[0]]}"
+            )
+    return after
+
+
 def temporal_differences(
     turns: Trajectories, reward: Floats, value: Floats, discount: float
 ) -> Floats:
@@ -192,9 +217,8 @@ def temporal_differences(
 
         δₖ = rₖ + γ Vₖ₊₁ - Vₖ
 
-    After a trajectory's last turn V is 0 if it ended by the rules, and the column
-    `next_value` if it was cut by a limit. Σ_{l ≥ 0} (γλ)^l δₖ₊ₗ is generalised advantage
-    estimation; with Vₖ added, the λ-return; over n terms with λ = 1, the n-step return.
+    Σ_{l ≥ 0} (γλ)^l δₖ₊ₗ is generalised advantage estimation; with Vₖ added it is the
+    λ-return, and over n terms with λ = 1 the n-step return.
 
     Args:
         turns: the turns that count, with `truncated`, and `next_value` where it is true.
@@ -206,14 +230,6 @@ def temporal_differences(
         float64[M], in the reward's unit.
 
     Raises:
-        ValueError: a column is missing, or a value that is read is not finite.
+        ValueError: as `values_after` does.
     """
-    after = np.append(value[1:], 0.0)[: len(value)]
-    after[turns.left == 0] = 0.0
-    cut = (turns.left == 0) & require(turns, "truncated")
-    if turns.batch.terminated is not None:
-        cut &= ~turns.column("terminated")
-    if cut.any():
-        require(turns, "next_value")
-        after[cut] = _finite("next_value", turns.batch.next_value, turns.row[cut])
-    return reward + discount * after - value
+    return reward + discount * values_after(turns, value) - value
