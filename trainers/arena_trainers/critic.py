@@ -69,16 +69,14 @@ class FeatureCritic:
         self.optimizer = torch.optim.Adam(self.networks.parameters(), learning_rate)
 
     @torch.no_grad()
-    def with_values(
-        self, batch: TurnBatch, records: Sequence[TurnRecord]
-    ) -> TurnBatch:
+    def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
         """The batch with the columns `value` and `next_value`.
 
         Args:
             batch: the global batch.
             records: its turns, with features, in the order of its rows.
         """
-        cut = np.flatnonzero([r.next_features is not None for r in records])
+        cut = [row for row, r in enumerate(records) if r.next_features is not None]
         next_value = np.full(len(records), np.nan)  # read where a limit cut, only
         next_value[cut] = self._values([records[row] for row in cut], is_next=True)
         return replace(
@@ -97,7 +95,7 @@ class FeatureCritic:
             ]
             loss = torch.cat(errors).mean()
             self.optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             self.optimizer.step()
             if step == 0:
                 first = float(loss.detach())

@@ -1,9 +1,10 @@
-"""What a training row holds, and how much each of its tokens weighs.
+"""What a training row holds, how much its tokens weigh, and how TRL is given it.
 
 Everything here is free of TRL and of torch.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,11 @@ from arena_trainers.rows import Row
 
 LAYOUTS = ("turn", "trajectory")
 WEIGHTINGS = ("token", "turn")
-PER_TOKEN_LOSSES = ("dapo", "cispo", "vespo")  # of TRL: every token weighs 1 / all tokens
+PER_TOKEN_LOSSES = (
+    "dapo",
+    "cispo",
+    "vespo",
+)  # of TRL: every token weighs 1 / all tokens
 
 
 def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
@@ -48,9 +53,16 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
     return weights
 
 
-def trajectory_rows(
-    rows: Sequence[Row], keys: Sequence[tuple[int, int]]
-) -> list[Row]:
+def weighted(advantage: NDArray[np.float64], batch: TurnBatch) -> NDArray[np.float64]:
+    """Advantages, one per turn or one per token, times the weights of their turns."""
+    weights = turn_weights(batch)
+    if len(advantage) != len(weights):
+        weights = np.repeat(weights, batch.num_tokens)  # type: ignore[arg-type] # checked
+    product: NDArray[np.float64] = advantage * weights
+    return product
+
+
+def trajectory_rows(rows: Sequence[Row], keys: Sequence[tuple[int, int]]) -> list[Row]:
     """One row for each seat and episode: its turns, and between them what it read.
 
     What other seats and the environment said is masked. Tokens are those that were sampled,
@@ -83,7 +95,26 @@ def _joined(before: Row, row: Row, key: tuple[int, int]) -> Row:
     return Row(
         prompt_ids=before.prompt_ids,
         completion_ids=[*before.completion_ids, *read, *row.completion_ids],
-        advantage=np.concatenate([before.advantage, np.zeros(len(read)), row.advantage]),
+        advantage=np.concatenate(
+            [before.advantage, np.zeros(len(read)), row.advantage]
+        ),
         episode_return=before.episode_return,
         mask=[*before.loss_mask, *[0] * len(read), *row.loss_mask],
     )
+
+
+def episode_return(episode_return: list[float], **_: Any) -> list[float | None]:
+    """TRL's reward function: the return of the row's trajectory, for its logs alone."""
+    return list(episode_return)
+
+
+def replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
+    """TRL's rollout function: hands over the rows that were already played."""
+    rows = trainer._rows
+    return {
+        "prompt_ids": [list(row.prompt_ids) for row in rows],
+        "completion_ids": [list(row.completion_ids) for row in rows],
+        "logprobs": None,
+        "env_mask": [list(row.loss_mask) for row in rows],
+        "episode_return": [row.episode_return for row in rows],
+    }

@@ -40,6 +40,7 @@ from arena_trainers.credit.pools import (
 from arena_trainers.credit.registry import (
     FlatPoolWarning,
     check_options,
+    default_option,
     estimate,
     estimators,
     needed_columns,
@@ -65,6 +66,7 @@ __all__ = [
     "TurnBatch",
     "best_of_others",
     "check_options",
+    "default_option",
     "discounted_sums",
     "estimate",
     "estimators",

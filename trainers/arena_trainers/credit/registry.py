@@ -118,6 +118,18 @@ def needed_columns(name: str) -> tuple[str, ...]:
     return columns_needed_by(_find(name))
 
 
+def default_option(name: str, option: str) -> Any:
+    """The default of an estimator's option; None if it has no such option, or no default.
+
+    >>> default_option("mars", "discount")
+    1.0
+    """
+    parameter = inspect.signature(_find(name)).parameters.get(option)
+    if parameter is None or parameter.default is parameter.empty:
+        return None
+    return parameter.default
+
+
 def check_options(name: str, options: Iterable[str]) -> None:
     """Raises what `estimate` would for an unknown estimator or option, without turns.
 
