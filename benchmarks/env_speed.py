@@ -112,6 +112,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("tic-tac-toe", "TextArena"): textarena_tic_tac_toe,
     ("Kuhn poker", "arena-envs"): lambda: arena("kuhn_poker"),
     ("Kuhn poker", "TextArena"): textarena_kuhn_poker,
+    ("Hanabi", "arena-envs"): lambda: arena("hanabi"),
+    ("Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5"),
     ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),
     ("Mini Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5", **MINI_HANABI),
 }

@@ -49,8 +49,8 @@ class TestMake:
             ("khun_poker", "did you mean 'kuhn_poker-v0'?"),
             ("arena/kuhn-poker-v0", "did you mean 'kuhn_poker-v0'?"),
             ("kuhn_poker-v7", "did you mean 'kuhn_poker-v0'?"),
-            ("zzz", "known are kuhn_poker-v0, "),
-            ("", "known are kuhn_poker-v0, "),
+            ("zzz", "known are hanabi-v0, "),
+            ("", "known are hanabi-v0, "),
         ],
     )
     def test_an_unknown_id_gets_advice(self, id: str, advice: str) -> None:
