@@ -239,7 +239,7 @@ BROKEN = [
     (GlobalChance, "resample draws from the given generator alone"),
     (Peeking, "all seats choose in each round|no text, features or mask shows"),
     (Generous, "who forfeits gets no more than it had or the lowest return"),
-    (NoPage, "the table of the page has the rows Property, Create"),
+    (NoPage, "the page starts with a title, a colon and a sentence"),
 ]
 
 
