@@ -40,15 +40,29 @@ register("iterated_matrix_game-v0", ITERATED)
 register("iterated_prisoners_dilemma-v0", ITERATED)  # its default table
 register("iterated_rock_paper_scissors-v0", ITERATED, **ROCK_PAPER_SCISSORS)
 register("iterated_stag_hunt-v0", ITERATED, **STAG_HUNT)
+register("battleship-v0", f"{GAMES}.battleship:Battleship")
 register("blackjack-v0", f"{GAMES}.blackjack:Blackjack")
 register("colonel_blotto-v0", f"{GAMES}.colonel_blotto:ColonelBlotto")
 register("goofspiel-v0", f"{GAMES}.goofspiel:Goofspiel")
+register(
+    "chess-v0",
+    f"{GAMES}.chess:Chess",
+    extra="chess",
+    facts=("competitive", 2, "perfect"),
+)
 register("dots_and_boxes-v0", f"{GAMES}.dots_and_boxes:DotsAndBoxes")
 register("hex-v0", f"{GAMES}.hex:Hex")
+register("breakthrough-v0", f"{GAMES}.breakthrough:Breakthrough")
 register("connect_four-v0", f"{GAMES}.connect_four:ConnectFour", split="held_out")
 register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")
 register("leduc_poker-v0", f"{GAMES}.leduc_poker:LeducPoker", split="held_out")
 register("liars_dice-v0", f"{GAMES}.liars_dice:LiarsDice")
+register(
+    "limit_holdem-v0",
+    f"{GAMES}.limit_holdem:LimitHoldem",
+    extra="poker",
+    facts=("competitive", 2, "imperfect"),
+)
 register(
     "matching_pennies-v0",
     MATRIX_GAME,

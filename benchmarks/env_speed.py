@@ -9,6 +9,10 @@ and the table shows medians. Libraries that are not installed are left out.
 TextArena is played with its default wrappers, and the history that they leak from one
 episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, its
 liar's dice a match with five dice each; PettingZoo's Leduc hold'em is RLCard's.
+episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, and in its
+iterated prisoner's dilemma players say something before each choice, which is a step, too.
+liar's dice a match with five dice each; PettingZoo's hold'em games are RLCard's,
+with rules of their own.
 
     python benchmarks/env_speed.py --repeats 5 --seconds 2
 """
@@ -121,12 +125,69 @@ def textarena_nim() -> Episode:
     return textarena_loop("Nim-v0", legal)
 
 
+def textarena_chess() -> Episode:
+    def legal(state: Any) -> list[str]:
+        return [f"[{move.uci()}]" for move in state["board"].legal_moves]
+
+    return textarena_loop("Chess-v0", legal)
+
+
 NIM = {"pile_sizes": (3, 4, 5), "is_misere": False}  # TextArena's
+
+
 def textarena_connect_four() -> Episode:
     def legal(state: Any) -> list[str]:
         return [f"[col {i}]" for i, top in enumerate(state["board"][0]) if top == "."]
 
     return textarena_loop("ConnectFour-v0", legal)
+
+
+def textarena_prisoners_dilemma() -> Episode:
+    def legal(state: Any) -> list[str]:
+        talks = state["phase"] == "conversation"
+        return ["Hello."] if talks else ["[Cooperate]", "[Defect]"]
+
+    return textarena_loop("IteratedPrisonersDilemma-v0", legal)
+
+
+def classic_rock_paper_scissors() -> Episode:
+    """Its observation is the last choice of the other, without a mask."""
+    warnings.simplefilter("ignore")  # that its modules will move
+    env: Any = importlib.import_module("pettingzoo.classic.rps_v2").env()
+
+    def play(rng: random.Random) -> int:
+        num_steps = 0
+        env.reset()
+        for _ in env.agent_iter():
+            _, _, terminated, truncated, _ = env.last()
+            over = terminated or truncated
+            env.step(None if over else int(rng.random() * 3))
+            num_steps += not over
+        return num_steps
+
+    return play
+def textarena_breakthrough() -> Episode:
+    first = [["W"] * 8] * 2 + [[""] * 8] * 4 + [["B"] * 8] * 2
+    turn = 0
+
+    def legal(state: Any) -> list[str]:
+        nonlocal turn
+        board = state["board"]
+        turn = 0 if board == first else turn + 1
+        own, step = ("W", 1) if turn % 2 == 0 else ("B", -1)
+        actions = []
+        for row, cells in enumerate(board):
+            for column, cell in enumerate(cells):
+                if cell != own:
+                    continue
+                for to in range(max(column - 1, 0), min(column + 2, 8)):
+                    ahead = board[row + step][to]  # never off the board before the end
+                    if not ahead if to == column else ahead and ahead != own:
+                        squares = "abcdefgh"[column], row + 1, "abcdefgh"[to]
+                        actions.append("[{}{}{}{}]".format(*squares, row + step + 1))
+        return actions or ["none"]  # no diagonal moves here: invalid, ends the game
+
+    return textarena_loop("Breakthrough-v0", legal)
 
 
 MINI_HANABI = {
@@ -146,17 +207,35 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Kuhn poker", "TextArena"): textarena_kuhn_poker,
     ("Leduc poker", "arena-envs"): lambda: arena("leduc_poker"),
     ("Leduc poker", "PettingZoo classic"): lambda: classic("leduc_holdem_v4"),
+    ("limit hold'em", "arena-envs"): lambda: arena("limit_holdem"),
+    ("limit hold'em", "PettingZoo classic"): lambda: classic("texas_holdem_v4"),
     ("liar's dice", "arena-envs"): lambda: arena("liars_dice"),
     ("liar's dice", "TextArena"): textarena_liars_dice,
     ("dots and boxes", "arena-envs"): lambda: arena("dots_and_boxes"),
     ("Hex 11x11", "arena-envs"): lambda: arena("hex"),
+    ("chess", "arena-envs"): lambda: arena("chess", max_plies=100),
+    ("chess", "PettingZoo classic"): lambda: classic("chess_v6"),
+    ("chess", "TextArena"): textarena_chess,
     ("Nim", "arena-envs"): lambda: arena("nim", **NIM),
     ("Nim", "TextArena"): textarena_nim,
+    ("iterated prisoner's dilemma", "arena-envs"): lambda: arena(
+        "iterated_prisoners_dilemma"
+    ),
+    ("iterated prisoner's dilemma", "TextArena"): textarena_prisoners_dilemma,
+    ("rock-paper-scissors, 15 rounds", "arena-envs"): lambda: arena(
+        "iterated_rock_paper_scissors", num_rounds=15
+    ),
+    (
+        "rock-paper-scissors, 15 rounds",
+        "PettingZoo classic",
+    ): classic_rock_paper_scissors,
     ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),
     ("Mini Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5", **MINI_HANABI),
     ("Connect Four", "arena-envs"): lambda: arena("connect_four"),
     ("Connect Four", "PettingZoo classic"): lambda: classic("connect_four_v3"),
     ("Connect Four", "TextArena"): textarena_connect_four,
+    ("Breakthrough", "arena-envs"): lambda: arena("breakthrough"),
+    ("Breakthrough", "TextArena"): textarena_breakthrough,
 }
 MODULES = {
     "arena-envs": "arena_envs",

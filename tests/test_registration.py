@@ -153,15 +153,42 @@ class TestRegister:
         found = run(
             """
             import arena_envs
-            arena_envs.register("far-v0", "no_such_module:Far", extra="far")
+            facts = ("mixed", 5, "imperfect")
+            arena_envs.register(
+                "far-v0", "no_such_module:Far", extra="far", facts=facts
+            )
             try:
                 arena_envs.make("far")
             except ImportError as error:
                 print(error)
+            print([info for info in arena_envs.games() if info.extra == "far"])
             """
         )
         assert "pip install 'arena-envs[far]'" in found
         assert "No module named 'no_such_module'" in found
+        assert (
+            "[GameInfo(id='far-v0', kind='mixed', num_players=5, "
+            "information='imperfect', split='train', extra='far')]"
+        ) in found
+
+    def test_a_game_with_an_extra_states_its_facts(self) -> None:
+        with pytest.raises(ValueError, match="want facts of game 'far-v0'"):
+            arena_envs.register("far-v0", "no_such_module:Far", extra="far")
+
+    def test_chess_without_its_package_is_listed_and_says_what_to_install(self) -> None:
+        found = run(
+            """
+            sys.modules["chess"] = None  # as if it were not installed
+            import arena_envs
+            print([info.id for info in arena_envs.games() if info.extra == "chess"])
+            try:
+                arena_envs.make("chess")
+            except ImportError as error:
+                print(error)
+            """
+        )
+        assert found.startswith("['chess-v0']\ngame 'chess-v0' cannot be loaded from")
+        assert found.endswith("install it with: pip install 'arena-envs[chess]'")
 
 
 class TestPlugins:

@@ -3,9 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import CHANCE, TERMINAL, fold
 
 FOLD, CALL, RAISE = range(3)
@@ -96,25 +93,30 @@ def net_chips(betting: Betting, strength: Callable[[int], int]) -> tuple[float, 
     )
 
 
-def encode(
-    history: Sequence[Round], seat: int, num_players: int, shape: tuple[int, int]
-) -> NDArray[np.float32]:
-    """One-hot actions by round, seat (from `seat` on) and turn of that seat.
+def action_places(
+    history: Sequence[Round], seat: int, num_players: int, max_raises: int
+) -> list[int]:
+    """Where one-hot actions are, by round, seat (from `seat` on) and turn in the round.
 
     Args:
         history: the rounds so far.
         seat: whose point of view it is.
         num_players: number of seats.
-        shape: number of rounds, and of turns that a seat can have in one.
+        max_raises: of a round; a seat has a first turn, and one after each raise.
     """
-    num_rounds, num_turns = shape
-    values = np.zeros((num_rounds, num_players, num_turns, 3), np.float32)
+    places = []
     for index, actions in enumerate(history):
         turns = [0] * num_players
         for player, action in actions:
-            values[index, (player - seat) % num_players, turns[player], action] = 1
+            block = index * num_players + (player - seat) % num_players
+            places.append((block * (max_raises + 1) + turns[player]) * 3 + action)
             turns[player] += 1
-    return values.ravel()
+    return places
+
+
+def num_places(num_rounds: int, num_players: int, max_raises: int) -> int:
+    """Number of places that `action_places` chooses from."""
+    return num_rounds * num_players * (max_raises + 1) * 3
 
 
 def spelled_out(text: str, betting: Betting) -> str:
@@ -131,10 +133,8 @@ def spelled_out(text: str, betting: Betting) -> str:
 def pot_text(betting: Betting) -> str:
     """What everybody has paid and who has folded, as a sentence."""
     seats = ", ".join(
-        f"player_{seat} {chips}{' (folded)' if folded else ''}"
-        for seat, (chips, folded) in enumerate(
-            zip(betting.paid, betting.folded, strict=True)
-        )
+        f"player_{seat} {chips}{' (folded)' if betting.folded[seat] else ''}"
+        for seat, chips in enumerate(betting.paid)
     )
     return f"Chips in the pot: {sum(betting.paid)}, from {seats}."
 

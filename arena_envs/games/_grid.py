@@ -5,12 +5,16 @@ one bit that is no square, so that shifting a board by a step in any direction n
 a piece from the end of one row to the start of another.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs.game import TERMINAL
+
 MAX_ROWS = 20_000  # of different contents that are remembered
+FLAGS = (np.float32(0).tobytes(), np.float32(1).tobytes())
 
 
 class Grid:
@@ -44,14 +48,29 @@ class Grid:
             for shift in self._shifts
         ]
 
-    def values(self, own: int, other: int) -> NDArray[np.float32]:
-        """Two numbers per square: 1, 0 if it is in `own`, 0, 1 if it is in `other`."""
+    def values(self, own: int, other: int, *flags: bool) -> NDArray[np.float32]:
+        """Two numbers per square, then the flags.
+
+        They are 1, 0 if the square is in `own`, 0, 1 if it is in `other`, else 0, 0.
+        """
         columns, row = self._columns, self._row
         rows = [
             _row_values(columns, own >> shift & row, other >> shift & row)
             for shift in self._shifts
         ]
+        rows += [FLAGS[flag] for flag in flags]
         return np.frombuffer(bytearray().join(rows), np.float32)
+
+
+def turn_text(player: int, seat: int, returns: Sequence[float]) -> str:
+    """Says to a seat whose turn it is, or how the game ended."""
+    if player == seat:
+        return "You are to move."
+    if player != TERMINAL:
+        return f"player_{player} is to move."
+    own = returns[seat]
+    result = "you have won" if own > 0 else "you have lost" if own < 0 else "a draw"
+    return f"The game is over: {result}."
 
 
 @lru_cache(MAX_ROWS)

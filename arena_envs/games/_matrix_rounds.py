@@ -58,11 +58,11 @@ class MatrixRounds(BaseGame[State, int]):
         shared = isinstance(self.actions[0], str)
         return [self.actions] * self.num_players if shared else self.actions
 
-    @property
+    @cached_property
     def num_players(self) -> int:
         return len(self.shape)
 
-    @property
+    @cached_property
     def num_actions(self) -> int:
         return max(self.shape)
 
@@ -122,7 +122,7 @@ class MatrixRounds(BaseGame[State, int]):
         lines = [f"You are player_{seat}. {now}"]
         for other in self._from(seat) if state.rounds else ():
             names = self.names[other]
-            chose = ", ".join(names[choices[other]] for choices in state.rounds)
+            chose = ", ".join([names[choices[other]] for choices in state.rounds])
             who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
             lines.append(f"{who} chose {chose} and {has} {_number(state.paid[other])}.")
         return "\n".join(lines)
@@ -134,13 +134,14 @@ class MatrixRounds(BaseGame[State, int]):
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """One-hot seat, then the one-hot choices of each round, from the own seat on."""
-        n, seats = self.num_players, self._from(seat)
-        values = np.zeros((1 + self.num_rounds * self.num_actions) * n, np.float32)
-        values[seat] = 1
-        for index, choices in enumerate(state.rounds):
-            for place, other in enumerate(seats):
-                row = n + (index * n + place) * self.num_actions
-                values[row + choices[other]] = 1
+        n, k, seats = self.num_players, self.num_actions, self._from(seat)
+        ones, row = [seat], n
+        for choices in state.rounds:
+            for other in seats:
+                ones.append(row + choices[other])
+                row += k
+        values = np.zeros((1 + self.num_rounds * k) * n, np.float32)
+        values[ones] = 1
         return values
 
     def action_text(self, state: State, action: int) -> str:
@@ -195,9 +196,10 @@ class MatrixRounds(BaseGame[State, int]):
                 rights.append(f"player_{other} gets {_number(cell[other])}")
             yield f"{', '.join(lefts)}: {', '.join(rights)}"
 
-    def _from(self, seat: int) -> list[int]:
+    def _from(self, seat: int) -> Sequence[int]:
         """All seats, this one first."""
-        return [(seat + i) % self.num_players for i in range(self.num_players)]
+        seats = range(self.num_players)
+        return (*seats[seat:], *seats[:seat])
 
     def _repeated(self, payoff: float) -> float:
         """A payoff in every round, rounded as the sum in a state is."""

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import TERMINAL, BaseGame, Information, Kind, check_int, fold
-from arena_envs.games._grid import Grid
+from arena_envs.games._grid import Grid, turn_text
 
 COUNTS = ["three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
@@ -117,7 +117,8 @@ class ConnectFour(BaseGame[State, int]):
 
     def observe(self, state: State, seat: int) -> str:
         rows = self._grid.row_texts("XO.", state.crosses, state.noughts)
-        rows += [self._grid.header, self._headline(state, seat)]
+        turn = turn_text(state.player, seat, self.returns(state))
+        rows += [self._grid.header, f"You are {'XO'[seat]}. {turn}"]
         return "\n".join(reversed(rows))
 
     def information_state(self, state: State, seat: int) -> State:
@@ -179,16 +180,6 @@ class ConnectFour(BaseGame[State, int]):
             if starts:
                 return True
         return False
-
-    def _headline(self, state: State, seat: int) -> str:
-        own = f"You are {'XO'[seat]}."
-        if state.player == seat:
-            return f"{own} You are to move."
-        if state.player != TERMINAL:
-            return f"{own} player_{state.player} is to move."
-        result = self.returns(state)[seat]
-        end = "you have won" if result > 0 else "you have lost" if result else "a draw"
-        return f"{own} The game is over: {end}."
 
 
 @cache

@@ -8,7 +8,7 @@
 | Actions     | `Discrete(n)`: by default 0 "Cooperate", 1 "Defect"                       |
 | Rewards     | after each round: the payoffs of the table                                |
 | Length      | N * `num_rounds` turns, by default 20                                     |
-| Known value | by default 10 each, as both always defect; both always cooperate: 50 each; best reply to tit for tat 55; NashConv of uniform play 3 a round |
+| Known value | by default 10 each, as both always defect in equilibrium; both always cooperate: 50 each; best reply to tit for tat 55; NashConv of uniform play 3 a round |
 | Source      | R. Axelrod, *Effective Choice in the Prisoner's Dilemma* (1980)           |
 
 In each of `num_rounds` rounds all players choose an action without seeing what the others

@@ -166,16 +166,22 @@ class LeducPoker(BaseGame[State, int]):
         """
         n = self.num_players
         hands, public = self._visible(state, seat)
-        values = np.zeros(n + 2 * (n + 2) + (n + 1) + n, np.float32)
-        values[seat] = 1
-        for start, card in ((n, hands[seat]), (2 * n + 2, public)):
-            values[start + (n + 1 if card is None else card // NUM_SUITS)] = 1
         player = self.current_player(state)
-        values[3 * n + 4 + (n if player < 0 else (player - seat) % n)] = 1
-        paid = state.betting.paid
-        values[-n:] = np.divide((*paid[seat:], *paid[:seat]), MAX_PAID)
-        shape = (len(SIZES), MAX_RAISES + 1)
-        return np.concatenate((values, limit.encode(state.history, seat, n, shape)))
+        own, board = (
+            n + 1 if card is None else card // NUM_SUITS
+            for card in (hands[seat], public)
+        )
+        turn = n if player < 0 else (player - seat) % n
+        ones = [seat, n + own, 2 * n + 2 + board, 3 * n + 4 + turn]
+        chips, start = 4 * n + 5, 5 * n + 5
+        places = limit.action_places(state.history, seat, n, MAX_RAISES)
+        ones += [start + place for place in places]
+        size = start + limit.num_places(len(SIZES), n, MAX_RAISES)
+        values = np.zeros(size, np.float32)
+        values[ones] = 1
+        paid = (*state.betting.paid[seat:], *state.betting.paid[:seat])
+        values[chips:start] = [each / MAX_PAID for each in paid]
+        return values
 
     def action_text(self, state: State, action: int) -> str:
         return limit.NAMES[action]
@@ -222,12 +228,13 @@ class LeducPoker(BaseGame[State, int]):
         self, state: State, seat: int
     ) -> tuple[tuple[int | None, ...], int | None]:
         """The hands that a seat sees, None for those it does not, and the public card."""
-        num, cards = self.num_players, state.cards
-        left = limit.remaining(state.betting)
+        num, cards, folded = self.num_players, state.cards, state.betting.folded
         over = self.current_player(state) == TERMINAL
-        shown = left if over and len(left) > 1 else ()
+        showdown = over and folded.count(False) > 1
         hands = tuple(
-            cards[s] if s < len(cards) and (s == seat or s in shown) else None
+            cards[s]
+            if s < len(cards) and (s == seat or (showdown and not folded[s]))
+            else None
             for s in range(num)
         )
         return hands, cards[num] if len(cards) > num else None

@@ -156,7 +156,7 @@ def shown(env: GameEnv) -> list[Any]:
         values = observation.values()
         views.append([v.tobytes() if hasattr(v, "tobytes") else v for v in values])
     facts = (env.rewards, env.terminations, env.truncations, env.actions)
-    return copy.deepcopy([views, *facts, env.game_state, env.legal_actions()])
+    return [views, *copy.deepcopy([*facts, env.game_state, env.legal_actions()])]
 
 
 def _global_generators() -> tuple[Any, str]:

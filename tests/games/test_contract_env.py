@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import arena_envs
-from arena_envs import registration
+from arena_envs import TERMINAL, GameEnv, registration
 from arena_envs.testing.environment import playable, record, shown
 
 IDS = [id for id, entry in registration._entries.items() if not entry.plugin]
@@ -38,13 +38,15 @@ def test_environments_that_are_played_in_turn_do_not_interact(id: str) -> None:
 
 @pytest.mark.parametrize("kind", [np.int16, np.int32, np.int64])
 @all_games
-def test_numpy_integers_are_actions(id: str, kind: Callable[[int], Any]) -> None:
+def test_numpy_integers_are_actions(id: str, kind: type[np.integer[Any]]) -> None:
     env, other = arena_envs.make(id), arena_envs.make(id)
     if env.game.num_actions is None:
         pytest.skip("actions are texts")
     for each in (env, other):
         each.reset(seed=0)
     action = env.legal_actions()[-1]
+    if action > np.iinfo(kind).max:
+        pytest.skip(f"{action} is too large")
     env.step(kind(action))
     other.step(action)
     assert shown(env) == shown(other)
@@ -68,13 +70,22 @@ def test_nobody_plays_after_the_end(id: str) -> None:
     assert env.returns == returns
 
 
+def going_on(env: GameEnv) -> Any:
+    """An action after which the episode goes on, if there is one."""
+    game, state, legal = env.game, env.game_state, env.legal_actions()
+    for action in legal:
+        if game.current_player(game.apply(state, action)) != TERMINAL:
+            return action
+    return legal[0]
+
+
 @all_games
 def test_max_turns_truncates(id: str) -> None:
     env = arena_envs.make(id, max_turns=1)
     env.reset(seed=0)
     for _ in range(env.game.num_players if env.game.simultaneous else 1):
         assert not any(env.truncations.values())
-        env.step(playable(env, env.legal_actions()[0]))
+        env.step(playable(env, going_on(env)))
     ended = env.num_turns == env.game.max_turns  # by its rules, of one round
     assert set(env.truncations.values()) == {not ended}
     assert set(env.terminations.values()) == {ended}
@@ -85,7 +96,7 @@ def test_a_forfeit_ends_the_episode_and_pays_what_the_rules_say(id: str) -> None
     for agent in arena_envs.make(id).possible_agents:
         env = arena_envs.make(id)
         env.reset(seed=0)
-        env.step(playable(env, env.legal_actions()[0]))
+        env.step(playable(env, going_on(env)))
         seat = env.possible_agents.index(agent)
         wanted = tuple(env.game.forfeit(env.game_state, seat))
         env.forfeit(agent)

@@ -75,6 +75,13 @@ class _Enclosed:
             f"listed, between {self.opening} and {self.closing}."
         )
 
+    @property
+    def free_instruction(self) -> str:
+        return (
+            "Think if you like. Then give your action, written as the rules say, between "
+            f"{self.opening} and {self.closing}."
+        )
+
     def wrap(self, action_text: str) -> str:
         return f"{self.opening}{action_text}{self.closing}"
 
@@ -115,8 +122,8 @@ class BoxedFormat:
         r"in \boxed{...}."
     )
     free_instruction = (
-        "Think if you like. Then give your action, written as the rules say, between "
-        "<answer> and </answer>."
+        "Think if you like. Then give your action, written as the rules say, in "
+        r"\boxed{...}."
     )
 
     def wrap(self, action_text: str) -> str:
