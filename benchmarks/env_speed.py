@@ -166,6 +166,8 @@ def classic_rock_paper_scissors() -> Episode:
         return num_steps
 
     return play
+
+
 def textarena_breakthrough() -> Episode:
     first = [["W"] * 8] * 2 + [[""] * 8] * 4 + [["B"] * 8] * 2
     turn = 0

@@ -546,6 +546,18 @@ class TestLanguageGame:
             env.step(0)
         assert snapshot(env) == before
 
+    def test_the_actions_that_it_lists_are_played_as_their_texts(self) -> None:
+        env = started(arena_envs.make("bargaining"), chance=[0.9, 0.8])
+        env.step("A good day to you! offer 30")
+        said = env.actions[2]
+        assert said == ("offer", 3000, "A good day to you!")
+        accept, _ = env.legal_actions()
+        for other in (None, tuple(accept), said, np.zeros(3), b"accept"):
+            with pytest.raises(ValueError, match="want a text as action"):
+                env.step(other)
+        env.step(accept)
+        assert env.returns == (0.7, 0.3)
+
 
 def clone(env: GameEnv) -> GameEnv:
     return env.clone()

@@ -69,11 +69,13 @@ def check_copies(sample: Sample) -> None:
 def check_refusals(sample: Sample) -> None:
     """An illegal action is refused by name and changes nothing."""
     game = sample.game
-    if game.num_actions is None:
-        return  # any text is an action
     for seed in SEEDS:
         env = started(game, seed)
         if not (legal := env.legal_actions()):
+            continue
+        if game.num_actions is None:  # any text may be an action
+            for action in (a for a in GARBAGE if not isinstance(a, str)):
+                _check_refusal(env, action, "want a text")
             continue
         mask = env.observe(env.agent_selection)["action_mask"]
         rule = "the action mask shows the legal actions"
@@ -81,15 +83,15 @@ def check_refusals(sample: Sample) -> None:
         before = shown(env)
         illegal = np.flatnonzero(mask == 0)[:100].tolist()
         for action in (*GARBAGE, *illegal):
-            _check_refusal(env, action)
+            _check_refusal(env, action, "legal are")
         demand(shown(env) == before, "a refused action changes nothing", seed)
 
 
-def _check_refusal(env: GameEnv, action: Any) -> None:
+def _check_refusal(env: GameEnv, action: Any, wanted: str) -> None:
     try:
         env.step(action)
     except ValueError as error:
-        demand("legal are" in str(error), "a refusal names the legal actions", error)
+        demand(wanted in str(error), f"a refusal says {wanted!r}", error)
     else:
         demand(False, "what is no legal action is refused", action)
 

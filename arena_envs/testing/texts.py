@@ -99,6 +99,11 @@ def check_refusal(game: AnyGame, state: object, text: str) -> None:
     if game.num_actions is None:
         rule = "parse gives a hashable action, and none when nobody is to move"
         demand(bool(legal) and isinstance(hash(action), int), rule, action)
+        rule = "parse reads back the text of what it has read, as a replay does"
+        demand(game.parse(state, game.action_text(state, action)) == action, rule, text)
+        after = game.apply(state, action)
+        for seat in range(game.num_players):
+            game.observe(after, seat).encode()
         return
     demand(
         action in legal, f"parse gives legal actions alone, of {text[:80]!r}", action

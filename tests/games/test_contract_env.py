@@ -1,7 +1,6 @@
 """What the environment of every registered game promises beyond the kit, by id."""
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np

@@ -156,12 +156,13 @@ GAMES = {
     **{info.id: arena_envs.make_game(info.id) for info in arena_envs.games()},
     "tolls": Tolls(),
     "telephone": Telephone(),
+    "hidden bargaining": arena_envs.make_game("bargaining", complete_information=False),
 }
 
 
 @pytest.fixture(params=GAMES)
 def game(request: pytest.FixtureRequest) -> Any:
-    """Every registered game, and the two of the tests."""
+    """Every registered game, one with hidden factors, and the two of the tests."""
     return GAMES[request.param]
 
 
