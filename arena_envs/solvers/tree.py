@@ -70,8 +70,7 @@ class Tree:
         num_nodes: number of states.
         keys: (seat, information state) of each information set, by seat and layer.
         states: one state of each information set.
-        actions: legal actions of each information set.
-        widths: number of them.
+        widths: number of legal actions of each information set.
         offsets: first column of each information set, and the number of all columns.
         players: of each node, the seat to move, `CHANCE` or `TERMINAL`.
         payoffs: float64[num_nodes, num_players], returns at the end, zero elsewhere.
@@ -105,8 +104,8 @@ class Tree:
         order = np.lexsort((depths, seats))
         self.keys: list[Key] = [found.keys[i] for i in order]
         self.states: list[Any] = [found.states[i] for i in order]
-        self.actions = [found.actions[i] for i in order]
-        self.widths: Ints = np.array([len(legal) for legal in self.actions], np.intp)
+        widths = [len(found.actions[i]) for i in order]
+        self.widths: Ints = np.array(widths, np.intp)
         self.offsets: Ints = np.append(0, np.cumsum(self.widths)).astype(np.intp)
         self._add_edges(found, rank, np.append(np.argsort(order), -1)[infoset])
 

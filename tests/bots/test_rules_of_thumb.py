@@ -8,6 +8,7 @@ import pytest
 import arena_envs
 from arena_envs.bots import make_bot
 from arena_envs.games.hanabi import Hanabi
+from arena_envs.solvers import best_response, expected_returns, information_states
 
 HISTORIES = [  # own and the other's choices so far; what each bot does then, 1 to defect
     ((), {"tit_for_tat": 0, "grim_trigger": 0, "win_stay_lose_shift": 0}),
@@ -48,6 +49,19 @@ def test_tit_for_tat_among_three_does_the_worst_that_others_did():
         for choice in choices:
             state = game.apply(state, choice)
         assert make_bot("tit_for_tat")(game, state, random.Random(0)) == want
+
+
+def test_the_best_reply_to_tit_for_tat_defects_at_the_end():
+    """Of four rounds three are cooperation: 5 + 5 + 5 + 10."""
+    game = arena_envs.make_game("iterated_prisoners_dilemma", num_rounds=4)
+    bot, table = make_bot("tit_for_tat"), {}
+    for key, state in information_states(game).items():
+        choice = bot(game, state, random.Random(0))
+        table[key] = [float(action == choice) for action in game.legal_actions(state)]
+    assert expected_returns(game, table) == (20, 20)
+    assert (
+        best_response(game, table, 0).value == best_response(game, table, 1).value == 25
+    )
 
 
 def test_tit_for_tat_never_wins_a_match(play):
