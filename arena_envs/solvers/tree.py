@@ -19,7 +19,9 @@ from arena_envs.solvers.enumeration import (
     Ints,
     Key,
     Table,
+    TooLarge,
     too_large,
+    too_many_states,
 )
 from arena_envs.solvers.memory import Memory
 
@@ -205,15 +207,23 @@ class Tree:
 
 
 _trees = Memory[Tree](MAX_TREES)
+_refused = Memory[list[int]](100)  # a limit that each game is known to exceed
 
 
 def game_tree(game: AnyGame, max_states: int = MAX_STATES) -> Tree:
     """The tree of a game; those of the last few games are remembered.
 
     Raises:
-        ValueError: the game has more states than `max_states`.
+        TooLarge: the game has more states than `max_states`.
     """
-    tree = _trees.recall(game, lambda: Tree(game, max_states))
+    exceeded = _refused.recall(game, lambda: [0])
+    if max_states <= exceeded[0]:
+        raise too_many_states(game, max_states)
+    try:
+        tree = _trees.recall(game, lambda: Tree(game, max_states))
+    except TooLarge:
+        exceeded[0] = max_states
+        raise
     if tree.num_nodes > max_states:
         raise too_large(game, f"{tree.num_nodes} states", f"max_states={max_states}")
     return tree
