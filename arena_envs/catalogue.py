@@ -80,6 +80,7 @@ register(
     max_information_tokens=3,
     max_life_tokens=3,
 )
+register("othello-v0", f"{GAMES}.othello:Othello")
 register("prisoners_dilemma-v0", MATRIX_GAME)  # its default table
 register("public_goods-v0", f"{GAMES}.public_goods:PublicGoods")
 register("rock_paper_scissors-v0", MATRIX_GAME, **ROCK_PAPER_SCISSORS)

@@ -192,6 +192,14 @@ def textarena_breakthrough() -> Episode:
     return textarena_loop("Breakthrough-v0", legal)
 
 
+def textarena_othello() -> Episode:
+    def legal(state: Any) -> list[str]:
+        moves = state["valid_moves"]
+        return [f"[{row}, {column}]" for row, column in moves] or ["[pass]"]
+
+    return textarena_loop("Othello-v0", legal)
+
+
 MINI_HANABI = {
     "colors": 2,
     "ranks": 2,
@@ -238,6 +246,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Connect Four", "TextArena"): textarena_connect_four,
     ("Breakthrough", "arena-envs"): lambda: arena("breakthrough"),
     ("Breakthrough", "TextArena"): textarena_breakthrough,
+    ("Othello", "arena-envs"): lambda: arena("othello"),
+    ("Othello", "TextArena"): textarena_othello,
 }
 MODULES = {
     "arena-envs": "arena_envs",
