@@ -87,6 +87,31 @@ def test_the_best_at_hand_is_won_or_blocked(after):
     assert first == set(range(9))
 
 
+def test_othello_is_played_for_corners_and_discs(play):
+    """By hand: the first four moves turn one disc each; and it beats random play."""
+    game, bot = arena_envs.make_game("othello"), make_bot("othello_greedy")
+    start = game.initial_state()
+    found = {bot(game, start, random.Random(seed)) for seed in range(50)}
+    assert found == set(game.legal_actions(start))
+    num_corners = 0
+    for seed in range(5):
+        for state in play(game, [bot, make_bot("random")], seed)[:-1]:
+            if state.player == 0:
+                action = bot(game, state, random.Random(0))
+                corners = {0, 7, 56, 63} & set(game.legal_actions(state))
+                num_corners += bool(corners)
+                assert action in (corners or game.legal_actions(state))
+                gains = {
+                    a: game.apply(state, a).black.bit_count()
+                    for a in corners or game.legal_actions(state)
+                }
+                assert gains[action] == max(gains.values())
+    assert num_corners > 5
+    bots = [bot, make_bot("random")]
+    scores = [game.returns(play(game, bots, seed)[-1])[0] for seed in range(60)]
+    assert statistics.mean(scores) > 0.3
+
+
 GAMES = [
     (arena_envs.make_game("mini_hanabi"), 100, 2.6),
     (Hanabi(), 20, 16.5),
