@@ -8,11 +8,10 @@ and the table shows medians. Libraries that are not installed are left out.
 
 TextArena is played with its default wrappers, and the history that they leak from one
 episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, its
-liar's dice a match with five dice each; PettingZoo's Leduc hold'em is RLCard's.
-episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, and in its
-iterated prisoner's dilemma players say something before each choice, which is a step, too.
-liar's dice a match with five dice each; PettingZoo's hold'em games are RLCard's,
-with rules of their own.
+liar's dice a match with five dice each, its Colonel Blotto a match of nine rounds and its
+blackjack five hands from an endless deck; in its iterated prisoner's dilemma players say
+something before each choice, which is a step, too. In its Battleship the ships stand where
+chance puts them. PettingZoo's hold'em games are RLCard's, with rules of their own.
 
     python benchmarks/env_speed.py --repeats 5 --seconds 2
 """
@@ -55,7 +54,9 @@ def agent_loop(env: Any) -> Episode:
     return play
 
 
-def textarena_loop(id: str, legal: Callable[[Any], list[str]]) -> Episode:
+def textarena_loop(
+    id: str, legal: Callable[[Any], list[str]], num_players: int = 2
+) -> Episode:
     """Episodes of a TextArena environment; `legal` reads actions off its state."""
     import textarena
 
@@ -64,7 +65,7 @@ def textarena_loop(id: str, legal: Callable[[Any], list[str]]) -> Episode:
     def play(rng: random.Random) -> int:
         num_steps, done = 0, False
         env.env.full_observations.clear()
-        env.reset(num_players=2)
+        env.reset(num_players=num_players)
         while not done:
             env.get_observation()
             actions = legal(env.state.game_state)
@@ -123,13 +124,6 @@ def textarena_nim() -> Episode:
         return [f"[{i} {n + 1}]" for i, left in enumerate(piles) for n in range(left)]
 
     return textarena_loop("Nim-v0", legal)
-
-
-def textarena_chess() -> Episode:
-    def legal(state: Any) -> list[str]:
-        return [f"[{move.uci()}]" for move in state["board"].legal_moves]
-
-    return textarena_loop("Chess-v0", legal)
 
 
 NIM = {"pile_sizes": (3, 4, 5), "is_misere": False}  # TextArena's
@@ -192,6 +186,47 @@ def textarena_breakthrough() -> Episode:
     return textarena_loop("Breakthrough-v0", legal)
 
 
+def textarena_goofspiel() -> Episode:
+    names = {1: "A", 11: "J", 12: "Q", 13: "K"}
+
+    def legal(state: Any) -> list[str]:
+        first = state["starting_player"]
+        hand = state["player_hands"][1 - first if state["pending_bids"] else first]
+        return [f"[{names.get(card, card)}]" for card in hand]
+
+    return textarena_loop("GameOfPureStrategy-v0", legal)
+
+
+def textarena_colonel_blotto() -> Episode:
+    divisions = [f"[A{a} B{b} C{20 - a - b}]" for a in range(21) for b in range(21 - a)]
+    return textarena_loop("ColonelBlotto-v0", lambda _: divisions)
+
+
+def textarena_blackjack() -> Episode:
+    return textarena_loop("Blackjack-v0", lambda _: ["[Hit]", "[Stand]"], num_players=1)
+
+
+def textarena_battleship() -> Episode:
+    def legal(state: Any) -> list[str]:
+        boards = state["tracking_board"]
+        num_shots = [sum(row.count("~") for row in boards[seat]) for seat in (0, 1)]
+        board = boards[num_shots[0] < num_shots[1]]  # of whom more squares are left
+        return [
+            f"[{'ABCDEFGHIJ'[row]}{column}]"
+            for row, cells in enumerate(board)
+            for column, cell in enumerate(cells)
+            if cell == "~"
+        ]
+
+    return textarena_loop("Battleship-v0-standard", legal)
+
+
+BATTLESHIP = {
+    "board_width": 10,
+    "board_height": 10,
+    "ship_sizes": (5, 4, 3, 3, 2),
+    "num_shots": 100,
+}
 def textarena_othello() -> Episode:
     def legal(state: Any) -> list[str]:
         moves = state["valid_moves"]
@@ -223,9 +258,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("liar's dice", "TextArena"): textarena_liars_dice,
     ("dots and boxes", "arena-envs"): lambda: arena("dots_and_boxes"),
     ("Hex 11x11", "arena-envs"): lambda: arena("hex"),
-    ("chess", "arena-envs"): lambda: arena("chess", max_plies=100),
+    ("chess", "arena-envs"): lambda: arena("chess"),
     ("chess", "PettingZoo classic"): lambda: classic("chess_v6"),
-    ("chess", "TextArena"): textarena_chess,
     ("Nim", "arena-envs"): lambda: arena("nim", **NIM),
     ("Nim", "TextArena"): textarena_nim,
     ("iterated prisoner's dilemma", "arena-envs"): lambda: arena(
@@ -246,6 +280,14 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Connect Four", "TextArena"): textarena_connect_four,
     ("Breakthrough", "arena-envs"): lambda: arena("breakthrough"),
     ("Breakthrough", "TextArena"): textarena_breakthrough,
+    ("Goofspiel, 13 cards", "arena-envs"): lambda: arena("goofspiel", num_cards=13),
+    ("Goofspiel, 13 cards", "TextArena"): textarena_goofspiel,
+    ("Colonel Blotto", "arena-envs"): lambda: arena("colonel_blotto", num_coins=20),
+    ("Colonel Blotto", "TextArena"): textarena_colonel_blotto,
+    ("blackjack", "arena-envs"): lambda: arena("blackjack"),
+    ("blackjack", "TextArena"): textarena_blackjack,
+    ("Battleship 10x10", "arena-envs"): lambda: arena("battleship", **BATTLESHIP),
+    ("Battleship 10x10", "TextArena"): textarena_battleship,
     ("Othello", "arena-envs"): lambda: arena("othello"),
     ("Othello", "TextArena"): textarena_othello,
 }

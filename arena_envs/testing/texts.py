@@ -82,9 +82,15 @@ def _check_reading(game: AnyGame, state: object, text: str, action: object) -> N
 
 def check_hostile_texts(sample: Sample) -> None:
     """A text that names no legal action raises IllegalAction and nothing else."""
+    game = sample.game
     for state in sample.states(2):
         for text in HOSTILE:
-            check_refusal(sample.game, state, text)
+            check_refusal(game, state, text)
+        if game.num_actions is None:
+            for action in game.legal_actions(state)[:1]:
+                for text in HOSTILE:
+                    said = f"{text[:100]}\n{game.action_text(state, action)}"
+                    check_refusal(game, state, said)
 
 
 def check_refusal(game: AnyGame, state: object, text: str) -> None:

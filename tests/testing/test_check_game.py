@@ -9,6 +9,7 @@ import pytest
 
 import arena_envs
 from arena_envs import TERMINAL, IllegalAction
+from arena_envs.games.bargaining import Bargaining, Utterance
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_envs.testing import CHECKS, BrokenRule, check_game, page_of
@@ -87,6 +88,13 @@ class Lax(KuhnPoker):
 class Crashing(KuhnPoker):
     def parse(self, state: Any, text: str) -> int:
         return {"pass": 0, "bet": 1}[text.strip().casefold()]  # KeyError
+
+
+class Mumbling(Bargaining):
+    def action_text(self, state: Any, action: Any) -> str:
+        if isinstance(action, Utterance):
+            action = action._replace(message="")
+        return super().action_text(state, action)
 
 
 class LeakyText(KuhnPoker):
@@ -222,6 +230,7 @@ BROKEN = [
     (Twins, "parse reads the text of action|no two legal actions have one text"),
     (Lax, "parse gives legal actions alone, of ''; got 0"),
     (Crashing, "A text that names no legal action .* It raised KeyError"),
+    (Mumbling, "parse reads back the text of what it has read"),
     (LeakyText, "one information state has one text, features and legal actions"),
     (LeakyFeatures, "one information state has one text, features and legal actions"),
     (LeakyKey, "resample keeps the information state of the seat"),

@@ -2,6 +2,7 @@ r"""Tolerant parsing: what a person would take for the answer, by fixed rules.
 
 1. What follows the last `</think>` is read; reasoning that is not closed is no answer.
 2. The last answer in the asked format counts; without one, the last line that is not blank.
+   A bare reply in a language game is read as a whole: its lines may be words for the others.
 3. If it is no action as it stands, then without what stands around it: quotes, emphasis,
    brackets, closing punctuation, and a label such as `Action:` or `Final answer:`.
 4. If that is no action either: the one legal action whose text stands in it as words, where
@@ -55,7 +56,8 @@ def parse_tolerantly(
         return rest
     legal = legal_texts(game, state) if legal is None else legal
     tagged = reply_format != "bare" and reply_format_named(reply_format).answers(rest)
-    answer = tagged[-1] if tagged else _last_line(rest)
+    is_talk = reply_format == "bare" and game.num_actions is None
+    answer = tagged[-1] if tagged else rest if is_talk else _last_line(rest)
     if not answer.strip():
         return InvalidReply("format", "The reply has no answer.")
     if len(answer) > MAX_ANSWER:
