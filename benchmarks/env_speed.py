@@ -227,6 +227,8 @@ BATTLESHIP = {
     "ship_sizes": (5, 4, 3, 3, 2),
     "num_shots": 100,
 }
+
+
 def textarena_othello() -> Episode:
     def legal(state: Any) -> list[str]:
         moves = state["valid_moves"]
