@@ -23,7 +23,8 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
 
     Observation: a dict of `"observation"` (float32[k]), `"action_mask"` (int8[n], ones
     where the agent may choose now) and `"text"`. Language games have no mask, and their
-    actions are texts. Rewards are differences of the game's returns.
+    actions are texts; `step` also takes those of `legal_actions()`. Rewards are differences
+    of the game's returns.
 
     Args:
         game: the rules.
@@ -290,9 +291,12 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
     def _is_live(self, agent: str) -> bool:
         return not (self.terminations.get(agent, True) or self.truncations[agent])
 
-    def _parsed(self, text: Any) -> Any:
-        if not isinstance(text, str):
-            raise ValueError(f"want a text as action, got {short(text)}")
-        if len(text) > MAX_TEXT:
-            raise IllegalAction(f"want at most {MAX_TEXT} characters, got {len(text)}")
-        return self.game.parse(self._node.state, text)
+    def _parsed(self, said: Any) -> Any:
+        if not isinstance(said, str):
+            for action in self._node.legal:
+                if type(said) is type(action) and said == action:
+                    return action
+            raise ValueError(f"want a text as action, got {short(said)}")
+        if len(said) > MAX_TEXT:
+            raise IllegalAction(f"want at most {MAX_TEXT} characters, got {len(said)}")
+        return self.game.parse(self._node.state, said)

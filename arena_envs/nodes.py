@@ -1,9 +1,12 @@
 """The states that an environment has met, with what was computed of them.
 
 Pure rules give the same answers for the same state, so an environment asks them once. In
-small games every episode walks over nodes that are already there.
+small games every episode walks over nodes that are already there. What follows a state is
+kept from the second time on that the state is played.
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 from weakref import WeakValueDictionary
@@ -28,7 +31,8 @@ class Node:
         returns: what each seat has been paid so far.
         outcomes: at a chance node, the outcomes that can happen.
         cumulative: their probabilities, summed up to and including each.
-        children: the nodes after the actions that were played here.
+        played: whether an action was played here.
+        children: the nodes after the actions that were played here, but for the first.
         views: features, action mask and text by seat, where they were asked for.
     """
 
@@ -37,6 +41,7 @@ class Node:
         "cumulative",
         "legal",
         "outcomes",
+        "played",
         "player",
         "returns",
         "state",
@@ -48,10 +53,13 @@ class Node:
         self.player = game.current_player(state)
         self.legal = tuple(game.legal_actions(state))
         self.returns = tuple(game.returns(state))
-        chances = game.chance_outcomes(state) if self.player == CHANCE else ()
-        chances = [(outcome, p) for outcome, p in chances if p > 0]
-        self.outcomes = [outcome for outcome, _ in chances]
-        self.cumulative = list(accumulate(p for _, p in chances))
+        self.outcomes: Sequence[Any] = ()
+        self.cumulative: Sequence[float] = ()
+        if self.player == CHANCE:
+            chances = [(x, p) for x, p in game.chance_outcomes(state) if p > 0]
+            self.outcomes = [outcome for outcome, _ in chances]
+            self.cumulative = list(accumulate(p for _, p in chances))
+        self.played = False
         self.children: dict[Any, Node] = {}
         self.views: list[View | None] = [None] * game.num_players
 
@@ -84,8 +92,11 @@ class Graph:
         """The node after a legal action or a possible outcome."""
         child = node.children.get(action)
         if child is None:
-            child = self.visit(self.game.apply(node.state, action))
-            node.children[action] = child
+            state = self.game.apply(node.state, action)
+            if not node.played:  # in big games most states are met once
+                node.played = True
+                return self._nodes.get(state) or Node(self.game, state)
+            child = node.children[action] = self.visit(state)
         return child
 
     def view(self, node: Node, seat: int) -> View:
@@ -95,11 +106,20 @@ class Graph:
             game, state = self.game, node.state
             mask = None
             if game.num_actions is not None:
-                mask = np.zeros(game.num_actions, np.int8)
-                mask[list(legal_actions_of(game, state, seat))] = 1
+                own = seat == node.player
+                legal = node.legal if own else legal_actions_of(game, state, seat)
+                mask = _mask(game.num_actions, tuple(legal))
             view = (game.features(state, seat), mask, game.observe(state, seat))
             node.views[seat] = view
         return view
+
+
+@lru_cache(MAX_NODES)
+def _mask(num_actions: int, legal: tuple[int, ...]) -> NDArray[np.int8]:
+    """Ones at the legal actions; states with the same share it."""
+    mask = np.zeros(num_actions, np.int8)
+    mask[list(legal)] = 1
+    return mask
 
 
 # games that are equal may still read differently (0.0 and -0.0, 1 and True): repr tells

@@ -17,6 +17,7 @@ from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame, Information, Kind
 
 Split = Literal["train", "held_out"]
+Facts = tuple[Kind, int, Information]  # kind, number of players and information
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class _Entry:
     params: Mapping[str, Any] = field(default_factory=dict)
     split: Split = "train"
     extra: str | None = None
+    facts: Facts | None = None  # where the game may be impossible to import
     plugin: str | None = None  # the distribution that brought it, if not ours
 
 
@@ -59,6 +61,7 @@ def register(
     *,
     split: Split = "train",
     extra: str | None = None,
+    facts: Facts | None = None,
     plugin: str | None = None,
     **params: Any,
 ) -> None:
@@ -69,17 +72,23 @@ def register(
         entry_point: `"module:attribute"` of the game's class, imported when first made.
         split: whether the game is for training or held out for evaluation.
         extra: the extra of this distribution that the game needs.
+        facts: kind, number of players and information, such as `("mixed", 2, "perfect")`,
+            with which `games()` lists a game whose extra is not installed.
         plugin: the distribution that the game comes from, if not this one.
         **params: parameters of the class, where the id is a preset.
 
     Raises:
-        ValueError: the id is malformed or taken.
+        ValueError: the id is malformed or taken, or `extra` comes without `facts`.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*-v\d+", id):
         raise ValueError(f"want a game id such as 'my_game-v0', got {id!r}")
     if id in _entries:
         raise ValueError(f"game id {id!r} is taken by {_entries[id].entry_point}")
-    _entries[id] = _Entry(id, entry_point, params, split, extra, plugin)
+    if extra and not facts:
+        raise ValueError(
+            f"want facts of game {id!r}, which has an extra, got {facts!r}"
+        )
+    _entries[id] = _Entry(id, entry_point, params, split, extra, facts, plugin)
     if hasattr(pettingzoo, "register"):  # since 1.27
         pettingzoo.register(
             "aec", f"arena/{id}", "arena_envs.registration:make", kwargs={"id": id}
@@ -180,12 +189,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _info(entry: _Entry) -> GameInfo:
-    game = _build(entry, dict(entry.params))
+    if entry.facts:
+        kind, num_players, information = entry.facts
+    else:
+        game = _build(entry, dict(entry.params))
+        kind, num_players, information = game.kind, game.num_players, game.information
     return GameInfo(
         id=entry.id,
-        kind=game.kind,
-        num_players=game.num_players,
-        information=game.information,
+        kind=kind,
+        num_players=num_players,
+        information=information,
         split=entry.split,
         extra=entry.extra,
     )

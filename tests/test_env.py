@@ -546,6 +546,18 @@ class TestLanguageGame:
             env.step(0)
         assert snapshot(env) == before
 
+    def test_the_actions_that_it_lists_are_played_as_their_texts(self) -> None:
+        env = started(arena_envs.make("bargaining"), chance=[0.9, 0.8])
+        env.step("A good day to you! offer 30")
+        said = env.actions[2]
+        assert said == ("offer", 3000, "A good day to you!")
+        accept, _ = env.legal_actions()
+        for other in (None, tuple(accept), said, np.zeros(3), b"accept"):
+            with pytest.raises(ValueError, match="want a text as action"):
+                env.step(other)
+        env.step(accept)
+        assert env.returns == (0.7, 0.3)
+
 
 def clone(env: GameEnv) -> GameEnv:
     return env.clone()
@@ -704,6 +716,24 @@ class TestRememberedStates:
         monkeypatch.setattr("arena_envs.env.graph_of", lambda game: graph)
         assert episodes(KuhnPoker(3)) == expected
         assert len(graph._nodes) <= 3
+
+    def test_what_follows_is_kept_from_the_second_time_on(self) -> None:
+        graph = nodes.Graph(KuhnPoker(3))
+        first = graph.child(graph.root, 0)
+        second, third = graph.child(graph.root, 0), graph.child(graph.root, 0)
+        assert first is not second
+        assert second is third
+        assert first.state == second.state
+        assert len(graph._nodes) == 2
+
+    def test_states_with_the_same_legal_actions_do_not_share_a_mask_to_write_to(
+        self,
+    ) -> None:
+        env = started(kuhn())
+        env.observe(env.agent_selection)["action_mask"][:] = 7
+        assert set(env.observe(env.agent_selection)["action_mask"]) == {1}
+        env.step(0)
+        assert set(env.observe(env.agent_selection)["action_mask"]) == {1}
 
     def test_a_held_environment_does_not_keep_what_was_played_below_it(
         self, monkeypatch: pytest.MonkeyPatch

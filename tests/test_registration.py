@@ -49,8 +49,8 @@ class TestMake:
             ("khun_poker", "did you mean 'kuhn_poker-v0'?"),
             ("arena/kuhn-poker-v0", "did you mean 'kuhn_poker-v0'?"),
             ("kuhn_poker-v7", "did you mean 'kuhn_poker-v0'?"),
-            ("zzz", "known are hanabi-v0, "),
-            ("", "known are hanabi-v0, "),
+            ("zzz", "known are "),
+            ("", "known are "),
         ],
     )
     def test_an_unknown_id_gets_advice(self, id: str, advice: str) -> None:
@@ -80,10 +80,11 @@ class TestRegistries:
         assert env.max_turns == 2
 
     @has_registry
-    def test_every_game_is_in_pettingzoos_registry(self) -> None:
-        for info in arena_envs.games():
-            env = pettingzoo.make("aec", f"arena/{info.id}")
-            assert (env.id, len(env.possible_agents)) == (info.id, info.num_players)
+    @pytest.mark.parametrize("id", [info.id for info in arena_envs.games()])
+    def test_every_game_is_in_pettingzoos_registry(self, id: str) -> None:
+        env = pettingzoo.make("aec", f"arena/{id}")
+        (info,) = (info for info in arena_envs.games() if info.id == id)
+        assert (env.id, len(env.possible_agents)) == (id, info.num_players)
 
     def test_every_game_has_a_gymnasium_id(self) -> None:
         for info in arena_envs.games():
@@ -153,15 +154,42 @@ class TestRegister:
         found = run(
             """
             import arena_envs
-            arena_envs.register("far-v0", "no_such_module:Far", extra="far")
+            facts = ("mixed", 5, "imperfect")
+            arena_envs.register(
+                "far-v0", "no_such_module:Far", extra="far", facts=facts
+            )
             try:
                 arena_envs.make("far")
             except ImportError as error:
                 print(error)
+            print([info for info in arena_envs.games() if info.extra == "far"])
             """
         )
         assert "pip install 'arena-envs[far]'" in found
         assert "No module named 'no_such_module'" in found
+        assert (
+            "[GameInfo(id='far-v0', kind='mixed', num_players=5, "
+            "information='imperfect', split='train', extra='far')]"
+        ) in found
+
+    def test_a_game_with_an_extra_states_its_facts(self) -> None:
+        with pytest.raises(ValueError, match="want facts of game 'far-v0'"):
+            arena_envs.register("far-v0", "no_such_module:Far", extra="far")
+
+    def test_chess_without_its_package_is_listed_and_says_what_to_install(self) -> None:
+        found = run(
+            """
+            sys.modules["chess"] = None  # as if it were not installed
+            import arena_envs
+            print([info.id for info in arena_envs.games() if info.extra == "chess"])
+            try:
+                arena_envs.make("chess")
+            except ImportError as error:
+                print(error)
+            """
+        )
+        assert found.startswith("['chess-v0']\ngame 'chess-v0' cannot be loaded from")
+        assert found.endswith("install it with: pip install 'arena-envs[chess]'")
 
 
 class TestPlugins:

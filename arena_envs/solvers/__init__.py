@@ -1,19 +1,79 @@
-"""Exact arithmetic on games small enough to enumerate."""
+"""Exact arithmetic on games small enough to enumerate, and learning in larger ones.
 
+| You want                                   | Use                                      |
+|--------------------------------------------|------------------------------------------|
+| how far a policy is from equilibrium       | `nash_conv`, `exploitability`            |
+| to beat a policy                           | `best_response`                          |
+| an equilibrium, two players, zero-sum      | `solve_zero_sum`, `CFRPlus`; `MCCFR`     |
+| equilibria of a small matrix               | `pure_equilibria`, `mixed_equilibria`    |
+| perfect play with perfect information      | `minimax`                                |
+| the best that a team can do                | `optimal_joint_policy`                   |
+
+Whatever enumerates has a limit, and refuses a larger game with `TooLarge`, a `ValueError`
+that says what is known of its size and which solver would do.
+"""
+
+from arena_envs.solvers.cfr import CFR, CFRPlus
+from arena_envs.solvers.enumeration import MAX_STATES, Key, Table, TooLarge
+from arena_envs.solvers.joint import (
+    JointPolicy,
+    iterated_best_response,
+    optimal_joint_policy,
+)
+from arena_envs.solvers.linear_program import (
+    MatrixSolution,
+    ZeroSumSolution,
+    solve_matrix,
+    solve_zero_sum,
+)
+from arena_envs.solvers.matrix import (
+    MixedEquilibrium,
+    mixed_equilibria,
+    normal_form,
+    pure_equilibria,
+)
+from arena_envs.solvers.mccfr import MCCFR
+from arena_envs.solvers.perfect_information import Minimax, minimax
 from arena_envs.solvers.tabular import (
-    Table,
+    BestResponse,
+    best_response,
     best_response_value,
+    complete_table,
     expected_returns,
+    exploitability,
     information_states,
     nash_conv,
     uniform_table,
 )
 
 __all__ = [
+    "CFR",
+    "MAX_STATES",
+    "MCCFR",
+    "BestResponse",
+    "CFRPlus",
+    "JointPolicy",
+    "Key",
+    "MatrixSolution",
+    "Minimax",
+    "MixedEquilibrium",
     "Table",
+    "TooLarge",
+    "ZeroSumSolution",
+    "best_response",
     "best_response_value",
+    "complete_table",
     "expected_returns",
+    "exploitability",
     "information_states",
+    "iterated_best_response",
+    "minimax",
+    "mixed_equilibria",
     "nash_conv",
+    "normal_form",
+    "optimal_joint_policy",
+    "pure_equilibria",
+    "solve_matrix",
+    "solve_zero_sum",
     "uniform_table",
 ]

@@ -8,17 +8,13 @@ from typing import Any
 
 import pytest
 
+from arena_envs.testing import check_game
+
 
 @pytest.fixture(scope="session")
 def check_contract() -> Callable[[Any], None]:
-    """Holds a game with any parameters to what `test_contract.py` demands of the ids."""
-    contract = runpy.run_path(str(Path(__file__).with_name("test_contract.py")))
-
-    def check_all(game: Any) -> None:
-        for check in contract["CHECKS"]:
-            check(game)
-
-    return check_all
+    """Holds a game with any parameters to the contract."""
+    return check_game
 
 
 @pytest.fixture(scope="session")

@@ -61,6 +61,20 @@ def walk_tree(game: AnyGame, state: Any, other: Any, visit: Callable[..., None])
     return num_states
 
 
+def walk_positions(game: AnyGame, other_game: Any) -> int:
+    """Compares all states of a game without chance, each once; returns their number."""
+    waiting = [(game.initial_state(), other_game.new_initial_state())]
+    found = {game.initial_state()}
+    while waiting:
+        state, other = waiting.pop()
+        for action in compare(game, state, other):
+            after = game.apply(state, action)
+            if after not in found:
+                found.add(after)
+                waiting.append((after, other.child(action)))
+    return len(found)
+
+
 def play_games(
     game: AnyGame,
     other_game: Any,

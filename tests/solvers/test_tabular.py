@@ -1,13 +1,17 @@
 """Tabular solvers against closed forms and against OpenSpiel."""
 
 import itertools
+import random
 
 import pytest
 
 import arena_envs
 from arena_envs.solvers import (
+    best_response,
     best_response_value,
+    complete_table,
     expected_returns,
+    exploitability,
     information_states,
     nash_conv,
     uniform_table,
@@ -103,5 +107,77 @@ def test_a_table_that_lacks_a_row_is_refused():
 
 def test_a_game_too_large_is_refused_by_name():
     game = arena_envs.make_game("kuhn_poker")
-    with pytest.raises(ValueError, match=r"KuhnPoker.* has more than 10 states"):
+    with pytest.raises(ValueError, match=r"KuhnPoker.* has .* states, want at most"):
         information_states(game, max_states=10)
+
+
+UNIFORM = [  # id, parameters, NashConv of uniform play as published
+    ("kuhn_poker", {"num_players": 3}, 2.0625),
+    ("leduc_poker", {}, 4.747222),
+    ("liars_dice", {}, 1.561489),
+]
+
+
+@pytest.mark.parametrize(("id", "params", "known"), UNIFORM)
+def test_our_games_have_the_published_nash_conv(id, params, known):
+    game = arena_envs.make_game(id, **params)
+    assert nash_conv(game, uniform_table(game)) == pytest.approx(known, abs=1e-6)
+
+
+SIZES = [
+    ("kuhn_poker", {}, 11 / 12),
+    ("kuhn_poker", {"players": 3}, 2.0625),
+    ("leduc_poker", {}, 4.747222),
+]
+
+
+@pytest.mark.parametrize(("name", "params", "known"), SIZES)
+def test_openspiels_games_have_the_published_nash_conv(name, params, known, spiel_game):
+    game = spiel_game(name, **params)
+    table = uniform_table(game)
+    assert nash_conv(game, table) == pytest.approx(known, abs=1e-6)
+    share = nash_conv(game, table) / game.num_players
+    assert exploitability(game, table) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("name", ["leduc_poker", "tiny_hanabi"])
+def test_best_responses_to_random_tables_are_openspiels(name, spiel_game):
+    from open_spiel.python import policy as openspiel_policy
+    from open_spiel.python.algorithms import exploitability as theirs
+
+    game = spiel_game(name)
+    tabular = openspiel_policy.TabularPolicy(game.theirs)
+    rng = random.Random(3)
+    table = {}
+    for key, state in information_states(game).items():
+        row = [rng.random() for _ in game.legal_actions(state)]
+        table[key] = [p / sum(row) for p in row]
+        probabilities = tabular.policy_for_key(key[1])
+        probabilities[list(game.legal_actions(state))] = table[key]
+    found = theirs.nash_conv(game.theirs, tabular, return_only_nash_conv=False)
+    returns = expected_returns(game, table)
+    gains = [best_response_value(game, table, s) - returns[s] for s in range(2)]
+    assert gains == pytest.approx(list(found.player_improvements))
+
+
+@pytest.mark.parametrize("num_players", [2, 3])
+def test_a_best_response_earns_what_it_says(num_players):
+    game = arena_envs.make_game("kuhn_poker", num_players=num_players)
+    table = uniform_table(game)
+    for seat in range(num_players):
+        response = best_response(game, table, seat)
+        assert {key[0] for key in response.table} == {seat}
+        returns = expected_returns(game, {**table, **response.table})
+        assert returns[seat] == pytest.approx(response.value)
+
+
+def test_a_seat_that_does_not_exist_has_no_best_response():
+    game = arena_envs.make_game("kuhn_poker")
+    with pytest.raises(ValueError, match="want a seat from 0 to 1, got 2"):
+        best_response(game, uniform_table(game), 2)
+
+
+def test_missing_rows_are_completed_with_uniform_play():
+    game = arena_envs.make_game("kuhn_poker")
+    table = complete_table(game, {(0, (0, 2, ())): [0.0, 1.0]})
+    assert table == {**uniform_table(game), (0, (0, 2, ())): [0.0, 1.0]}

@@ -91,6 +91,19 @@ def test_utterances_and_their_chance_are_recorded_as_json_can_hold_them(telephon
     assert set(said) <= {"yes", "no"}
 
 
+def test_halves_of_a_character_are_recorded_as_json_reads_them():
+    halves = "\ud83d\ude00 \ud83d"  # a pair, which JSON joins, and half of one
+
+    class Halves(RandomPolicy):
+        def act(self, requests):
+            return [Reply(halves, error=halves if r.turn else None) for r in requests]
+
+    (episode,) = play(lambda: kuhn(on_invalid="retry"), Halves(), [0])
+    assert [turn.reply for turn in episode.turns] == ["\U0001f600 \ud83d"] * 2
+    assert episode.turns[1].detail == "\U0001f600 \ud83d"
+    assert Episode.from_json(episode.to_json()) == episode == replay(episode)
+
+
 TAMPERED = {
     "reply": (lambda r: turn(r, 0, reply="?"), "turn 0: action was . and is now None"),
     "other legal reply": (

@@ -275,13 +275,13 @@ def returns_after(game, actions, num_turns):
     """What was paid when so many turns had been played, chance after them included."""
     state = game.initial_state()
     for entry in actions:
-        outcomes = [outcome for outcome, _ in game.chance_outcomes(state)]
         if game.current_player(state) != CHANCE:
             if num_turns == 0:
                 break
             num_turns -= 1
             action = entry if game.num_actions else game.parse(state, entry)
         else:
+            outcomes = [outcome for outcome, _ in game.chance_outcomes(state)]
             action = entry if game.num_actions else outcomes[entry]
         state = game.apply(state, action)
     return game.returns(state)

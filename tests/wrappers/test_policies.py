@@ -110,3 +110,29 @@ def test_a_request_wraps_an_answer_in_its_format():
     state = game.apply(game.apply(game.initial_state(), 0), 1)
     assert request_of(game, state).wrap("bet") == "<answer>bet</answer>"
     assert request_of(game, state, reply_format="bare").wrap("bet") == "bet"
+
+
+def test_bots_are_policies_by_their_strings():
+    game = arena_envs.make_game("kuhn_poker")
+    state = game.apply(game.apply(game.initial_state(), 0), 1)
+    for spec, want in (("first", "pass"), ("constant:1", "bet"), ("ismcts:9", None)):
+        policy = make_policy(spec)
+        assert policy.name == spec
+        (reply,) = policy.act([request_of(game, state)])
+        assert reply.text in ([f"<answer>{want}</answer>"] if want else reply.text)
+    with pytest.raises(
+        ValueError, match=r"unknown policy 'mtcs'; did you mean 'mcts'\?"
+    ):
+        make_policy("mtcs")
+    with pytest.raises(ValueError, match=r"known are random, first, .*, lm"):
+        make_policy("mtcs:7")
+
+
+def test_a_bot_that_knows_its_probabilities_tells_them():
+    game = arena_envs.make_game("kuhn_poker")
+    state = game.apply(game.apply(game.initial_state(), 2), 1)
+    policy = make_policy("cfr:500")
+    ((probabilities, illegal),) = policy.action_probs([request_of(game, state)])
+    assert sum(probabilities) == pytest.approx(1)
+    assert illegal == 0
+    assert not hasattr(make_policy("mcts"), "action_probs")

@@ -100,6 +100,16 @@ def test_the_prompt_of_kuhn_poker():
     assert user == {"role": "user", "content": text}
 
 
+@pytest.mark.parametrize("reply_format", FORMATS)
+def test_a_language_game_wants_no_listed_action(telephone, reply_format):
+    options = PromptOptions(reply_format)
+    system, user = messages(telephone, with_topic(telephone), 0, options)
+    instruction = FORMATS[reply_format].free_instruction
+    assert system["content"] == f"Say something short.\n\n{instruction}"
+    assert "legal action" not in instruction
+    assert user["content"].endswith("\nFor example: no, yes.")
+
+
 def test_options_leave_parts_out():
     options = PromptOptions("bare", rules=False, show_legal_actions=False)
     (user,) = messages(KUHN, DEALT, 0, options)

@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import check_env
 import arena_envs
 from arena_envs.env import GameEnv
 from arena_wrappers import RandomPolicy, Reply, ScriptedPolicy, SeatEnv
+from arena_wrappers.formats import legal_texts
 
 SEATS = [
     (info.id, seat) for info in arena_envs.games() for seat in range(info.num_players)
@@ -22,13 +23,20 @@ def gym_id(id):
     return f"arena/{''.join(word.capitalize() for word in name.split('_'))}-{version}"
 
 
+def legal_actions(env):
+    """Integers; in a language game, canonical texts."""
+    if env.unwrapped.env.game.num_actions is None:
+        rules = env.unwrapped.env
+        return legal_texts(rules.game, rules.game_state) or ["over"]
+    return np.flatnonzero(env.unwrapped.action_masks()).tolist()
+
+
 def episode(env, seed, rng):
     """Plays legal moves to the end; all that was seen."""
     observation, info = env.reset(seed=seed)
     seen, over = [(observation["text"], info)], False
     while not over:
-        legal = np.flatnonzero(env.unwrapped.action_masks())
-        observation, reward, *over, info = env.step(int(rng.choice(legal)))
+        observation, reward, *over, info = env.step(rng.choice(legal_actions(env)))
         seen.append((observation["text"], reward, over, info))
         over = any(over)
     return seen
@@ -99,6 +107,8 @@ def test_global_randomness_is_left_alone():
 @pytest.mark.parametrize(("id", "seat"), SEATS)
 def test_masks_say_what_is_legal_and_allow_all_after_the_end(id, seat):
     env = gymnasium.make(gym_id(id), seat=seat).unwrapped
+    if env.env.game.num_actions is None:
+        pytest.skip("texts have no mask")
     rng = random.Random(0)
     env.reset(seed=0)
     over = False
@@ -106,7 +116,9 @@ def test_masks_say_what_is_legal_and_allow_all_after_the_end(id, seat):
         mask = env.action_masks()
         assert mask.dtype == np.int8
         assert mask.sum() >= 1
-        assert np.flatnonzero(mask).tolist() == list(env.env.legal_actions())
+        # the others may have ended the episode before this seat had a turn
+        legal = env.env.legal_actions() or range(env.action_space.n)
+        assert np.flatnonzero(mask).tolist() == list(legal)
         *_, terminated, truncated, _ = env.step(rng.choice(np.flatnonzero(mask)))
         over = terminated or truncated
     assert env.action_masks().tolist() == [1] * env.action_space.n

@@ -3,14 +3,15 @@
 import os
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+
+from arena_trainers import game_commands, play_commands, solve_command
+from arena_trainers.usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
     from arena_trainers.job import TrainingJob
@@ -30,7 +31,7 @@ def arena(
         bool, typer.Option("--version", help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Text games for language models: train by self-play."""
+    """Text games for language models: look at them, check yours, train by self-play."""
     if show_version:
         typer.echo(version("arena-envs"))
         raise typer.Exit
@@ -51,7 +52,7 @@ def train(
         _show_train_help()
         return
     _quiet_libraries()
-    with _usage_errors():
+    with usage_errors():
         job, path = _training_job(arguments)
         job.prepare()
     try:
@@ -60,6 +61,11 @@ def train(
         typer.echo(f"\nstopped; if {path} has a checkpoint, go on with:", err=True)
         typer.echo(f"arena train --resume {path}", err=True)
         raise typer.Exit(130) from None
+
+
+game_commands.add_commands(app)
+play_commands.add_commands(app)
+solve_command.add_commands(app)
 
 
 def _training_job(arguments: list[str]) -> tuple["TrainingJob", Path]:
@@ -88,19 +94,6 @@ def _training_job(arguments: list[str]) -> tuple["TrainingJob", Path]:
         raise ValueError("want --output-dir when several processes train together")
     path = Path(folder) if folder is not None else default_folder()
     return TrainingJob(settings, path, Console(), resume=resume is not None), path
-
-
-class UsageError(Exception):
-    """What the user asked for cannot be done; the message says why in a sentence."""
-
-
-@contextmanager
-def _usage_errors() -> Iterator[None]:
-    """Before anything runs, a refusal is the user's to mend and needs no traceback."""
-    try:
-        yield
-    except (ValueError, OSError) as error:
-        raise UsageError(" ".join(str(error).split())) from error
 
 
 def _show_train_help() -> None:

@@ -28,7 +28,8 @@ class TurnGRPOConfig(GRPOConfig):
             "opponents": [...]}`.
         opponents (`str | list[str]`, *optional*, defaults to `"self"`):
             Who plays each seat: `"self"` is the model that learns, anything else a policy
-            string such as `"random"` or `"lm:PATH"`. One string stands for all seats.
+            string such as `"random"`, `"mcts:100"` or `"lm:PATH"`. One string stands for
+            all seats.
         credit (`str`, *optional*, defaults to `"mars"`):
             Estimator of `arena_trainers.credit`.
         credit_args (`dict`, *optional*):
@@ -47,6 +48,8 @@ class TurnGRPOConfig(GRPOConfig):
             What an invalid reply costs, in the `format` part of the reward.
         max_retries (`int`, *optional*, defaults to `2`):
             How often a seat is asked again under `on_invalid="retry"`.
+        parsing (`str`, *optional*, defaults to `"strict"`):
+            How replies are read: `"strict"` or `"tolerant"`.
         part_weights (`dict[str, float]`, *optional*):
             Weights of the reward parts (`game`, `format`); 1 where none is given.
         episodes_per_step (`int`, *optional*):
@@ -99,6 +102,10 @@ class TurnGRPOConfig(GRPOConfig):
     max_retries: int = field(
         default=2, metadata={"help": "How often an invalid reply may be retried."}
     )
+    parsing: str = field(
+        default="strict",
+        metadata={"help": "How replies are read: 'strict' or 'tolerant'."},
+    )
     part_weights: dict[str, float] = field(
         default_factory=dict, metadata={"help": "Weights of the reward parts."}
     )
@@ -145,6 +152,7 @@ class TurnGRPOConfig(GRPOConfig):
             "on_invalid",
             "penalty",
             "max_retries",
+            "parsing",
         )
         return {name: getattr(self, name) for name in names}
 

@@ -269,6 +269,8 @@ class TrainingJob:
 
 
 def _enumerable(game: AnyGame) -> AnyGame | None:
+    if game.num_actions is None:
+        return None
     try:
         information_states(game, MAX_STATES)
     except ValueError:

@@ -2,12 +2,14 @@
 
 from arena_wrappers.episodes import Episode, Turn, read_episodes, write_episodes
 from arena_wrappers.formats import FORMATS, InvalidReply, ReplyFormat, parse_reply
+from arena_wrappers.human import HumanPolicy
 from arena_wrappers.play import EpisodePlan, play, play_plans
 from arena_wrappers.policies import (
     BotPolicy,
     Policy,
     RandomPolicy,
     Reply,
+    ScoringBotPolicy,
     ScoringPolicy,
     ScriptedPolicy,
     TurnRequest,
@@ -17,6 +19,7 @@ from arena_wrappers.policies import (
 from arena_wrappers.prompts import Message, PromptOptions, messages
 from arena_wrappers.replay import ReplayError, replay
 from arena_wrappers.seat_env import SeatEnv
+from arena_wrappers.tolerant import parse_tolerantly
 from arena_wrappers.wrapper import PromptWrapper
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "BotPolicy",
     "Episode",
     "EpisodePlan",
+    "HumanPolicy",
     "InvalidReply",
     "Message",
     "Policy",
@@ -33,6 +37,7 @@ __all__ = [
     "ReplayError",
     "Reply",
     "ReplyFormat",
+    "ScoringBotPolicy",
     "ScoringPolicy",
     "ScriptedPolicy",
     "SeatEnv",
@@ -41,6 +46,7 @@ __all__ = [
     "make_policy",
     "messages",
     "parse_reply",
+    "parse_tolerantly",
     "play",
     "play_plans",
     "read_episodes",

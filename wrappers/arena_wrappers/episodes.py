@@ -126,6 +126,14 @@ class Episode:
         return cls(**values, turns=turns)
 
 
+def storable(text: str) -> str:
+    """`text` as JSON gives it back: the two halves of a surrogate pair are one character."""
+    if text.isascii():
+        return text
+    code, errors = "utf-16-le", "surrogatepass"
+    return text.encode(code, errors).decode(code, errors)
+
+
 Check = Callable[[Any], bool]
 
 

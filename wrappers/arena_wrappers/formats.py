@@ -1,13 +1,16 @@
-"""From the raw reply of a policy to a legal action, or to the reason why there is none.
+r"""From the raw reply of a policy to a legal action, or to the reason why there is none.
 
 A reply is hostile input: no text, of any length or alphabet, raises an exception here.
 What follows the last `</think>` is read; the formats differ in where the answer stands:
 
 - `"answer"`: between `<answer>` and `</answer>`, exactly once;
+- `"boxed"`: in `\boxed{...}`, exactly once, braces inside it in pairs;
+- `"bracket"`: in `[...]`, exactly once;
 - `"bare"`: it is the whole text.
 
 The answer must be a legal action's canonical text, whatever its case and white space, or
-a text that the game's own `parse` reads.
+a text that the game's own `parse` reads. That is strict parsing; `arena_wrappers.tolerant`
+reads more.
 """
 
 import re
@@ -45,34 +48,108 @@ class ReplyFormat(Protocol):
     def instruction(self) -> str:
         """What a player is told about how to reply."""
 
+    @property
+    def free_instruction(self) -> str:
+        """The same in language games, where the legal actions are examples."""
+
     def wrap(self, action_text: str) -> str:
         """The shortest reply that gives this answer."""
 
+    def answers(self, text: str) -> list[str]:
+        """All answers in the part of a reply that follows the reasoning, in order."""
+
     def extract(self, text: str) -> str | InvalidReply:
-        """The answer in the part of a reply that follows the reasoning."""
+        """The answer, if there is exactly one."""
 
 
-class AnswerFormat:
+class _Enclosed:
+    """The answer stands between an opening and a closing mark."""
+
+    opening: str
+    closing: str
+
+    @property
+    def instruction(self) -> str:
+        return (
+            "Think if you like. Then give exactly one legal action, exactly as it is "
+            f"listed, between {self.opening} and {self.closing}."
+        )
+
+    @property
+    def free_instruction(self) -> str:
+        return (
+            "Think if you like. Then give your action, written as the rules say, between "
+            f"{self.opening} and {self.closing}."
+        )
+
+    def wrap(self, action_text: str) -> str:
+        return f"{self.opening}{action_text}{self.closing}"
+
+    def answers(self, text: str) -> list[str]:
+        parts = (part.partition(self.closing) for part in text.split(self.opening)[1:])
+        return [answer for answer, closed, _ in parts if closed]
+
+    def extract(self, text: str) -> str | InvalidReply:
+        opened, closed = text.count(self.opening), text.count(self.closing)
+        if opened == 0 or closed == 0:
+            shape = f"{self.opening}...{self.closing}"
+            return InvalidReply("format", f"The reply has no {shape}.")
+        if opened > 1 or closed > 1:
+            return InvalidReply("ambiguous", "The reply has more than one answer.")
+        found = self.answers(text)
+        if not found:
+            return InvalidReply("format", "The answer marks are in the wrong order.")
+        return found[0]
+
+
+class AnswerFormat(_Enclosed):
     """The answer stands between `<answer>` and `</answer>`."""
+
+    opening, closing = "<answer>", "</answer>"
+
+
+class BracketFormat(_Enclosed):
+    """The answer stands between `[` and `]`."""
+
+    opening, closing = "[", "]"
+
+
+class BoxedFormat:
+    r"""The answer stands in `\boxed{...}`."""
 
     instruction = (
         "Think if you like. Then give exactly one legal action, exactly as it is listed, "
-        "between <answer> and </answer>."
+        r"in \boxed{...}."
+    )
+    free_instruction = (
+        "Think if you like. Then give your action, written as the rules say, in "
+        r"\boxed{...}."
     )
 
     def wrap(self, action_text: str) -> str:
-        return f"<answer>{action_text}</answer>"
+        return rf"\boxed{{{action_text}}}"
+
+    def answers(self, text: str) -> list[str]:
+        found = [_to_closing_brace(part) for part in text.split(r"\boxed{")[1:]]
+        return [answer for answer in found if answer is not None]
 
     def extract(self, text: str) -> str | InvalidReply:
-        opened, closed = text.count("<answer>"), text.count("</answer>")
-        if opened == 0 or closed == 0:
-            return InvalidReply("format", "The reply has no <answer>...</answer>.")
-        if opened > 1 or closed > 1:
-            return InvalidReply("ambiguous", "The reply has more than one answer tag.")
-        found = re.search("<answer>(.*)</answer>", text, re.DOTALL)
-        if found is None:
-            return InvalidReply("format", "The answer tags are in the wrong order.")
-        return found[1]
+        num_boxes, found = text.count(r"\boxed{"), self.answers(text)
+        if num_boxes > 1:
+            return InvalidReply("ambiguous", "The reply has more than one box.")
+        if not found:
+            return InvalidReply("format", r"The reply has no \boxed{...}.")
+        return found[0]
+
+
+def _to_closing_brace(text: str) -> str | None:
+    """What stands before the brace that closes one opened before the text."""
+    depth = 1
+    for brace in re.finditer("[{}]", text):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return text[: brace.start()]
+    return None
 
 
 class BareFormat:
@@ -81,15 +158,26 @@ class BareFormat:
     instruction = (
         "Reply with exactly one legal action, exactly as listed, and nothing else."
     )
+    free_instruction = (
+        "Reply with your action, written as the rules say, and nothing else."
+    )
 
     def wrap(self, action_text: str) -> str:
         return action_text
+
+    def answers(self, text: str) -> list[str]:
+        return [text] if text.strip() else []
 
     def extract(self, text: str) -> str | InvalidReply:
         return text if text.strip() else InvalidReply("format", "The reply is empty.")
 
 
-FORMATS: dict[str, ReplyFormat] = {"answer": AnswerFormat(), "bare": BareFormat()}
+FORMATS: dict[str, ReplyFormat] = {
+    "answer": AnswerFormat(),
+    "bare": BareFormat(),
+    "boxed": BoxedFormat(),
+    "bracket": BracketFormat(),
+}
 
 
 def reply_format_named(name: str) -> ReplyFormat:
@@ -129,17 +217,21 @@ def parse_reply(
     >>> parse_reply(game, state, "<answer>bet</answer> or <answer>pass</answer>").reason
     'ambiguous'
     """
-    _, _, rest = text.rpartition("</think>")
-    if "<think>" in rest:
-        return InvalidReply("format", "The reasoning is not closed by </think>.")
+    rest = after_reasoning(text)
+    if isinstance(rest, InvalidReply):
+        return rest
     answer = reply_format_named(reply_format).extract(rest)
     if isinstance(answer, InvalidReply):
         return answer
-    if len(answer) > MAX_ANSWER:
-        return InvalidReply("overlong", f"The answer exceeds {MAX_ANSWER} characters.")
-    if legal is None:
-        legal = legal_texts(game, state)
-    return _action_named(game, state, answer.strip(), legal)
+    return action_named(game, state, answer, legal)
+
+
+def after_reasoning(text: str) -> str | InvalidReply:
+    """What follows the last `</think>`."""
+    _, _, rest = text.rpartition("</think>")
+    if "<think>" in rest:
+        return InvalidReply("format", "The reasoning is not closed by </think>.")
+    return rest
 
 
 def legal_texts(game: AnyGame, state: Any) -> list[str]:
@@ -147,10 +239,14 @@ def legal_texts(game: AnyGame, state: Any) -> list[str]:
     return [game.action_text(state, action) for action in game.legal_actions(state)]
 
 
-def _action_named(
-    game: AnyGame, state: Any, answer: str, legal: Sequence[str]
+def action_named(
+    game: AnyGame, state: Any, answer: str, legal: Sequence[str] | None = None
 ) -> Any | InvalidReply:
-    actions = game.legal_actions(state)
+    """The legal action that an answer names, by its text or by what the game reads."""
+    if len(answer) > MAX_ANSWER:
+        return InvalidReply("overlong", f"The answer exceeds {MAX_ANSWER} characters.")
+    answer, actions = answer.strip(), game.legal_actions(state)
+    legal = legal_texts(game, state) if legal is None else legal
     if answer in legal:  # texts may differ in case alone, as bxc3 and Bxc3 in chess
         return actions[legal.index(answer)]
     wanted = fold(answer)
@@ -164,6 +260,10 @@ def _action_named(
     try:
         action = game.parse(state, answer)
     except ValueError:  # IllegalAction, or a number with too many digits for int()
+        if game.num_actions is None:
+            return InvalidReply(
+                "illegal", "The answer is not as the rules want it now."
+            )
         return InvalidReply("illegal", "The answer is not a legal action.")
     if game.num_actions is not None and action not in actions:
         return InvalidReply("illegal", "The answer is not a legal action.")

@@ -9,7 +9,7 @@ from typing import Any
 from arena_envs.env import GameEnv, checked_seed
 from arena_envs.game import CHANCE, AnyGame
 from arena_wrappers.asking import OnError, ask
-from arena_wrappers.episodes import Episode, Turn
+from arena_wrappers.episodes import Episode, Turn, storable
 from arena_wrappers.formats import InvalidReply
 from arena_wrappers.policies import Policy, Reply, TurnRequest, turn_seed
 from arena_wrappers.wrapper import PromptWrapper
@@ -208,24 +208,21 @@ class _Table:
         return self.pending
 
     def take(self, reply: Reply) -> None:
-        env, request = self.env, self.pending
+        env, request, text = self.env, self.pending, storable(reply.text)
         invalid = None
         if reply.error is not None:
-            invalid = InvalidReply("error", reply.error)
+            invalid = InvalidReply("error", storable(reply.error))
         elif reply.truncated:
             invalid = InvalidReply("overlong", "The reply was cut at its length limit.")
-        env.submit(reply.text, invalid)
-        outcome = env.outcome
-        bad: InvalidReply | None = (
-            outcome if isinstance(outcome, InvalidReply) else None
-        )
+        env.submit(text, invalid)
+        bad = env.outcome if isinstance(env.outcome, InvalidReply) else None
         turn = Turn(
             index=request.turn,
             seat=request.seat,
             policy=self.plan.policies[request.seat].name,
             messages=request.messages,
             legal=request.legal,
-            reply=reply.text,
+            reply=text,
             action=env.played,
             invalid=bad.reason if bad else None,
             detail=bad.detail if bad else None,

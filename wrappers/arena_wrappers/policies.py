@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
+from arena_envs.bots import BOTS, Bot, make_bot
 from arena_envs.game import AnyGame
 from arena_envs.registration import did_you_mean
 from arena_wrappers.formats import reply_format_named
@@ -138,14 +139,12 @@ class ScriptedPolicy:
         return self.script[request.turn]
 
 
-Bot = Callable[[AnyGame, Any, random.Random], Any]  # game, state, rng -> legal action
-
-
 class BotPolicy:
     """Lets a bot, which reads states instead of text, play a seat.
 
     Args:
-        bot: function of the game, the state and a generator, which returns an action.
+        bot: function of the game, the state and a generator, which returns an action;
+            see `arena_envs.bots`.
         name: how the policy is called in records.
     """
 
@@ -161,23 +160,49 @@ class BotPolicy:
         return request.wrap(request.game.action_text(request.state, action))
 
 
+class ScoringBotPolicy(BotPolicy):
+    """A `BotPolicy` whose bot knows its probabilities, such as one that plays a table.
+
+    Args:
+        bot: a bot with `action_probs(game, state)`: probabilities of the legal actions.
+        name: how the policy is called in records.
+    """
+
+    def action_probs(
+        self, requests: Sequence[TurnRequest]
+    ) -> list[tuple[list[float], float]]:
+        bot: Any = self.bot
+        return [(list(bot.action_probs(r.game, r.state)), 0.0) for r in requests]
+
+
 def make_policy(spec: str) -> Policy:
     """The policy that a string names: `"kind"` or `"kind:argument"`.
 
-    `"random"` is built in. Other kinds come from the entry-point group `arena.policies`,
-    whose attribute is called with the argument; this distribution brings
-    `"lm:PATH"`, a language model from a folder.
+    `"random"` and the bots are built in (the page of `arena_envs.bots` lists them); a bot
+    meets its game when it first plays. Other kinds come from the entry-point group
+    `arena.policies`, whose attribute is called with the argument; this distribution brings
+    `"lm:PATH"`, a language model from a folder, and `"api:MODEL"`, one behind an endpoint.
 
     Raises:
-        ValueError: unknown kind.
+        ValueError: unknown kind, or an argument that the kind does not take.
         ImportError: the policy's module cannot be imported.
+
+    >>> make_policy("mcts:1000").name
+    'mcts:1000'
     """
     kind, _, argument = spec.partition(":")
-    if kind == "random":
+    if spec == "random":
         return RandomPolicy()
+    if kind in BOTS:
+        bot = make_bot(spec)
+        scores = hasattr(bot, "action_probs")
+        return (ScoringBotPolicy if scores else BotPolicy)(bot, name=spec)
     known = {point.name: point for point in entry_points(group="arena.policies")}
     if kind not in known:
-        hint = did_you_mean(kind, ["random", *known])
+        everything = [*BOTS, *known]
+        hint = did_you_mean(kind, everything)
+        if "known are" not in hint:
+            hint += f" known are {', '.join(everything)}"
         raise ValueError(f"unknown policy {spec!r}; {hint}")
     policy: Policy = known[kind].load()(argument)
     return policy

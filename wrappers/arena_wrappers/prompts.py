@@ -56,7 +56,11 @@ def messages(
     prompt: list[Message] = []
     if options.rules:
         rules = neutralise(game.rules(seat))
-        instruction = FORMATS[options.reply_format].instruction
+        reply_format = FORMATS[options.reply_format]
+        is_listed = game.num_actions is not None
+        instruction = (
+            reply_format.instruction if is_listed else reply_format.free_instruction
+        )
         prompt.append({"role": "system", "content": f"{rules}\n\n{instruction}"})
     text = neutralise(game.observe(state, seat))
     if options.show_legal_actions and game.current_player(state) == seat:

@@ -55,6 +55,18 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
     return again
 
 
+def final_state(episode: Episode, game: AnyGame) -> Any:
+    """The state in which a recorded episode ended.
+
+    Raises:
+        ReplayError: an action is not possible in this game.
+    """
+    state = game.initial_state()
+    for number, entry in enumerate(episode.actions):
+        state = game.apply(state, _action_of(game, state, number, entry))
+    return state
+
+
 class _Recorded:
     """Says what was said."""
 
@@ -100,9 +112,9 @@ def _chance_outcomes(game: AnyGame, record: Sequence[Any]) -> list[Any]:
 def _action_of(game: AnyGame, state: Any, number: int, entry: Any) -> Any:
     """The action that an entry of a record's `actions` stands for."""
     player = game.current_player(state)
-    possible: Sequence[Any] = [outcome for outcome, _ in game.chance_outcomes(state)]
-    if player != CHANCE:
-        possible = game.legal_actions(state)
+    possible: Sequence[Any] = game.legal_actions(state)
+    if player == CHANCE:
+        possible = [outcome for outcome, _ in game.chance_outcomes(state)]
     if game.num_actions is not None:
         if entry in possible:
             return entry

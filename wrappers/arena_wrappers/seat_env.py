@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 import arena_envs
 from arena_envs.checks import checked_action
 from arena_envs.env import GameEnv
+from arena_envs.game import AnyGame
 from arena_wrappers.formats import InvalidReply, legal_texts, parse_reply
 from arena_wrappers.policies import Policy, TurnRequest, make_policy
 from arena_wrappers.prompts import PromptOptions, messages
@@ -163,18 +164,18 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
 
 
 def make_seat_env(
-    game: str,
+    game: str | AnyGame,
     seat: int = 0,
     opponent: str | Policy | Sequence[str | Policy] = "random",
     **params: Any,
 ) -> SeatEnv:
-    """A `SeatEnv` of a registered game; the entry point of its Gymnasium id.
+    """A `SeatEnv` of a game; the entry point of the Gymnasium ids.
 
     Args:
-        game: id of the game.
+        game: id of a registered game, or the rules.
         seat: which seat is played.
         opponent: a policy or a string for `make_policy`, or one for each other seat.
-        **params: for `arena_envs.make`.
+        **params: for `arena_envs.make`, or for `GameEnv` where the rules are given.
 
     Raises:
         ValueError: as for `arena_envs.make`, `make_policy` and `SeatEnv`.
@@ -182,6 +183,10 @@ def make_seat_env(
     single = isinstance(opponent, str) or not isinstance(opponent, Sequence)
     named: Any = [opponent] if single else opponent
     others = [make_policy(o) if isinstance(o, str) else o for o in named]
-    return SeatEnv(
-        lambda: arena_envs.make(game, **params), seat, others[0] if single else others
-    )
+
+    def make_env() -> GameEnv:
+        if isinstance(game, str):
+            return arena_envs.make(game, **params)
+        return GameEnv(game, **params)
+
+    return SeatEnv(make_env, seat, others[0] if single else others)

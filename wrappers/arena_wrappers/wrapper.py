@@ -15,9 +15,11 @@ from arena_envs.registration import did_you_mean
 from arena_envs.spaces import AnyText
 from arena_wrappers.formats import InvalidReply, legal_texts, parse_reply
 from arena_wrappers.prompts import Message, PromptOptions, messages
+from arena_wrappers.tolerant import parse_tolerantly
 
 History = Literal["state", "transcript"]
 OnInvalid = Literal["forfeit", "retry", "random", "raise"]
+Parsing = Literal["strict", "tolerant"]
 
 MAX_REPLY = 100_000  # characters, of the action space; `step` reads longer ones, too
 MAX_VIEWS = 10_000  # remembered at a time
@@ -50,7 +52,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
 
     Args:
         env: the environment.
-        reply_format: `"answer"` or `"bare"`, see `arena_wrappers.formats`.
+        reply_format: `"answer"`, `"boxed"`, `"bracket"` or `"bare"`, see
+            `arena_wrappers.formats`.
         history: `"state"` shows the rules and the current text; `"transcript"` this seat's
             whole conversation.
         rules: whether the rules and how to reply are told, as the system message.
@@ -61,6 +64,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             is played. `"raise"`: ValueError, and nothing changes.
         penalty: what an invalid reply costs, in the `format` part; nobody else pays.
         max_retries: how often an agent is asked again at one decision.
+        parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.tolerant`.
 
     Attributes:
         prompt_options: the arguments, to make the same wrapper again.
@@ -82,6 +86,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         on_invalid: OnInvalid = "forfeit",
         penalty: float = 0.5,
         max_retries: int = 2,
+        parsing: Parsing = "strict",
     ) -> None:
         if not isinstance(env, GameEnv):
             raise TypeError(f"want a GameEnv, got {type(env).__name__}")
@@ -89,6 +94,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         for name, value, known in (
             ("history", history, get_args(History)),
             ("on_invalid", on_invalid, get_args(OnInvalid)),
+            ("parsing", parsing, get_args(Parsing)),
         ):
             if value not in known:
                 raise ValueError(
@@ -103,12 +109,14 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self.on_invalid = on_invalid
         self.penalty = penalty
         self.max_retries = max_retries
+        self._parse = parse_reply if parsing == "strict" else parse_tolerantly
         self.prompt_options = {
             **asdict(self.options),
             "history": history,
             "on_invalid": on_invalid,
             "penalty": penalty,
             "max_retries": max_retries,
+            "parsing": parsing,
         }
         self._views: dict[tuple[Any, int], View] = {}
         self._seed: int | None = None
@@ -181,7 +189,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         """
         env = self.env
         agent = env.agent_selection
-        outcome = invalid or parse_reply(
+        outcome = invalid or self._parse(
             env.game,
             env.game_state,
             text,

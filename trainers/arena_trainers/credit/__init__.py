@@ -19,6 +19,7 @@ other distributions are found by the entry-point group `arena.credit`, such as
 """
 
 from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
     Moments,
@@ -35,6 +36,7 @@ from arena_trainers.credit.registry import (
     check_options,
     estimate,
     estimators,
+    needed_columns,
 )
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go, trajectories
 
@@ -51,6 +53,8 @@ __all__ = [
     "estimate",
     "estimators",
     "moments",
+    "needed_columns",
+    "needs",
     "pools_by",
     "returns_to_go",
     "trajectories",

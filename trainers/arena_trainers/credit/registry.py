@@ -11,6 +11,7 @@ from arena_trainers.credit.batch import TurnBatch
 from arena_trainers.credit.grpo import episode, normalise_then_sum
 from arena_trainers.credit.mars import mars, mars_loo
 from arena_trainers.credit.mars_released import mars_released
+from arena_trainers.credit.needs import columns_needed_by
 from arena_trainers.credit.pools import Credit, PoolReport
 from arena_trainers.credit.rae import rae
 from arena_trainers.credit.trajectories import trajectories
@@ -83,6 +84,15 @@ def estimate(
 def estimators() -> list[str]:
     """Names of all estimators; a built-in goes before a plug-in of the same name."""
     return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
+
+
+def needed_columns(name: str) -> tuple[str, ...]:
+    """The optional columns of `TurnBatch` that an estimator cannot do without.
+
+    Raises:
+        ValueError: unknown estimator.
+    """
+    return columns_needed_by(_find(name))
 
 
 def check_options(name: str, options: Iterable[str]) -> None:

@@ -1,0 +1,99 @@
+"""Bots: policies that read states instead of text.
+
+A bot is a function of the game, the state and a generator, which returns a legal action of
+the seat to move. It keeps nothing between calls that would change what it plays, draws
+from the generator alone, and can be pickled. Bots have strings, which `make_bot` reads and
+which name opponents wherever one is asked for:
+
+| String                    | Plays                                                  | In games           |
+|---------------------------|--------------------------------------------------------|--------------------|
+| `random`                  | each legal action with the same probability            | all                |
+| `first`                   | the first legal action                                 | all                |
+| `constant:K`              | action K where legal, else the first                   | numbered actions   |
+| `mcts:N`                  | tree search with N simulations (100)                   | nothing hidden     |
+| `ismcts:N`                | the same over what the seat knows (100)                | with `resample`    |
+| `minimax:DEPTH`           | perfectly, or as far as DEPTH actions can show         | nothing hidden     |
+| `cfr:N`                   | the average policy of N iterations of CFR+ (1000)      | enumerable         |
+| `win_or_block`            | wins at once or keeps others from it, else at random   | nothing hidden     |
+| `othello_greedy`          | a corner, else what turns the most discs               | Othello            |
+| `hanabi_convention`       | what fits, a hint at what fits, or discards            | Hanabi             |
+| `always_cooperate`        | action 0                                               | repeated matrices  |
+| `always_defect`           | action 1                                               | repeated matrices  |
+| `tit_for_tat`             | what the other did last                                | repeated matrices  |
+| `generous_tit_for_tat:P`  | so, but cooperates with probability P (1/3)            | repeated matrices  |
+| `grim_trigger`            | cooperates until another has not                       | repeated matrices  |
+| `win_stay_lose_shift`     | cooperates after all chose alike                       | repeated matrices  |
+"""
+
+import random
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol
+
+from arena_envs.game import AnyGame
+from arena_envs.registration import did_you_mean
+
+__all__ = ["BOTS", "Bot", "make_bot"]
+
+
+class Bot(Protocol):
+    """Chooses actions by the state."""
+
+    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        """A legal action of the seat to move."""
+
+
+class _Entry(NamedTuple):
+    path: str  # "module:attribute" below this package
+    argument: Callable[[str], Any] | None = None
+    is_required: bool = False
+
+
+_ENTRIES = {
+    "random": _Entry("simple:Uniform"),
+    "first": _Entry("simple:First"),
+    "constant": _Entry("simple:Constant", int, is_required=True),
+    "mcts": _Entry("mcts:MCTS", int),
+    "ismcts": _Entry("ismcts:ISMCTS", int),
+    "minimax": _Entry("solved:Minimax", int),
+    "cfr": _Entry("solved:CFR", int),
+    "win_or_block": _Entry("greedy:WinOrBlock"),
+    "othello_greedy": _Entry("greedy:OthelloGreedy"),
+    "hanabi_convention": _Entry("hanabi:HanabiConvention"),
+    "always_cooperate": _Entry("repeated:AlwaysCooperate"),
+    "always_defect": _Entry("repeated:AlwaysDefect"),
+    "tit_for_tat": _Entry("repeated:TitForTat"),
+    "generous_tit_for_tat": _Entry("repeated:GenerousTitForTat", float),
+    "grim_trigger": _Entry("repeated:GrimTrigger"),
+    "win_stay_lose_shift": _Entry("repeated:WinStayLoseShift"),
+}
+BOTS = tuple(_ENTRIES)
+
+
+def make_bot(spec: str) -> Bot:
+    """The bot that a string names: `"kind"` or `"kind:argument"`.
+
+    Raises:
+        ValueError: unknown kind, or an argument that the kind does not take.
+
+    >>> make_bot("mcts:50")
+    MCTS(num_simulations=50, exploration=2.0)
+    """
+    kind, colon, argument = spec.partition(":")
+    if kind not in _ENTRIES:
+        raise ValueError(f"unknown bot {spec!r}; {did_you_mean(kind, BOTS)}")
+    entry = _ENTRIES[kind]
+    module, attribute = entry.path.split(":")
+    constructor = getattr(import_module(f"arena_envs.bots.{module}"), attribute)
+    if not colon and not entry.is_required:
+        bot: Bot = constructor()
+        return bot
+    if entry.argument is None:
+        raise ValueError(f"bot {kind!r} takes no argument, got {spec!r}")
+    try:
+        value = entry.argument(argument)
+    except ValueError:
+        name = "an integer" if entry.argument is int else "a number"
+        raise ValueError(f"want {name} after '{kind}:', got {spec!r}") from None
+    bot = constructor(value)
+    return bot

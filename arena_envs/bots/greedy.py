@@ -1,0 +1,76 @@
+"""Bots that look one action ahead."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arena_envs.game import CHANCE, TERMINAL, AnyGame
+
+
+@dataclass(frozen=True)
+class WinOrBlock:
+    """Wins if it can at once, else keeps others from winning next, else plays at random.
+
+    "Winning" is to end the game with the highest own return; an action that would let
+    another seat win with its next action is avoided where there are others.
+
+    Raises:
+        ValueError: when it plays, the game hides information.
+    """
+
+    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        if game.information != "perfect" or game.simultaneous:
+            raise ValueError(f"want a game of perfect information, got {game!r}")
+        legal = game.legal_actions(state)
+        wins = _wins(game, state)
+        if wins:
+            return wins[0]
+        safe = [action for action in legal if not _loses(game, state, action)]
+        return rng.choice(safe or legal)
+
+
+@dataclass(frozen=True)
+class OthelloGreedy:
+    """Takes a corner of the board where it can, else turns over as many discs as it can.
+
+    Among equals it plays at random.
+
+    Raises:
+        ValueError: when it plays, the game is not Othello.
+    """
+
+    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        size = getattr(game, "size", None)
+        if size is None or not hasattr(state, "black"):
+            raise ValueError(f"want Othello, got {game!r}")
+        last = size - 1
+        corners = {0, last, size * last, size * size - 1}
+        player = game.current_player(state)
+
+        def worth(action: Any) -> tuple[bool, int]:
+            return action in corners, game.apply(state, action)[player].bit_count()
+
+        legal = game.legal_actions(state)
+        best = max(map(worth, legal))
+        return rng.choice([action for action in legal if worth(action) == best])
+
+
+def _wins(game: AnyGame, state: Any) -> Sequence[Any]:
+    """Actions with which the seat to move wins at once."""
+    player = game.current_player(state)
+    return [
+        action
+        for action in game.legal_actions(state)
+        if game.current_player(after := game.apply(state, action)) == TERMINAL
+        and game.returns(after)[player] == game.max_return
+    ]
+
+
+def _loses(game: AnyGame, state: Any, action: Any) -> bool:
+    """Whether another seat can win right after this action."""
+    after = game.apply(state, action)
+    player = game.current_player(after)
+    if player in (CHANCE, TERMINAL, game.current_player(state)):
+        return False
+    return bool(_wins(game, after))

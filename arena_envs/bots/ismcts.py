@@ -1,0 +1,106 @@
+"""Monte Carlo tree search over what the seats know, for games with hidden information."""
+
+import random
+from collections.abc import Hashable
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any
+
+from arena_envs.bots.mcts import rollout, sample_chance
+from arena_envs.game import CHANCE, TERMINAL, AnyGame
+
+
+@dataclass(frozen=True)
+class ISMCTS:
+    """Information-set Monte Carlo tree search.
+
+    Every simulation starts from a state drawn from those that the seat cannot tell from
+    the true one (`Game.resample`), and nodes are the information states of whoever is to
+    move. So it knows no more than its seat; yet it takes the others' choices to tell
+    nothing of what they hold. Cowling, Powley and Whitehouse, *Information Set Monte Carlo
+    Tree Search* (2012), in the form with one tree for each player.
+
+    Args:
+        num_simulations: for each action that it plays.
+        exploration: c in Q + c √(ln N / n), where returns go from -1 to 1; scaled to those
+            of the game.
+
+    Raises:
+        ValueError: a number is out of range.
+        NotImplementedError: when it plays, the game hides information and has no
+            `resample`.
+    """
+
+    num_simulations: int = 100
+    exploration: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.num_simulations < 1:
+            raise ValueError(
+                f"want num_simulations of 1 or more, got {self.num_simulations}"
+            )
+        if not self.exploration >= 0:
+            raise ValueError(f"want exploration of 0 or more, got {self.exploration}")
+
+    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        legal = game.legal_actions(state)
+        if len(legal) == 1:
+            return legal[0]
+        seat = game.current_player(state)
+        scale = self.exploration * (game.max_return - game.min_return) / 2
+        nodes: dict[Hashable, _Node] = {}
+        for _ in range(self.num_simulations):
+            _simulate(game, game.resample(state, seat, rng), nodes, scale, rng)
+        root = nodes[seat, game.information_state(state, seat)]
+        return legal[max(range(len(legal)), key=root.visits.__getitem__)]
+
+
+class _Node:
+    """What is known of the actions of an information state, by their index."""
+
+    __slots__ = ("num_visits", "totals", "untried", "visits")
+
+    def __init__(self, num_actions: int, rng: random.Random) -> None:
+        self.num_visits = 0
+        self.visits = [0] * num_actions
+        self.totals = [0.0] * num_actions
+        self.untried = list(range(num_actions))
+        rng.shuffle(self.untried)
+
+    def choose(self, scale: float) -> int:
+        if self.untried:
+            return self.untried.pop()
+        spread = scale * sqrt(log(self.num_visits))
+        bounds = [
+            total / visits + spread / sqrt(visits)
+            for total, visits in zip(self.totals, self.visits, strict=True)
+        ]
+        return bounds.index(max(bounds))
+
+
+def _simulate(
+    game: AnyGame,
+    state: Any,
+    nodes: dict[Hashable, _Node],
+    scale: float,
+    rng: random.Random,
+) -> None:
+    path: list[tuple[_Node, int, int]] = []
+    is_new = False
+    while not is_new and (player := game.current_player(state)) != TERMINAL:
+        if player == CHANCE:
+            state = game.apply(state, sample_chance(game, state, rng))
+            continue
+        key = (player, game.information_state(state, player))
+        legal = game.legal_actions(state)
+        is_new = key not in nodes
+        if is_new:
+            nodes[key] = _Node(len(legal), rng)
+        choice = nodes[key].choose(scale)
+        path.append((nodes[key], choice, player))
+        state = game.apply(state, legal[choice])
+    returns = rollout(game, state, rng)
+    for node, choice, player in path:
+        node.num_visits += 1
+        node.visits[choice] += 1
+        node.totals[choice] += returns[player]

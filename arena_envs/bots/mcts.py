@@ -1,0 +1,181 @@
+"""Monte Carlo tree search, for games without hidden information."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any
+
+from arena_envs.game import CHANCE, TERMINAL, AnyGame
+
+
+@dataclass(frozen=True)
+class MCTS:
+    """Upper confidence trees with random rollouts, and proofs where they are cheap.
+
+    Every simulation walks down by Q + c √(ln N / n), adds one node, and plays on at
+    random. Values that are certain, at the end of the game and backed up from there, are
+    used as such (MCTS-Solver), so that a small rest of a game is played exactly. Each
+    seat maximises its own return; chance is sampled.
+
+    Kocsis and Szepesvári, *Bandit Based Monte-Carlo Planning* (2006); Winands et al.,
+    *Monte-Carlo Tree Search Solver* (2008).
+
+    Args:
+        num_simulations: for each action that it plays.
+        exploration: c, where returns go from -1 to 1; scaled to those of the game.
+
+    Raises:
+        ValueError: a number is out of range; when it plays, the game hides information.
+    """
+
+    num_simulations: int = 100
+    exploration: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.num_simulations < 1:
+            raise ValueError(
+                f"want num_simulations of 1 or more, got {self.num_simulations}"
+            )
+        if not self.exploration >= 0:
+            raise ValueError(f"want exploration of 0 or more, got {self.exploration}")
+
+    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        if game.information != "perfect" or game.simultaneous:
+            raise ValueError(
+                f'MCTS would see what {game!r} hides; the bot "ismcts" does not'
+            )
+        legal = game.legal_actions(state)
+        if len(legal) == 1:
+            return legal[0]
+        root = Node(game, state, TERMINAL)
+        scale = self.exploration * (game.max_return - game.min_return) / 2
+        for _ in range(self.num_simulations):
+            _simulate(game, root, scale, rng)
+            if root.proven:
+                break
+        return _best_action(root)
+
+
+class Node:
+    """A node of the search tree.
+
+    Attributes:
+        state: the state.
+        player: the seat to move, `CHANCE` or `TERMINAL`.
+        mover: who chose to come here.
+        children: nodes by action, in the order in which they were tried.
+        untried: actions that were not; None before the first visit is over.
+        visits: number of simulations that came here.
+        total: of the returns of `mover` in these.
+        proven: returns with best play from here, where they are known.
+    """
+
+    __slots__ = (
+        "children",
+        "mover",
+        "player",
+        "proven",
+        "state",
+        "total",
+        "untried",
+        "visits",
+    )
+
+    def __init__(self, game: AnyGame, state: Any, mover: int) -> None:
+        self.state = state
+        self.player = game.current_player(state)
+        self.mover = mover
+        self.children: dict[Any, Node] = {}
+        self.untried: list[Any] | None = None
+        self.visits = 0
+        self.total = 0.0
+        self.proven = tuple(game.returns(state)) if self.player == TERMINAL else ()
+
+
+def rollout(game: AnyGame, state: Any, rng: random.Random) -> Sequence[float]:
+    """Returns of a random play to the end."""
+    current_player, legal_actions = game.current_player, game.legal_actions
+    apply, draw = game.apply, rng.random
+    while (player := current_player(state)) != TERMINAL:
+        if player == CHANCE:
+            state = apply(state, sample_chance(game, state, rng))
+        else:
+            legal = legal_actions(state)
+            state = apply(state, legal[int(draw() * len(legal))])
+    return game.returns(state)
+
+
+def sample_chance(game: AnyGame, state: Any, rng: random.Random) -> Any:
+    """An outcome of a chance node."""
+    outcomes, chances = zip(*game.chance_outcomes(state), strict=True)
+    return rng.choices(outcomes, chances)[0]
+
+
+def _simulate(game: AnyGame, root: Node, scale: float, rng: random.Random) -> None:
+    node, path = root, [root]
+    while not node.proven and (node.visits or node is root):
+        node = _descend(game, node, scale, rng)
+        path.append(node)
+    returns = node.proven or rollout(game, node.state, rng)
+    certain = bool(node.proven)
+    for node in reversed(path):
+        node.visits += 1
+        if node.mover >= 0:
+            node.total += returns[node.mover]
+        if certain and not node.proven:
+            certain = _prove(game, node)
+
+
+def _descend(game: AnyGame, node: Node, scale: float, rng: random.Random) -> Node:
+    """The child to go on with, new if one is untried."""
+    children = node.children
+    if node.player == CHANCE:
+        action = sample_chance(game, node.state, rng)
+        if action not in children:
+            children[action] = Node(game, game.apply(node.state, action), CHANCE)
+        return children[action]
+    if node.untried is None:
+        node.untried = list(game.legal_actions(node.state))
+        rng.shuffle(node.untried)
+    if node.untried:
+        action = node.untried.pop()
+        child = Node(game, game.apply(node.state, action), node.player)
+        children[action] = child
+        return child
+    best, choice = float("-inf"), node
+    player, spread = node.player, scale * sqrt(log(node.visits))
+    for child in children.values():
+        if child.proven:
+            bound = child.proven[player]
+        else:
+            bound = child.total / child.visits + spread / sqrt(child.visits)
+        if bound > best:
+            best, choice = bound, child
+    return choice
+
+
+def _prove(game: AnyGame, node: Node) -> bool:
+    """Whether the children settle what the node is worth, which is then noted."""
+    player = node.player
+    if player == CHANCE:
+        return False
+    proven = [child.proven for child in node.children.values() if child.proven]
+    best = max(proven, key=lambda returns: returns[player])
+    all_known = not node.untried and len(proven) == len(node.children)
+    if all_known or best[player] >= game.max_return:
+        node.proven = best
+    return bool(node.proven)
+
+
+def _best_action(root: Node) -> Any:
+    """The proven best, unless what is open looks better: then its most visited."""
+    player = root.player
+    proven = {a: c.proven[player] for a, c in root.children.items() if c.proven}
+    tried = {a: c for a, c in root.children.items() if not c.proven}
+    certain = max(proven, key=lambda action: proven[action], default=None)
+    likely = max(tried, key=lambda action: tried[action].visits, default=None)
+    if certain is None or likely is None:
+        return likely if certain is None else certain
+    mean = tried[likely].total / tried[likely].visits
+    return certain if proven[certain] >= mean else likely

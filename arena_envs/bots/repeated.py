@@ -1,0 +1,112 @@
+"""Strategies for repeated matrix games, in which action 0 is to cooperate.
+
+They read `state.rounds`, the choices of all seats in the rounds that are over, as
+`iterated_matrix_game` keeps them.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arena_envs.game import AnyGame
+
+COOPERATE, DEFECT = 0, 1
+
+Rounds = Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class _Repeated:
+    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        rounds = getattr(state, "rounds", None)
+        if rounds is None or not game.simultaneous:
+            raise ValueError(f"want a repeated matrix game, got {game!r}")
+        return self.choose(rounds, game.current_player(state), rng)
+
+    def choose(self, rounds: Rounds, seat: int, rng: random.Random) -> int:
+        """The choice after these rounds."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class AlwaysCooperate(_Repeated):
+    """Cooperates."""
+
+    def choose(self, rounds: Rounds, seat: int, rng: random.Random) -> int:
+        return COOPERATE
+
+
+@dataclass(frozen=True)
+class AlwaysDefect(_Repeated):
+    """Defects."""
+
+    def choose(self, rounds: Rounds, seat: int, rng: random.Random) -> int:
+        return DEFECT
+
+
+@dataclass(frozen=True)
+class TitForTat(_Repeated):
+    """Cooperates, then does what the other did last.
+
+    Among more than two, it does the worst (the highest action) that any other did.
+    Axelrod, *Effective Choice in the Prisoner's Dilemma* (1980).
+    """
+
+    def choose(self, rounds: Rounds, seat: int, rng: random.Random) -> int:
+        return max(_others(rounds[-1], seat)) if rounds else COOPERATE
+
+
+@dataclass(frozen=True)
+class GenerousTitForTat(TitForTat):
+    """Tit for tat that cooperates all the same with some probability.
+
+    Nowak and Sigmund, *Tit for Tat in Heterogeneous Populations* (1992).
+
+    Args:
+        generosity: this probability; 1/3 is best in the prisoner's dilemma with payoffs
+            5, 3, 1, 0.
+
+    Raises:
+        ValueError: `generosity` is not from 0 to 1.
+    """
+
+    generosity: float = 1 / 3
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.generosity <= 1:
+            raise ValueError(f"want generosity from 0 to 1, got {self.generosity}")
+
+    def choose(self, rounds: Rounds, seat: int, rng: random.Random) -> int:
+        forgives = rng.random() < self.generosity
+        return COOPERATE if forgives else super().choose(rounds, seat, rng)
+
+
+@dataclass(frozen=True)
+class GrimTrigger(_Repeated):
+    """Cooperates until another has not, then defects for good."""
+
+    def choose(self, rounds: Rounds, seat: int, rng: random.Random) -> int:
+        betrayed = any(
+            choice != COOPERATE
+            for choices in rounds
+            for choice in _others(choices, seat)
+        )
+        return DEFECT if betrayed else COOPERATE
+
+
+@dataclass(frozen=True)
+class WinStayLoseShift(_Repeated):
+    """Cooperates at first and after rounds in which all chose alike, else defects.
+
+    So it repeats what paid well (all cooperated; it alone defected) and changes what did
+    not. Nowak and Sigmund, *A Strategy of Win-Stay, Lose-Shift that Outperforms
+    Tit-for-Tat* (1993).
+    """
+
+    def choose(self, rounds: Rounds, seat: int, rng: random.Random) -> int:
+        return COOPERATE if not rounds or len(set(rounds[-1])) == 1 else DEFECT
+
+
+def _others(choices: Sequence[int], seat: int) -> Sequence[int]:
+    return [choice for other, choice in enumerate(choices) if other != seat]

@@ -1,0 +1,108 @@
+"""Bots that play what a solver found."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arena_envs.game import AnyGame
+from arena_envs.solvers import MAX_STATES, CFRPlus, Key, Table
+from arena_envs.solvers.memory import Memory
+from arena_envs.solvers.perfect_information import PerfectInformation
+
+_policies = Memory[dict[Key, list[float]]](8)
+_searches = Memory[PerfectInformation](2)
+
+
+@dataclass(frozen=True)
+class Tabular:
+    """Plays a table: the probabilities of legal actions by (seat, information state).
+
+    Args:
+        table: of `arena_envs.solvers`.
+
+    Raises:
+        ValueError: when it plays, the table lacks a row or the row does not fit.
+    """
+
+    table: Table
+
+    def action_probs(self, game: AnyGame, state: Any) -> Sequence[float]:
+        """Probabilities of the legal actions."""
+        seat, legal = game.current_player(state), game.legal_actions(state)
+        key = (seat, game.information_state(state, seat))
+        row = self.table.get(key)
+        if row is None or len(row) != len(legal):
+            raise ValueError(
+                f"want {len(legal)} probabilities for information state {key}, got {row}"
+            )
+        return row
+
+    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        probabilities = self.action_probs(game, state)
+        return rng.choices(game.legal_actions(state), probabilities)[0]
+
+
+@dataclass(frozen=True)
+class CFR:
+    """Plays the average policy of CFR+, found when it first meets a game.
+
+    Args:
+        num_iterations: of CFR+.
+        max_states: limit of the enumeration.
+
+    Raises:
+        ValueError: `num_iterations` is no positive number; when it plays, the game is too
+            large to enumerate.
+    """
+
+    num_iterations: int = 1000
+    max_states: int = MAX_STATES
+
+    def __post_init__(self) -> None:
+        if self.num_iterations < 1:
+            raise ValueError(
+                f"want num_iterations of 1 or more, got {self.num_iterations}"
+            )
+
+    def action_probs(self, game: AnyGame, state: Any) -> Sequence[float]:
+        """Probabilities of the legal actions."""
+        return self._tabular(game).action_probs(game, state)
+
+    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        return self._tabular(game)(game, state, rng)
+
+    def _tabular(self, game: AnyGame) -> Tabular:
+        def solve() -> dict[Key, list[float]]:
+            solver = CFRPlus(game, self.max_states)
+            solver.run(self.num_iterations)
+            return solver.average_policy()
+
+        return Tabular(_policies.recall(game, solve, self.num_iterations))
+
+
+@dataclass(frozen=True)
+class Minimax:
+    """Plays the first best action of a game of perfect information.
+
+    Where all actions are worth the same, lost positions among them, it plays the first.
+
+    Args:
+        depth: how many actions it looks ahead; None looks to the end.
+
+    Raises:
+        ValueError: `depth` is no positive number; when it plays, the game hides
+            information or is too large.
+    """
+
+    depth: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.depth is not None and self.depth < 1:
+            raise ValueError(f"want depth of 1 or more, got {self.depth}")
+
+    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        if self.depth is not None:
+            return PerfectInformation(game).solve(state, self.depth).action
+        search = _searches.recall(game, lambda: PerfectInformation(game))
+        return search.solve(state).action

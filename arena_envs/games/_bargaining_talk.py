@@ -1,0 +1,169 @@
+"""What is said in bargaining: utterances, their grammar, and how they are told."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from arena_envs.game import IllegalAction
+
+CENT = 100  # amounts are whole hundredths
+MAX_LISTED = 6  # earlier offers that are shown
+MAX_SHOWN = 3  # latest utterances, shown with their messages: all since one's own last
+MAX_MOVE = 60  # characters at the end of a text in which its move must stand
+
+_MOVE = re.compile(
+    r"(?:\A|(?P<mark>[\n\r.!?;:]))\s*"
+    r"(?:(?P<answer>accept|reject)"
+    r"|offer\s+\$?(?P<whole>[0-9]{1,7})(?:\.(?P<part>[0-9]{1,2}))?)"
+    r"\s*\.?\Z",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+class Utterance(NamedTuple):
+    """What a seat says: a move, and a message that may be empty.
+
+    Attributes:
+        move: `"offer"`, `"accept"` or `"reject"`.
+        amount: hundredths of money offered to the other player; 0 unless an offer.
+        message: free words.
+    """
+
+    move: str
+    amount: int = 0
+    message: str = ""
+
+
+ACCEPT, REJECT = Utterance("accept"), Utterance("reject")
+
+
+def read(text: str, answering: bool, most: int, max_message: int) -> Utterance:
+    """The utterance that a text is, by the grammar on the page of the game.
+
+    Args:
+        text: anything.
+        answering: whether an answer is wanted, not an offer.
+        most: the pie, in hundredths.
+        max_message: longest message in characters.
+
+    Raises:
+        IllegalAction: it is none; says what is wanted.
+    """
+    text = text.strip()
+    found = _MOVE.search(text, max(0, len(text) - MAX_MOVE))
+    if found is None or (found["answer"] is not None) != answering:
+        want = '"accept" or "reject"' if answering else '"offer AMOUNT"'
+        raise IllegalAction(f"want {want} at the end, got {text[-80:]!r}")
+    message = text[: found.end("mark") if found["mark"] else 0].strip()
+    # half a surrogate pair is no text, and would not outlive a record
+    message = message.encode("utf-8", "replace").decode("utf-8")
+    if len(message) > max_message:
+        raise IllegalAction(
+            f"want a message of at most {max_message} characters, got {len(message)}"
+        )
+    if found["answer"]:
+        return Utterance(found["answer"].lower(), 0, message)
+    amount = CENT * int(found["whole"]) + int((found["part"] or "").ljust(2, "0"))
+    if amount > most:
+        raise IllegalAction(f"want at most {money(most)}, got {money(amount)}")
+    return Utterance("offer", amount, message)
+
+
+def written(said: Utterance) -> str:
+    """The canonical text of an utterance, which `read` reads."""
+    move = f"offer {money(said.amount)}" if said.move == "offer" else said.move
+    return f"{said.message}\n{move}" if said.message else move
+
+
+def speaker_of(turn: int) -> int:
+    """Who speaks in this turn: player_0 offers first, and who answers offers next."""
+    return (turn + 1) // 2 % 2
+
+
+def history(said: Sequence[Utterance], seat: int, whole: int) -> Iterator[str]:
+    """What was said, as a seat is told of it: latest in full, and offers before that.
+
+    Every line is ASCII, and a message stands quoted in the line of its utterance.
+    """
+    start = max(0, len(said) - MAX_SHOWN)
+    offers = [
+        f"player_{speaker_of(turn)} offered {money(said[turn].amount)} "
+        f"(round {turn // 2 + 1})"
+        for turn in range(0, start, 2)
+    ]
+    if offers:
+        listed = ", ".join(offers[-MAX_LISTED:])
+        more = len(offers) - MAX_LISTED
+        yield f"Earlier: {f'{more} more, ' if more > 0 else ''}{listed}."
+    for turn, utterance in enumerate(said[start:], start):
+        told = _told(utterance, speaker_of(turn), seat, whole)
+        yield f"Round {turn // 2 + 1}: {told}"
+
+
+def _told(said: Utterance, speaker: int, seat: int, whole: int) -> str:
+    who = "you" if speaker == seat else f"player_{speaker}"
+    text = f"{who} {said.move}ed"
+    if said.move == "offer":
+        whom = f"player_{1 - speaker}" if speaker == seat else "you"
+        rest = money(whole - said.amount)
+        text += f" {whom} {money(said.amount)}, keeping {rest}"
+    return (
+        f"{text}, and said: {json.dumps(said.message)}" if said.message else f"{text}."
+    )
+
+
+def rules_text(
+    pie: int,
+    num_rounds: int,
+    discounts: Sequence[Sequence[float]],
+    complete_information: bool,
+    max_message: int,
+) -> str:
+    """The rules, for either seat; `max_message` is 0 where nothing may be said."""
+    first, second = map(_possible, discounts)
+    rounds = "is 1 round" if num_rounds == 1 else f"are at most {num_rounds} rounds"
+    known = (
+        "Both players know both factors."
+        if complete_information
+        else "You know your own factor, and not that of the other player."
+    )
+    talk = (
+        "You may also say something to the other player: write your message first, with "
+        f"at most {max_message} characters, and then your action in a line of its own. "
+        "The other player reads your message in quotation marks."
+        if max_message
+        else "Write your action and nothing else."
+    )
+    gives, keeps = money(40 * pie), money(60 * pie)
+    return (
+        f"This is bargaining: player_0 and player_1 divide {pie} of money. There {rounds}. "
+        "In round 1 player_0 makes an offer and player_1 answers; after that they take "
+        f'turns in making offers. "offer {gives}" offers {gives} to the other player and '
+        f"leaves {keeps} to you; any amount from 0 to {pie} with at most two decimals will "
+        'do. The other player answers with "accept" or "reject". "accept" ends the game '
+        'with this division; "reject" ends the round, and whoever rejected makes the next '
+        "offer. If the offer of the last round is rejected, both players get nothing. "
+        "Money loses value: each player has a discount factor, and what a player gets in "
+        "round 2 is worth this factor times the money, in round 3 the factor times the "
+        f"factor times the money, and so on. The factor of player_0 is {first}, that of "
+        f"player_1 is {second}. {known} Your score is what you get, divided by {pie} and "
+        f"discounted. {talk}"
+    )
+
+
+def _possible(discounts: Sequence[float]) -> str:
+    *others, last = [f"{discount:g}" for discount in discounts]
+    if not others:
+        return last
+    return f"{', '.join(others)} or {last} (drawn with equal chances)"
+
+
+def money(amount: int) -> str:
+    """Hundredths as money.
+
+    >>> money(4000), money(1250)
+    ('40', '12.50')
+    """
+    whole, part = divmod(amount, CENT)
+    return f"{whole}.{part:02d}" if part else str(whole)

@@ -1,0 +1,299 @@
+r"""Bargaining: two players divide money by alternating offers, in free words if they like.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("bargaining-v0", complete_information=True)`, see `Bargaining` |
+| Agents      | `player_0`, who offers in rounds 1, 3, ..., and `player_1`             |
+| Kind        | mixed; perfect information, imperfect if not `complete_information`    |
+| Actions     | texts: "offer 40", "accept", "reject", with or without a message       |
+| Rewards     | at the end: own share of the pie times own discount factor per round   |
+| Length      | 2 to 12 turns, `2 * num_rounds` at most; 3.9375 on average in random play |
+| Known value | subgame-perfect play: .231894, .768106; random play: .452640 each      |
+| Source      | E. Shapira et al., *GLEE* (2024); A. Rubinstein (1982)                 |
+
+In odd rounds `player_0` makes an offer and `player_1` answers, in even rounds the other way
+round. "offer 40" gives 40 to the other player and leaves the rest of the pie to the one who
+speaks. "accept" ends the game; "reject" ends the round, and who rejected offers next.
+Without an agreement after `num_rounds` rounds both get nothing. What a player gets in round
+r is worth `factor ** (r - 1)` of it. Chance draws each seat's factor from `discounts[seat]`,
+all with the same probability; without `complete_information` a seat is told its own alone.
+This is the first family of GLEE, except that factors are drawn, and that an answer may carry
+a message as an offer may. OpenSpiel's `bargaining` is another game: items of private value.
+
+By backward induction, who offers in the last round takes all, and who offers before that
+gives the other what waiting is worth to it: its factor times its share as the next to offer.
+The known values are means over the draws, the former for offers of any amount.
+
+A text is read by this grammar, in any case; an amount has at most two decimals:
+
+    text = [message separator] move ["."]
+    move = "offer" ["$"] amount | "accept" | "reject"
+
+The separator is a line break or one of `. ! ? ; :`, which stays in the message: a move stands
+alone in the last line or sentence, and all before it is the message, at most `max_message`
+characters long. So "Half is fair. offer 50" is an offer with a message, and "I will never
+accept" is no action. The legal actions are the finite core, without messages: "accept",
+"reject", and `num_offers` offers evenly spaced from 0 to the pie. A message is shown in
+quotation marks, as JSON in one line of ASCII, so that it cannot look like the referee's
+words. Features hold amounts and answers, and no messages.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_int,
+)
+from arena_envs.games import _bargaining_talk as talk
+from arena_envs.games._bargaining_talk import CENT, Utterance
+
+Action = Utterance | float  # chance draws a discount factor
+
+
+class State(NamedTuple):
+    """The discount factors drawn so far, by seat, and all that was said, in order."""
+
+    discounts: tuple[float, ...] = ()
+    said: tuple[Utterance, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bargaining(BaseGame[State, Action]):
+    """Division of `pie` by alternating offers.
+
+    Args:
+        pie: the money, 1 to 1,000,000.
+        num_rounds: rounds of an offer and an answer, 1 to 50.
+        num_offers: offers in the finite core, 2 to 1001, whose amounts are whole hundredths.
+        discounts: for each seat, its possible discount factors, above 0 and at most 1.
+        complete_information: whether both seats are told both factors.
+        messages: whether an action may carry a message.
+        max_message: longest message in characters, 1 to 400.
+
+    Raises:
+        ValueError: a parameter is out of range.
+    """
+
+    pie: int = 100
+    num_rounds: int = 6
+    num_offers: int = 11
+    discounts: Sequence[Sequence[float]] = ((0.8, 0.9, 1.0), (0.8, 0.9, 1.0))
+    complete_information: bool = True
+    messages: bool = True
+    max_message: int = 300
+
+    num_players = 2
+    num_actions = None
+    kind: ClassVar[Kind] = "mixed"
+    min_return = 0.0
+    max_return = 1.0
+
+    def __post_init__(self) -> None:
+        check_int("pie", self.pie, 1, 1_000_000)
+        check_int("num_rounds", self.num_rounds, 1, 50)
+        check_int("num_offers", self.num_offers, 2, 1001)
+        check_int("max_message", self.max_message, 1, 400)
+        for name in ("complete_information", "messages"):
+            if type(getattr(self, name)) is not bool:
+                raise ValueError(f"want {name} as a bool, got {getattr(self, name)!r}")
+        if self.pie * CENT % (self.num_offers - 1):
+            raise ValueError(
+                "want pie / (num_offers - 1) with at most two decimals, got "
+                f"pie={self.pie} and num_offers={self.num_offers}"
+            )
+        # as given, they may be lists, which YAML and JSON have in place of tuples
+        object.__setattr__(self, "discounts", _checked_discounts(self.discounts))
+
+    @property
+    def information(self) -> Information:
+        return "perfect" if self.complete_information else "imperfect"
+
+    @property
+    def max_turns(self) -> int:
+        return 2 * self.num_rounds
+
+    def initial_state(self) -> State:
+        return State()
+
+    def current_player(self, state: State) -> int:
+        discounts, said = state
+        if len(discounts) < 2:
+            return CHANCE
+        if len(said) == 2 * self.num_rounds or (said and said[-1].move == "accept"):
+            return TERMINAL
+        return talk.speaker_of(len(said))
+
+    def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
+        possible = self.discounts[len(state.discounts)]
+        return [(discount, 1 / len(possible)) for discount in possible]
+
+    def legal_actions(self, state: State) -> Sequence[Utterance]:
+        if self.current_player(state) < 0:
+            return ()
+        if len(state.said) % 2:
+            return (talk.ACCEPT, talk.REJECT)
+        step = self.pie * CENT // (self.num_offers - 1)
+        return [Utterance("offer", step * n) for n in range(self.num_offers)]
+
+    def apply(self, state: State, action: Action) -> State:
+        if isinstance(action, Utterance):
+            return State(state.discounts, (*state.said, action))
+        return State((*state.discounts, action), state.said)
+
+    def returns(self, state: State) -> tuple[float, float]:
+        shares = self.shares(state)
+        if shares is None:
+            return (0.0, 0.0)
+        past = len(state.said) // 2 - 1
+        first, second = (d**past for d in state.discounts)
+        return (first * shares[0], second * shares[1])
+
+    def shares(self, state: State) -> tuple[float, float] | None:
+        """Share of the pie of each seat, not discounted; None without an agreement."""
+        if not state.said or state.said[-1].move != "accept":
+            return None
+        given, whole = state.said[-2].amount, self.pie * CENT
+        share, other = (whole - given) / whole, given / whole
+        return (share, other) if len(state.said) % 4 == 2 else (other, share)
+
+    def efficiency(self, state: State) -> float:
+        """GLEE's efficiency: the sum of what the seats get; a seat's self-gain is its return."""
+        return sum(self.returns(state))
+
+    def fairness(self, state: State) -> float | None:
+        """GLEE's fairness: 1 - 4(p - 1/2)², p a share before discounting; None if no deal."""
+        shares = self.shares(state)
+        return None if shares is None else 1 - 4 * (shares[0] - 0.5) ** 2
+
+    def observe(self, state: State, seat: int) -> str:
+        lines = [f"You are player_{seat}. {self._stage(state, seat)}"]
+        if len(state.discounts) == 2:
+            lines.append(self._worth(state, seat))
+        return "\n".join([*lines, *talk.history(state.said, seat, self.pie * CENT)])
+
+    def information_state(
+        self, state: State, seat: int
+    ) -> State | tuple[int, tuple[float, ...], tuple[Utterance, ...]]:
+        if self.complete_information:
+            return state
+        return (seat, state.discounts[seat : seat + 1], state.said)
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """Seat, who is to do what, discount factors, round; then all offers and answers.
+
+        One-hot seat (2); one-hot: own offer, own answer, the other's offer, its answer (4);
+        own factor and whether it is known, likewise the other's (4); one-hot round; and for
+        each round: whether an offer was made, the share that it gives to the other player,
+        whether it was accepted.
+        """
+        rounds, player = self.num_rounds, self.current_player(state)
+        values = np.zeros(10 + 4 * rounds, np.float32)
+        values[seat] = 1
+        if player >= 0:
+            values[2 + 2 * (player != seat) + len(state.said) % 2] = 1
+            values[10 + len(state.said) // 2] = 1
+        for other, discount in enumerate(state.discounts):
+            if other == seat or self.complete_information:
+                values[6 + 2 * (other != seat) :][:2] = discount, 1
+        past = values[10 + rounds :].reshape(rounds, 3)
+        for turn, said in enumerate(state.said):
+            if said.move == "offer":
+                past[turn // 2, :2] = 1, said.amount / (self.pie * CENT)
+            else:
+                past[turn // 2, 2] = said.move == "accept"
+        return values
+
+    def action_text(self, state: State, action: Action) -> str:
+        if isinstance(action, Utterance):
+            return talk.written(action)
+        return f"discount factor {action:g}"
+
+    def parse(self, state: State, text: str) -> Utterance:
+        if self.current_player(state) < 0:
+            raise IllegalAction("nobody is to move")
+        answering = len(state.said) % 2 == 1
+        return talk.read(text, answering, self.pie * CENT, self._longest)
+
+    def rules(self, seat: int) -> str:
+        known = self.complete_information
+        return talk.rules_text(
+            self.pie, self.num_rounds, self.discounts, known, self._longest
+        )
+
+    @property
+    def _longest(self) -> int:
+        return self.max_message if self.messages else 0
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Draws the factor of the other seat again, where it is hidden."""
+        if self.complete_information:
+            return state
+        drawn = list(state.discounts)
+        for other in range(len(drawn)):
+            if other != seat:
+                drawn[other] = rng.choice(self.discounts[other])
+        return State(tuple(drawn), state.said)
+
+    def _stage(self, state: State, seat: int) -> str:
+        player, shares = self.current_player(state), self.shares(state)
+        if player == CHANCE:
+            return "The discount factors are being drawn."
+        if shares is not None:
+            number = len(state.said) // 2
+            got = [talk.money(round(share * self.pie * CENT)) for share in shares]
+            return (
+                f"The game is over: agreement in round {number}, player_0 gets {got[0]}, "
+                f"player_1 gets {got[1]}."
+            )
+        if player == TERMINAL:
+            return "The game is over without an agreement: both players get nothing."
+        who = "You are" if player == seat else f"player_{player} is"
+        task = "answer the offer" if len(state.said) % 2 else "make an offer"
+        number = len(state.said) // 2 + 1
+        return f"Round {number} of {self.num_rounds}. {who} to move: {task}."
+
+    def _worth(self, state: State, seat: int) -> str:
+        ended = self.current_player(state) == TERMINAL
+        past = (len(state.said) - ended) // 2
+        own = state.discounts[seat]
+        text = f"Money is worth {100 * own**past:.4g}% to you (discount factor {own:g})"
+        other = 1 - seat
+        if not self.complete_information:
+            return f"{text}; what it is worth to player_{other} is hidden."
+        its = state.discounts[other]
+        return f"{text} and {100 * its**past:.4g}% to player_{other} ({its:g})."
+
+
+def _checked_discounts(
+    discounts: Sequence[Sequence[float]],
+) -> tuple[tuple[float, ...], ...]:
+    """The factors as tuples of floats.
+
+    Raises:
+        ValueError: they are not two sets of numbers above 0 and at most 1.
+    """
+    try:
+        sets = tuple(tuple(values) for values in discounts)
+        valid = len(sets) == 2 and all(
+            len(values) == len(set(values)) > 0 and all(0 < d <= 1 for d in values)
+            for values in sets
+        )
+    except TypeError:
+        valid = False
+    if not valid:
+        raise ValueError(
+            "want discounts as distinct numbers above 0 and at most 1 for each of two "
+            f"seats, got {discounts!r}"
+        )
+    return tuple(tuple(map(float, values)) for values in sets)

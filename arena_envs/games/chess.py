@@ -1,0 +1,271 @@
+"""Chess: the rules of FIDE, with draws that need not be claimed.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("chess-v0", max_plies=200)`; `fen` for other starts   |
+| Agents      | `player_0` is White, `player_1` is Black                               |
+| Kind        | competitive, perfect information, zero-sum                             |
+| Actions     | `Discrete(1968)`: moves in UCI notation, "e2e4", "e7e8q"               |
+| Rewards     | at the end: 1 to the winner, -1 to the loser; 0 for a draw             |
+| Length      | 4 to `max_plies` turns; mean of 100 random games (seed 0): 195.06      |
+| Known value | unknown; lines of 1 to 4 turns: 20, 400, 8902, 197281                  |
+| Source      | Laws of Chess of FIDE (2023), but draws are automatic                  |
+
+Needs the package `chess`: `pip install 'arena-envs[chess]'`. (Its licence is the GPL-3.0.)
+
+The usual rules, with castling, en passant and promotion. The game ends with checkmate, and
+in a draw with stalemate, with too little material for any checkmate (lone kings, with one
+knight or with bishops on squares of one colour), when a position occurs for the third time,
+after 100 turns without a capture or a pawn's move (the fifty-move rule) and after
+`max_plies` turns, at most 11,800, to which the fifty-move rule bounds every game.
+
+`fen` starts from any other position in which the game goes on, such as an endgame that White
+wins, `"8/8/8/4k3/8/8/8/KQ6 w - - 0 1"`. If Black is to move in it, `player_1` starts.
+
+An action is one of the 1792 moves that a queen or a knight can make on an empty board
+(castling is the king's move) or one of 176 promotions, ordered by from-square, to-square (a1,
+b1, ... h8) and piece (knight, bishop, rook, queen). Actions and boards are not turned round
+for Black. Replies may also be in SAN ("Nf3", "exd5", "O-O", "e8=Q"); what is a legal move in
+UCI, in any case, is read as that: "B2c3" is a move from b2 if there is one.
+
+Of the 100 random games White wins four, Black wins one and 94 reach `max_plies`.
+
+OpenSpiel's rules are the same, automatic draws included. But there actions have other
+numbers, White is player 1, there is no `max_plies`, and a position in which a pin forbids an
+en passant capture is not the one that returns later without that capture.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import chess
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_int,
+)
+from arena_envs.games._chess_board import (
+    ACTIONS,
+    MOVES,
+    Position,
+    action_of,
+    board_of,
+    legal_moves,
+    position_of,
+    start_of,
+)
+from arena_envs.games._chess_texts import CHECKMATE, ENDINGS, RULES
+
+MAX_PLIES = 11_800  # 96 moves of pawns and 30 captures, 8 of them both, times 100
+COLORS = ("White", "Black")
+MOVE_NUMBER = re.compile(r"^\d{1,4}\.+\s*")
+
+
+class State(NamedTuple):
+    """A position and what the rules for draws need.
+
+    Attributes:
+        position: pieces, turn, castling and en passant.
+        clock: turns since the last capture or move of a pawn.
+        num_turns: turns of this episode.
+        past: the earlier positions of this episode since then.
+        ending: why the game is over, a key of `ENDINGS`, or empty.
+    """
+
+    position: Position
+    clock: int = 0
+    num_turns: int = 0
+    past: tuple[Position, ...] = ()
+    ending: str = ""
+
+
+@dataclass(frozen=True)
+class Chess(BaseGame[State, int]):
+    """Chess.
+
+    Args:
+        max_plies: turns of both seats after which the game is a draw, 1 to 11,800.
+        fen: the position at the start, in Forsyth-Edwards notation.
+
+    Raises:
+        ValueError: `max_plies` out of range, or `fen` is malformed, impossible or the
+            position of a game that is over.
+    """
+
+    max_plies: int = 200
+    fen: str = chess.STARTING_FEN
+
+    num_players = 2
+    num_actions = len(MOVES)
+    kind: ClassVar[Kind] = "competitive"
+    information: ClassVar[Information] = "perfect"
+    zero_sum = True
+    min_return = -1.0
+    max_return = 1.0
+
+    def __post_init__(self) -> None:
+        check_int("max_plies", self.max_plies, 1, MAX_PLIES)
+        try:
+            valid = isinstance(self.fen, str) and chess.Board(self.fen).is_valid()
+        except ValueError:
+            valid = False
+        if not valid:
+            raise ValueError(f"want fen as the FEN of a position, got {self.fen!r}")
+        if ending := self.initial_state().ending:
+            raise ValueError(
+                f"want fen as that of a game that goes on, got {self.fen!r} ({ending})"
+            )
+
+    @property
+    def max_turns(self) -> int:
+        return self.max_plies
+
+    def initial_state(self) -> State:
+        position, clock, _ = start_of(self.fen)
+        return self._judged(board_of(position), State(position, clock))
+
+    def current_player(self, state: State) -> int:
+        if state.ending:
+            return TERMINAL
+        return 0 if state.position.white_to_move else 1
+
+    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
+        return ()
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        return () if state.ending else legal_moves(state.position)
+
+    def apply(self, state: State, action: int) -> State:
+        board, move = board_of(state.position), MOVES[action]
+        resets = board.is_zeroing(move)
+        board.push(move)
+        after = State(
+            position_of(board),
+            0 if resets else state.clock + 1,
+            state.num_turns + 1,
+            () if resets else (*state.past, state.position),
+        )
+        return self._judged(board, after)
+
+    def returns(self, state: State) -> Sequence[float]:
+        if state.ending != CHECKMATE:
+            return (0.0, 0.0)
+        return (-1.0, 1.0) if state.position.white_to_move else (1.0, -1.0)
+
+    def observe(self, state: State, seat: int) -> str:
+        board = self._board(state)
+        ranks = [
+            f"{8 - row} {rank}" for row, rank in enumerate(str(board).splitlines())
+        ]
+        lines = [f"You are {COLORS[seat]}.", *ranks, "  a b c d e f g h"]
+        lines.append(f"FEN: {board.fen()}")
+        if state.ending:
+            winner = COLORS[state.position.white_to_move]
+            lines.append(ENDINGS[state.ending].format(winner=winner))
+            return "\n".join(lines)
+        mover = COLORS[not state.position.white_to_move]
+        if drawing := self._repeating(state):
+            lines.append(f"Third occurrence of a position, a draw, after: {drawing}")
+        if board.is_check():
+            lines.append(f"{mover} is in check.")
+        turn = f"Turn {state.num_turns + 1} of at most {self.max_plies}: "
+        own = mover == COLORS[seat]
+        lines.append(turn + ("you are to move." if own else f"{mover} is to move."))
+        return "\n".join(lines)
+
+    def information_state(self, state: State, seat: int) -> State:
+        return state
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """Twelve planes of squares (a1, b1, ... h8) and seventeen numbers.
+
+        Planes: own pawns, knights, bishops, rooks, queens and king, then the other's.
+        Numbers: castling to the king's and the queen's side, own and the other's; the file
+        of an en passant capture, one-hot; being Black; being to move; the shares of the
+        fifty-move rule and of `max_plies` that are used up; how often the position was
+        there before, halved.
+        """
+        position = state.position
+        sides = (position.white, position.black)[:: -1 if seat else 1]
+        masks = [piece & side for side in sides for piece in position[:6]]
+        squares = np.array(masks, "<u8").view(np.uint8)
+        numbers = np.zeros(17, np.float32)
+        corners = (chess.H1, chess.A1, chess.H8, chess.A8)
+        for i, corner in enumerate(corners[2:] + corners[:2] if seat else corners):
+            numbers[i] = position.castling >> corner & 1
+        if position.en_passant >= 0:
+            numbers[4 + chess.square_file(position.en_passant)] = 1
+        numbers[12:] = (
+            seat,
+            self.current_player(state) == seat,
+            state.clock / 100,
+            state.num_turns / self.max_plies,
+            state.past.count(position) / 2,
+        )
+        planes = np.unpackbits(squares, bitorder="little").astype(np.float32)
+        return np.concatenate([planes, numbers])
+
+    def action_text(self, state: State, action: int) -> str:
+        return MOVES[action].uci()
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads UCI ("e2e4") and SAN ("e4", "Nf3", "O-O", "e8=Q", "12... exd5")."""
+        move, legal = text.strip(), self.legal_actions(state)
+        action = ACTIONS.get(move.lower(), -1)
+        if action not in legal and len(move) < 20:
+            action = self._read_san(state, move)
+        if action in legal:
+            return action
+        raise IllegalAction(
+            f"want a legal move such as 'e2e4' or 'Nf3', got {text[:80]!r}"
+        )
+
+    def rules(self, seat: int) -> str:
+        return RULES.format(color=COLORS[seat], max_plies=self.max_plies)
+
+    def _board(self, state: State) -> chess.Board:
+        """A board that shows a state, with its clocks."""
+        board, (_, _, ply) = board_of(state.position), start_of(self.fen)
+        board.fullmove_number = (ply + state.num_turns) // 2 + 1
+        board.halfmove_clock = state.clock
+        return board
+
+    def _judged(self, board: chess.Board, state: State) -> State:
+        """The state, with the reason for its end if the game is over."""
+        if not any(board.generate_legal_moves()):
+            return state._replace(ending=CHECKMATE if board.is_check() else "stalemate")
+        for ending, is_over in (
+            ("material", board.is_insufficient_material()),
+            ("fifty", state.clock >= 100),
+            ("repetition", state.past.count(state.position) >= 2),
+            ("length", state.num_turns >= self.max_plies),
+        ):
+            if is_over:
+                return state._replace(ending=ending)
+        return state
+
+    def _repeating(self, state: State) -> str:
+        """The moves after which a position occurs for the third time."""
+        counts = Counter(state.past)
+        if max(counts.values(), default=0) < 2:
+            return ""
+        after = ((a, self.apply(state, a)) for a in legal_moves(state.position))
+        return ", ".join(MOVES[a].uci() for a, s in after if counts[s.position] >= 2)
+
+    def _read_san(self, state: State, text: str) -> int:
+        """The action that a text names in standard algebraic notation, or -1."""
+        san = MOVE_NUMBER.sub("", text, count=1).rstrip("!?")
+        san = san.replace("o", "O")  # castling
+        try:
+            return action_of(board_of(state.position).parse_san(san))
+        except ValueError:
+            return -1

@@ -1,0 +1,227 @@
+"""Colonel Blotto: all players divide their coins among the same fields, unseen.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("colonel_blotto-v0", num_coins=10, num_fields=3)`     |
+| Agents      | `player_0` to `player_{N-1}`, `num_players` from 2 to 4                |
+| Kind        | competitive, imperfect information, simultaneous, zero-sum             |
+| Actions     | `Discrete((C + F - 1)! / C! / (F - 1)!)`: all divisions of C coins     |
+|             | among F fields, "0 0 10", "0 1 9" to "10 0 0": 66 by default           |
+| Rewards     | at the end: 1 to the winner, -1 to the loser, 0 for a draw             |
+| Length      | one turn each                                                          |
+| Known value | two players: 0 by symmetry; by default NashConv of uniform play 7/11   |
+|             | ("4 3 3" gains 7/22), an equilibrium mixes 18 divisions                |
+| Source      | E. Borel, *La theorie du jeu* (1921)                                   |
+
+Every player has the same number of coins and puts all of them on the fields, at the same
+time as the others. Most coins win a field; if several share the most, nobody wins it. Who
+has won most fields wins the game: 1 is shared by those with most fields, -1 by the
+others, and if all have equally many the return is 0. Actions and seats are OpenSpiel's
+game "blotto", its parameters `players`, `coins` and `fields` the ones here.
+"""
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from math import comb
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_int,
+    fold,
+)
+
+State = tuple[int, ...]  # the choices so far, by seat
+Division = tuple[int, ...]  # coins by field
+
+MAX_ACTIONS = 10_000
+SPELLING = re.compile(r"[\[(]?\d{1,2}(?:(?: |, ?|/)\d{1,2})*[\])]?")
+
+
+@cache
+def divisions(num_coins: int, num_fields: int) -> tuple[Division, ...]:
+    """All ways to divide the coins, in lexicographic order.
+
+    >>> divisions(1, 3)
+    ((0, 0, 1), (0, 1, 0), (1, 0, 0))
+    """
+    return tuple(_divisions(num_coins, num_fields))
+
+
+@dataclass(frozen=True)
+class ColonelBlotto(BaseGame[State, int]):
+    """One round of Colonel Blotto.
+
+    Args:
+        num_players: number of seats, 2 to 4.
+        num_coins: coins of each player, 2 to 99.
+        num_fields: 3 to 9; with fewer, two players always draw.
+
+    Raises:
+        ValueError: a parameter is out of range, or there are more than 10,000 divisions.
+    """
+
+    num_players: int = 2
+    num_coins: int = 10
+    num_fields: int = 3
+
+    kind: ClassVar[Kind] = "competitive"
+    information: ClassVar[Information] = "imperfect"
+    simultaneous = True
+    zero_sum = True
+    min_return = -1.0
+    max_return = 1.0
+
+    def __post_init__(self) -> None:
+        check_int("num_players", self.num_players, 2, 4)
+        check_int("num_coins", self.num_coins, 2, 99)
+        check_int("num_fields", self.num_fields, 3, 9)
+        if self.num_actions > MAX_ACTIONS:
+            raise ValueError(
+                f"want at most {MAX_ACTIONS} divisions; num_coins {self.num_coins} with "
+                f"num_fields {self.num_fields} have {self.num_actions}"
+            )
+
+    @cached_property
+    def num_actions(self) -> int:
+        return comb(self.num_coins + self.num_fields - 1, self.num_fields - 1)
+
+    @property
+    def max_turns(self) -> int:
+        return self.num_players
+
+    def initial_state(self) -> State:
+        return ()
+
+    def current_player(self, state: State) -> int:
+        return TERMINAL if len(state) == self.num_players else len(state)
+
+    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
+        return ()
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        return range(self.num_actions) if len(state) < self.num_players else ()
+
+    def apply(self, state: State, action: int) -> State:
+        return (*state, action)
+
+    def returns(self, state: State) -> Sequence[float]:
+        n = self.num_players
+        if len(state) < n:
+            return (0.0,) * n
+        won = self._fields_won(state)
+        num_winners = won.count(max(won))
+        if num_winners == n:
+            return (0.0,) * n
+        best, rest = 1 / num_winners, -1 / (n - num_winners)
+        return tuple(best if fields == max(won) else rest for fields in won)
+
+    def observe(self, state: State, seat: int) -> str:
+        coins, fields = self.num_coins, self.num_fields
+        start = f"You are player_{seat}."
+        if len(state) < self.num_players:
+            now = f"{start} All players divide {coins} coins among {fields} fields."
+            own = state[seat : seat + 1]
+            return (
+                f"{now}\nYour coins: {self.action_text(state, own[0])}." if own else now
+            )
+        lines = [f"{start} The game is over. Coins by field:"]
+        for other, (action, won) in enumerate(
+            zip(state, self._fields_won(state), strict=True)
+        ):
+            text = self.action_text(state, action)
+            lines.append(f"player_{other}: {text} (wins {won} of {fields} fields)")
+        return "\n".join(lines)
+
+    def information_state(self, state: State, seat: int) -> State:
+        return state if len(state) == self.num_players else state[seat : seat + 1]
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """Whether the seat has chosen, and whether all have; then the coins by field.
+
+        The own coins come first, then those of the others, zeros until the end.
+        """
+        n, over = self.num_players, len(state) == self.num_players
+        values = np.zeros(2 + n * self.num_fields, np.float32)
+        coins: list[int] = []
+        for other in (*range(seat, n), *range(seat)) if over else (seat,):
+            if other < len(state):
+                coins += self._divisions[state[other]]
+        values[2 : 2 + len(coins)] = coins
+        values /= self.num_coins
+        values[:2] = seat < len(state), over
+        return values
+
+    def action_text(self, state: State, action: int) -> str:
+        return " ".join(map(str, self._divisions[action]))
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads the coins of each field in order, also as "3, 2, 5" or "[3, 2, 5]"."""
+        answer = fold(text)
+        if SPELLING.fullmatch(answer) and self.legal_actions(state):
+            coins = tuple(map(int, re.findall(r"\d+", answer)))
+            if len(coins) == self.num_fields and sum(coins) == self.num_coins:
+                return self._divisions.index(coins)
+        raise IllegalAction(
+            f"want {self.num_fields} numbers of coins with the sum {self.num_coins}, "
+            f"got {text[:80]!r}"
+        )
+
+    def rules(self, seat: int) -> str:
+        n, coins, fields = self.num_players, self.num_coins, self.num_fields
+        example = self.action_text((), self.num_actions - 1)
+        score = "Your score is 1 if you win, -1 if you lose and 0 for a draw."
+        if n > 2:
+            score = (
+                "Your score is 1 if you win alone and -1 if you lose alone; several "
+                "winners share the 1, several losers the -1, and the score is 0 if all "
+                "have equally many."
+            )
+        return (
+            f"This is Colonel Blotto with {n} players and {fields} fields. Every player "
+            f"has {coins} coins and puts all of them on the fields, at the same time as "
+            "the others and without seeing their choice. On each field, the player with "
+            "the most coins wins the field; if several share the most, nobody wins it. "
+            f"Who has won the most fields wins the game. {score} A choice is written as "
+            "the number of coins on each field, in order, with blanks between, such as "
+            f'"{example}"; the sum must be {coins}.'
+        )
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Draws the choices of others, uniformly, until all have chosen."""
+        if len(state) == self.num_players:
+            return state
+        return tuple(
+            action if other == seat else rng.randrange(self.num_actions)
+            for other, action in enumerate(state)
+        )
+
+    @cached_property
+    def _divisions(self) -> tuple[Division, ...]:
+        return divisions(self.num_coins, self.num_fields)
+
+    def _fields_won(self, state: State) -> list[int]:
+        won = [0] * self.num_players
+        for coins in zip(*(self._divisions[action] for action in state), strict=True):
+            if coins.count(max(coins)) == 1:
+                won[coins.index(max(coins))] += 1
+        return won
+
+
+def _divisions(num_coins: int, num_fields: int) -> Iterator[Division]:
+    if num_fields == 1:
+        yield (num_coins,)
+        return
+    for first in range(num_coins + 1):
+        for rest in _divisions(num_coins - first, num_fields - 1):
+            yield (first, *rest)

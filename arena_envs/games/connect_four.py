@@ -1,0 +1,187 @@
+"""Connect Four: four in a row on an upright board where discs fall down.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("connect_four-v0", rows=6, columns=7, x_in_row=4)`    |
+| Agents      | `player_0` has X and starts, `player_1` has O                          |
+| Kind        | competitive, perfect information, zero-sum                             |
+| Actions     | `Discrete(columns)`: the columns "a", "b", ... from left to right      |
+| Rewards     | at the end: 1 to the winner, -1 to the loser, 0 for a draw             |
+| Length      | 7 to 42 turns; 21.3 on average in 10,000 random games (seed 0)         |
+| Known value | 4 by 4: a draw, 161,029 positions; random play: X wins .559, O .439    |
+| Source      | Howard Wexler and Ned Strongin (1974)                                  |
+
+The players drop one disc in turn into a column that is not full; it falls to the lowest
+empty square. Who first has four own discs in a row, a column or a diagonal wins; a full
+board without that is a draw. `x_in_row` is the number that wins; the numbers of turns and
+of random play are those of the default board. With perfect play its first player wins
+(James Allen and Victor Allis, 1988). Actions and seats are OpenSpiel's. It names the
+columns 0, 1, ...; here they have letters, so that nobody has to guess where counting starts.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import TERMINAL, BaseGame, Information, Kind, check_int, fold
+from arena_envs.games._grid import Grid, turn_text
+
+COUNTS = ["three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+class State(NamedTuple):
+    """The discs of each seat as bits of the grid, upwards, and the seat to move."""
+
+    crosses: int = 0
+    noughts: int = 0
+    player: int = 0
+
+
+@dataclass(frozen=True)
+class ConnectFour(BaseGame[State, int]):
+    """Connect Four on a board of any size.
+
+    Args:
+        rows: 3 to 10.
+        columns: 3 to 10.
+        x_in_row: how many in a row win, from 3 to the longer side of the board.
+
+    Raises:
+        ValueError: a parameter is out of range.
+    """
+
+    rows: int = 6
+    columns: int = 7
+    x_in_row: int = 4
+
+    num_players = 2
+    kind: ClassVar[Kind] = "competitive"
+    information: ClassVar[Information] = "perfect"
+    zero_sum = True
+    min_return = -1.0
+    max_return = 1.0
+
+    def __post_init__(self) -> None:
+        check_int("rows", self.rows, 3, 10)
+        check_int("columns", self.columns, 3, 10)
+        check_int("x_in_row", self.x_in_row, 3, max(self.rows, self.columns))
+
+    @property
+    def num_actions(self) -> int:
+        return self.columns
+
+    @property
+    def max_turns(self) -> int:
+        return self.rows * self.columns
+
+    def initial_state(self) -> State:
+        return State()
+
+    def current_player(self, state: State) -> int:
+        return state.player
+
+    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
+        return ()
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        if state.player == TERMINAL:
+            return ()
+        discs = state.crosses | state.noughts
+        return _open_columns(self.columns, discs >> self._top_row)
+
+    def apply(self, state: State, action: int) -> State:
+        crosses, noughts, player = state
+        height = ((crosses | noughts) & self._column_bits[action]).bit_count()
+        disc = self._grid.bits[height * self.columns + action]
+        if player:
+            noughts |= disc
+        else:
+            crosses |= disc
+        full = crosses | noughts == self._grid.full
+        if full or self._has_line(noughts if player else crosses):
+            return State(crosses, noughts, TERMINAL)
+        return State(crosses, noughts, 1 - player)
+
+    def returns(self, state: State) -> Sequence[float]:
+        if state.player == TERMINAL:
+            if self._has_line(state.crosses):
+                return (1.0, -1.0)
+            if self._has_line(state.noughts):
+                return (-1.0, 1.0)
+        return (0.0, 0.0)
+
+    def observe(self, state: State, seat: int) -> str:
+        rows = self._grid.row_texts("XO.", state.crosses, state.noughts)
+        turn = turn_text(state.player, seat, self.returns(state))
+        rows += [self._grid.header, f"You are {'XO'[seat]}. {turn}"]
+        return "\n".join(reversed(rows))
+
+    def information_state(self, state: State, seat: int) -> State:
+        return state
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """Two numbers per square, from the lowest row up: own disc, other's disc."""
+        return self._grid.values(state[seat], state[1 - seat])
+
+    def action_text(self, state: State, action: int) -> str:
+        return "abcdefghij"[action]
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads "d", "column d" and "col d"."""
+        return super().parse(state, re.sub(r"^(column|col) (?=.$)", "", fold(text)))
+
+    def rules(self, seat: int) -> str:
+        last = "abcdefghij"[self.columns - 1]
+        wanted = COUNTS[self.x_in_row - 3]
+        return (
+            f"This is Connect Four on an upright board of {self.columns} columns, a to "
+            f"{last}, and {self.rows} rows. player_0 has the mark X and starts, player_1 "
+            "has the mark O. In turn, each player drops one disc into a column that is "
+            "not full, named by its letter; the disc falls to the lowest empty square of "
+            f"the column. Who first has {wanted} own discs next to each other in a row, a "
+            "column or a diagonal wins. If the board is full and nobody has won, the game "
+            "is a draw. Your score is 1 if you win, -1 if you lose and 0 for a draw."
+        )
+
+    @cached_property
+    def _grid(self) -> Grid:
+        return Grid(self.rows, self.columns)
+
+    @cached_property
+    def _top_row(self) -> int:
+        return (self.rows - 1) * self._grid.stride
+
+    @cached_property
+    def _column_bits(self) -> list[int]:
+        bits = self._grid.bits
+        return [sum(bits[column :: self.columns]) for column in range(self.columns)]
+
+    @cached_property
+    def _line_shifts(self) -> list[list[int]]:
+        """By direction: the shifts after which a bit stands for a whole line."""
+        shifts, length = [], 1
+        while length < self.x_in_row:
+            shifts.append(min(length, self.x_in_row - length))
+            length += shifts[-1]
+        stride = self._grid.stride
+        directions = (1, stride - 1, stride, stride + 1)
+        return [[step * shift for shift in shifts] for step in directions]
+
+    def _has_line(self, discs: int) -> bool:
+        for shifts in self._line_shifts:
+            starts = discs
+            for shift in shifts:
+                starts &= starts >> shift
+            if starts:
+                return True
+        return False
+
+
+@cache
+def _open_columns(columns: int, top_row: int) -> tuple[int, ...]:
+    return tuple(column for column in range(columns) if not top_row >> column & 1)

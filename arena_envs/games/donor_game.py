@@ -1,0 +1,298 @@
+"""Donor game: gifts grow on their way, and their record is each player's reputation.
+
+| Property    | Value                                                                     |
+|-------------|---------------------------------------------------------------------------|
+| Create      | `arena_envs.make("donor_game-v0", num_players=4, num_rounds=6, start=10, multiplier=2, gift_step=10, punishment=False)` |
+| Agents      | `player_0` to `player_{N-1}`, `num_players` from 2 to 12                  |
+| Kind        | mixed, imperfect information                                              |
+| Actions     | `Discrete(11)`: "give 0%" to "give 100%" of the own units by `gift_step`; with punishment one more, "punish" |
+| Rewards     | after each round: the change of the own units                             |
+| Length      | N * `num_rounds` turns, by default 24                                     |
+| Known value | equilibrium: nobody gives, 0 each; all always give everything: 630 each; most for one player 1590 |
+| Source      | A. Vallinder, E. Hughes, *Cultural Evolution of Cooperation among LLM Agents* (2024) |
+
+Everybody starts with `start` units. In each of `num_rounds` rounds every player gives a share
+of its units to its recipient, who receives `multiplier` times the gift. All choose without
+seeing the gifts of that round, and gifts come out of the units held before it. Afterwards all
+see them.
+
+Chance draws a shift for each round, and seat i gives to seat (i + shift) mod N; no shift comes
+again before all others have come. So each player is donor once and recipient once in every
+round, and meets all others before it meets one again. Units are counted in hundredths: gifts
+are rounded down to 0.01, and a share that comes to less cannot be given.
+
+With `punishment=True` a donor may, instead of giving, pay 1 unit to take 2 from its recipient,
+or all that it has once the gifts of the round have arrived.
+
+A gift in the last round earns nothing, so by backward induction nobody gives in any round.
+If all always give the share p, units grow by 1 + p * (multiplier - 1) a round, up to rounding.
+
+In the paper, 12 agents play 12 rounds in random pairs, one of each the donor; donors name
+amounts, are shown what the recipient did in the rounds just before, and may pay to take twice
+as much; strategies are passed on over generations. Here all are donors at the same time,
+gifts come in steps, all that has happened is public, and punishment has one size.
+"""
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    Information,
+    Kind,
+    check_int,
+    fold,
+)
+
+GIFT = re.compile(r"(?:give )?([0-9]{1,3}) ?(?:%|percent)")
+UNIT = 100  # in hundredths, which states hold
+PRICE, FINE = 1 * UNIT, 2 * UNIT  # of punishment
+
+
+class State(NamedTuple):
+    """Shifts drawn so far, choices of all rounds that are over and of this one, units."""
+
+    shifts: tuple[int, ...]
+    rounds: tuple[tuple[int, ...], ...]
+    chosen: tuple[int, ...]
+    hundredths: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DonorGame(BaseGame[State, int]):
+    """The donor game with simultaneous gifts and public records.
+
+    Args:
+        num_players: from 2 to 12.
+        num_rounds: from 1 to 20.
+        start: units that everybody has at first, from 1 to 1000.
+        multiplier: what a gift is multiplied by on its way, from 2 to 10.
+        gift_step: gifts are multiples of so many percent; divides 100.
+        punishment: whether a donor may punish its recipient.
+
+    Raises:
+        ValueError: a parameter is out of range.
+    """
+
+    num_players: int = 4
+    num_rounds: int = 6
+    start: int = 10
+    multiplier: int = 2
+    gift_step: int = 10
+    punishment: bool = False
+
+    kind: ClassVar[Kind] = "mixed"
+    information: ClassVar[Information] = "imperfect"
+    simultaneous = True
+
+    def __post_init__(self) -> None:
+        check_int("num_players", self.num_players, 2, 12)
+        check_int("num_rounds", self.num_rounds, 1, 20)
+        check_int("start", self.start, 1, 1000)
+        check_int("multiplier", self.multiplier, 2, 10)
+        check_int("gift_step", self.gift_step, 1, 100)
+        if 100 % self.gift_step:
+            raise ValueError(f"want a gift_step that divides 100, got {self.gift_step}")
+        if type(self.punishment) is not bool:
+            raise ValueError(f"want punishment True or False, got {self.punishment!r}")
+
+    @property
+    def num_actions(self) -> int:
+        return 100 // self.gift_step + 1 + self.punishment
+
+    @property
+    def min_return(self) -> float:
+        return -float(self.start)
+
+    @property
+    def max_return(self) -> float:
+        """What one seat gains if all units are passed on to reach it.
+
+        Passed on in all rounds but k, a unit grows by `multiplier` ** (`num_rounds` - k).
+        The shifts of these k rounds add up to where it has to start.
+        """
+        n, most = self.num_players, 0
+        for shifts in combinations(range(1, n), min(self.num_rounds, n - 1)):
+            rests = {0: 0}  # fewest rounds without passing on, by where to start
+            for shift in shifts:
+                for place, k in list(rests.items()):
+                    after = (place + shift) % n
+                    rests[after] = min(k + 1, rests.get(after, n))
+            growth = (self.multiplier ** (self.num_rounds - k) for k in rests.values())
+            most = max(most, sum(growth))
+        return float((most - 1) * self.start)
+
+    @property
+    def max_turns(self) -> int:
+        return self.num_players * self.num_rounds
+
+    def initial_state(self) -> State:
+        return State((), (), (), (self.start * UNIT,) * self.num_players)
+
+    def current_player(self, state: State) -> int:
+        num_over = len(state.rounds)
+        if num_over == self.num_rounds:
+            return TERMINAL
+        return CHANCE if len(state.shifts) == num_over else len(state.chosen)
+
+    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        num_shifts = self.num_players - 1
+        num_drawn = len(state.shifts)
+        drawn = state.shifts[num_drawn - num_drawn % num_shifts :]
+        left = [shift for shift in range(1, num_shifts + 1) if shift not in drawn]
+        return [(shift, 1 / len(left)) for shift in left]
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        player = self.current_player(state)
+        return self._legal(state.hundredths[player]) if player >= 0 else ()
+
+    def apply(self, state: State, action: int) -> State:
+        if len(state.shifts) == len(state.rounds):
+            return state._replace(shifts=(*state.shifts, action))
+        chosen = (*state.chosen, action)
+        if len(chosen) < self.num_players:
+            return state._replace(chosen=chosen)
+        units = self._after(state.hundredths, chosen, state.shifts[-1])
+        return State(state.shifts, (*state.rounds, chosen), (), units)
+
+    def returns(self, state: State) -> Sequence[float]:
+        start = self.start * UNIT
+        return tuple((hundredths - start) / UNIT for hundredths in state.hundredths)
+
+    def observe(self, state: State, seat: int) -> str:
+        n, player = self.num_players, self.current_player(state)
+        now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: "
+        recipient = None
+        if player == TERMINAL:
+            now = "The game is over."
+        elif player == CHANCE:
+            now += "it is being drawn who gives to whom."
+        else:
+            shift = state.shifts[-1]
+            recipient = (seat + shift) % n
+            now += (
+                f"all players give. You give to player_{recipient}, and "
+                f"player_{(seat - shift) % n} gives to you."
+            )
+        lines = [f"You are player_{seat}. {now}"]
+        for other in ((seat + i) % n for i in range(n)):
+            who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
+            if other == recipient:
+                who += ", your recipient,"
+            units = f"{state.hundredths[other] / UNIT:.2f}".removesuffix(".00")
+            record = self._record(state, other)
+            lines.append(f"{who} {has} {units} units{record}.")
+        return "\n".join(lines)
+
+    def information_state(
+        self, state: State, seat: int
+    ) -> tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
+        return (seat, state.shifts, state.rounds, state.chosen[seat : seat + 1])
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """Logarithms of all units, then the rounds; seats in order from the own one on.
+
+        A round is a 1 if it is over, its one-hot shift, and what each seat did: the share
+        given, or -1 for punishment.
+        """
+        n = self.num_players
+        seats = [(seat + i) % n for i in range(n)]
+        values = np.zeros((1 + 2 * self.num_rounds, n), np.float32)
+        values[0] = [np.log1p(state.hundredths[s] / UNIT) for s in seats]
+        for index, shift in enumerate(state.shifts):
+            values[1 + 2 * index, shift] = 1
+        for index, choices in enumerate(state.rounds):
+            values[1 + 2 * index, 0] = 1
+            values[2 + 2 * index] = [self._share(choices[s]) / 100 for s in seats]
+        return values.ravel()
+
+    def action_text(self, state: State, action: int) -> str:
+        share = self._share(action)
+        return "punish" if share < 0 else f"give {share}%"
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads also "30%", "give 30 percent", "give nothing" and "give everything"."""
+        folded = {"give nothing": "0%", "give everything": "100%"}.get(
+            fold(text), fold(text)
+        )
+        found = GIFT.fullmatch(folded)
+        return super().parse(state, f"give {int(found[1])}%" if found else text)
+
+    def rules(self, seat: int) -> str:
+        punish = (
+            'Or you write "punish": you pay 1 unit, and your recipient loses 2 units, or '
+            "all that it has after the gifts of the round. "
+        )
+        return (
+            f"This is a donor game of {self.num_rounds} rounds for {self.num_players} "
+            f"players. You are player_{seat}. Everybody starts with {self.start} units. "
+            "In each round it is drawn who gives to whom: every player gives to one other "
+            "player and receives from one, and nobody gives to the same player again "
+            "before having given to all others. All choose at the same time, without "
+            "seeing what the others choose in this round. You write which share of your "
+            f'units you give away, from "give 0%" to "give 100%" in steps of '
+            f"{self.gift_step}%. You lose the gift, and your recipient receives "
+            f"{self.multiplier} times the gift. Gifts are rounded down to 0.01 units. "
+            f"{punish if self.punishment else ''}After the round, everybody sees all "
+            "choices. Your score is the number of units that you have at the end, less "
+            f"the {self.start} that you start with."
+        )
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Draws the choices of the others in the running round uniformly."""
+        chosen = (
+            action
+            if other == seat
+            else rng.choice(self._legal(state.hundredths[other]))
+            for other, action in enumerate(state.chosen)
+        )
+        return state._replace(chosen=tuple(chosen))
+
+    def _share(self, action: int) -> int:
+        """Percent that are given; -100 stands for punishment."""
+        share = action * self.gift_step
+        return share if share <= 100 else -100
+
+    def _legal(self, hundredths: int) -> list[int]:
+        step = self.gift_step
+        gifts = range(1, 100 // step + 1)
+        legal = [0, *(a for a in gifts if hundredths * a * step >= 100)]
+        if self.punishment and hundredths >= PRICE:
+            legal.append(self.num_actions - 1)
+        return legal
+
+    def _after(
+        self, before: Sequence[int], chosen: Sequence[int], shift: int
+    ) -> tuple[int, ...]:
+        """What all have after a round: gifts first, punishment then."""
+        after, fines = list(before), [0] * self.num_players
+        for donor, action in enumerate(chosen):
+            share, recipient = self._share(action), (donor + shift) % self.num_players
+            if share < 0:
+                after[donor] -= PRICE
+                fines[recipient] = FINE
+            else:
+                gift = before[donor] * share // 100
+                after[donor] -= gift
+                after[recipient] += self.multiplier * gift
+        return tuple(max(0, has - fine) for has, fine in zip(after, fines, strict=True))
+
+    def _record(self, state: State, seat: int) -> str:
+        parts = []
+        for shift, choices in zip(state.shifts, state.rounds, strict=False):
+            recipient, share = (
+                (seat + shift) % self.num_players,
+                self._share(choices[seat]),
+            )
+            what = "punishment" if share < 0 else f"{share}%"
+            parts.append(f"{what} to player_{recipient}")
+        return f"; gave {', '.join(parts)}" if parts else ""

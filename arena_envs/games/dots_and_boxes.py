@@ -1,0 +1,262 @@
+"""Dots and boxes: who draws the fourth side of a box owns it and draws again.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("dots_and_boxes-v0", num_rows=2, num_cols=2)`         |
+| Agents      | `player_0` starts, `player_1` is the other                             |
+| Kind        | competitive, perfect information, zero-sum                             |
+| Actions     | `Discrete(12)`: lines "a1-b1", first the horizontal, then the vertical |
+| Rewards     | at the end: 1 to who owns more boxes, -1 to the other; 0 for a draw    |
+| Length      | always 12 turns: the number of lines                                   |
+| Known value | `player_0` wins by 3 to 1; random play: 42.0 % wins of each, see below |
+| Source      | E. Lucas, *La Pipopipette* (1889)                                      |
+
+There are `num_rows` by `num_cols` boxes (1 to 9 each) between dots, which are named by column
+and row. In turn, the players draw a line between two neighbouring dots. Who draws the last
+missing side of one or two boxes owns them and has to draw another line; else the turn
+passes. When all lines are drawn, who owns more boxes wins. With `utility_margin=True` the
+return is the number of own boxes less that of the other seat's.
+
+There are 5,559 states. In random play `player_0` wins .420491, `player_1` wins .420645, and
+.158865 are draws. By search, `player_0` has 2 boxes more at the end of best play on 2 by 2
+boxes, 2 less on 2 by 3, 1 less on 1 by 1 and on 1 by 3; 1 by 2 is a draw.
+
+Actions, seats and parameters are OpenSpiel's.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_int,
+    fold,
+)
+
+MAX_SIZE = 9
+LINE = re.compile(r"([a-j]\d{1,2}) ?(?:-|to)? ?([a-j]\d{1,2})")
+
+
+class State(NamedTuple):
+    """Lines that are drawn and boxes of each seat, as bits; whose turn is next."""
+
+    lines: int = 0
+    boxes: tuple[int, int] = (0, 0)
+    seat: int = 0
+
+
+class Grid(NamedTuple):
+    """The lines of a board by action."""
+
+    names: tuple[str, ...]
+    actions: dict[frozenset[str], int]  # by the two dots
+    sides: tuple[int, ...]  # bits of the lines around each box
+    beside: tuple[tuple[int, ...], ...]  # the boxes on either side of a line
+
+
+@cache
+def grid_of(num_rows: int, num_cols: int) -> Grid:
+    """The grid of a board with so many boxes."""
+    rows, cols = range(num_rows), range(num_cols)
+    ends = [((r, c), (r, c + 1)) for r in range(num_rows + 1) for c in cols]
+    ends += [((r, c), (r + 1, c)) for r in rows for c in range(num_cols + 1)]
+    around = [
+        [
+            ends.index(((r, c), (r, c + 1))),
+            ends.index(((r + 1, c), (r + 1, c + 1))),
+            ends.index(((r, c), (r + 1, c))),
+            ends.index(((r, c + 1), (r + 1, c + 1))),
+        ]
+        for r in rows
+        for c in cols
+    ]
+    dots = [tuple(f"{chr(97 + c)}{r + 1}" for r, c in line) for line in ends]
+    return Grid(
+        names=tuple("-".join(pair) for pair in dots),
+        actions={frozenset(pair): action for action, pair in enumerate(dots)},
+        sides=tuple(sum(1 << line for line in lines) for lines in around),
+        beside=tuple(
+            tuple(box for box, lines in enumerate(around) if line in lines)
+            for line in range(len(ends))
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class DotsAndBoxes(BaseGame[State, int]):
+    """Dots and boxes.
+
+    Args:
+        num_rows: rows of boxes, 1 to 9.
+        num_cols: columns of boxes, 1 to 9.
+        utility_margin: whether the return is the difference in boxes.
+
+    Raises:
+        ValueError: a parameter out of range.
+    """
+
+    num_rows: int = 2
+    num_cols: int = 2
+    utility_margin: bool = False
+
+    num_players = 2
+    kind: ClassVar[Kind] = "competitive"
+    information: ClassVar[Information] = "perfect"
+    zero_sum = True
+
+    def __post_init__(self) -> None:
+        check_int("num_rows", self.num_rows, 1, MAX_SIZE)
+        check_int("num_cols", self.num_cols, 1, MAX_SIZE)
+        if type(self.utility_margin) is not bool:
+            raise ValueError(
+                f"want utility_margin True or False, got {self.utility_margin!r}"
+            )
+
+    @property
+    def num_actions(self) -> int:
+        return len(self._grid.names)
+
+    @property
+    def max_turns(self) -> int:
+        return self.num_actions
+
+    @property
+    def max_return(self) -> float:
+        return float(self.num_rows * self.num_cols) if self.utility_margin else 1.0
+
+    @property
+    def min_return(self) -> float:
+        return -self.max_return
+
+    def initial_state(self) -> State:
+        return State()
+
+    def current_player(self, state: State) -> int:
+        return TERMINAL if self._is_full(state) else state.seat
+
+    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
+        return ()
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        lines = state.lines
+        return [line for line in range(self.num_actions) if not lines >> line & 1]
+
+    def apply(self, state: State, action: int) -> State:
+        grid, lines = self._grid, state.lines | 1 << action
+        closed = 0
+        for box in grid.beside[action]:
+            if lines & grid.sides[box] == grid.sides[box]:
+                closed |= 1 << box
+        if not closed:
+            return State(lines, state.boxes, 1 - state.seat)
+        first, second = state.boxes
+        boxes = (first, second | closed) if state.seat else (first | closed, second)
+        return State(lines, boxes, state.seat)
+
+    def returns(self, state: State) -> Sequence[float]:
+        if not self._is_full(state):
+            return (0.0, 0.0)
+        first, second = (boxes.bit_count() for boxes in state.boxes)
+        margin = float(first - second)
+        if not self.utility_margin:
+            margin = float((first > second) - (first < second))
+        return (margin, 0.0 - margin)
+
+    def observe(self, state: State, seat: int) -> str:
+        own, other = (state.boxes[s].bit_count() for s in (seat, 1 - seat))
+        head = f"You are player_{seat}. Boxes: you {own}, player_{1 - seat} {other}."
+        if self._is_full(state):
+            turn = "All lines are drawn."
+        elif state.seat == seat:
+            turn = "You are to move."
+        else:
+            turn = f"player_{state.seat} is to move."
+        return "\n".join([head, *self._drawing(state), turn])
+
+    def information_state(self, state: State, seat: int) -> State:
+        return state
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """Lines drawn, own boxes, boxes of the other seat; whether the next turn is own."""
+        boxes = range(self.num_rows * self.num_cols)
+        own, other = state.boxes[seat], state.boxes[1 - seat]
+        bits = [state.lines >> line & 1 for line in range(self.num_actions)]
+        bits += [own >> box & 1 for box in boxes] + [other >> box & 1 for box in boxes]
+        return np.array([*bits, state.seat == seat], np.float32)
+
+    def action_text(self, state: State, action: int) -> str:
+        return self._grid.names[action]
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads the two dots in either order: "a1-b1", "b1-a1", "a1 to b1", "a1b1"."""
+        found = LINE.fullmatch(fold(text))
+        action = self._grid.actions.get(frozenset(found.groups())) if found else None
+        if action is None:
+            raise IllegalAction(
+                f"want a line between neighbouring dots such as 'a1-b1', "
+                f"got {text[:80]!r}"
+            )
+        if state.lines >> action & 1:
+            raise IllegalAction(
+                f"want a line that is not drawn yet, got {self._grid.names[action]}"
+            )
+        return action
+
+    def rules(self, seat: int) -> str:
+        last = f"{chr(97 + self.num_cols)}{self.num_rows + 1}"
+        score = (
+            "Your score is the number of your boxes less the number of the other player's."
+            if self.utility_margin
+            else "Your score is 1 if you own more boxes than the other player, -1 if you own "
+            "fewer and 0 for a draw."
+        )
+        return (
+            f"This is dots and boxes on a grid of dots from a1 to {last}; letters are "
+            "columns, numbers are rows. player_0 starts. In turn, each player draws one "
+            "line between two neighbouring dots, horizontal or vertical, named by its dots, "
+            'such as "a1-b1" or "a1-a2". Who draws the last missing side of a box of one by '
+            "one owns the box and must draw another line; else it is the other player's "
+            "turn. A 0 marks a box of player_0, a 1 a box of player_1. The game ends when "
+            f"all lines are drawn. {score}"
+        )
+
+    @property
+    def _grid(self) -> Grid:
+        return grid_of(self.num_rows, self.num_cols)
+
+    def _is_full(self, state: State) -> bool:
+        return state.lines == (1 << self.num_actions) - 1
+
+    def _drawing(self, state: State) -> list[str]:
+        cols, width = self.num_cols, len(str(self.num_rows + 1))
+        letters = "   ".join(chr(97 + col) for col in range(cols + 1))
+        drawn = [state.lines >> line & 1 for line in range(self.num_actions)]
+        verticals = drawn[(self.num_rows + 1) * cols :]
+        picture = [f"{'':{width}} {letters}"]
+        for row in range(self.num_rows + 1):
+            horizontals = drawn[row * cols : (row + 1) * cols]
+            dots = "+" + "".join("---+" if line else "   +" for line in horizontals)
+            picture.append(f"{row + 1:>{width}} {dots}")
+            if row < self.num_rows:
+                sides = verticals[row * (cols + 1) : (row + 1) * (cols + 1)]
+                inside = [self._owner(state, row * cols + col) for col in range(cols)]
+                cells = zip(sides, [*inside, ""], strict=True)
+                line = "".join(
+                    f"{'|' if side else ' '} {mark} " for side, mark in cells
+                )
+                picture.append(f"{'':{width}} {line}".rstrip())
+        return picture
+
+    def _owner(self, state: State, box: int) -> str:
+        first, second = state.boxes
+        return "0" if first >> box & 1 else "1" if second >> box & 1 else " "

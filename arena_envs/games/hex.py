@@ -1,0 +1,261 @@
+"""Hex: connect two opposite sides of a rhombus of hexagons.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("hex-v0", board_size=11, swap=False)`                 |
+| Agents      | `player_0` is x, starts and joins top and bottom; `player_1` is o      |
+| Kind        | competitive, perfect information, zero-sum                             |
+| Actions     | `Discrete(121)`: cells "a1", "b1" to "k11", row by row; then "swap"    |
+| Rewards     | at the end: 1 to the winner, -1 to the loser                           |
+| Length      | 21 to 121 turns on the board of 11 by 11, without swap                 |
+| Known value | `player_0` wins on every square board (with swap: `player_1`)          |
+| Source      | P. Hein (1942), J. Nash (1948)                                         |
+
+In turn, the players put one stone on an empty cell. A cell touches the two beside it in its
+row, the one above and the one above to the right, the one below and the one below to the
+left. `player_0` wins by a chain of touching x from the top row to the bottom row,
+`player_1` by a chain of o from the leftmost to the rightmost column. A full board always
+has exactly one such chain, so nobody can draw.
+
+By search, the openings that win are b1 and a2 on the board of 2 by 2; c1, a2, b2, c2 and a3
+on 3 by 3; d1, c2, b3 and a4 on 4 by 4. On 2 by 3 and 3 by 4 cells, who has the shorter way
+wins, even as the second.
+
+`num_rows` and `num_cols` make boards that are not square; both default to `board_size`.
+With `swap`, `player_1` may answer the first stone with "swap", the last action: it becomes
+an o on the cell mirrored at the long diagonal (b1 becomes a2), and `player_0` is to move.
+
+Actions, seats and parameters are OpenSpiel's. There, however, `swap` is also possible on
+boards that are not square, where a stone whose mirrored cell is missing vanishes, and on
+boards of one row or column, which are not offered here, its first stone does not win.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_int,
+    fold,
+)
+
+MIN_SIZE, MAX_SIZE = 2, 26  # columns have letters
+SIDES = ("top and bottom", "left and right")
+
+
+class State(NamedTuple):
+    """The stones of each seat as bits of a `Grid`; who has won, if anybody has."""
+
+    x: int = 0
+    o: int = 0
+    swapped: bool = False
+    winner: int | None = None
+
+
+class Grid(NamedTuple):
+    """The cells of a board as bits; an unused bit after each row keeps rows apart."""
+
+    bits: tuple[int, ...]  # by action
+    names: dict[str, int]  # actions by name, in order
+    sides: tuple[tuple[int, int], tuple[int, int]]  # by seat
+    stride: int
+
+
+@cache
+def grid_of(num_rows: int, num_cols: int) -> Grid:
+    """The grid of a board of this size."""
+    stride = num_cols + 1
+    cells = [(row, col) for row in range(num_rows) for col in range(num_cols)]
+    row = (1 << num_cols) - 1
+    column = sum(1 << i * stride for i in range(num_rows))
+    return Grid(
+        bits=tuple(1 << row * stride + col for row, col in cells),
+        names={f"{chr(97 + col)}{row + 1}": i for i, (row, col) in enumerate(cells)},
+        sides=((row, row << (num_rows - 1) * stride), (column, column << num_cols - 1)),
+        stride=stride,
+    )
+
+
+def group(stone: int, stones: int, stride: int) -> int:
+    """All stones that are connected with this one."""
+    diagonal, grown = stride - 1, 0
+    while grown != stone:
+        grown = stone
+        stone |= stone << 1 | stone >> 1 | stone << stride | stone >> stride
+        stone |= grown << diagonal | grown >> diagonal
+        stone &= stones
+    return stone
+
+
+@dataclass(frozen=True)
+class Hex(BaseGame[State, int]):
+    """Hex.
+
+    Args:
+        board_size: rows and columns of the board, 2 to 26.
+        num_rows: rows, if not `board_size`.
+        num_cols: columns, if not `board_size`.
+        swap: whether `player_1` may take over the first stone.
+
+    Raises:
+        ValueError: a parameter out of range, or `swap` on a board that is not square.
+    """
+
+    board_size: int = 11
+    num_rows: int | None = None
+    num_cols: int | None = None
+    swap: bool = False
+
+    num_players = 2
+    kind: ClassVar[Kind] = "competitive"
+    information: ClassVar[Information] = "perfect"
+    zero_sum = True
+    min_return = -1.0
+    max_return = 1.0
+
+    def __post_init__(self) -> None:
+        check_int("board_size", self.board_size, MIN_SIZE, MAX_SIZE)
+        for name in ("num_rows", "num_cols"):
+            if getattr(self, name) is not None:
+                check_int(name, getattr(self, name), MIN_SIZE, MAX_SIZE)
+        if type(self.swap) is not bool:
+            raise ValueError(f"want swap True or False, got {self.swap!r}")
+        rows, cols = self._shape
+        if self.swap and rows != cols:
+            raise ValueError(f"want a square board for swap, got {rows} by {cols}")
+
+    @property
+    def num_actions(self) -> int:
+        return len(self._grid.bits) + self.swap
+
+    @property
+    def max_turns(self) -> int:
+        return len(self._grid.bits) + self.swap
+
+    def initial_state(self) -> State:
+        return State()
+
+    def current_player(self, state: State) -> int:
+        if state.winner is not None:
+            return TERMINAL
+        return ((state.x | state.o).bit_count() + state.swapped) & 1
+
+    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
+        return ()
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        if state.winner is not None:
+            return ()
+        bits, filled = self._grid.bits, state.x | state.o
+        legal = [action for action, bit in enumerate(bits) if not filled & bit]
+        if self._may_swap(state):
+            legal.append(len(bits))
+        return legal
+
+    def apply(self, state: State, action: int) -> State:
+        grid = self._grid
+        if action == len(grid.bits):
+            cells, (_, cols) = grid.bits, self._shape
+            row, col = divmod(cells.index(state.x), cols)
+            return State(0, cells[col * cols + row], swapped=True)
+        seat, stone = self.current_player(state), grid.bits[action]
+        stones = (state.o if seat else state.x) | stone
+        chain = group(stone, stones, grid.stride)
+        start, end = grid.sides[seat]
+        winner = seat if chain & start and chain & end else None
+        if seat:
+            return State(state.x, stones, state.swapped, winner)
+        return State(stones, state.o, state.swapped, winner)
+
+    def returns(self, state: State) -> Sequence[float]:
+        if state.winner is None:
+            return (0.0, 0.0)
+        return (-1.0, 1.0) if state.winner else (1.0, -1.0)
+
+    def observe(self, state: State, seat: int) -> str:
+        if state.winner is not None:
+            turn = f"{'xo'[state.winner]} has won."
+        elif (player := self.current_player(state)) == seat:
+            turn = "You are to move."
+        else:
+            turn = f"player_{player} is to move."
+        swapped = " player_1 has swapped." if state.swapped else ""
+        lines = [f"You are {'xo'[seat]} and join {SIDES[seat]}.{swapped}"]
+        rows, cols = self._shape
+        width = len(str(rows))
+        lines.append(" " * width + " " + " ".join(chr(97 + col) for col in range(cols)))
+        for row in range(rows):
+            bits = self._grid.bits[row * cols : (row + 1) * cols]
+            marks = ["x" if state.x & b else "o" if state.o & b else "." for b in bits]
+            lines.append(" " * row + f"{row + 1:>{width}} {' '.join(marks)}")
+        return "\n".join([*lines, turn])
+
+    def information_state(self, state: State, seat: int) -> State:
+        return state
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """Planes of own and of other stones; being o, being to move, `player_1` swapped."""
+        bits = self._grid.bits
+        own, other = (state.x, state.o)[:: -1 if seat else 1]
+        values = np.zeros(2 * len(bits) + 3, np.float32)
+        values[: len(bits)] = [own & bit != 0 for bit in bits]
+        values[len(bits) : -3] = [other & bit != 0 for bit in bits]
+        values[-3:] = (seat, self.current_player(state) == seat, state.swapped)
+        return values
+
+    def action_text(self, state: State, action: int) -> str:
+        rows, cols = self._shape
+        if action == rows * cols:
+            return "swap"
+        return f"{chr(97 + action % cols)}{action // cols + 1}"
+
+    def parse(self, state: State, text: str) -> int:
+        if (name := fold(text)) == "swap" and self._may_swap(state):
+            return len(self._grid.bits)
+        action = self._grid.names.get(name)
+        if state.winner is None and action is not None:
+            if not (state.x | state.o) & self._grid.bits[action]:
+                return action
+            raise IllegalAction(f"want an empty cell, got {name}, which has a stone")
+        raise IllegalAction(f"want an empty cell such as 'a1', got {text[:80]!r}")
+
+    def rules(self, seat: int) -> str:
+        rows, cols = self._shape
+        swap = (
+            'After the first stone, player_1 may say "swap" once in place of a cell: that x '
+            "becomes an o, mirrored at the long diagonal (b1 becomes a2), and player_0 "
+            "goes on. "
+            if self.swap
+            else ""
+        )
+        return (
+            f"This is Hex on a board of {cols} columns, from a on, and {rows} rows, from 1 "
+            "on; each row is shifted to the right of the one above. player_0 has the stones "
+            "x and starts, player_1 has the stones o. In turn, each player puts a stone on "
+            'an empty cell, named by its column and row, such as "a1". A cell touches up to '
+            "six others: b2 touches a2 and c2 beside it, b1 and c1 above it, and a3 and b3 "
+            "below it. player_0 wins with a chain of touching x from the top row to the "
+            "bottom row, player_1 with a chain of touching o from the leftmost to the "
+            f"rightmost column. There are no draws. {swap}Your score is 1 if you win and -1 "
+            "if you lose."
+        )
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self.num_rows or self.board_size, self.num_cols or self.board_size
+
+    @property
+    def _grid(self) -> Grid:
+        return grid_of(*self._shape)
+
+    def _may_swap(self, state: State) -> bool:
+        return self.swap and not state.o and state.x.bit_count() == 1

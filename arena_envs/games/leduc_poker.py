@@ -1,0 +1,245 @@
+"""Leduc poker: two betting rounds, one private and one public card.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("leduc_poker-v0", num_players=2)`                     |
+| Agents      | `player_0` to `player_{N-1}`, `num_players` 2 or 3                     |
+| Kind        | competitive, imperfect information, zero-sum                           |
+| Actions     | `Discrete(3)`: 0 "fold", 1 "call", 2 "raise"                           |
+| Rewards     | at the end: the net chips won or lost                                  |
+| Length      | 2 to 8 turns with two players, 3 to 14 with three                      |
+| Known value | two players: -0.085606 for `player_0`; uniform NashConv 4.747222       |
+| Source      | Southey et al., *Bayes' Bluff* (2005)                                  |
+
+The deck has two suits of N + 1 ranks: J, Q, K for two players, 10, J, Q, K for three.
+Everybody pays an ante of one chip and is dealt one card. After a round of betting a public
+card is turned up, and a second round follows. In turn, from `player_0` on, a player calls
+(pays as much as the highest so far, which may be nothing: a check), raises that by 2 chips
+in the first round and by 4 in the second, or folds if there is something to pay. A round
+has at most two raises and ends when all who are left have paid the same. If all but one
+fold, that player takes the pot. In the end a pair with the public card wins, then the
+higher card; equal ranks share the pot.
+
+With two players there are 936 information states and 5,520 ways to play to the end, dealt
+cards included. Actions, seats and chance nodes (card = 2 * rank + suit) are OpenSpiel's.
+Suits do not matter, so texts and features leave them out; information states keep them,
+as OpenSpiel does. What OpenSpiel never tells, the hands at a showdown, is shown here.
+"""
+
+import random
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, check_int
+from arena_envs.games import _fixed_limit as limit
+from arena_envs.games._fixed_limit import NOBODY, Betting, Round
+
+SIZES = (2, 4)  # of a raise, by round
+MAX_RAISES = 2  # in a round
+MAX_PAID = 1 + MAX_RAISES * sum(SIZES)
+NUM_SUITS = 2
+
+
+class State(NamedTuple):
+    """A hand of Leduc poker."""
+
+    cards: tuple[int, ...]  # dealt so far: one to each seat, then the public one
+    betting: Betting
+    history: tuple[Round, ...]  # of each round that has begun
+
+
+@dataclass(frozen=True)
+class LeducPoker(BaseGame[State, int]):
+    """Leduc poker.
+
+    Args:
+        num_players: 2 or 3.
+
+    Raises:
+        ValueError: `num_players` is out of range.
+    """
+
+    num_players: int = 2
+
+    num_actions = 3
+    kind: ClassVar[Kind] = "competitive"
+    information: ClassVar[Information] = "imperfect"
+    zero_sum = True
+    min_return = -float(MAX_PAID)
+
+    def __post_init__(self) -> None:
+        check_int("num_players", self.num_players, 2, 3)
+
+    @property
+    def max_return(self) -> float:
+        return float(MAX_PAID * (self.num_players - 1))
+
+    @property
+    def max_turns(self) -> int:
+        # everybody calls; then each raise comes last and gives all others a turn again
+        n = self.num_players
+        return len(SIZES) * (n + MAX_RAISES * (n - 1))
+
+    def initial_state(self) -> State:
+        n = self.num_players
+        return State((), limit.new_round((1,) * n, (False,) * n, 0), ((),))
+
+    def current_player(self, state: State) -> int:
+        if len(state.cards) < self.num_players:
+            return CHANCE
+        betting = state.betting
+        if betting.player != NOBODY:
+            return betting.player
+        alone = betting.folded.count(False) == 1
+        return TERMINAL if alone or len(state.history) == len(SIZES) else CHANCE
+
+    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        deck = range(NUM_SUITS * (self.num_players + 1))
+        left = [card for card in deck if card not in state.cards]
+        return [(card, 1 / len(left)) for card in left]
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        if self.current_player(state) < 0:
+            return ()
+        return limit.legal_actions(state.betting, MAX_RAISES)
+
+    def apply(self, state: State, action: int) -> State:
+        cards, betting, history = state
+        if len(cards) < self.num_players:
+            return State((*cards, action), betting, history)
+        if betting.player == NOBODY:
+            second = limit.new_round(betting.paid, betting.folded, 0)
+            return State((*cards, action), second, (*history, ()))
+        *past, now = history
+        now = (*now, (betting.player, action))
+        after = limit.act(betting, action, SIZES[len(past)])
+        return State(cards, after, (*past, now))
+
+    def returns(self, state: State) -> Sequence[float]:
+        if self.current_player(state) != TERMINAL:
+            return (0.0,) * self.num_players
+
+        def strength(seat: int) -> int:
+            own, public = (
+                state.cards[i] // NUM_SUITS for i in (seat, self.num_players)
+            )
+            return self.num_players + 1 if own == public else own
+
+        return limit.net_chips(state.betting, strength)
+
+    def observe(self, state: State, seat: int) -> str:
+        hands, public = self._visible(state, seat)
+        own, board = ("no card yet", "not dealt")
+        lines = [
+            f"You are player_{seat} and hold {self._name(hands[seat]) or own}.",
+            f"Public card: {self._name(public) or board}.",
+            *(
+                limit.round_text(f"Round {number}", actions)
+                for number, actions in enumerate(state.history, 1)
+            ),
+            limit.pot_text(state.betting),
+        ]
+        others = ", ".join(
+            f"player_{other} {self._name(card)}"
+            for other, card in enumerate(hands)
+            if card is not None and other != seat
+        )
+        if others:
+            lines.append(f"Shown: {others}.")
+        player, returns = self.current_player(state), self.returns(state)
+        lines.append(limit.turn_text(player, seat, state.betting, returns))
+        return "\n".join(lines)
+
+    def information_state(self, state: State, seat: int) -> Hashable:
+        return (seat, *self._visible(state, seat), state.history)
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """One-hot: own seat, own rank, public rank, whose turn; then chips and actions.
+
+        Ranks and turns have one more place, for none. Chips are shares of the most that a
+        seat can pay. Turn, chips and actions go from the own seat on; actions are
+        one-hot by round, seat and turn of the seat in that round.
+        """
+        n = self.num_players
+        hands, public = self._visible(state, seat)
+        player = self.current_player(state)
+        own, board = (
+            n + 1 if card is None else card // NUM_SUITS
+            for card in (hands[seat], public)
+        )
+        turn = n if player < 0 else (player - seat) % n
+        ones = [seat, n + own, 2 * n + 2 + board, 3 * n + 4 + turn]
+        chips, start = 4 * n + 5, 5 * n + 5
+        places = limit.action_places(state.history, seat, n, MAX_RAISES)
+        ones += [start + place for place in places]
+        size = start + limit.num_places(len(SIZES), n, MAX_RAISES)
+        values = np.zeros(size, np.float32)
+        values[ones] = 1
+        paid = (*state.betting.paid[seat:], *state.betting.paid[:seat])
+        values[chips:start] = [each / MAX_PAID for each in paid]
+        return values
+
+    def action_text(self, state: State, action: int) -> str:
+        return limit.NAMES[action]
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads "check" and "bet" as well, where there is nothing to pay."""
+        return super().parse(state, limit.spelled_out(text, state.betting))
+
+    def rules(self, seat: int) -> str:
+        n = self.num_players
+        ranks = ", ".join(str(self._name(NUM_SUITS * rank)) for rank in range(n + 1))
+        return (
+            f"This is Leduc poker with {n} players. The deck has two cards of each rank, "
+            f"from low to high: {ranks}. Every player pays an ante of 1 chip and is dealt "
+            "one card, which the others do not see. There are two rounds of betting; "
+            "before the second, one public card is turned up. In each round, in turn from "
+            'player_0 on, a player says "call" to pay as much as the player who has paid '
+            "most (nothing if all have paid the same, which is a check), "
+            f'"raise" to pay {SIZES[0]} chips more than that in the first round and '
+            f'{SIZES[1]} more in the second, or "fold" to give up, which is possible if '
+            f"a call costs something. There are at most {MAX_RAISES} raises in a round. A "
+            "round ends when all players who have not folded have paid the same and had a "
+            "turn. If all but one fold, that one wins the pot. Otherwise, after the "
+            "second round, a card that pairs the public card wins the pot, and if nobody "
+            "has a pair the highest card does; equal cards share it. Your score is the "
+            "number of chips that you win or lose."
+        )
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Deals the hidden hands again, uniformly, from the cards this seat cannot see."""
+        hands, public = self._visible(state, seat)
+        known = {*hands, public}
+        deck = range(NUM_SUITS * (self.num_players + 1))
+        unseen = [card for card in deck if card not in known]
+        rng.shuffle(unseen)
+        num = self.num_players
+        cards = [
+            unseen.pop() if card is None else card
+            for card in hands[: len(state.cards[:num])]
+        ]
+        return state._replace(cards=(*cards, *state.cards[num:]))
+
+    def _visible(
+        self, state: State, seat: int
+    ) -> tuple[tuple[int | None, ...], int | None]:
+        """The hands that a seat sees, None for those it does not, and the public card."""
+        num, cards, folded = self.num_players, state.cards, state.betting.folded
+        over = self.current_player(state) == TERMINAL
+        showdown = over and folded.count(False) > 1
+        hands = tuple(
+            cards[s]
+            if s < len(cards) and (s == seat or (showdown and not folded[s]))
+            else None
+            for s in range(num)
+        )
+        return hands, cards[num] if len(cards) > num else None
+
+    def _name(self, card: int | None) -> str | None:
+        if card is None:
+            return None
+        return ("10", "J", "Q", "K")[card // NUM_SUITS + 3 - self.num_players]

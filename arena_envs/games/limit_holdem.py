@@ -1,0 +1,275 @@
+"""Limit Texas hold'em: fixed-limit poker with two own cards and five on the board.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("limit_holdem-v0")`; parameters: see `LimitHoldem`    |
+| Agents      | `player_0` to `player_{N-1}`, `num_players` from 2 to 6                |
+| Kind        | competitive, imperfect information, zero-sum                           |
+| Actions     | `Discrete(3)`: 0 "fold", 1 "call", 2 "raise"                           |
+| Rewards     | at the end: the net chips won or lost                                  |
+| Length      | N - 1 to 4N + (N - 1)(4 * `max_bets` - 1) turns; with two 1 to 23      |
+| Known value | two players: 319,365,922,522,608 information states                    |
+| Source      | Bowling et al., *Heads-up limit hold'em poker is solved* (2015)        |
+
+Needs the extra `poker`: `pip install 'arena-envs[poker]'`.
+
+Everybody is dealt two cards. The last player is the dealer. The next two, `player_0` and
+`player_1`, pay the small and the big blind, which is the small bet; with two players the
+dealer pays the small blind and `player_0` the big one. There are four rounds of betting:
+before the flop, then after the flop (three cards on the board), the turn and the river
+(one card each). The first round begins after the big blind, so with two players at the
+dealer, the others after the dealer. In turn, a player calls (pays as much as the highest,
+which may be nothing: a check), raises that by the small bet in the first two rounds and by
+the big bet in the others, or folds if there is something to pay. A round has at most
+`max_bets` bets and raises, and the big blind is the first of its round. If all but one
+fold, that player takes the pot; in the end the best five of the seven cards do, and equal
+hands share the pot to fractions of a chip. Stacks are deep: nobody can run out of chips,
+so there are no all-ins and no side pots.
+
+The deck is dealt card by card (card = 4 * rank + suit, ranks from 2, suits c, d, h, s):
+one to each from `player_0` on, a second one to each, then the board, with no card burned.
+Two players have the seats and rules of the game that Bowling et al. solved. Hands are shown
+at a showdown, and not if all but one have folded.
+"""
+
+import random
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from phevaluator.evaluator import evaluate_cards
+
+from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, check_int
+from arena_envs.games import _fixed_limit as limit
+from arena_envs.games._fixed_limit import NOBODY, Betting, Round
+
+CARDS = tuple(rank + suit for rank in "23456789TJQKA" for suit in "cdhs")
+ROUNDS = ("Before the flop", "Flop", "Turn", "River")
+BOARD_SIZES = (0, 3, 4, 5)  # by round
+
+
+class State(NamedTuple):
+    """A hand of hold'em."""
+
+    cards: tuple[int, ...]  # dealt so far, those on the board last
+    betting: Betting
+    history: tuple[Round, ...]  # of each round that has begun
+
+
+@dataclass(frozen=True)
+class LimitHoldem(BaseGame[State, int]):
+    """Limit Texas hold'em.
+
+    Args:
+        num_players: 2 to 6.
+        small_blind: chips, 1 to `small_bet`.
+        small_bet: chips of the big blind, and of a bet or raise in the first two rounds.
+        big_bet: chips of a bet or raise in the last two rounds, at least `small_bet`.
+        max_bets: bets and raises in a round, the big blind included, 1 to 10.
+
+    Raises:
+        ValueError: a parameter is out of range.
+    """
+
+    num_players: int = 2
+    small_blind: int = 1
+    small_bet: int = 2
+    big_bet: int = 4
+    max_bets: int = 4
+
+    num_actions = 3
+    kind: ClassVar[Kind] = "competitive"
+    information: ClassVar[Information] = "imperfect"
+    zero_sum = True
+
+    def __post_init__(self) -> None:
+        check_int("num_players", self.num_players, 2, 6)
+        check_int("small_bet", self.small_bet, 1, 1_000_000)
+        check_int("small_blind", self.small_blind, 1, self.small_bet)
+        check_int("big_bet", self.big_bet, self.small_bet, 1_000_000)
+        check_int("max_bets", self.max_bets, 1, 10)
+
+    @property
+    def max_paid(self) -> int:
+        """Most chips that a player can pay."""
+        return 2 * self.max_bets * (self.small_bet + self.big_bet)
+
+    @property
+    def min_return(self) -> float:
+        return -float(self.max_paid)
+
+    @property
+    def max_return(self) -> float:
+        return float(self.max_paid * (self.num_players - 1))
+
+    @property
+    def max_turns(self) -> int:
+        # In each round everybody calls; then each raise comes last and gives all others
+        # a turn again. The first of the bets before the flop is the big blind.
+        num_raises = len(ROUNDS) * self.max_bets - 1
+        return len(ROUNDS) * self.num_players + num_raises * (self.num_players - 1)
+
+    def initial_state(self) -> State:
+        n = self.num_players
+        small, big = (1, 0) if n == 2 else (0, 1)
+        paid = [0] * n
+        paid[small], paid[big] = self.small_blind, self.small_bet
+        first = limit.new_round(tuple(paid), (False,) * n, (big + 1) % n, num_raises=1)
+        return State((), first, ((),))
+
+    def current_player(self, state: State) -> int:
+        betting = state.betting
+        if len(state.cards) < 2 * self.num_players:
+            return CHANCE
+        if betting.player != NOBODY:
+            return betting.player
+        alone = betting.folded.count(False) == 1
+        return TERMINAL if alone or len(state.history) == len(ROUNDS) else CHANCE
+
+    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        chance = 1 / (len(CARDS) - len(state.cards))
+        return [(c, chance) for c in range(len(CARDS)) if c not in state.cards]
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        if self.current_player(state) < 0:
+            return ()
+        return limit.legal_actions(state.betting, self.max_bets)
+
+    def apply(self, state: State, action: int) -> State:
+        cards, betting, history = state
+        if len(cards) < 2 * self.num_players:
+            return State((*cards, action), betting, history)
+        if betting.player == NOBODY:
+            cards = (*cards, action)
+            if len(cards) - 2 * self.num_players == BOARD_SIZES[len(history)]:
+                betting = limit.new_round(betting.paid, betting.folded, 0)
+                history = (*history, ())
+            return State(cards, betting, history)
+        *past, now = history
+        now = (*now, (betting.player, action))
+        size = self.small_bet if len(history) <= 2 else self.big_bet
+        return State(cards, limit.act(betting, action, size), (*past, now))
+
+    def returns(self, state: State) -> Sequence[float]:
+        n = self.num_players
+        if self.current_player(state) != TERMINAL:
+            return (0.0,) * n
+
+        def strength(seat: int) -> int:
+            own, board = state.cards[seat : 2 * n : n], state.cards[2 * n :]
+            return -int(evaluate_cards(*own, *board))
+
+        return limit.net_chips(state.betting, strength)
+
+    def observe(self, state: State, seat: int) -> str:
+        hands, board = self._visible(state, seat)
+        lines = [
+            f"You are player_{seat} and hold {_text(hands[seat]) or 'no cards yet'}.",
+            f"Board: {_text(board) or 'empty'}.",
+            *map(limit.round_text, ROUNDS, state.history),
+            limit.pot_text(state.betting),
+        ]
+        others = ", ".join(
+            f"player_{other} {_text(hand)}"
+            for other, hand in enumerate(hands)
+            if hand and other != seat
+        )
+        if others:
+            lines.append(f"Shown: {others}.")
+        player, returns = self.current_player(state), self.returns(state)
+        lines.append(limit.turn_text(player, seat, state.betting, returns))
+        return "\n".join(lines)
+
+    def information_state(self, state: State, seat: int) -> Hashable:
+        return (seat, *self._visible(state, seat), state.history)
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """Cards, seat, turn, chips and actions.
+
+        Four times 52 places hold the own cards, the flop, the turn and the river. Then
+        come one-hot the seat, one-hot whose turn it is (or nobody's), the chips paid as
+        shares of the most that a seat can pay, and one-hot actions by round, seat and
+        turn of the seat in that round; all but the first from the own seat on.
+        """
+        n, most = self.num_players, self.max_bets
+        hands, board = self._visible(state, seat)
+        player = self.current_player(state)
+        turn = n if player < 0 else (player - seat) % n
+        ones = [208 + seat, 208 + n + turn]
+        planes = (hands[seat], board[:3], board[3:4], board[4:])
+        ones += [52 * i + card for i, cards in enumerate(planes) for card in cards]
+        chips, start = 208 + 2 * n + 1, 208 + 3 * n + 1
+        places = limit.action_places(state.history, seat, n, most)
+        ones += [start + place for place in places]
+        size = start + limit.num_places(len(ROUNDS), n, most)
+        values = np.zeros(size, np.float32)
+        values[ones] = 1
+        paid = (*state.betting.paid[seat:], *state.betting.paid[:seat])
+        values[chips:start] = [each / self.max_paid for each in paid]
+        return values
+
+    def action_text(self, state: State, action: int) -> str:
+        return limit.NAMES[action]
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads "check" and "bet" as well, where there is nothing to pay."""
+        return super().parse(state, limit.spelled_out(text, state.betting))
+
+    def rules(self, seat: int) -> str:
+        n = self.num_players
+        small, big = ("player_1", "player_0") if n == 2 else ("player_0", "player_1")
+        return (
+            f"This is limit Texas hold'em with {n} players. Every player is dealt two "
+            f"cards, which the others do not see. {small} pays a small blind of "
+            f"{self.small_blind} and {big} a big blind of {self.small_bet} chips. Four "
+            "rounds of betting follow: before the flop, after the flop (three cards on "
+            "the board, which count for everybody), after the turn (a fourth) and after "
+            f"the river (a fifth). player_{2 % n if n > 2 else 1} moves first before the "
+            "flop, later the first player from player_0 on who has not folded. In turn, "
+            'a player says "call" to pay as much as the player who has paid most (nothing '
+            'if all have paid the same, which is a check), "raise" to pay '
+            f"{self.small_bet} chips more than that before and after the flop and "
+            f'{self.big_bet} more after the turn and the river, or "fold" to give up, '
+            "which is possible if a call costs something. There are at most "
+            f"{self.max_bets} raises in a round; the big blind counts as the first one "
+            "before the flop. A round ends when all players who have not folded have paid "
+            "the same and had a turn. If all but one fold, that one wins the pot. "
+            "Otherwise the best poker hand of five among a player's two cards and the "
+            "board wins it; equal hands share it. Cards are written as rank (2 to 9, T, "
+            "J, Q, K, A) and suit (c, d, h, s). Nobody can run out of chips. Your "
+            "score is the number of chips that you win or lose."
+        )
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Deals the hidden hands again, uniformly, from the cards this seat cannot see."""
+        n = self.num_players
+        hands, board = self._visible(state, seat)
+        known = {card for hand in (*hands, board) for card in hand}
+        unseen = [card for card in range(len(CARDS)) if card not in known]
+        rng.shuffle(unseen)
+        dealt = [
+            card if hands[i % n] else unseen.pop()
+            for i, card in enumerate(state.cards[: 2 * n])
+        ]
+        return state._replace(cards=(*dealt, *board))
+
+    def _visible(
+        self, state: State, seat: int
+    ) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+        """The hands that a seat sees, highest card first, and the board."""
+        n, cards, folded = self.num_players, state.cards, state.betting.folded
+        over = self.current_player(state) == TERMINAL
+        showdown = over and folded.count(False) > 1
+        hands = tuple(
+            tuple(sorted(cards[s : 2 * n : n], reverse=True))
+            if s == seat or (showdown and not folded[s])
+            else ()
+            for s in range(n)
+        )
+        return hands, cards[2 * n :]
+
+
+def _text(cards: Sequence[int]) -> str:
+    return " ".join(CARDS[card] for card in cards)

@@ -1,0 +1,179 @@
+"""Nim: take objects from piles; with the default rules, who takes the last one loses.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("nim-v0", pile_sizes=(1, 3, 5, 7), is_misere=True)`   |
+| Agents      | `player_0` starts, `player_1` follows                                  |
+| Kind        | competitive, perfect information, zero-sum                             |
+| Actions     | `Discrete(28)`: "take 1 from pile 1"; piles x largest pile in general  |
+| Rewards     | at the end: 1 to the winner, -1 to the loser                           |
+| Length      | 4 to 16 turns; 7.709524 on average in random play                      |
+| Known value | `player_1` wins; in random play each wins exactly half of the games    |
+| Source      | C. L. Bouton, *Nim, a Game with a Complete Mathematical Theory* (1901) |
+
+In turn, the players take one or more objects from one pile. Who takes the last object of
+all loses, or wins if `is_misere` is False. There are one to ten piles of one to 100 objects.
+
+Write the sizes of the piles in binary: without `is_misere`, the seat to move loses against
+best play if and only if every digit is 1 in an even number of piles (the exclusive or of the
+sizes is 0). With `is_misere` the same is true as long as a pile has two objects or more;
+afterwards the seat to move loses if and only if an odd number of piles is left.
+
+Action `(n - 1) * num_piles + i` takes n objects from the pile with index i, as in OpenSpiel,
+whose highest action (29 in all for the default piles) is never legal and missing here.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_int,
+    fold,
+)
+
+MAX_PILES, MAX_SIZE = 10, 100
+SPELLINGS = (
+    re.compile(r"(?:take|remove) (?P<take>\d{1,3}) from (?:pile )?(?P<pile>\d{1,2})"),
+    re.compile(r"pile ?:? ?(?P<pile>\d{1,2})[,;]? take ?:? ?(?P<take>\d{1,3});?"),
+)
+
+
+class State(NamedTuple):
+    """What is left of each pile, and the seat to move (or that would be, at the end)."""
+
+    piles: tuple[int, ...]
+    seat: int = 0
+
+
+@dataclass(frozen=True)
+class Nim(BaseGame[State, int]):
+    """Nim.
+
+    Args:
+        pile_sizes: objects of each pile at the start, 1 to 100; one to ten piles.
+        is_misere: whether taking the last object loses; else it wins.
+
+    Raises:
+        ValueError: a parameter out of range.
+    """
+
+    pile_sizes: tuple[int, ...] = (1, 3, 5, 7)
+    is_misere: bool = True
+
+    num_players = 2
+    kind: ClassVar[Kind] = "competitive"
+    information: ClassVar[Information] = "perfect"
+    zero_sum = True
+    min_return = -1.0
+    max_return = 1.0
+
+    def __post_init__(self) -> None:
+        sizes = self.pile_sizes
+        if not isinstance(sizes, (tuple, list)) or not 1 <= len(sizes) <= MAX_PILES:
+            raise ValueError(
+                f"want pile_sizes as a tuple of 1 to {MAX_PILES} integers, got {sizes!r}"
+            )
+        for index, size in enumerate(sizes):
+            check_int(f"pile_sizes[{index}]", size, 1, MAX_SIZE)
+        if type(self.is_misere) is not bool:
+            raise ValueError(f"want is_misere True or False, got {self.is_misere!r}")
+        object.__setattr__(self, "pile_sizes", tuple(sizes))  # records hold lists
+
+    @property
+    def num_actions(self) -> int:
+        return len(self.pile_sizes) * max(self.pile_sizes)
+
+    @property
+    def max_turns(self) -> int:
+        return sum(self.pile_sizes)
+
+    def initial_state(self) -> State:
+        return State(self.pile_sizes)
+
+    def current_player(self, state: State) -> int:
+        return state.seat if any(state.piles) else TERMINAL
+
+    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
+        return ()
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        piles, num_piles = state.piles, len(state.piles)
+        return [
+            (take - 1) * num_piles + pile
+            for take in range(1, max(piles) + 1)
+            for pile, size in enumerate(piles)
+            if take <= size
+        ]
+
+    def apply(self, state: State, action: int) -> State:
+        less, pile = divmod(action, len(state.piles))
+        piles = list(state.piles)
+        piles[pile] -= less + 1
+        return State(tuple(piles), 1 - state.seat)
+
+    def returns(self, state: State) -> Sequence[float]:
+        if any(state.piles):
+            return (0.0, 0.0)
+        winner = state.seat if self.is_misere else 1 - state.seat
+        return (-1.0, 1.0) if winner else (1.0, -1.0)
+
+    def observe(self, state: State, seat: int) -> str:
+        piles = ", ".join(f"pile {i}: {size}" for i, size in enumerate(state.piles, 1))
+        if not any(state.piles):
+            end = "loses" if self.is_misere else "wins"
+            turn = f"player_{1 - state.seat} has taken the last object and {end}."
+        elif state.seat == seat:
+            turn = "You are to move."
+        else:
+            turn = f"player_{state.seat} is to move."
+        return f"You are player_{seat}. Objects left: {piles}. {turn}"
+
+    def information_state(self, state: State, seat: int) -> State:
+        return state
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """One-hot size of each pile, then whether this seat's turn is next."""
+        values = np.zeros(sum(self.pile_sizes) + len(self.pile_sizes) + 1, np.float32)
+        start = 0
+        for size, left in zip(self.pile_sizes, state.piles, strict=True):
+            values[start + left] = 1
+            start += size + 1
+        values[-1] = state.seat == seat
+        return values
+
+    def action_text(self, state: State, action: int) -> str:
+        less, pile = divmod(action, len(state.piles))
+        return f"take {less + 1} from pile {pile + 1}"
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads "take 2 from pile 3", also as "remove 2 from 3" or "pile 3 take 2"."""
+        for spelling in SPELLINGS:
+            if found := spelling.fullmatch(fold(text)):
+                take, pile = int(found["take"]), int(found["pile"])
+                if 1 <= pile <= len(state.piles) and 1 <= take <= state.piles[pile - 1]:
+                    return (take - 1) * len(state.piles) + pile - 1
+        raise IllegalAction(
+            f"want an action such as 'take 1 from pile 1', within the piles "
+            f"{state.piles}; got {text[:80]!r}"
+        )
+
+    def rules(self, seat: int) -> str:
+        sizes = ", ".join(map(str, self.pile_sizes))
+        last = "loses" if self.is_misere else "wins"
+        return (
+            f"This is Nim. The sizes of the piles at the start are {sizes}; piles are "
+            "numbered from 1. In turn, player_0 first, each player takes one or more "
+            'objects from one pile: "take 2 from pile 3" takes two objects from the third '
+            f"pile. The player who takes the last object of all {last}. Your score is 1 if "
+            "you win and -1 if you lose."
+        )

@@ -1,0 +1,192 @@
+"""Public goods game: what each gives to the pot grows there, and all share it alike.
+
+| Property    | Value                                                                     |
+|-------------|---------------------------------------------------------------------------|
+| Create      | `arena_envs.make("public_goods-v0", num_players=4, endowment=20, multiplier=1.6, num_rounds=10)` |
+| Agents      | `player_0` to `player_{N-1}`, `num_players` from 2 to 10                  |
+| Kind        | mixed, imperfect information                                              |
+| Actions     | `Discrete(endowment + 1)`: the tokens to contribute, "0" to "20"          |
+| Rewards     | after each round: tokens kept, and an equal share of the multiplied pot   |
+| Length      | N * `num_rounds` turns, by default 40                                     |
+| Known value | equilibrium: nobody contributes, 200 each; all contribute everything: 320 each; NashConv of uniform play 240 |
+| Source      | E. Fehr, S. Gächter, *Cooperation and Punishment in Public Goods Experiments* (2000), without punishment |
+
+In each of `num_rounds` rounds every player receives `endowment` tokens and contributes some
+of them, without seeing what the others contribute in that round. The pot is multiplied by
+`multiplier` and shared equally. With contributions c a round pays
+
+    endowment - c[i] + multiplier * sum(c) / num_players
+
+to seat i. Then all contributions are seen. A multiplier above 1 and below `num_players` makes
+it a dilemma: each token contributed costs its giver 1 - multiplier / num_players, and earns
+the group multiplier - 1. So in a round it is dominant to contribute nothing, by backward
+induction nobody contributes in any round, and all get `endowment` a round, while all would
+get multiplier * endowment if they contributed everything.
+
+Nobody who plays to the end gets less than multiplier * endowment / num_players a round;
+`min_return` is 0, which is what a player that forfeits falls to.
+"""
+
+import operator
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import TERMINAL, BaseGame, Information, Kind, check_int, fold
+
+TOKENS = re.compile(r"(?:contribute )?([0-9]{1,3})(?: tokens?)?")
+
+
+class State(NamedTuple):
+    """Contributions of all rounds that are over, those of this one, what was paid."""
+
+    rounds: tuple[tuple[int, ...], ...]
+    chosen: tuple[int, ...]
+    paid: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class PublicGoods(BaseGame[State, int]):
+    """The linear public goods game.
+
+    Args:
+        num_players: from 2 to 10.
+        endowment: tokens that every player receives in every round, from 1 to 100.
+        multiplier: what the pot is multiplied by, above 1 and below `num_players`.
+        num_rounds: from 1 to 100.
+
+    Raises:
+        ValueError: a parameter is out of range.
+    """
+
+    num_players: int = 4
+    endowment: int = 20
+    multiplier: float = 1.6
+    num_rounds: int = 10
+
+    kind: ClassVar[Kind] = "mixed"
+    information: ClassVar[Information] = "imperfect"
+    simultaneous = True
+    min_return = 0.0
+
+    def __post_init__(self) -> None:
+        check_int("num_players", self.num_players, 2, 10)
+        check_int("endowment", self.endowment, 1, 100)
+        check_int("num_rounds", self.num_rounds, 1, 100)
+        value = self.multiplier
+        if type(value) not in (int, float) or not 1 < value < self.num_players:
+            raise ValueError(
+                f"want a number multiplier above 1 and below num_players "
+                f"{self.num_players}, got {value!r}"
+            )
+
+    @property
+    def num_actions(self) -> int:
+        return self.endowment + 1
+
+    @property
+    def max_return(self) -> float:
+        alone = (0,) + (self.endowment,) * (self.num_players - 1)
+        best = [self._payments(alone)[0]] * self.num_rounds
+        return reduce(operator.add, best, 0.0)  # rounded as the sum in a state is
+
+    @property
+    def max_turns(self) -> int:
+        return self.num_players * self.num_rounds
+
+    def initial_state(self) -> State:
+        return State((), (), (0.0,) * self.num_players)
+
+    def current_player(self, state: State) -> int:
+        return TERMINAL if len(state.rounds) == self.num_rounds else len(state.chosen)
+
+    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
+        return ()
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        return range(self.num_actions if self.current_player(state) >= 0 else 0)
+
+    def apply(self, state: State, action: int) -> State:
+        chosen = (*state.chosen, action)
+        if len(chosen) < self.num_players:
+            return State(state.rounds, chosen, state.paid)
+        paid = map(operator.add, state.paid, self._payments(chosen))
+        return State((*state.rounds, chosen), (), tuple(paid))
+
+    def returns(self, state: State) -> Sequence[float]:
+        return state.paid
+
+    def observe(self, state: State, seat: int) -> str:
+        now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: all players contribute."
+        if self.current_player(state) == TERMINAL:
+            now = "The game is over."
+        lines = [f"You are player_{seat}. {now}"]
+        for other in self._from(seat) if state.rounds else ():
+            who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
+            gave = ", ".join(
+                str(contributions[other]) for contributions in state.rounds
+            )
+            lines.append(
+                f"{who} contributed {gave} and {has} {state.paid[other]:.10g}."
+            )
+        return "\n".join(lines)
+
+    def information_state(
+        self, state: State, seat: int
+    ) -> tuple[int, tuple[tuple[int, ...], ...], tuple[int, ...]]:
+        return (seat, state.rounds, state.chosen[seat : seat + 1])
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """A 1 for each round that is over with the shares contributed, own seat first."""
+        values = np.zeros((self.num_rounds, 1 + self.num_players), np.float32)
+        seats = self._from(seat)
+        for index, contributions in enumerate(state.rounds):
+            values[index, 0] = 1
+            values[index, 1:] = [contributions[s] / self.endowment for s in seats]
+        return values.ravel()
+
+    def action_text(self, state: State, action: int) -> str:
+        return str(action)
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads numbers, also "contribute 7" and "7 tokens"."""
+        found = TOKENS.fullmatch(fold(text))
+        if found and int(found[1]) in self.legal_actions(state):
+            return int(found[1])
+        return super().parse(state, text)  # which names the legal actions
+
+    def rules(self, seat: int) -> str:
+        return (
+            f"This is a public goods game of {self.num_rounds} rounds for "
+            f"{self.num_players} players. You are player_{seat}. In each round, every "
+            f"player receives {self.endowment} tokens and contributes 0 to "
+            f"{self.endowment} of them to a common pot. All choose at the same time, "
+            "without seeing what the others contribute. The pot is multiplied by "
+            f"{self.multiplier:.10g} and shared equally among all players, whatever they "
+            "contributed. You keep the tokens that you do not contribute. After the round, "
+            "everybody sees all contributions. You answer with the number of tokens that "
+            f'you contribute, such as "{self.endowment // 2}". Your score is the number of '
+            "tokens that you keep and receive from the pot, summed over all rounds."
+        )
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Draws the contributions of the others in the running round uniformly."""
+        chosen = (
+            tokens if other == seat else rng.randint(0, self.endowment)
+            for other, tokens in enumerate(state.chosen)
+        )
+        return State(state.rounds, tuple(chosen), state.paid)
+
+    def _payments(self, contributions: Sequence[int]) -> list[float]:
+        share = self.multiplier * sum(contributions) / self.num_players
+        return [self.endowment - tokens + share for tokens in contributions]
+
+    def _from(self, seat: int) -> list[int]:
+        """All seats, this one first."""
+        return [(seat + i) % self.num_players for i in range(self.num_players)]

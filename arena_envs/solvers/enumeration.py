@@ -1,0 +1,157 @@
+"""Walks through all states of a game, layer by layer."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import CHANCE, TERMINAL, AnyGame
+
+Ints = NDArray[np.intp]
+Key = tuple[int, Hashable]  # seat, information state
+Table = Mapping[Key, Sequence[float]]
+
+MAX_STATES = 1_000_000
+
+
+class TooLarge(ValueError):
+    """A game is larger than the limit of a solver."""
+
+
+def too_large(
+    game: AnyGame, known: str, limit: str, hint: str | None = None
+) -> TooLarge:
+    """The refusal of a game: what is known of its size, the limit, and what would do."""
+    if hint is None and game.information == "perfect" and not game.simultaneous:
+        hint = 'the bots "mcts" and "minimax:DEPTH" look at a part'
+    elif hint is None:
+        hint = 'MCCFR and the bot "ismcts" look at a part'
+    return TooLarge(f"{game!r} has {known}, want at most {limit}; {hint}")
+
+
+def too_many_states(game: AnyGame, limit: int) -> TooLarge:
+    """The refusal of a game of which no more is known."""
+    return too_large(game, f"more than {limit} states", f"max_states={limit}")
+
+
+class Enumeration:
+    """Everything that the rules say of a game's states, as lists.
+
+    Equal states after the same number of actions are one node. Nodes are numbered from
+    the initial state on, by number of actions.
+
+    Args:
+        game: the rules.
+        max_states: limit of the number of nodes.
+
+    Attributes:
+        players: seat to move at each node, `CHANCE` or `TERMINAL`.
+        infosets: information set of each node, -1 where nobody is to move.
+        depths: number of actions before each node.
+        payoffs: returns of each terminal node, in order.
+        source, target: nodes of each edge, sorted by source.
+        slots: index of each edge among those of its source.
+        chance: probability of each edge out of a chance node, 1 at others.
+        keys: (seat, information state) of each information set.
+        states: one state of each information set.
+        actions: legal actions of each information set.
+
+    Raises:
+        TooLarge: the game has more nodes than `max_states`.
+        ValueError: two states of one information state differ in their legal actions.
+    """
+
+    def __init__(self, game: AnyGame, max_states: int) -> None:
+        self.players: list[int] = []
+        self.infosets: list[int] = []
+        self.depths: list[int] = []
+        self.payoffs: list[tuple[float, ...]] = []
+        self.source: list[int] = []
+        self.target: list[int] = []
+        self.slots: list[int] = []
+        self.chance: list[float] = []
+        self.keys: list[Key] = []
+        self.states: list[Any] = []
+        self.actions: list[Sequence[Any]] = []
+        self._game = game
+        self._index: dict[Key, int] = {}
+        states, depth = [game.initial_state()], 0
+        while states:
+            states = self._visit_layer(states, depth, max_states)
+            depth += 1
+
+    def _visit_layer(self, states: list[Any], depth: int, limit: int) -> list[Any]:
+        """Adds nodes and the edges out of them; returns the states that they lead to."""
+        game, following = self._game, dict[Any, int]()
+        first = len(self.players) + len(states)  # the node that comes next
+        if first > limit:
+            raise too_many_states(game, limit)
+        for node, state in enumerate(states, len(self.players)):
+            player = game.current_player(state)
+            self.players.append(player)
+            infoset, branches = -1, []
+            if player == TERMINAL:
+                self.payoffs.append(tuple(game.returns(state)))
+            elif player == CHANCE:
+                branches = [(a, p) for a, p in game.chance_outcomes(state) if p > 0]
+            else:
+                infoset = self._infoset(state, player)
+                branches = [(action, 1.0) for action in self.actions[infoset]]
+            self.infosets.append(infoset)
+            for slot, (action, probability) in enumerate(branches):
+                child = game.apply(state, action)
+                self.source.append(node)
+                self.target.append(following.setdefault(child, first + len(following)))
+                self.slots.append(slot)
+                self.chance.append(probability)
+            if first + len(following) > limit:
+                raise too_many_states(game, limit)
+        self.depths += [depth] * len(states)
+        return list(following)
+
+    def _infoset(self, state: Any, player: int) -> int:
+        key = (player, self._game.information_state(state, player))
+        infoset = self._index.get(key)
+        legal = self._game.legal_actions(state)
+        if infoset is None:
+            infoset = self._index[key] = len(self.keys)
+            self.keys.append(key)
+            self.states.append(state)
+            self.actions.append(tuple(legal))
+        elif self.actions[infoset] != tuple(legal):
+            raise ValueError(
+                f"legal actions of information state {key} of {self._game!r} are "
+                f"{list(self.actions[infoset])} in one state, {list(legal)} in another"
+            )
+        return infoset
+
+    def layers(self) -> Ints:
+        """A number for each node, larger than those of the nodes before it.
+
+        All nodes of an information set have the same: the depth where that is so.
+
+        Raises:
+            ValueError: information states come before each other.
+        """
+        infoset, depths = np.array(self.infosets), np.array(self.depths)
+        source, target = np.array(self.source, np.intp), np.array(self.target, np.intp)
+        bounds = np.searchsorted(depths[source], np.arange(depths[-1] + 1))
+        decides = infoset >= 0
+        layer: Ints = depths
+        for _ in range(len(self.keys) + 2):
+            latest = np.zeros(len(self.keys), np.intp)
+            np.maximum.at(latest, infoset[decides], layer[decides])
+            aligned = layer.copy()
+            aligned[decides] = latest[infoset[decides]]
+            for first, last in pairwise(bounds):
+                after = aligned[source[first:last]] + 1
+                np.maximum.at(aligned, target[first:last], after)
+            if np.array_equal(aligned, layer):
+                return layer
+            layer = aligned
+        raise ValueError(
+            f"information states of {self._game!r} come before each other: without "
+            "perfect recall there is no order in which to solve it"
+        )

@@ -1,0 +1,167 @@
+"""Games as payoff matrices, and the Nash equilibria of these."""
+
+import math
+from itertools import combinations, product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from arena_envs.game import AnyGame
+from arena_envs.solvers.enumeration import MAX_STATES, too_large
+from arena_envs.solvers.sweeps import edge_weights, values_of
+from arena_envs.solvers.tree import Floats, Tree, game_tree
+
+TOLERANCE = 1e-9
+
+
+class MixedEquilibrium(NamedTuple):
+    """A Nash equilibrium of a game of two players.
+
+    Attributes:
+        row: float64[m], probabilities of the rows.
+        column: float64[n], probabilities of the columns.
+    """
+
+    row: Floats
+    column: Floats
+
+
+def normal_form(
+    game: AnyGame, max_profiles: int = 10_000, max_states: int = MAX_STATES
+) -> Floats:
+    """Expected returns of all combinations of pure plans.
+
+    A plan chooses an action at each information state; in a game of one round they are
+    the actions, in their order. Plans count up, the last information state fastest.
+
+    Args:
+        game: the rules.
+        max_profiles: limit of the number of combinations.
+        max_states: limit of the enumeration.
+
+    Returns:
+        float64[N, k_0, .., k_{N-1}], with k_i the number of plans of seat i.
+
+    Raises:
+        ValueError: the game is larger than the limits.
+    """
+    tree = game_tree(game, max_states)
+    counts = [count_plans(tree, seat) for seat in range(tree.num_players)]
+    if math.prod(counts) > max_profiles:
+        known = f"{math.prod(counts)} combinations of plans"
+        hint = "CFR and solve_zero_sum need none"
+        raise too_large(game, known, f"max_profiles={max_profiles}", hint)
+    plans = [pure_plans(tree, seat) for seat in range(tree.num_players)]
+    payoffs = np.zeros((tree.num_players, math.prod(counts)))
+    for i, profile in enumerate(product(*plans)):
+        weights = edge_weights(tree, np.concatenate(profile), range(tree.num_players))
+        for seat in range(tree.num_players):
+            payoffs[seat, i] = values_of(tree, weights, seat)[0]
+    return payoffs.reshape(tree.num_players, *counts)
+
+
+def count_plans(tree: Tree, seat: int) -> int:
+    """Number of pure plans of a seat."""
+    return math.prod(tree.widths[tree.infosets[seat]].tolist())
+
+
+def pure_plans(tree: Tree, seat: int) -> list[Floats]:
+    """The pure plans of a seat, each float64[number of its columns]."""
+    rows = [np.eye(width) for width in tree.widths[tree.infosets[seat]]]
+    nothing = np.zeros(0)
+    return [np.concatenate([nothing, *choice]) for choice in product(*rows)]
+
+
+def pure_equilibria(payoffs: ArrayLike) -> list[tuple[int, ...]]:
+    """All Nash equilibria in pure plans, in ascending order.
+
+    Args:
+        payoffs: float64[N, k_0, .., k_{N-1}], as from `normal_form`.
+
+    Raises:
+        ValueError: the shape does not fit.
+
+    >>> stag_hunt = [[[4, 1], [3, 2]], [[4, 3], [1, 2]]]
+    >>> pure_equilibria(stag_hunt)
+    [(0, 0), (1, 1)]
+    """
+    array = _checked(payoffs)
+    stable = np.ones(array.shape[1:], bool)
+    for seat, returns in enumerate(array):
+        stable &= returns >= returns.max(axis=seat, keepdims=True) - TOLERANCE
+    return [tuple(where.tolist()) for where in np.argwhere(stable)]
+
+
+def mixed_equilibria(
+    payoffs: ArrayLike, max_supports: int = 1_000_000
+) -> list[MixedEquilibrium]:
+    """The Nash equilibria of two players whose supports are of equal size.
+
+    Tries all supports, smaller ones first. In a game that is not degenerate these are all
+    its equilibria, an odd number; a degenerate one may have more, between and beside
+    them. von Stengel, *Computing Equilibria for Two-Person Games* (2002), section 2.
+
+    Args:
+        payoffs: float64[2, m, n], as from `normal_form`.
+        max_supports: limit of the number of pairs of supports.
+
+    Raises:
+        ValueError: the shape does not fit, or there are more pairs than `max_supports`.
+
+    >>> battle = [[[3, 0], [0, 2]], [[2, 0], [0, 3]]]
+    >>> for row, column in mixed_equilibria(battle):
+    ...     print(row.round(3), column.round(3))
+    [1. 0.] [1. 0.]
+    [0. 1.] [0. 1.]
+    [0.6 0.4] [0.4 0.6]
+    """
+    array = _checked(payoffs)
+    if len(array) != 2:
+        raise ValueError(f"want payoffs float64[2, m, n], got shape {array.shape}")
+    _, m, n = array.shape
+    num_pairs = math.comb(m + n, m) - 1  # of equal size, by Vandermonde's identity
+    if num_pairs > max_supports:
+        raise ValueError(
+            f"{m} rows and {n} columns have {num_pairs} pairs of supports, want at most "
+            f"max_supports={max_supports}; solve_matrix solves zero-sum games"
+        )
+    found = []
+    for size in range(1, min(m, n) + 1):
+        for rows in combinations(range(m), size):
+            for columns in combinations(range(n), size):
+                column = _indifferent(array[0], rows, columns)
+                row = _indifferent(array[1].T, columns, rows)
+                if row is not None and column is not None:
+                    found.append(MixedEquilibrium(row, column))
+    return found
+
+
+def _indifferent(
+    returns: Floats, own: tuple[int, ...], others: tuple[int, ...]
+) -> Floats | None:
+    """The other's mixture over `others` to which all of `own` are best responses."""
+    size = len(own)
+    system = np.zeros((size + 1, size + 1))
+    system[:size, :size] = returns[np.ix_(own, others)]
+    system[:size, size] = -1
+    system[size, :size] = 1
+    if np.linalg.matrix_rank(system) <= size:
+        return None
+    solution = np.linalg.solve(system, np.eye(1, size + 1, size)[0])
+    mixture = np.zeros(returns.shape[1])
+    mixture[list(others)] = solution[:size]
+    if np.any(solution[:size] <= TOLERANCE):
+        return None
+    if np.any(returns @ mixture > solution[size] + TOLERANCE):
+        return None
+    return mixture
+
+
+def _checked(payoffs: ArrayLike) -> Floats:
+    array = np.asarray(payoffs, np.float64)
+    if array.ndim < 2 or len(array) != array.ndim - 1 or not np.isfinite(array).all():
+        raise ValueError(
+            f"want finite payoffs float64[N, k_0, .., k_{{N-1}}], got shape {array.shape}"
+        )
+    return array

@@ -1,0 +1,184 @@
+"""Games of perfect information, solved from any state on."""
+
+import math
+from typing import Any, NamedTuple
+
+from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.solvers.enumeration import MAX_STATES, too_many_states
+
+
+class Minimax(NamedTuple):
+    """What a state is worth, and what to do.
+
+    Attributes:
+        returns: return of each seat when all play best from here on.
+        action: the first best action of the seat to move; None at the end and at chance
+            nodes.
+    """
+
+    returns: tuple[float, ...]
+    action: Any
+
+
+def minimax(
+    game: AnyGame,
+    state: Any = None,
+    *,
+    depth: int | None = None,
+    max_states: int = MAX_STATES,
+) -> Minimax:
+    """The value of a state and the best action, in a game of perfect information.
+
+    Two-player zero-sum games are searched by alpha-beta with a table of the states that
+    were met (Knuth and Moore, *An Analysis of Alpha-Beta Pruning*, 1975), all others by
+    backward induction, in which each seat maximises its own return and the first of equal
+    actions is taken. Chance nodes are averaged.
+
+    Args:
+        game: the rules.
+        state: where to start; by default the initial state.
+        depth: number of actions, chance included, after which what has been paid so far
+            stands for the value; by default there is no such horizon.
+        max_states: limit of the number of states that are remembered.
+
+    Raises:
+        ValueError: the game hides information, `depth` is no positive number, or more
+            than `max_states` states were met.
+
+    >>> from arena_envs import make_game
+    >>> minimax(make_game("tic_tac_toe")).returns  # a draw
+    (0.0, 0.0)
+    """
+    state = game.initial_state() if state is None else state
+    return PerfectInformation(game, max_states).solve(state, depth)
+
+
+class PerfectInformation:
+    """`minimax` that remembers the states it met, for one game.
+
+    Args:
+        game: the rules.
+        max_states: limit of the number of states that are remembered.
+
+    Raises:
+        ValueError: the game hides information.
+    """
+
+    def __init__(self, game: AnyGame, max_states: int = MAX_STATES) -> None:
+        if game.information != "perfect" or game.simultaneous:
+            raise ValueError(
+                f"want a game of perfect information, got {game!r}; CFR, solve_zero_sum "
+                'and the bot "ismcts" play with hidden information'
+            )
+        opposed = game.num_players == 2 and game.zero_sum
+        search = _AlphaBeta if opposed else _BackwardInduction
+        self._search: _AlphaBeta | _BackwardInduction = search(game, max_states)
+
+    def solve(self, state: Any, depth: int | None = None) -> Minimax:
+        """The value of a state and the best action; see `minimax`.
+
+        Raises:
+            ValueError: `depth` is no positive number, or too many states were met.
+        """
+        if depth is not None and depth < 1:
+            raise ValueError(f"want depth of 1 or more, got {depth}")
+        if len(self._search.met) > self._search.max_states // 2:
+            self._search.met.clear()
+        return self._search.solve(state, math.inf if depth is None else depth)
+
+
+class _AlphaBeta:
+    """Values are those of seat 0."""
+
+    def __init__(self, game: AnyGame, max_states: int) -> None:
+        self.game = game
+        self.max_states = max_states
+        self.met: dict[tuple[Any, float], tuple[float, float]] = {}
+
+    def solve(self, state: Any, horizon: float) -> Minimax:
+        value, action = self._search(state, -math.inf, math.inf, horizon)
+        return Minimax((value, 0.0 - value), action)
+
+    def _value(self, state: Any, alpha: float, beta: float, horizon: float) -> float:
+        """The value, or a bound of it on the side where it leaves alpha to beta."""
+        key = (state, horizon)
+        low, high = self.met.get(key, (-math.inf, math.inf))
+        if low >= beta or low == high:
+            return low
+        if high <= alpha:
+            return high
+        value, _ = self._search(state, max(alpha, low), min(beta, high), horizon)
+        if value < beta:
+            high = min(high, value)
+        if value > alpha:
+            low = max(low, value)
+        self.met[key] = (low, high)
+        if len(self.met) > self.max_states:
+            raise too_many_states(self.game, self.max_states)
+        return value
+
+    def _search(
+        self, state: Any, alpha: float, beta: float, horizon: float
+    ) -> tuple[float, Any]:
+        game = self.game
+        player = game.current_player(state)
+        if player == TERMINAL or horizon <= 0:
+            return game.returns(state)[0], None
+        if player == CHANCE:
+            value = sum(
+                p * self._value(game.apply(state, a), -math.inf, math.inf, horizon - 1)
+                for a, p in game.chance_outcomes(state)
+                if p > 0
+            )
+            return value, None
+        sign = 1 if player == 0 else -1
+        best, choice = -math.inf, None
+        low, high = (alpha, beta) if player == 0 else (-beta, -alpha)
+        for action in game.legal_actions(state):
+            child, floor = game.apply(state, action), max(best, low)
+            window = (floor, high) if player == 0 else (-high, -floor)
+            value = sign * self._value(child, *window, horizon - 1)
+            if choice is None or value > best:
+                best, choice = value, action
+            if best >= high:
+                break
+        return sign * best, choice
+
+
+class _BackwardInduction:
+    def __init__(self, game: AnyGame, max_states: int) -> None:
+        self.game = game
+        self.max_states = max_states
+        self.met: dict[tuple[Any, float], tuple[float, ...]] = {}
+
+    def solve(self, state: Any, horizon: float) -> Minimax:
+        return self._search(state, horizon)
+
+    def _returns(self, state: Any, horizon: float) -> tuple[float, ...]:
+        key = (state, horizon)
+        if key not in self.met:
+            self.met[key] = self._search(state, horizon).returns
+            if len(self.met) > self.max_states:
+                raise too_many_states(self.game, self.max_states)
+        return self.met[key]
+
+    def _search(self, state: Any, horizon: float) -> Minimax:
+        game = self.game
+        player = game.current_player(state)
+        if player == TERMINAL or horizon <= 0:
+            return Minimax(tuple(game.returns(state)), None)
+        if player == CHANCE:
+            chances = [(a, p) for a, p in game.chance_outcomes(state) if p > 0]
+            parts = [
+                [
+                    p * value
+                    for value in self._returns(game.apply(state, a), horizon - 1)
+                ]
+                for a, p in chances
+            ]
+            return Minimax(tuple(map(sum, zip(*parts, strict=True))), None)
+        options = [
+            Minimax(self._returns(game.apply(state, action), horizon - 1), action)
+            for action in game.legal_actions(state)
+        ]
+        return max(options, key=lambda option: option.returns[player])

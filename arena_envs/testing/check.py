@@ -1,0 +1,69 @@
+"""`check_game`: all checks of the kit in their order."""
+
+from collections.abc import Callable
+from typing import Any
+
+from arena_envs.game import AnyGame
+from arena_envs.registration import make_game
+from arena_envs.testing import environment, knowledge, page, rules, texts
+from arena_envs.testing.sample import BrokenRule, Sample, draw_sample
+
+CHECKS: tuple[Callable[[Sample], None], ...] = (
+    rules.check_actions,
+    rules.check_returns,
+    rules.check_purity,
+    texts.check_texts,
+    texts.check_parse,
+    texts.check_hostile_texts,
+    knowledge.check_knowledge,
+    knowledge.check_resampling,
+    knowledge.check_rounds,
+    rules.check_forfeit,
+    environment.check_pettingzoo,
+    environment.check_seeds,
+    environment.check_copies,
+    environment.check_refusals,
+    environment.check_replay,
+    environment.check_gymnasium,
+)
+
+
+def check_game(
+    game_or_id: AnyGame | str,
+    *,
+    num_episodes: int = 40,
+    seed: int = 0,
+    needs_page: bool = True,
+) -> None:
+    """Holds a game to the contract, by random play.
+
+    Args:
+        game_or_id: the rules, or the id of a registered game.
+        num_episodes: most random episodes to look at; long games get fewer.
+        seed: of the random episodes.
+        needs_page: whether the module of the game must have a page.
+
+    Raises:
+        BrokenRule: names the game and the first rule that it breaks, in one sentence.
+        ValueError: the id is unknown.
+    """
+    game = make_game(game_or_id) if isinstance(game_or_id, str) else game_or_id
+    _run(rules.check_protocol, game, game)
+    _run(rules.check_facts, game, game)
+    sample = _run(draw_sample, game, game, num_episodes, seed)
+    for check in CHECKS:
+        _run(check, game, sample)
+    if needs_page:
+        _run(page.check_page, game, game)
+
+
+def _run(check: Callable[..., Any], game: AnyGame, *args: Any) -> Any:
+    try:
+        return check(*args)
+    except BrokenRule as error:
+        raise BrokenRule(f"{game!r} breaks a rule: {error}") from error
+    except Exception as error:  # of the game's own code, which may raise anything
+        title = str(check.__doc__).partition("\n")[0]
+        raise BrokenRule(
+            f"{game!r} breaks a rule: {title} It raised {type(error).__name__}: {error}"
+        ) from error

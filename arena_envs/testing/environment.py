@@ -1,0 +1,180 @@
+"""Checks of the environment that is made of a game, and of its one-seat view."""
+
+import contextlib
+import copy
+import importlib
+import io
+import pickle
+import random
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from pettingzoo.utils.conversions import aec_to_parallel
+
+from arena_envs.env import GameEnv
+from arena_envs.game import AnyGame
+from arena_envs.testing.sample import Sample, demand
+
+SEEDS = range(5)
+GARBAGE: tuple[Any, ...] = (
+    *(None, 0.0, 1.5, float("nan"), "0", b"0", 10**30, -1, True, [], [0], (), {}),
+    *(object(), np.float64(0), np.True_, np.array([0]), np.array([0, 1]), "x" * 10**5),
+)
+
+
+def check_pettingzoo(sample: Sample) -> None:
+    """PettingZoo's own API tests accept the environment."""
+    game = sample.game
+    with _quiet():
+        pettingzoo: Any = importlib.import_module("pettingzoo.test")  # not annotated
+        pettingzoo.api_test(GameEnv(game), num_cycles=100)
+        pettingzoo.seed_test(lambda: GameEnv(game), num_cycles=50)
+        if game.simultaneous:
+            parallel_env = aec_to_parallel(GameEnv(game))
+            pettingzoo.parallel_api_test(parallel_env, num_cycles=50)
+
+
+def check_seeds(sample: Sample) -> None:
+    """One seed gives one episode, in a fresh environment and in one used before."""
+    game = sample.game
+    used = GameEnv(game)
+    before = _global_generators()
+    for seed in SEEDS:
+        fresh = GameEnv(game)
+        for env in (used, fresh):
+            env.reset(seed=seed)
+        rule = "the same seed and actions give the same episode"
+        demand(record(used, seed) == record(fresh, seed), rule, seed)
+    rule = "the global generators of random and numpy are neither read nor written"
+    demand(_global_generators() == before, rule)
+
+
+def check_copies(sample: Sample) -> None:
+    """A clone, a deep copy and a pickled copy in mid-episode go on alike."""
+    for seed in SEEDS:
+        env = started(sample.game, seed)
+        copies = {
+            "clone": env.clone(),
+            "deepcopy": copy.deepcopy(env),
+            "pickle": pickle.loads(pickle.dumps(env)),
+        }
+        first = record(env, 0)
+        for name, other in copies.items():
+            rule = f"an environment copied by {name} goes on alike"
+            demand(record(other, 0) == first, rule, seed)
+
+
+def check_refusals(sample: Sample) -> None:
+    """An illegal action is refused by name and changes nothing."""
+    game = sample.game
+    for seed in SEEDS:
+        env = started(game, seed)
+        if not (legal := env.legal_actions()):
+            continue
+        if game.num_actions is None:  # any text may be an action
+            for action in (a for a in GARBAGE if not isinstance(a, str)):
+                _check_refusal(env, action, "want a text")
+            continue
+        mask = env.observe(env.agent_selection)["action_mask"]
+        rule = "the action mask shows the legal actions"
+        demand(mask.nonzero()[0].tolist() == list(legal), rule, mask)
+        before = shown(env)
+        illegal = np.flatnonzero(mask == 0)[:100].tolist()
+        for action in (*GARBAGE, *illegal):
+            _check_refusal(env, action, "legal are")
+        demand(shown(env) == before, "a refused action changes nothing", seed)
+
+
+def _check_refusal(env: GameEnv, action: Any, wanted: str) -> None:
+    try:
+        env.step(action)
+    except ValueError as error:
+        demand(wanted in str(error), f"a refusal says {wanted!r}", error)
+    else:
+        demand(False, "what is no legal action is refused", action)
+
+
+def check_replay(sample: Sample) -> None:
+    """The recorded actions of an episode lead to its state and its returns again."""
+    game = sample.game
+    for seed in SEEDS:
+        env = GameEnv(game)
+        env.reset(seed=seed)
+        totals = np.array(list(env.rewards.values()))
+        rng = random.Random(seed)
+        while legal := env.legal_actions():
+            env.step(playable(env, rng.choice(legal)))
+            totals += list(env.rewards.values())
+        state = game.initial_state()
+        for action in env.actions:
+            state = game.apply(state, action)
+        demand(state == env.game_state, "an episode can be replayed", state)
+        rule = "the rewards of a seat add up to its return"
+        close = np.allclose(totals, game.returns(state), atol=1e-9)
+        demand(close, rule, totals, game.returns(state))
+
+
+def check_gymnasium(sample: Sample) -> None:
+    """Gymnasium's own check accepts the one-seat view of every seat."""
+    from gymnasium.envs.registration import load_env_creator
+    from gymnasium.utils.env_checker import check_env
+
+    game = sample.game
+    # by name, as in the registry: this package knows nothing of the wrappers
+    make_seat_env: Any = load_env_creator("arena_wrappers.seat_env:make_seat_env")
+    for seat in range(game.num_players):
+        with _quiet():
+            check_env(make_seat_env(game, seat=seat), skip_render_check=True)
+
+
+def started(game: AnyGame, seed: int) -> GameEnv:
+    """An environment some random turns into an episode."""
+    env, rng = GameEnv(game), random.Random(seed)
+    env.reset(seed=seed)
+    for _ in range(seed):
+        if legal := env.legal_actions():
+            env.step(playable(env, rng.choice(legal)))
+    return env
+
+
+def record(env: GameEnv, seed: int) -> list[Any]:
+    """All that anybody sees until the episode ends, random actions played."""
+    rng, seen = random.Random(seed), [shown(env)]
+    while legal := env.legal_actions():
+        env.step(playable(env, rng.choice(legal)))
+        seen.append(shown(env))
+    return seen
+
+
+def shown(env: GameEnv) -> list[Any]:
+    """What an environment shows to its agents and their trainer now."""
+    views = []
+    for agent in env.possible_agents:
+        observation = env.observe(agent)
+        inside = env.observation_space(agent).contains(observation)
+        demand(inside, "an observation lies in its space", observation)
+        values = observation.values()
+        views.append([v.tobytes() if hasattr(v, "tobytes") else v for v in values])
+    facts = (env.rewards, env.terminations, env.truncations, env.actions)
+    return [views, *copy.deepcopy([*facts, env.game_state, env.legal_actions()])]
+
+
+def _global_generators() -> tuple[Any, str]:
+    return random.getstate(), repr(np.random.get_state())
+
+
+def playable(env: GameEnv, action: Any) -> Any:
+    """What `step` takes for an action: in language games its text."""
+    if env.game.num_actions is None:
+        return env.game.action_text(env.game_state, action)
+    return action
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the tests of other libraries print and find unusual."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,150 @@
+"""Checks of the rules: declared facts, actions, chance, returns, purity."""
+
+import copy
+import math
+import pickle
+import random
+from typing import Any
+
+from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.testing.sample import Sample, demand, view
+
+METHODS = (
+    *("initial_state", "current_player", "chance_outcomes", "legal_actions", "apply"),
+    *("returns", "observe", "information_state", "features", "action_text", "parse"),
+    *("rules", "resample", "forfeit"),
+)
+FACTS = (
+    *("num_players", "num_actions", "kind", "information", "simultaneous", "zero_sum"),
+    *("min_return", "max_return", "max_turns", "teams"),
+)
+
+
+def check_protocol(game: AnyGame) -> None:
+    """The game has all facts and methods of `Game`."""
+    for name in FACTS:
+        demand(hasattr(game, name), f"the game declares {name}")
+    for name in METHODS:
+        rule = f"the game has a method {name}"
+        demand(callable(getattr(game, name, None)), rule)
+
+
+def check_facts(game: AnyGame) -> None:
+    """The declared facts have their types and make sense by themselves."""
+    rule = "num_players is an integer above 0"
+    demand(type(game.num_players) is int and game.num_players > 0, rule)
+    n = game.num_actions
+    rule = "num_actions is an integer above 0, or None in a language game"
+    demand(n is None or (type(n) is int and n > 0), rule, n)
+    kinds = ("competitive", "cooperative", "mixed")
+    demand(game.kind in kinds, f"kind is one of {', '.join(kinds)}", game.kind)
+    rule = "information is 'perfect' or 'imperfect'"
+    demand(game.information in ("perfect", "imperfect"), rule, game.information)
+    demand(type(game.zero_sum) is bool, "zero_sum is a bool", game.zero_sum)
+    demand(type(game.simultaneous) is bool, "simultaneous is a bool", game.simultaneous)
+    low, high = game.min_return, game.max_return
+    finite = -math.inf < low <= high < math.inf
+    demand(finite, "min_return and max_return are finite and in order", low, high)
+    rule = "max_turns is an integer above 0"
+    demand(type(game.max_turns) is int and game.max_turns > 0, rule, game.max_turns)
+    rule = "teams has an entry for each seat"
+    demand(len(game.teams) == game.num_players, rule, game.teams)
+    rule = "a copy of the game equals it and hashes alike"
+    for other in (copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
+        demand(other == game and hash(other) == hash(game), rule)
+
+
+def check_actions(sample: Sample) -> None:
+    """Legal actions and chance outcomes are well formed."""
+    game, players = sample.game, (CHANCE, TERMINAL, *range(sample.game.num_players))
+    for state in sample.states():
+        player, legal = game.current_player(state), list(game.legal_actions(state))
+        demand(
+            player in players, "current_player is a seat, CHANCE or TERMINAL", player
+        )
+        rule = "there are legal actions if and only if a seat is to move"
+        demand(bool(legal) == (player >= 0), rule, legal, player)
+        if game.num_actions is not None:
+            rule = f"actions are integers from 0 to {game.num_actions - 1}"
+            in_range = all(type(a) is int and 0 <= a < game.num_actions for a in legal)
+            demand(in_range, rule, legal)
+            demand(
+                legal == sorted(legal), "legal actions are in ascending order", legal
+            )
+        demand(len(set(legal)) == len(legal), "no legal action is listed twice", legal)
+        if player == CHANCE:
+            _check_chance(game.chance_outcomes(state))
+
+
+def _check_chance(outcomes: Any) -> None:
+    total = sum(p for _, p in outcomes)
+    demand(abs(total - 1) < 1e-9, "probabilities of chance outcomes sum to 1", total)
+    rule = "every chance outcome has a probability above 0"
+    demand(all(p > 0 for _, p in outcomes), rule, outcomes)
+    distinct = len({outcome for outcome, _ in outcomes}) == len(outcomes)
+    demand(distinct, "no chance outcome is listed twice", outcomes)
+
+
+def check_returns(sample: Sample) -> None:
+    """Returns keep to `kind`, `zero_sum`, `min_return` and `max_return`."""
+    game = sample.game
+    start = list(game.returns(game.initial_state()))
+    demand(start == [0.0] * game.num_players, "nothing is paid at the start", start)
+    for state in sample.states():
+        returns = game.returns(state)
+        rule = "returns has an entry for each seat"
+        demand(len(returns) == game.num_players, rule, returns)
+        finite = all(type(r) is float and math.isfinite(r) for r in returns)
+        demand(finite, "returns are finite floats", returns)
+    low, high = game.min_return - 1e-9, game.max_return + 1e-9
+    for episode in sample.episodes:
+        returns = game.returns(episode[-1][0])
+        rule = f"a final return lies between {game.min_return} and {game.max_return}"
+        demand(low <= min(returns) <= max(returns) <= high, rule, returns)
+        if game.zero_sum:
+            rule = "returns of a zero-sum game sum to 0"
+            demand(abs(sum(returns)) < 1e-9, rule, returns)
+        if game.kind == "cooperative":
+            rule = "all seats of a cooperative game have the same return"
+            demand(len(set(returns)) == 1, rule, returns)
+
+
+def check_purity(sample: Sample) -> None:
+    """No method changes a state or the result of another call, and none is random."""
+    game = sample.game
+    for state in sample.states(10):
+        before, code = copy.deepcopy(state), hash(state)
+        for seat in range(game.num_players):
+            first = view(game, state, seat)
+            game.features(state, seat)[:] = -1
+            key = game.information_state(state, seat)
+            game.resample(state, seat, random.Random(0))
+            game.forfeit(state, seat)
+            rule = "a second call of observe, features or legal_actions gives the same"
+            demand(view(game, state, seat) == first, rule, state)
+            again = game.information_state(state, seat)
+            rule = "information_state is hashable and the same at every call"
+            demand(again == key and hash(again) == hash(key), rule, key)
+        actions = game.legal_actions(state)
+        if game.current_player(state) == CHANCE:
+            actions = [outcome for outcome, _ in game.chance_outcomes(state)]
+        for action in actions:
+            rule = "apply gives the same state at every call"
+            demand(game.apply(state, action) == game.apply(state, action), rule, state)
+        rule = "no method changes a state"
+        unchanged = state == before and hash(state) == code == hash(before)
+        demand(unchanged, rule, before, state)
+
+
+def check_forfeit(sample: Sample) -> None:
+    """A forfeit pays within the bounds, and the offender gains nothing by it."""
+    game = sample.game
+    for state in sample.states(10):
+        for seat in range(game.num_players):
+            returns, paid = game.forfeit(state, seat), game.returns(state)
+            rule = "a forfeit gives a return to each seat"
+            demand(len(returns) == game.num_players, rule, returns)
+            inside = all(game.min_return <= r <= game.max_return for r in returns)
+            demand(inside, "a forfeit pays between min_return and max_return", returns)
+            rule = "who forfeits gets no more than it had or the lowest return"
+            demand(returns[seat] <= max(paid[seat], game.min_return), rule, returns)

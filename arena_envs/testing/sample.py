@@ -1,0 +1,88 @@
+"""Random episodes of a game, which all checks look at."""
+
+import random
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from arena_envs.checks import short
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, legal_actions_of
+
+MAX_STATES = 3_000  # after the first episode; games of many turns get fewer episodes
+MAX_CHANCE = 10_000  # chance nodes in a row
+
+Episode = list[tuple[Any, Any]]  # states, each with the action that followed or None
+
+
+class BrokenRule(AssertionError):
+    """A promise of the contract that a game breaks; the message is one sentence."""
+
+
+def demand(kept: bool, rule: str, *found: Any) -> None:
+    """Raises `BrokenRule` with the rule and what was found, unless it is kept."""
+    if not kept:
+        got = ", ".join(short(value) for value in found)
+        raise BrokenRule(f"{rule}; got {got}" if got else rule)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Random episodes; at least one, and as many as `MAX_STATES` states allow."""
+
+    game: AnyGame
+    episodes: tuple[Episode, ...]
+
+    def states(self, num_episodes: int | None = None) -> Iterator[Any]:
+        """States of the episodes, or of the first so many."""
+        for episode in self.episodes[:num_episodes]:
+            yield from (state for state, _ in episode)
+
+
+def draw_sample(game: AnyGame, num_episodes: int, seed: int) -> Sample:
+    """Plays random episodes.
+
+    Raises:
+        BrokenRule: an episode goes on after `max_turns` turns.
+    """
+    rng, episodes, num_states = random.Random(seed), [], 0
+    for _ in range(num_episodes):
+        episodes.append(random_episode(game, game.initial_state(), rng))
+        num_states += len(episodes[-1])
+        if num_states > MAX_STATES:
+            break
+    return Sample(game, tuple(episodes))
+
+
+def random_episode(game: AnyGame, state: Any, rng: random.Random) -> Episode:
+    """A random episode from this state to the end.
+
+    Raises:
+        BrokenRule: it goes on after `max_turns` turns.
+    """
+    episode: Episode = []
+    num_turns = num_chances = 0
+    while (player := game.current_player(state)) != TERMINAL:
+        if player == CHANCE:
+            num_chances += 1
+            demand(num_chances <= MAX_CHANCE, "chance comes to an end", state)
+            outcomes = game.chance_outcomes(state)
+            demand(len(outcomes) > 0, "a chance node has outcomes", state)
+            values, weights = zip(*outcomes, strict=True)
+            action = rng.choices(values, weights)[0]
+        else:
+            num_turns, num_chances = num_turns + 1, 0
+            rule = f"an episode ends within max_turns = {game.max_turns!r}"
+            demand(num_turns <= game.max_turns, rule)
+            legal = game.legal_actions(state)
+            demand(len(legal) > 0, "a seat that is to move has a legal action", state)
+            action = rng.choice(legal)
+        episode.append((state, action))
+        state = game.apply(state, action)
+    episode.append((state, None))
+    return episode
+
+
+def view(game: AnyGame, state: Any, seat: int) -> tuple[Hashable, ...]:
+    """All that an environment shows to a seat: text, features and what it may choose."""
+    legal = tuple(legal_actions_of(game, state, seat))
+    return (game.observe(state, seat), game.features(state, seat).tobytes(), legal)

@@ -1,0 +1,118 @@
+"""Checks of what is read and written: texts, features, and texts of actions."""
+
+import numpy as np
+
+from arena_envs.env import MAX_TEXT
+from arena_envs.game import AnyGame, IllegalAction
+from arena_envs.testing.sample import Sample, demand
+
+HOSTILE = (
+    *("", " ", "no such action", "x" * 100_000, "9" * 5_000, "-1", "1e999", "nan"),
+    *("\0\ud800\N{ZERO WIDTH SPACE}", "{0.__class__}", "%s%n", "\\", "[]", "(" * 1_000),
+    *(
+        "\N{ARABIC-INDIC DIGIT ONE}",
+        "\N{SUPERSCRIPT TWO}",
+        "\n\n",
+        "'; DROP TABLE",
+        "None",
+    ),
+)
+
+
+def check_texts(sample: Sample) -> None:
+    """Texts are ASCII of bounded length; features are finite float32 of one shape."""
+    game = sample.game
+    shape = game.features(game.initial_state(), 0).shape
+    for seat in range(game.num_players):
+        rules = game.rules(seat)
+        demand(bool(rules.strip()), "every seat is told rules", rules)
+        demand(rules.isascii(), "rules are ASCII", rules)
+    for state in sample.states():
+        for seat in range(game.num_players):
+            _check_text(game.observe(state, seat))
+            features = game.features(state, seat)
+            demand(features.dtype == np.float32, "features are float32", features.dtype)
+            constant = features.shape == shape and features.ndim == 1
+            demand(
+                constant, "features have one dimension and one length", features.shape
+            )
+            finite = bool(np.isfinite(features).all())
+            demand(finite, "features are finite", features)
+
+
+def _check_text(text: str) -> None:
+    demand(
+        text.strip() == text != "",
+        "a text is not empty, and no blanks surround it",
+        text,
+    )
+    demand(text.isascii(), "a text is ASCII", text)
+    rule = f"a text has at most {MAX_TEXT} characters"
+    demand(len(text) <= MAX_TEXT, rule, len(text))
+
+
+def check_parse(sample: Sample) -> None:
+    """Texts of actions are distinct, and are read back whatever their white space."""
+    game = sample.game
+    for state in sample.states():
+        legal = game.legal_actions(state)
+        texts = [game.action_text(state, action) for action in legal]
+        folded = {text.casefold() for text in texts}
+        for action, text in zip(legal, texts, strict=True):
+            rule = "action_text is ASCII on one line, with single blanks"
+            demand(text == " ".join(text.split()) != "" and text.isascii(), rule, text)
+            for spelling in (text, f"\n {text.replace(' ', '   ')}\t"):
+                _check_reading(game, state, spelling, action)
+            if len(folded) == len(texts):  # in chess bxc3 is not Bxc3
+                _check_reading(game, state, text.upper(), action)
+        demand(
+            len(set(texts)) == len(texts), "no two legal actions have one text", texts
+        )
+
+
+def _check_reading(game: AnyGame, state: object, text: str, action: object) -> None:
+    rule = f"parse reads the text of action {action!r}"
+    try:
+        found = game.parse(state, text)
+    except IllegalAction as error:
+        demand(False, f"{rule}: {text!r}", error)
+    else:
+        demand(found == action, f"{rule}: {text!r}", found)
+
+
+def check_hostile_texts(sample: Sample) -> None:
+    """A text that names no legal action raises IllegalAction and nothing else."""
+    game = sample.game
+    for state in sample.states(2):
+        for text in HOSTILE:
+            check_refusal(game, state, text)
+        if game.num_actions is None:
+            for action in game.legal_actions(state)[:1]:
+                for text in HOSTILE:
+                    said = f"{text[:100]}\n{game.action_text(state, action)}"
+                    check_refusal(game, state, said)
+
+
+def check_refusal(game: AnyGame, state: object, text: str) -> None:
+    """`parse` answers a text with a legal action or raises `IllegalAction`."""
+    legal = list(game.legal_actions(state))
+    texts = [game.action_text(state, action) for action in legal]
+    try:
+        action = game.parse(state, text)
+    except IllegalAction:
+        demand(text not in texts, "parse reads the text of a legal action", text)
+        return
+    if game.num_actions is None:
+        rule = "parse gives a hashable action, and none when nobody is to move"
+        demand(bool(legal) and isinstance(hash(action), int), rule, action)
+        rule = "parse reads back the text of what it has read, as a replay does"
+        demand(game.parse(state, game.action_text(state, action)) == action, rule, text)
+        after = game.apply(state, action)
+        for seat in range(game.num_players):
+            game.observe(after, seat).encode()
+        return
+    demand(
+        action in legal, f"parse gives legal actions alone, of {text[:80]!r}", action
+    )
+    rule = "parse refuses a text that names no action"
+    demand(text not in ("", " ", "no such action", "x" * 100_000), rule, text)

@@ -1,0 +1,111 @@
+"""The strings of bots, and what all bots have in common."""
+
+import pickle
+import random
+
+import pytest
+
+import arena_envs
+import arena_envs.bots
+from arena_envs.bots import BOTS, make_bot
+
+PLAYERS = [  # every bot, in games that it can play
+    ("random", "kuhn_poker"),
+    ("random", "mini_hanabi"),
+    ("first", "liars_dice"),
+    ("constant:0", "kuhn_poker"),
+    ("constant:3", "mini_hanabi"),
+    ("mcts:20", "tic_tac_toe"),
+    ("mcts:5", "nim"),
+    ("ismcts:20", "kuhn_poker"),
+    ("ismcts:5", "leduc_poker"),
+    ("ismcts:5", "mini_hanabi"),
+    ("ismcts:5", "goofspiel"),
+    ("ismcts:5", "tic_tac_toe"),
+    ("minimax", "tic_tac_toe"),
+    ("minimax:2", "nim"),
+    ("cfr:3", "kuhn_poker"),
+    ("cfr:3", "matching_pennies"),
+    ("win_or_block", "tic_tac_toe"),
+    ("othello_greedy", "othello"),
+    ("hanabi_convention", "mini_hanabi"),
+    ("always_cooperate", "iterated_prisoners_dilemma"),
+    ("always_defect", "iterated_prisoners_dilemma"),
+    ("tit_for_tat", "iterated_prisoners_dilemma"),
+    ("generous_tit_for_tat:0.5", "iterated_stag_hunt"),
+    ("grim_trigger", "iterated_prisoners_dilemma"),
+    ("win_stay_lose_shift", "iterated_prisoners_dilemma"),
+]
+
+
+def test_every_bot_is_tried():
+    assert {spec.partition(":")[0] for spec, _ in PLAYERS} == set(BOTS)
+
+
+@pytest.mark.parametrize(("spec", "id"), PLAYERS)
+def test_a_bot_plays_by_the_rules_and_by_its_generator_alone(spec, id, play):
+    """The same seed gives the same game, whoever played before, pickled or not."""
+    game = arena_envs.make_game(id)
+    bot = make_bot(spec)
+    global_state = random.getstate()
+    first = play(game, [bot] * game.num_players, seed=1)
+    play(game, [bot] * game.num_players, seed=2)
+    again = pickle.loads(pickle.dumps(bot))
+    assert again == bot == make_bot(spec)
+    assert play(game, [again] * game.num_players, seed=1) == first
+    assert play(game, [bot] * game.num_players, seed=1) == first
+    assert random.getstate() == global_state
+
+
+def test_the_page_lists_every_bot():
+    rows = arena_envs.bots.__doc__.split("\n| `")[1:]
+    listed = [row.split("`")[0].split(":")[0] for row in rows]
+    assert listed == list(BOTS)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("mtcs:10", "unknown bot 'mtcs:10'; did you mean 'mcts'"),
+        ("zzz", "unknown bot 'zzz'; known are random, first, "),
+        ("mcts:many", "want an integer after 'mcts:', got 'mcts:many'"),
+        ("mcts:", "want an integer after 'mcts:', got 'mcts:'"),
+        ("constant", "want an integer after 'constant:', got 'constant'"),
+        ("generous_tit_for_tat:x", "want a number after 'generous_tit_for_tat:'"),
+        ("generous_tit_for_tat:2", "want generosity from 0 to 1, got 2.0"),
+        ("first:1", "bot 'first' takes no argument, got 'first:1'"),
+        ("mcts:0", "want num_simulations of 1 or more, got 0"),
+        ("ismcts:-1", "want num_simulations of 1 or more, got -1"),
+        ("minimax:0", "want depth of 1 or more, got 0"),
+        ("cfr:0", "want num_iterations of 1 or more, got 0"),
+        ("constant:-1", "want an action of 0 or more, got -1"),
+    ],
+)
+def test_other_strings_are_refused(spec, message):
+    with pytest.raises(ValueError, match=message):
+        make_bot(spec)
+
+
+REFUSED = [
+    ("mcts", "kuhn_poker", "MCTS would see what KuhnPoker.* hides"),
+    ("mcts", "goofspiel", "MCTS would see what Goofspiel.* hides"),
+    ("minimax", "kuhn_poker", "want a game of perfect information"),
+    ("win_or_block", "kuhn_poker", "want a game of perfect information"),
+    ("hanabi_convention", "kuhn_poker", "want Hanabi, got KuhnPoker"),
+    ("othello_greedy", "tic_tac_toe", "want Othello, got TicTacToe"),
+    ("tit_for_tat", "kuhn_poker", "want a repeated matrix game, got KuhnPoker"),
+    ("constant:2", "kuhn_poker", "has actions 0 to 1, got 2"),
+]
+
+
+@pytest.mark.parametrize(("spec", "id", "message"), REFUSED)
+def test_a_game_that_a_bot_cannot_play_is_refused(spec, id, message, play):
+    game = arena_envs.make_game(id)
+    with pytest.raises(ValueError, match=message):
+        play(game, [make_bot(spec)] * game.num_players, seed=0)
+
+
+def test_a_constant_action_that_is_not_legal_gives_way_to_the_first(after):
+    game, state = after("tic_tac_toe", "a1")
+    assert make_bot("constant:4")(game, state, random.Random(0)) == 4
+    assert make_bot("constant:0")(game, state, random.Random(0)) == 1

@@ -1,0 +1,281 @@
+"""The conformance kit finds games that break the contract, and names the broken rule."""
+
+import itertools
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import arena_envs
+from arena_envs import TERMINAL, IllegalAction
+from arena_envs.games.bargaining import Bargaining, Utterance
+from arena_envs.games.kuhn_poker import KuhnPoker
+from arena_envs.games.tic_tac_toe import TicTacToe
+from arena_envs.testing import CHECKS, BrokenRule, check_game, page_of
+from arena_envs.testing.sample import draw_sample
+
+
+class HalfFacts(KuhnPoker):
+    teams = (0,)
+
+
+class Descending(KuhnPoker):
+    def legal_actions(self, state: Any) -> Any:
+        return super().legal_actions(state)[::-1]
+
+
+class NumpyActions(KuhnPoker):
+    def legal_actions(self, state: Any) -> Any:
+        return np.array(super().legal_actions(state))
+
+
+class LoadedDeck(KuhnPoker):
+    def chance_outcomes(self, state: Any) -> Any:
+        return super().chance_outcomes(state)[:-1]
+
+
+class Rake(KuhnPoker):
+    def returns(self, state: Any) -> Any:
+        return tuple(r - 0.5 if r else r for r in super().returns(state))
+
+
+class Stakes(KuhnPoker):
+    def returns(self, state: Any) -> Any:
+        return tuple(2 * r for r in super().returns(state))
+
+
+class Shifted(KuhnPoker):
+    zero_sum = False
+
+    def returns(self, state: Any) -> Any:
+        return tuple(r / 2 + 0.5 for r in super().returns(state))
+
+
+class LongGame(KuhnPoker):
+    max_turns = 2
+
+
+class SharedArray(KuhnPoker):
+    values = np.zeros(11, np.float32)
+
+    def features(self, state: Any, seat: int) -> Any:
+        return self.values
+
+
+class Unicode(KuhnPoker):
+    def observe(self, state: Any, seat: int) -> str:
+        return super().observe(state, seat).replace("bet", "b\u00eat")
+
+
+class Endless(KuhnPoker):
+    def observe(self, state: Any, seat: int) -> str:
+        return super().observe(state, seat) * 1000
+
+
+class Strict(KuhnPoker):
+    def parse(self, state: Any, text: str) -> int:
+        if text not in ("pass", "bet"):
+            raise IllegalAction(text)
+        return super().parse(state, text)
+
+
+class Lax(KuhnPoker):
+    def parse(self, state: Any, text: str) -> int:
+        return 1 if "bet" in text.casefold() else 0
+
+
+class Crashing(KuhnPoker):
+    def parse(self, state: Any, text: str) -> int:
+        return {"pass": 0, "bet": 1}[text.strip().casefold()]  # KeyError
+
+
+class Mumbling(Bargaining):
+    def action_text(self, state: Any, action: Any) -> str:
+        if isinstance(action, Utterance):
+            action = action._replace(message="")
+        return super().action_text(state, action)
+
+
+class LeakyText(KuhnPoker):
+    def observe(self, state: Any, seat: int) -> str:
+        return f"{super().observe(state, seat)} {state.cards}"
+
+
+class LeakyFeatures(KuhnPoker):
+    def features(self, state: Any, seat: int) -> Any:
+        return super().features(state, 1 - seat)
+
+
+class LeakyKey(KuhnPoker):
+    def information_state(self, state: Any, seat: int) -> Any:
+        return (seat, state)
+
+
+class Forgetful(KuhnPoker):
+    def information_state(self, state: Any, seat: int) -> Any:
+        return (seat, state.bets)
+
+
+class Careless(KuhnPoker):
+    def resample(self, state: Any, seat: int, rng: random.Random) -> Any:
+        return super().resample(state, 1 - seat, rng)
+
+
+class GlobalChance(KuhnPoker):
+    def resample(self, state: Any, seat: int, rng: random.Random) -> Any:
+        return super().resample(state, seat, random.Random(next(SEEDS)))
+
+
+SEEDS = itertools.count()
+
+
+class Generous(KuhnPoker):
+    def forfeit(self, state: Any, seat: int) -> Any:
+        return [self.max_return] * self.num_players
+
+
+class NoMethod:
+    num_players = 1
+    num_actions = 1
+    kind, information = "competitive", "perfect"
+    simultaneous = zero_sum = False
+    min_return, max_return = 0.0, 1.0
+    max_turns = 1
+    teams = (0,)
+
+
+class Infinite(KuhnPoker):
+    max_return = float("inf")
+
+
+class Mutable(KuhnPoker):
+    def initial_state(self) -> Any:
+        return [(), ()]
+
+
+class Grows(KuhnPoker):
+    log: list[int] = []  # noqa: RUF012
+
+    def observe(self, state: Any, seat: int) -> str:
+        self.log.append(seat)
+        return f"{super().observe(state, seat)} {len(self.log)}"
+
+
+class Lottery(KuhnPoker):
+    def apply(self, state: Any, action: int) -> Any:
+        after = super().apply(state, action)
+        if len(after.cards) == self.num_players and not after.bets:
+            return after._replace(cards=(next(SEEDS) % 3, *after.cards[1:]))
+        return after
+
+
+class Restless(KuhnPoker):
+    def current_player(self, state: Any) -> int:
+        player = super().current_player(state)
+        return 0 if player == TERMINAL else player
+
+
+class Twins(KuhnPoker):
+    def action_text(self, state: Any, action: int) -> str:
+        return "bet"
+
+
+class Peeking(KuhnPoker):
+    """Says that its seats choose at once, and shows the first choice to the second."""
+
+    simultaneous = True
+
+
+class WrongFloor(KuhnPoker):
+    min_return = -1.0
+
+
+class Unstable(TicTacToe):
+    """Equal to no other game of its kind, so that no copy goes on like it."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return 1
+
+
+class NoPage(TicTacToe):
+    """This module has no table."""
+
+
+# by the start of the sentence, after the name of the game
+BROKEN = [
+    (NoMethod, "the game has a method initial_state"),
+    (Infinite, "min_return and max_return are finite and in order; got -2.0"),
+    (Unstable, "a copy of the game equals it and hashes alike"),
+    (HalfFacts, r"teams has an entry for each seat; got \(0,\)"),
+    (Restless, "an episode ends within max_turns = 3"),
+    (LongGame, "an episode ends within max_turns = 2"),
+    (Descending, r"legal actions are in ascending order; got \[1, 0\]"),
+    (NumpyActions, "actions are integers from 0 to 1; got"),
+    (LoadedDeck, "probabilities of chance outcomes sum to 1; got 0.66"),
+    (Rake, "returns of a zero-sum game sum to 0; got"),
+    (Stakes, "a final return lies between -2.0 and 2.0; got"),
+    (Shifted, "a final return lies between|nothing is paid at the start; got"),
+    (WrongFloor, "a final return lies between -1.0 and 2.0; got"),
+    (Lottery, "apply gives the same state at every call"),
+    (Grows, "a second call of observe, features or legal_actions gives the same"),
+    (SharedArray, "a second call of observe, features or legal_actions gives the same"),
+    (Mutable, "Legal actions and .* It raised|.* raised"),
+    (Unicode, "a text is ASCII; got"),
+    (Endless, "a text has at most 20000 characters; got"),
+    (Strict, "parse reads the text of action 0: '.n pass.t'; got"),
+    (Twins, "parse reads the text of action|no two legal actions have one text"),
+    (Lax, "parse gives legal actions alone, of ''; got 0"),
+    (Crashing, "A text that names no legal action .* It raised KeyError"),
+    (Mumbling, "parse reads back the text of what it has read"),
+    (LeakyText, "one information state has one text, features and legal actions"),
+    (LeakyFeatures, "one information state has one text, features and legal actions"),
+    (LeakyKey, "resample keeps the information state of the seat"),
+    (Forgetful, "one information state has one"),
+    (Careless, "resample keeps the information state of the seat"),
+    (GlobalChance, "resample draws from the given generator alone"),
+    (Peeking, "all seats choose in each round|no text, features or mask shows"),
+    (Generous, "who forfeits gets no more than it had or the lowest return"),
+    (NoPage, "the page starts with a title, a colon and a sentence"),
+]
+
+
+@pytest.mark.parametrize(("game", "rule"), BROKEN)
+def test_the_first_broken_rule_is_named(game: type[Any], rule: str) -> None:
+    with pytest.raises(BrokenRule, match=rf"breaks a rule: ({rule})") as caught:
+        check_game(game())
+    message = str(caught.value)
+    assert game.__name__ in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("id", ["kuhn_poker", "tic_tac_toe", "mini_hanabi"])
+def test_a_good_game_passes(id: str) -> None:
+    check_game(id)
+
+
+def test_other_parameters_are_checked_through_the_rules() -> None:
+    check_game(KuhnPoker(4), num_episodes=5, seed=3)
+
+
+def test_a_game_without_a_page_passes_if_none_is_asked_for() -> None:
+    check_game(NoPage(), needs_page=False)
+    assert page_of(NoPage) == str(__doc__).strip()
+
+
+def test_an_unknown_id_is_refused() -> None:
+    with pytest.raises(ValueError, match="did you mean 'kuhn_poker-v0'"):
+        check_game("kuhn_pker-v0")
+
+
+def test_the_sample_ends_with_terminal_states_and_is_the_same_each_time() -> None:
+    game = arena_envs.make_game("mini_hanabi")
+    sample = draw_sample(game, 10, seed=1)
+    assert sample == draw_sample(game, 10, seed=1) != draw_sample(game, 10, seed=2)
+    assert len(sample.episodes) == 10
+    for episode in sample.episodes:
+        assert game.current_player(episode[-1][0]) == TERMINAL
+    assert len({check.__name__ for check in CHECKS}) == len(CHECKS)

@@ -1,0 +1,111 @@
+"""`arena games`, `show`, `check` and `new-game`, as a user calls them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import arena_envs
+
+
+def arena(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "arena_trainers", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_games_lists_every_game() -> None:
+    done = arena("games")
+    assert done.returncode == 0
+    for info in arena_envs.games():
+        assert info.id in done.stdout
+
+
+def test_games_are_listed_for_machines() -> None:
+    rows = json.loads(arena("games", "--json").stdout)
+    assert [row["id"] for row in rows] == [info.id for info in arena_envs.games()]
+    (kuhn,) = (row for row in rows if row["id"] == "kuhn_poker-v0")
+    prompt = kuhn.pop("prompt")
+    assert 600 < prompt < 800
+    assert kuhn == {
+        "id": "kuhn_poker-v0",
+        "kind": "competitive",
+        "players": 2,
+        "information": "imperfect",
+        "split": "train",
+        "longest": 3,
+    }
+
+
+def test_show_prints_the_page_and_the_prompt_of_every_seat() -> None:
+    page = arena("show", "kuhn_poker", "-p", "num_players=3").stdout
+    assert page.startswith("# Kuhn poker\n\nThe smallest poker with bluffing")
+    assert "| Known value |" in page
+    for seat in range(3):
+        assert f"`player_{seat}`:" in page
+        assert f"You are player_{seat} and hold" in page
+
+
+def test_a_skeleton_passes_its_test_and_the_check(tmp_path: Path) -> None:
+    done = arena("new-game", "capture_the_hill", cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == (
+        "check it with: arena check capture_the_hill:CaptureTheHill"
+    )
+    name = "capture_the_hill:CaptureTheHill"
+    done = arena("check", name, "-p", "target=7", cwd=tmp_path)
+    assert done.stdout == ("CaptureTheHill(target=7, max_step=2) keeps the contract\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    tested = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert " passed" in tested.stdout, tested.stdout
+    assert tested.returncode == 0, tested.stdout
+
+
+def test_a_skeleton_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text("kept")
+    done = arena("new-game", "mine", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "error: test_mine.py exists; want a name that is free\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]
+    assert (tmp_path / "test_mine.py").read_text() == "kept"
+
+
+def test_a_broken_rule_is_one_sentence_and_status_1(tmp_path: Path) -> None:
+    (tmp_path / "loaded.py").write_text(
+        "from arena_envs.games.kuhn_poker import KuhnPoker\n"
+        "class Loaded(KuhnPoker):\n"
+        "    def chance_outcomes(self, state):\n"
+        "        return super().chance_outcomes(state)[:-1]\n"
+    )
+    done = arena("check", "loaded:Loaded", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith(
+        "Loaded(num_players=2) breaks a rule: probabilities of chance outcomes sum to 1"
+    )
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["show", "kuhn_pokr"], "unknown game 'kuhn_pokr'; did you mean"),
+        (["show", "kuhn_poker", "-p", "x"], "want a parameter as NAME=VALUE, got 'x'"),
+        (["check", "no_such_module:Game"], "want module:Class of a game"),
+        (["check", "json:Nothing"], "want module:Class of a game"),
+        (["check", "json:loads"], "cannot make json:loads"),
+        (["check", "kuhn_poker", "-p", "num_players=9"], "want an integer num_players"),
+        (["new-game", "My Game"], "want a name such as my_game, got 'My Game'"),
+        (["new-game", "class"], "want a name such as my_game, got 'class'"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_status_2(
+    tmp_path: Path, arguments: list[str], sentence: str
+) -> None:
+    done = arena(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {sentence}")
+    assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())

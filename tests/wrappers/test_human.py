@@ -1,0 +1,86 @@
+"""A person at a terminal, whose lines are given by the test."""
+
+from collections.abc import Iterable
+
+import pytest
+
+import arena_envs
+from arena_wrappers import HumanPolicy, RandomPolicy, ScriptedPolicy, play
+from arena_wrappers.replay import final_state, replay
+
+
+def sitting(lines: Iterable[str], shown: list[str], **options: object) -> HumanPolicy:
+    typed = iter(lines)
+
+    def read(prompt: str) -> str:
+        shown.append(prompt)
+        try:
+            return next(typed)
+        except StopIteration:
+            raise EOFError from None
+
+    return HumanPolicy(read=read, write=shown.append, **options)  # type: ignore[arg-type]
+
+
+def kuhn() -> arena_envs.GameEnv:
+    return arena_envs.make("kuhn_poker")
+
+
+@pytest.mark.parametrize("line", ["bet", " BET ", "2"])
+def test_an_action_is_typed_as_text_or_number(line: str) -> None:
+    shown: list[str] = []
+    person = sitting([line] * 2, shown)
+    (episode,) = play(kuhn, [person, RandomPolicy()], [0], on_error="raise")
+    assert episode.turns[0].action == 1
+    assert episode.turns[0].policy == "human"
+    assert shown[0].startswith("\nYou are player_0 and hold ")
+    assert shown[1] == "1: pass  2: bet"
+    assert replay(episode) == episode
+
+
+def test_what_is_no_action_is_asked_again() -> None:
+    shown: list[str] = []
+    lines = ["", "3", "0", "-1", "fold", "\u00b2", "9" * 5000, "1"]
+    person = sitting(lines, shown)
+    always_pass = ScriptedPolicy(lambda request: request.wrap("pass"))
+    (episode,) = play(kuhn, [person, always_pass], [0], on_error="raise")
+    assert [turn.action for turn in episode.turns] == [0, 0]
+    assert sum(line.startswith("Not a legal action") for line in shown) == 7
+
+
+def test_an_action_text_comes_before_a_number() -> None:
+    shown: list[str] = []
+    person = sitting(["1"] * 10, shown)
+    seats = [person, *[RandomPolicy()] * 3]
+    (episode,) = play(lambda: arena_envs.make("public_goods"), seats, [0])
+    assert "1: 0  2: 1" in shown[1]
+    assert episode.turns[0].action == 1
+
+
+@pytest.mark.parametrize(
+    ("advisor", "hint"),
+    [
+        (None, "There is nobody to ask."),
+        (RandomPolicy(), " 50.0%  pass\n 50.0%  bet"),
+        (ScriptedPolicy(lambda request: "bet", name="oracle"), "oracle says: bet"),
+    ],
+)
+def test_a_question_mark_asks_the_advisor(advisor: object, hint: str) -> None:
+    shown: list[str] = []
+    person = sitting(["?", "rules", "bet", "bet"], shown, advisor=advisor)
+    play(kuhn, [person, RandomPolicy()], [0], on_error="raise")
+    assert hint in shown
+    assert arena_envs.make_game("kuhn_poker").rules(0) in shown
+
+
+def test_a_closed_input_ends_it() -> None:
+    with pytest.raises(EOFError):
+        play(kuhn, [sitting([], []), RandomPolicy()], [0], on_error="raise")
+
+
+def test_the_final_state_comes_from_the_record() -> None:
+    game = arena_envs.make_game("kuhn_poker")
+    for episode in play(kuhn, RandomPolicy(), range(5)):
+        state = final_state(episode, game)
+        assert game.current_player(state) == arena_envs.TERMINAL
+        assert list(game.returns(state)) == episode.returns

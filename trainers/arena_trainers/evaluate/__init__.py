@@ -1,0 +1,25 @@
+"""How good a policy is, in numbers that can be trusted.
+
+`evaluate` plays a policy against named opponents, every seat, fixed seeds, with confidence
+intervals, beside the baselines of the same game. `exploitability` says exactly how much a
+policy loses to best responses, in games small enough to enumerate. Intervals need scipy,
+which the extra `eval` brings.
+"""
+
+from arena_trainers.evaluate.exploit import (
+    Exploitability,
+    exploitability,
+    legal_rate,
+    tabular,
+)
+from arena_trainers.evaluate.matches import Evaluation, Row, evaluate
+
+__all__ = [
+    "Evaluation",
+    "Exploitability",
+    "Row",
+    "evaluate",
+    "exploitability",
+    "legal_rate",
+    "tabular",
+]

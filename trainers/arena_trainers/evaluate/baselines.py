@@ -1,0 +1,76 @@
+"""What a score is held against: uniform play, constant play, and the game's solver."""
+
+import random
+from typing import Any
+
+from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.solvers import information_states
+from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
+from arena_wrappers.formats import legal_texts
+
+MAX_CONSTANTS = 12  # actions; games with more get no constant baselines
+MAX_STATES = 100_000  # of games that are solved exactly
+SEARCH = 100  # simulations of a search bot
+
+
+def baselines_of(game: AnyGame) -> dict[str, Policy]:
+    """The baselines of a game by role: "uniform", "solver", and "constant:K" for each K.
+
+    The solver is exact (minimax or CFR+) in games of at most `MAX_STATES` states, else a
+    search; the row has its name. Language games have uniform play over the finite core.
+    """
+    found: dict[str, Policy] = {"uniform": make_policy("random")}
+    if game.num_actions is not None and game.num_actions <= MAX_CONSTANTS:
+        for action in range(game.num_actions):
+            found[f"constant:{action}"] = make_policy(f"constant:{action}")
+    solver = solver_of(game)
+    if solver is not None:
+        found["solver"] = make_policy(solver)
+    return found
+
+
+def solver_of(game: AnyGame) -> str | None:
+    """The string of the policy that stands for perfect play, if the game has one."""
+    if type(game).__name__ == "Hanabi":
+        return "hanabi_convention"
+    if game.num_actions is None or game.kind == "cooperative":
+        return None
+    if _is_small(game):
+        alternating = game.information == "perfect" and not game.simultaneous
+        if alternating and game.num_players == 2 and game.zero_sum:
+            return "minimax"
+        return "cfr"
+    return f"{'mcts' if game.information == 'perfect' else 'ismcts'}:{SEARCH}"
+
+
+def prepared(policy: Policy | str, game: AnyGame) -> Policy:
+    """The policy, after a bot among them has shown that it can play the game.
+
+    Raises:
+        ValueError: unknown string, or the bot refuses the game, for example as too large.
+    """
+    made = make_policy(policy) if isinstance(policy, str) else policy
+    if isinstance(made, BotPolicy):
+        made.act([_first_turn(game)])
+    return made
+
+
+def _is_small(game: AnyGame) -> bool:
+    try:
+        information_states(game, max_states=MAX_STATES)
+    except ValueError:
+        return False
+    return True
+
+
+def _first_turn(game: AnyGame) -> TurnRequest:
+    state: Any = game.initial_state()
+    rng = random.Random(0)
+    while game.current_player(state) == CHANCE:
+        outcomes, weights = zip(*game.chance_outcomes(state), strict=True)
+        state = game.apply(state, rng.choices(outcomes, weights)[0])
+    seat = game.current_player(state)
+    if seat == TERMINAL:
+        raise ValueError(f"{game!r} ended before the first turn")
+    legal = legal_texts(game, state)
+    return TurnRequest(0, 0, seat, game, state, [], (), legal, seed=0)

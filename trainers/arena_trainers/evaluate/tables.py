@@ -1,0 +1,53 @@
+"""An evaluation as a table to be read."""
+
+from rich import box
+from rich.table import Table
+
+from arena_trainers.evaluate.matches import Evaluation, Row
+
+
+def as_table(found: Evaluation) -> Table:
+    """The rows of an evaluation; the known value of the game is its caption."""
+    params = ", ".join(f"{name}={value!r}" for name, value in found.params.items())
+    table = Table(
+        title=f"{found.game} ({params})" if params else found.game,
+        box=box.SIMPLE_HEAD,
+        caption=f"Known value: {found.known_value}" if found.known_value else None,
+    )
+    columns = {"policy": "left", "against": "left"}
+    numbers = (
+        "seat",
+        "episodes",
+        "return",
+        "95 %",
+        "score",
+        "win/draw/loss",
+        "invalid",
+    )
+    for name in (*columns, *numbers, "turns", "tokens"):
+        if name in columns:
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name, justify="right", no_wrap=True)
+    for row in found.rows:
+        table.add_row(*_cells(row))
+    return table
+
+
+def _cells(row: Row) -> list[str]:
+    shares = (row.wins, row.draws, row.losses)
+    results = "/".join(f"{share:.0%}" for share in shares if share is not None)
+    invalid = ", ".join(f"{reason} {rate:.1%}" for reason, rate in row.invalid.items())
+    return [
+        row.policy,
+        row.opponent,
+        str(row.seat),
+        str(row.num_episodes),
+        f"{row.mean_return:.3f}",
+        f"{row.low:.3f} to {row.high:.3f}",
+        "" if row.normalised is None else f"{row.normalised:.1f}",
+        results,
+        invalid or "0",
+        f"{row.num_turns:.1f}",
+        "" if row.num_tokens is None else f"{row.num_tokens:.1f}",
+    ]

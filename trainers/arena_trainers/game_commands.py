@@ -1,0 +1,197 @@
+"""The commands about games: `arena games`, `show`, `check` and `new-game`."""
+
+import importlib
+import json
+import keyword
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import arena_envs
+from arena_envs.game import AnyGame
+from arena_trainers.usage import usage_errors
+
+SKELETONS = Path(__file__).with_name("skeletons")
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", "-p", metavar="NAME=VALUE", help="A parameter; repeatable."
+    ),
+]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the commands to the `arena` command."""
+    app.command("games")(list_games)
+    app.command("show")(show_game)
+    app.command("check")(check)
+    app.command("new-game")(new_game)
+
+
+def list_games(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON document, for machines.")
+    ] = False,
+) -> None:
+    """List all games.
+
+    Longest: decisions of all players together. Prompt: characters of a prompt, on average
+    over random play.
+    """
+    from arena_wrappers.pages import mean_prompt_length
+
+    infos = arena_envs.games()
+    rows = []
+    for info in track(infos, "playing", console=Console(stderr=True), transient=True):
+        game = arena_envs.make_game(info.id)
+        rows.append(
+            {
+                "id": info.id,
+                "kind": info.kind,
+                "players": info.num_players,
+                "information": info.information,
+                "split": info.split,
+                "longest": game.max_turns,
+                "prompt": round(mean_prompt_length(game)),
+            }
+        )
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    table = Table()
+    for name in rows[0]:
+        table.add_column(name, overflow="fold", no_wrap=name == "id")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console().print(table)
+
+
+def show_game(
+    game: Annotated[str, typer.Argument(metavar="GAME")],
+    params: Params = None,
+) -> None:
+    """Print the page of a game, and a prompt of every player.
+
+    Example: arena show kuhn_poker -p num_players=3
+    """
+    from arena_wrappers.pages import page_text
+
+    with usage_errors():
+        rules = arena_envs.make_game(game, **read_params(params))
+    typer.echo(page_text(rules, [game]))
+
+
+def check(
+    game: Annotated[str, typer.Argument(metavar="GAME")],
+    params: Params = None,
+    num_episodes: Annotated[int, typer.Option(help="Random episodes, at most.")] = 40,
+) -> None:
+    """Hold a game to the contract of all games; GAME is module:Class or an id.
+
+    Status 1 and one sentence about the first broken rule if it does not pass.
+
+    Example: arena check my_package.my_game:MyGame -p size=3
+    """
+    from arena_envs.testing import BrokenRule, check_game
+
+    with usage_errors():
+        rules = _game_named(game, read_params(params))
+    try:
+        check_game(rules, num_episodes=num_episodes)
+    except BrokenRule as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"{rules!r} keeps the contract")
+
+
+def new_game(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    directory: Annotated[
+        Path, typer.Option("--directory", "-d", help="Where the two files go.")
+    ] = Path(),
+) -> None:
+    """Write a small complete game with its test, to be changed into yours.
+
+    Example: arena new-game capture_the_hill
+    """
+    with usage_errors():
+        written = write_skeleton(name, directory)
+    for path in written:
+        typer.echo(f"wrote {path}")
+    typer.echo(f"check it with: arena check {name}:{_class_name(name)}")
+
+
+def write_skeleton(name: str, directory: Path) -> list[Path]:
+    """Writes the module of a new game and its test; returns their paths.
+
+    Raises:
+        ValueError: the name is no snake_case name, or is taken; nothing is written.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(
+        name
+    ):
+        raise ValueError(f"want a name such as my_game, got {name!r}")
+    files = {f"{name}.py": "game.txt", f"test_{name}.py": "test_game.txt"}
+    paths = [directory / file for file in files]
+    for path in paths:
+        if path.exists():
+            raise ValueError(f"{path} exists; want a name that is free")
+    directory.mkdir(parents=True, exist_ok=True)
+    for path, skeleton in zip(paths, files.values(), strict=True):
+        text = (SKELETONS / skeleton).read_text()
+        text = text.replace("@NAME@", name).replace("@CLASS@", _class_name(name))
+        path.write_text(text)
+    return paths
+
+
+def _class_name(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def read_params(params: list[str] | None) -> dict[str, Any]:
+    """Parameters of a game, values as YAML.
+
+    Raises:
+        ValueError: one is not NAME=VALUE.
+
+    >>> read_params(["num_players=3", "preset=chicken"])
+    {'num_players': 3, 'preset': 'chicken'}
+    """
+    named = {}
+    for param in params or []:
+        name, found, value = param.partition("=")
+        if not found:
+            raise ValueError(f"want a parameter as NAME=VALUE, got {param!r}")
+        try:
+            named[name] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ValueError(
+                f"want YAML as value of {name!r}, got {value!r}"
+            ) from error
+    return named
+
+
+def _game_named(name: str, params: dict[str, Any]) -> AnyGame:
+    module, found, attribute = name.partition(":")
+    if not found:
+        return arena_envs.make_game(name, **params)
+    sys.path.insert(0, os.getcwd())  # as `python -m` does
+    try:
+        constructor = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"want module:Class of a game, got {name!r}: {error}"
+        ) from error
+    try:
+        game: AnyGame = constructor(**params)
+    except TypeError as error:
+        raise ValueError(f"cannot make {name}: {error}") from error
+    return game

@@ -1,0 +1,158 @@
+"""`ChatAPIPolicy`: a model behind an OpenAI-compatible chat endpoint plays a seat.
+
+Needs the package `openai`, which the extra `api` brings.
+"""
+
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from arena_wrappers.policies import Reply, TurnRequest
+
+MAX_ERROR = 300  # characters
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the calls of a policy have taken so far.
+
+    Attributes:
+        num_calls: requests that were answered.
+        num_errors: requests without an answer, retries included in neither.
+        prompt_tokens: as the endpoint counts them.
+        completion_tokens: as the endpoint counts them.
+        cost: by `prices`, in their currency; 0 without prices.
+    """
+
+    num_calls: int = 0
+    num_errors: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+
+
+class ChatAPIPolicy:
+    """Asks a chat endpoint for each reply, several at a time.
+
+    A request that fails after all retries is a reply with `error`, which forfeits that
+    episode and no other. The key is read from the environment when the policy is made; it
+    is in no record, error or representation.
+
+    Args:
+        model: name of the model at the endpoint.
+        base_url: of the endpoint; None: `OPENAI_BASE_URL`, or OpenAI's own.
+        key_variable: environment variable that holds the key.
+        max_concurrent: most requests in flight.
+        timeout: seconds that one attempt may take.
+        max_retries: attempts after the first, on connection errors, timeouts, status 408,
+            409, 429 and 5xx; with exponential backoff, or as `Retry-After` says.
+        max_tokens: of a reply; None leaves it to the endpoint.
+        temperature: of sampling; None leaves it to the endpoint.
+        send_seed: whether the seed of the turn goes with the request.
+        prices: of a million prompt tokens and a million completion tokens.
+
+    Attributes:
+        usage: tokens, calls, errors and cost so far.
+
+    Raises:
+        ValueError: the environment variable is not set, or a number is out of range.
+        ModuleNotFoundError: the package `openai` is missing.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        key_variable: str = "OPENAI_API_KEY",
+        max_concurrent: int = 8,
+        timeout: float = 60.0,
+        max_retries: int = 4,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        send_seed: bool = True,
+        prices: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        if max_concurrent < 1:
+            raise ValueError(f"want max_concurrent of at least 1, got {max_concurrent}")
+        if not timeout > 0:
+            raise ValueError(f"want a timeout above 0 seconds, got {timeout}")
+        if max_retries < 0:
+            raise ValueError(f"want max_retries of at least 0, got {max_retries}")
+        key = os.environ.get(key_variable, "")
+        if not key:
+            raise ValueError(f"want the key in the environment variable {key_variable}")
+        self.model = self.name = model
+        self.prices = prices
+        self.max_concurrent = max_concurrent
+        self.usage = Usage()
+        self._secret = key
+        self._send_seed = send_seed
+        self._lock = threading.Lock()
+        limits = {"max_tokens": max_tokens, "temperature": temperature}
+        self._options = {k: v for k, v in limits.items() if v is not None}
+        self._client = _openai().OpenAI(
+            api_key=key, base_url=base_url, timeout=timeout, max_retries=max_retries
+        )
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        with ThreadPoolExecutor(min(self.max_concurrent, len(requests) or 1)) as pool:
+            return list(pool.map(self._ask, requests))
+
+    def _ask(self, request: TurnRequest) -> Reply:
+        options = dict(self._options)
+        if self._send_seed:
+            options["seed"] = request.seed % 2**31
+        try:
+            answer = self._client.chat.completions.create(
+                model=self.model,
+                messages=[dict(m) for m in request.messages],
+                **options,
+            )
+            choice = answer.choices[0]
+            text, cut = choice.message.content or "", choice.finish_reason == "length"
+            if not isinstance(text, str):
+                raise TypeError(f"want a text as content, got {type(text).__name__}")
+        except Exception as error:  # an endpoint may answer anything
+            self._count(num_errors=1)
+            said = f"{type(error).__name__}: {error}".replace(self._secret, "***")
+            return Reply("", error=" ".join(said.split())[:MAX_ERROR])
+        self._count(answer.usage, num_calls=1)
+        return Reply(text, truncated=cut)
+
+    def _count(self, counted: Any = None, **numbers: int) -> None:
+        sent = _number(getattr(counted, "prompt_tokens", 0))
+        came = _number(getattr(counted, "completion_tokens", 0))
+        with self._lock:
+            old = self.usage
+            self.usage = replace(
+                old,
+                prompt_tokens=old.prompt_tokens + sent,
+                completion_tokens=old.completion_tokens + came,
+                cost=old.cost + (sent * self.prices[0] + came * self.prices[1]) / 1e6,
+                **{name: getattr(old, name) + n for name, n in numbers.items()},
+            )
+
+
+def load(argument: str) -> ChatAPIPolicy:
+    """The policy of the string `api:MODEL`; endpoint and key are in the environment."""
+    if not argument:
+        raise ValueError("want the name of a model, as in 'api:my-model', got 'api:'")
+    return ChatAPIPolicy(argument)
+
+
+def _number(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0
+
+
+def _openai() -> Any:
+    try:
+        import openai
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "ChatAPIPolicy needs openai; install it with: pip install 'arena-envs[api]'",
+            name=error.name,
+        ) from error
+    return openai

@@ -1,0 +1,82 @@
+"""`HumanPolicy`: a person at a terminal plays a seat."""
+
+from collections.abc import Callable, Sequence
+
+from arena_wrappers.formats import InvalidReply, parse_reply
+from arena_wrappers.policies import Policy, Reply, TurnRequest
+
+HINT, RULES = "?", "rules"
+
+
+class HumanPolicy:
+    """Asks a person for each action, until the answer is one.
+
+    Shows what the seat reads, with the legal actions numbered from 1. The person types an
+    action, or its number; `?` asks the advisor, `rules` shows the rules. A text that is
+    both an action and a number is taken for the action.
+
+    Args:
+        advisor: who is asked for hints.
+        read: returns a line that the person typed, given a prompt for it.
+        write: shows a text.
+        name: how the person is called in records.
+    """
+
+    def __init__(
+        self,
+        advisor: Policy | None = None,
+        read: Callable[[str], str] = input,
+        write: Callable[[str], None] = print,
+        name: str = "human",
+    ) -> None:
+        self.advisor = advisor
+        self.read, self.write = read, write
+        self.name = name
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        """One reply for each request.
+
+        Raises:
+            EOFError: the person has closed the input.
+        """
+        return [self._ask(request) for request in requests]
+
+    def _ask(self, request: TurnRequest) -> Reply:
+        game, state = request.game, request.state
+        self.write(f"\n{game.observe(state, request.seat)}")
+        self.write(_numbered(request.legal))
+        while True:
+            typed = self.read(f"player_{request.seat}> ").strip()
+            if typed == RULES:
+                self.write(game.rules(request.seat))
+            elif typed == HINT:
+                self.write(self._hint(request))
+            elif (text := _action_text(request, typed)) is not None:
+                return Reply(request.wrap(text))
+            else:
+                self.write(f"Not a legal action: {typed[:80]!r}.")
+
+    def _hint(self, request: TurnRequest) -> str:
+        if self.advisor is None:
+            return "There is nobody to ask."
+        if hasattr(self.advisor, "action_probs"):
+            ((chances, _),) = self.advisor.action_probs([request])
+            pairs = zip(request.legal, chances, strict=True)
+            return "\n".join(f"{p:6.1%}  {text}" for text, p in pairs)
+        (reply,) = self.advisor.act([request])
+        return f"{self.advisor.name} says: {reply.text}"
+
+
+def _numbered(legal: Sequence[str]) -> str:
+    return "  ".join(f"{number}: {text}" for number, text in enumerate(legal, 1))
+
+
+def _action_text(request: TurnRequest, typed: str) -> str | None:
+    """What was typed as the text of an action; None if it names none."""
+    game, state, legal = request.game, request.state, request.legal
+    found = parse_reply(game, state, typed, "bare", legal)
+    if not isinstance(found, InvalidReply):
+        return game.action_text(state, found)
+    if typed.isascii() and typed.isdigit() and 1 <= int(typed[:9]) <= len(legal):
+        return legal[int(typed[:9]) - 1]
+    return None

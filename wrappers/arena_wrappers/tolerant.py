@@ -1,0 +1,91 @@
+r"""Tolerant parsing: what a person would take for the answer, by fixed rules.
+
+1. What follows the last `</think>` is read; reasoning that is not closed is no answer.
+2. The last answer in the asked format counts; without one, the last line that is not blank.
+   A bare reply in a language game is read as a whole: its lines may be words for the others.
+3. If it is no action as it stands, then without what stands around it: quotes, emphasis,
+   brackets, closing punctuation, and a label such as `Action:` or `Final answer:`.
+4. If that is no action either: the one legal action whose text stands in it as words, where
+   a longer text covers those inside it. Several make the reply ambiguous. Not in language
+   games, where the game alone reads texts.
+
+"I do not bet." is read as "bet": use strict parsing (the default) where it matters what is
+measured.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from arena_envs.game import AnyGame, fold
+from arena_wrappers.formats import (
+    MAX_ANSWER,
+    InvalidReply,
+    action_named,
+    after_reasoning,
+    legal_texts,
+    reply_format_named,
+)
+
+_LABEL = re.compile(
+    r"(?:(?:the|my|final|next|chosen)\s+){0,3}(?:action|answer|move|choice)\s*(?:is\b|:)\s*",
+    re.IGNORECASE,
+)
+_AROUND = " \t\n\r*_`'\"()[]{}<>.,;:!"
+
+
+def parse_tolerantly(
+    game: AnyGame,
+    state: Any,
+    text: str,
+    reply_format: str = "answer",
+    legal: Sequence[str] | None = None,
+) -> Any | InvalidReply:
+    r"""As `arena_wrappers.formats.parse_reply`, by the rules above.
+
+    >>> import arena_envs
+    >>> game = arena_envs.make_game("kuhn_poker")
+    >>> state = game.apply(game.apply(game.initial_state(), 2), 0)
+    >>> parse_tolerantly(game, state, "K is high.\nFinal answer: **Bet.**")
+    1
+    >>> parse_tolerantly(game, state, "I bet or pass.").reason
+    'ambiguous'
+    """
+    rest = after_reasoning(text)
+    if isinstance(rest, InvalidReply):
+        return rest
+    legal = legal_texts(game, state) if legal is None else legal
+    tagged = reply_format != "bare" and reply_format_named(reply_format).answers(rest)
+    is_talk = reply_format == "bare" and game.num_actions is None
+    answer = tagged[-1] if tagged else rest if is_talk else _last_line(rest)
+    if not answer.strip():
+        return InvalidReply("format", "The reply has no answer.")
+    if len(answer) > MAX_ANSWER:
+        return InvalidReply("overlong", f"The answer exceeds {MAX_ANSWER} characters.")
+    stripped = _LABEL.sub("", answer.strip(_AROUND), count=1).strip(_AROUND)
+    for candidate in (answer, stripped):
+        outcome = action_named(game, state, candidate, legal)
+        if not isinstance(outcome, InvalidReply):
+            return outcome
+    return (
+        outcome if game.num_actions is None else _mentioned(game, state, answer, legal)
+    )
+
+
+def _last_line(text: str) -> str:
+    return text.rstrip().rpartition("\n")[2]
+
+
+def _mentioned(
+    game: AnyGame, state: Any, answer: str, legal: Sequence[str]
+) -> Any | InvalidReply:
+    """The legal action whose text stands in the answer, if there is exactly one."""
+    folded = [fold(text) for text in legal]
+    longest_first = sorted(set(folded), key=lambda text: (-len(text), text))
+    pattern = "|".join(re.escape(text) for text in longest_first)
+    found = set(re.findall(rf"(?<!\w)(?:{pattern})(?!\w)", fold(answer)))
+    if len(found) > 1:
+        return InvalidReply("ambiguous", "The answer names several legal actions.")
+    if not found or folded.count(text := found.pop()) > 1:
+        return InvalidReply("illegal", "The answer is not a legal action.")
+    return game.legal_actions(state)[folded.index(text)]
