@@ -6,7 +6,6 @@ from arena_envs.registration import register, register_plugins
 
 GAMES = "arena_envs.games"
 
-register("hanabi-v0", f"{GAMES}.hanabi:Hanabi")
 ITERATED = f"{GAMES}.iterated_matrix_game:IteratedMatrixGame"
 MATRIX_GAME = f"{GAMES}.matrix_game:MatrixGame"
 
@@ -51,6 +50,7 @@ register("connect_four-v0", f"{GAMES}.connect_four:ConnectFour", split="held_out
 register("donor_game-v0", f"{GAMES}.donor_game:DonorGame")
 register("dots_and_boxes-v0", f"{GAMES}.dots_and_boxes:DotsAndBoxes")
 register("goofspiel-v0", f"{GAMES}.goofspiel:Goofspiel")
+register("hanabi-v0", f"{GAMES}.hanabi:Hanabi")
 register("hex-v0", f"{GAMES}.hex:Hex")
 register("iterated_matrix_game-v0", ITERATED)
 register("iterated_prisoners_dilemma-v0", ITERATED)  # its default table
@@ -81,6 +81,11 @@ register(
     max_information_tokens=3,
     max_life_tokens=3,
 )
+register("nim-v0", f"{GAMES}.nim:Nim")
+register("othello-v0", f"{GAMES}.othello:Othello")
+register("prisoners_dilemma-v0", MATRIX_GAME)  # its default table
+register("public_goods-v0", f"{GAMES}.public_goods:PublicGoods")
+register("rock_paper_scissors-v0", MATRIX_GAME, **ROCK_PAPER_SCISSORS)
 register("signaling-v0", f"{GAMES}.signaling:Signaling")
 register(
     "simple_hanabi-v0",
@@ -93,11 +98,6 @@ register(
     max_life_tokens=3,
 )
 register("speaker_listener-v0", f"{GAMES}.speaker_listener:SpeakerListener")
-register("nim-v0", f"{GAMES}.nim:Nim")
-register("othello-v0", f"{GAMES}.othello:Othello")
-register("prisoners_dilemma-v0", MATRIX_GAME)  # its default table
-register("public_goods-v0", f"{GAMES}.public_goods:PublicGoods")
-register("rock_paper_scissors-v0", MATRIX_GAME, **ROCK_PAPER_SCISSORS)
 register("stag_hunt-v0", MATRIX_GAME, **STAG_HUNT)
 register("tic_tac_toe-v0", f"{GAMES}.tic_tac_toe:TicTacToe")
 register("tiny_hanabi-v0", f"{GAMES}.tiny_hanabi:TinyHanabi")
