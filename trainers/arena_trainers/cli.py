@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from arena_trainers import game_commands, play_commands
+from arena_trainers.extras import missing_extra
 from arena_trainers.usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
@@ -116,11 +117,10 @@ def main() -> None:
     try:
         app()
     except ModuleNotFoundError as error:
-        from arena_trainers import missing_extra
-
         if error.name and error.name.startswith("arena_"):
             raise
-        typer.echo(f"error: {missing_extra(error)}", err=True)
+        named = error if "pip install" in str(error) else missing_extra(error)
+        typer.echo(f"error: {named}", err=True)
         sys.exit(2)
     except UsageError as error:
         typer.echo(f"error: {error}", err=True)

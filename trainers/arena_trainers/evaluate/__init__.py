@@ -12,13 +12,18 @@ from arena_trainers.evaluate.exploit import (
     legal_rate,
     tabular,
 )
-from arena_trainers.evaluate.matches import Evaluation, Row, evaluate
+from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan, evaluate
+from arena_trainers.evaluate.rows import Row
+from arena_trainers.evaluate.suites import SuiteEvaluation, evaluate_suite
 
 __all__ = [
     "Evaluation",
+    "EvaluationPlan",
     "Exploitability",
     "Row",
+    "SuiteEvaluation",
     "evaluate",
+    "evaluate_suite",
     "exploitability",
     "legal_rate",
     "tabular",

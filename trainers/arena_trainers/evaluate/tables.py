@@ -3,7 +3,9 @@
 from rich import box
 from rich.table import Table
 
-from arena_trainers.evaluate.matches import Evaluation, Row
+from arena_trainers.evaluate.matches import Evaluation
+from arena_trainers.evaluate.rows import Row
+from arena_trainers.evaluate.suites import SuiteEvaluation
 
 
 def as_table(found: Evaluation) -> Table:
@@ -16,6 +18,7 @@ def as_table(found: Evaluation) -> Table:
     )
     columns = {"policy": "left", "against": "left"}
     numbers = (
+        "role",
         "seat",
         "episodes",
         "return",
@@ -34,6 +37,30 @@ def as_table(found: Evaluation) -> Table:
     return table
 
 
+def suite_table(found: SuiteEvaluation) -> Table:
+    """The scores of a suite."""
+    table = Table(
+        title=f"{found.policy} in the suite {found.suite!r}",
+        box=box.SIMPLE_HEAD,
+        caption="Score formulas are inferred from published tables.",
+    )
+    for name in ("game", "against"):
+        table.add_column(name, overflow="fold")
+    for name in ("seat", "return", "score"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("formula of the score", overflow="fold")
+    for row in found.scores:
+        table.add_row(
+            row.game,
+            ", ".join(row.opponents),
+            str(row.seat),
+            f"{row.mean_return:.3f}",
+            "" if row.score is None else f"{row.score:.1f}",
+            row.formula,
+        )
+    return table
+
+
 def _cells(row: Row) -> list[str]:
     shares = (row.wins, row.draws, row.losses)
     results = "/".join(f"{share:.0%}" for share in shares if share is not None)
@@ -41,6 +68,7 @@ def _cells(row: Row) -> list[str]:
     return [
         row.policy,
         row.opponent,
+        row.role,
         str(row.seat),
         str(row.num_episodes),
         f"{row.mean_return:.3f}",
