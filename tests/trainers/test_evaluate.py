@@ -121,7 +121,7 @@ def test_the_best_constant_is_chosen_by_other_seeds(tmp_path: Path):
     assert constants["all"].mean_return == 1
     assert {episode.seed for episode in EpisodeLog(out)} == set(range(7, 27))
     # both seats: 20 of policy, uniform, solver and best constant, trials of two constants
-    total = 2 * (4 * 20 + 2 * matches.TRIAL)
+    total = 2 * (4 * 20 + 2 * 20)
     assert done == [(number, total) for number in range(1, total + 1)]
 
 

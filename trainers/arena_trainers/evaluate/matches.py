@@ -23,7 +23,7 @@ from arena_wrappers.episode_log import EpisodeLog
 from arena_wrappers.episodes import Episode, params_of
 
 CHUNK = 256  # episodes in flight
-TRIAL = 32  # episodes in each seat by which the best constant policy is chosen
+TRIAL = 32  # most episodes in each seat by which the best constant policy is chosen
 
 Progress = Callable[[int, int], object]  # episodes done, and episodes in all
 
@@ -78,7 +78,7 @@ def evaluate(
         seed: seeds are `seed .. seed + num_episodes - 1`.
         prompt: options of the `PromptWrapper`.
         baselines: whether the baselines of the game play, too: uniform random play, the
-            solver, and of the constant policies the best in `TRIAL` episodes of other
+            solver, and of the constant policies the best in a few episodes of other
             seeds (so that its row does not flatter it).
         timeout: seconds that one call of a policy may take, see `play`.
         out: a file to which each finished episode is appended as a line of JSON, those of
@@ -149,7 +149,8 @@ class EvaluationPlan:
         if not self._opponents:
             raise ValueError("want at least one opponent, got none")
         self._seeds = range(seed, seed + num_episodes)
-        self._trial_seeds = range(self._seeds.stop, self._seeds.stop + TRIAL)
+        num_trials = min(TRIAL, num_episodes)
+        self._trial_seeds = range(self._seeds.stop, self._seeds.stop + num_trials)
         self._baselines: dict[Role, Policy] = {}
         self._constants: list[Policy] = []
         if baselines:

@@ -16,24 +16,20 @@ def as_table(found: Evaluation) -> Table:
         box=box.SIMPLE_HEAD,
         caption=f"Known value: {found.known_value}" if found.known_value else None,
     )
-    columns = {"policy": "left", "against": "left"}
-    numbers = (
-        "role",
-        "seat",
-        "episodes",
-        "return",
-        "95 %",
-        "score",
-        "win/draw/loss",
-        "invalid",
-    )
-    for name in (*columns, *numbers, "turns", "tokens"):
-        if name in columns:
-            table.add_column(name, overflow="fold")
-        else:
-            table.add_column(name, justify="right", no_wrap=True)
-    for row in found.rows:
-        table.add_row(*_cells(row))
+    for name in ("policy", "against"):
+        table.add_column(name, overflow="fold")
+    table.add_column("role", no_wrap=True)
+    for name in ("seat", "episodes", "return", "95 %", "score", "win/draw/loss"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("invalid", justify="right")
+    table.add_column("turns", justify="right", no_wrap=True)
+    cells = [_cells(row) for row in found.rows]
+    if any(row.num_tokens is not None for row in found.rows):
+        table.add_column("tokens", justify="right", no_wrap=True)
+    else:
+        cells = [row[:-1] for row in cells]
+    for row in cells:
+        table.add_row(*row)
     return table
 
 
