@@ -33,7 +33,7 @@ def add_commands(app: typer.Typer) -> None:
 
 def evaluate(
     policy: Annotated[str, typer.Argument(metavar="POLICY")],
-    game: Annotated[str | None, typer.Argument(metavar="[GAME]")] = None,
+    game: Annotated[str | None, typer.Argument(metavar="GAME")] = None,
     against: Opponents = None,
     suite: Annotated[
         str | None, typer.Option(help="Instead of a game: mars, MARSHAL's protocol.")
@@ -59,10 +59,13 @@ def evaluate(
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, api:MODEL; an opponent may also be "self".
 
-    Examples:
-      arena eval mcts:100 tic_tac_toe --against minimax --against random
-      arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
-      arena eval lm:runs/seed1/model --suite mars --out mars.jsonl
+    For example:
+
+    arena eval mcts:100 tic_tac_toe --against minimax --against random
+
+    arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
+
+    arena eval lm:runs/seed1/model --suite mars --out mars.jsonl
     """
     from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
     from arena_trainers.evaluate.suites import SuitePlan
@@ -125,9 +128,11 @@ def play(
     Type an action or its number; ? for a hint, "rules" for the rules. One opponent plays
     all other seats, or name one for each in seat order.
 
-    Examples:
-      arena play tic_tac_toe --against minimax --seat 1
-      arena play kuhn_poker --against cfr --hint cfr
+    For example:
+
+    arena play tic_tac_toe --against minimax --seat 1
+
+    arena play kuhn_poker --against cfr --hint cfr
     """
     from arena_trainers.evaluate.baselines import prepared
     from arena_wrappers import HumanPolicy, PromptWrapper
