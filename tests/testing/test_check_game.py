@@ -192,7 +192,7 @@ class Commas(KuhnPoker):
 
 class Verbose(KuhnPoker):
     def rules(self, seat: int) -> str:
-        return super().rules(seat) * 100
+        return super().rules(seat) * 1000
 
 
 class Moody(KuhnPoker):
@@ -328,7 +328,7 @@ BROKEN = [
     (Bools, "parse reads the text of action 0: 'pass'; got False .bool."),
     (Searching, "parse refuses 'pass or bet'; got 1"),
     (Commas, "action_text has none of .*; got 'pass, check'"),
-    (Verbose, "rules have at most 20000 characters; got"),
+    (Verbose, "rules have at most 100000 characters; got"),
     (Moody, "rules are the same at every call; got"),
     (Mixed, "a zero-sum game is competitive, or always pays nothing; got 'mixed'"),
     (Rivals, "all seats of a cooperative game are in one team; got .0, 1."),
