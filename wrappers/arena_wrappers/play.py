@@ -1,7 +1,7 @@
 """Plays many episodes in lockstep."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from arena_envs.env import checked_seed
@@ -11,7 +11,7 @@ from arena_wrappers.episodes import Episode
 from arena_wrappers.policies import Policy
 from arena_wrappers.tables import EnvFn, EpisodePlan, Room, Table
 
-__all__ = ["EnvFn", "EpisodePlan", "play", "play_plans"]
+__all__ = ["EnvFn", "EpisodePlan", "play", "play_plans", "stream_plans"]
 
 Key = tuple[int, ...]
 
@@ -78,21 +78,49 @@ def play_plans(
     timeout: float | None = None,
     on_error: OnError = "forfeit",
 ) -> list[Episode]:
+    """The episodes of `stream_plans`, in the order of the plans.
+
+    Those that branched follow the one that they branched from, and tell its place.
+    """
+    return _numbered(
+        dict(_stream(plans, batch_size=batch_size, timeout=timeout, on_error=on_error))
+    )
+
+
+def stream_plans(
+    plans: Sequence[EpisodePlan],
+    *,
+    batch_size: int | None = None,
+    timeout: float | None = None,
+    on_error: OnError = "forfeit",
+) -> Iterator[tuple[int, Episode]]:
     """Plays the planned episodes in lockstep, several games at once if need be.
 
-    Args:
-        plans: the episodes.
-        batch_size: most episodes in flight; None for all.
-        timeout: as for `play`.
-        on_error: as for `play`.
+    The arguments are those of `play`.
 
-    Returns:
-        The episodes, in the order of the plans; those that branched follow the one that
-        they branched from.
+    Yields:
+        The index of a plan and its episode, as soon as it is over.
 
     Raises:
-        ValueError: `batch_size` below 1.
+        ValueError: `batch_size` below 1, or a plan that branches: episodes tell the place of
+            the one that they branched from, which is known when all are over.
     """
+    if any(plan.branch is not None for plan in plans):
+        raise ValueError("stream_plans does not take plans that branch: use play_plans")
+    for key, episode in _stream(
+        plans, batch_size=batch_size, timeout=timeout, on_error=on_error
+    ):
+        yield key[0], episode
+
+
+def _stream(
+    plans: Sequence[EpisodePlan],
+    *,
+    batch_size: int | None,
+    timeout: float | None,
+    on_error: OnError,
+) -> Iterator[tuple[Key, Episode]]:
+    """Each episode with the key of its table, as soon as it is over."""
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"want batch_size of at least 1, got {batch_size}")
     rooms: dict[int, Room] = {}
@@ -113,12 +141,16 @@ def play_plans(
                 break
         # some games can end before anybody moves
         _take_turns([t for t in live if not t.is_over], timeout, on_error)
-        for table in live:
-            if table.is_over:
-                done[table.key] = table, table.leave()
+        tables, live = live, []
+        for table in tables:
+            if not table.is_over:
+                live.append(table)
+                continue
+            episode = table.leave()
+            yield table.key, episode
+            if table.plan.branch is not None:
+                done[table.key] = table, episode
                 candidates += _followers(table, done)
-        live = [table for table in live if table.key not in done]
-    return _numbered({key: episode for key, (_, episode) in done.items()})
 
 
 def _take_turns(

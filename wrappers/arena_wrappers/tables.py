@@ -1,14 +1,13 @@
 """Episodes in progress: where `play` seats its policies."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, AnyGame
 from arena_wrappers.branching import Branching, candidate_sample
-from arena_wrappers.episodes import Episode, Turn, storable
+from arena_wrappers.episodes import Episode, Turn, params_of, storable
 from arena_wrappers.formats import InvalidReply
 from arena_wrappers.policies import Policy, Reply, TurnRequest, turn_seed
 from arena_wrappers.wrapper import PromptWrapper
@@ -48,7 +47,7 @@ class Room:
         base = self.first.env
         self.header: dict[str, Any] = {
             "game": base.id or type(base.game).__name__,
-            "params": _params(base.game),
+            "params": params_of(base.game),
             "max_turns": base.max_turns,
             "prompt": self.first.prompt_options,
         }
@@ -229,14 +228,6 @@ def _plain(values: Any) -> Any:
     if values is None or type(values) is list:
         return values
     return values.tolist() if hasattr(values, "tolist") else list(values)
-
-
-def _params(game: AnyGame) -> dict[str, Any]:
-    if not is_dataclass(game):
-        return {}
-    params = {field.name: getattr(game, field.name) for field in fields(game)}
-    read: dict[str, Any] = json.loads(json.dumps(params, default=repr))  # as records do
-    return read
 
 
 def _action_record(game: AnyGame, actions: Sequence[Any]) -> list[Any]:

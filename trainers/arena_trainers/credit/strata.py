@@ -152,7 +152,7 @@ def _metric(turns: Trajectories, metric: str) -> Floats:
     if metric == "num_turns":
         return np.bincount(turns.index, minlength=size).astype(np.float64)
     num_tokens = turns.column("num_tokens")
-    length = np.bincount(turns.index, num_tokens, size)
+    length = np.bincount(turns.index, num_tokens, size).astype(np.float64)
     if metric == "num_tokens":
         return length
     entropy = turns.column("tokens.entropy")
