@@ -1,6 +1,7 @@
 """Trajectories: the turns that count, in order, and what they are paid."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,14 +31,43 @@ class Trajectories:
     left: Ints
 
     def column(self, name: str) -> Any:
-        """A column of the batch, at these turns; ValueError if the batch has none."""
-        column = getattr(self.batch, name)
+        """A column of the batch, at these turns or at their tokens.
+
+        Args:
+            name: as `needs` has it: `"value"`, `"rewards.judge"`, `"tokens.entropy"`.
+
+        Raises:
+            ValueError: the batch has no such column, or a turn has no tokens.
+        """
+        kind, _, part = name.partition(".")
+        column = getattr(self.batch, kind)
+        if part:
+            column = (column or {}).get(part)
         if column is None:
             raise ValueError(f"want the column {name!r} in the turn batch, got None")
-        return column[self.row]
+        if kind != "tokens":
+            return column[self.row]
+        num = self.batch.num_tokens
+        if num is not None and (num < 1).any():
+            row = np.flatnonzero(num < 1)[0]
+            raise ValueError(f"want tokens in every turn, got num_tokens[{row}] = 0")
+        return column[self.token_row]
+
+    @cached_property
+    def token_row(self) -> Ints:
+        """The tokens of these turns, turn after turn: their places in token columns."""
+        num = self.batch.num_tokens
+        if num is None:
+            raise ValueError("want the column 'num_tokens' in the turn batch, got None")
+        own = num[self.row]
+        shift = (np.cumsum(num) - num)[self.row] - (np.cumsum(own) - own)
+        return np.repeat(shift, own) + np.arange(int(own.sum()))
 
     def scatter(self, advantage: Floats) -> Floats:
-        """Advantages of these turns, or of their tokens, as a column with 0 elsewhere."""
+        """Advantages of these turns, or of their tokens, as a column with 0 elsewhere.
+
+        Where each of these turns is one token, the two are the same, and come per turn.
+        """
         if len(advantage) == len(self.row):
             column = np.zeros(len(self.batch.reward))
             column[self.row] = advantage
@@ -48,10 +78,8 @@ class Trajectories:
                 f"want {len(self.row)} advantages, one per turn, or one per token; "
                 f"got {len(advantage)}"
             )
-        own = num[self.row]
-        shift = (np.cumsum(num) - num)[self.row] - (np.cumsum(own) - own)
         column = np.zeros(int(num.sum()))
-        column[np.repeat(shift, own) + np.arange(len(advantage))] = advantage
+        column[self.token_row] = advantage
         return column
 
 
