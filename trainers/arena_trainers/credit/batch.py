@@ -13,7 +13,15 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _REQUIRED = ("game", "episode", "seat", "turn", "group")
-_OPTIONAL = ("team", "rollout", "state_key", "action", "parent", "branch")
+_OPTIONAL = (
+    "team",
+    "stratum",
+    "rollout",
+    "state_key",
+    "action",
+    "parent",
+    "branch",
+)
 _COUNTS = ("num_tokens", "row_length")
 INT_COLUMNS = (*_REQUIRED, *_OPTIONAL, *_COUNTS)
 POOL_COLUMNS = (*_REQUIRED, *_OPTIONAL)  # counts follow from what the turn decides
@@ -35,6 +43,7 @@ class TurnBatch:
         group: int64[N], which start: same game, seed and parameters.
         rewards: float64[N] each, the named parts of the reward.
         team: int64[N], team of the seat.
+        stratum: int64[N], what kind of trajectory it is: the cards dealt, the opponent, ...
         rollout: int64[N], shared by the segments of one trajectory, where it was cut into
             several episodes. They are one trajectory again, in ascending order of episodes:
             their rewards add up, and it counts once.
@@ -69,6 +78,7 @@ class TurnBatch:
     group: Ints
     rewards: Mapping[str, Floats] | None = None
     team: Ints | None = None
+    stratum: Ints | None = None
     rollout: Ints | None = None
     state_key: Ints | None = None
     action: Ints | None = None
@@ -175,12 +185,12 @@ class TurnBatch:
                 f"want turns 0, 1, 2, ... of {whose}, got turn {turn[at]} after {before}"
             )
         self._check_constant("game", "episode", order, same_episode)
-        for name in ("group", "team", "rollout"):
+        for name in ("group", "team", "stratum", "rollout"):
             self._check_constant(name, "episode", order, same)
         if self.rollout is not None:
             rollout, seat = self.rollout[self.order], self.seat[self.order]
             same = (rollout[1:] == rollout[:-1]) & (seat[1:] == seat[:-1])
-            for name in ("game", "group", "team"):
+            for name in ("game", "group", "team", "stratum"):
                 self._check_constant(name, "rollout", self.order, same)
 
     def _check_constant(self, name: str, whole: str, order: Ints, same: Bools) -> None:

@@ -18,7 +18,7 @@ from arena_trainers.credit.pools import Credit, PoolReport
 from arena_trainers.credit.rae import rae
 from arena_trainers.credit.salt import salt
 from arena_trainers.credit.token_entropy import aepo, hapo
-from arena_trainers.credit.trajectories import trajectories
+from arena_trainers.credit.trajectories import require, trajectories
 from arena_trainers.credit.utterance import archer, counterfactual
 
 Estimator = Callable[..., Credit]
@@ -88,6 +88,7 @@ def estimate(
     elif state is not None:
         raise ValueError(f"estimator {name!r} keeps no state, got {state!r}")
     live = trajectories(turns)
+    require(live, *columns_needed_by(function))
     result = function(live, **options)
     _warn_of_flat_pools(name, result.report)
     return result._replace(advantage=live.scatter(result.advantage))
