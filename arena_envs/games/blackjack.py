@@ -24,6 +24,7 @@ nodes (card = 13 * suit + rank, ranks from the ace) are OpenSpiel's.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -178,7 +179,8 @@ class Blackjack(BaseGame[State, int]):
         return state.dealer if self._is_open(state) else state.dealer[1:]
 
 
-def total(cards: Sequence[int]) -> int:
+@lru_cache(10_000)
+def total(cards: tuple[int, ...]) -> int:
     """The best total of a hand: at most 21, if it can be.
 
     >>> total((0, 13, 8))  # two aces and a 9
@@ -188,7 +190,8 @@ def total(cards: Sequence[int]) -> int:
     return low + 10 if low <= HIGHEST - 10 and has_ace(cards) else low
 
 
-def is_soft(cards: Sequence[int]) -> bool:
+@lru_cache(10_000)
+def is_soft(cards: tuple[int, ...]) -> bool:
     """Whether an ace counts 11."""
     return has_ace(cards) and sum([VALUES[card] for card in cards]) <= HIGHEST - 10
 
@@ -198,7 +201,8 @@ def has_ace(cards: Sequence[int]) -> bool:
     return not ACES.isdisjoint(cards)
 
 
-def _hand(cards: Sequence[int]) -> str:
+@lru_cache(10_000)
+def _hand(cards: tuple[int, ...]) -> str:
     if not cards:
         return "none"
     names = ", ".join(RANKS[card % 13] for card in cards)

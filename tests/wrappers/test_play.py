@@ -23,6 +23,7 @@ from arena_wrappers import (
     ScriptedPolicy,
     play,
     play_plans,
+    stream_plans,
 )
 
 SEEDS = range(20)
@@ -385,3 +386,17 @@ def test_arguments_are_checked(options, message):
 
 def test_no_seeds_no_episodes():
     assert play(kuhn, RandomPolicy(), []) == []
+
+
+def test_episodes_stream_out_as_soon_as_they_are_over():
+    env_fn = partial(arena_envs.make, "kuhn_poker")
+    policy, seeds = RandomPolicy(), range(30)
+    plans = [EpisodePlan(env_fn, [policy] * 2, seed) for seed in seeds]
+    order = []
+    for index, episode in stream_plans(plans):
+        assert episode == play(env_fn, policy, [seeds[index]])[0]
+        order.append(index)
+    assert sorted(order) == list(seeds)
+    lengths = [len(play(env_fn, policy, [seeds[i]])[0].turns) for i in order]
+    assert lengths == sorted(lengths)
+    assert set(lengths) == {2, 3}

@@ -7,6 +7,8 @@ module need the `train` extra, and are imported when they are first used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from arena_trainers.extras import missing_extra
+
 if TYPE_CHECKING:
     from arena_trainers.config import TurnGRPOConfig
     from arena_trainers.lm_policy import LMPolicy
@@ -28,12 +30,3 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
         raise missing_extra(error) from error
-
-
-def missing_extra(error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """The error for a missing package, which says what to install."""
-    return ModuleNotFoundError(
-        f"this needs the package {error.name!r}; install it with: "
-        "pip install 'arena-envs[train]'",
-        name=error.name,
-    )

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from arena_trainers import game_commands, play_commands
+from arena_trainers import (
+    game_commands,
+    play_commands,
+    solve_command,
+    tournament_commands,
+)
+from arena_trainers.extras import missing_extra
 from arena_trainers.usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
@@ -65,6 +71,8 @@ def train(
 
 game_commands.add_commands(app)
 play_commands.add_commands(app)
+solve_command.add_commands(app)
+tournament_commands.add_commands(app)
 
 
 def _training_job(arguments: list[str]) -> tuple["TrainingJob", Path]:
@@ -116,11 +124,10 @@ def main() -> None:
     try:
         app()
     except ModuleNotFoundError as error:
-        from arena_trainers import missing_extra
-
         if error.name and error.name.startswith("arena_"):
             raise
-        typer.echo(f"error: {missing_extra(error)}", err=True)
+        named = error if "pip install" in str(error) else missing_extra(error)
+        typer.echo(f"error: {named}", err=True)
         sys.exit(2)
     except UsageError as error:
         typer.echo(f"error: {error}", err=True)

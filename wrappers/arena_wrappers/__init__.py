@@ -3,7 +3,7 @@
 from arena_wrappers.episodes import Episode, Turn, read_episodes, write_episodes
 from arena_wrappers.formats import FORMATS, InvalidReply, ReplyFormat, parse_reply
 from arena_wrappers.human import HumanPolicy
-from arena_wrappers.play import EpisodePlan, play, play_plans
+from arena_wrappers.play import EpisodePlan, play, play_plans, stream_plans
 from arena_wrappers.policies import (
     BotPolicy,
     Policy,
@@ -51,6 +51,7 @@ __all__ = [
     "play_plans",
     "read_episodes",
     "replay",
+    "stream_plans",
     "turn_seed",
     "write_episodes",
 ]

@@ -4,10 +4,11 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from arena_envs.game import AnyGame
 from arena_wrappers.prompts import Message
 
 
@@ -132,6 +133,15 @@ def storable(text: str) -> str:
         return text
     code, errors = "utf-16-le", "surrogatepass"
     return text.encode(code, errors).decode(code, errors)
+
+
+def params_of(game: AnyGame) -> dict[str, Any]:
+    """The parameters of a game, as a record holds them."""
+    if not is_dataclass(game):
+        return {}
+    params = {field.name: getattr(game, field.name) for field in fields(game)}
+    read: dict[str, Any] = json.loads(json.dumps(params, default=repr))
+    return read
 
 
 Check = Callable[[Any], bool]
