@@ -12,7 +12,6 @@ from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, TERMINAL
 from arena_trainers.credit import estimate
 from arena_trainers.critic import FeatureCritic
-from arena_trainers.positions import positions
 from arena_trainers.rows import turn_batch, turn_records
 from arena_wrappers import PromptWrapper, RandomPolicy, Reply, play
 
@@ -30,9 +29,9 @@ def gathered(game, seeds, max_turns=None):
     """Episodes of random play as a batch, and its records."""
     env = PromptWrapper(GameEnv(game, max_turns=max_turns), "bare")
     episodes = play(lambda: env, Talker(), seeds)
-    known = [positions(episode, game) for episode in episodes]
     learners = [[True] * game.num_players]
-    records = turn_records(episodes, [0] * len(episodes), learners, known)
+    columns = ("state_key", "value")
+    records = turn_records(episodes, [0] * len(episodes), learners, [game], columns)
     return turn_batch([records], {}, ["game"]), records
 
 
@@ -69,7 +68,7 @@ def test_the_critic_of_random_kuhn_play_comes_near_the_exact_values():
     exact = exact_values(KUHN)
     assert len(exact) == 12
     values = critic.with_values(batch, records).value
-    found = {(r.seat, r.state_key): v for r, v in zip(records, values, strict=True)}
+    found = {(r.seat, r.state): v for r, v in zip(records, values, strict=True)}
     assert found.keys() == exact.keys()
     differences = [found[key] - exact[key] for key in exact]
     assert np.std(list(exact.values())) > 0.6

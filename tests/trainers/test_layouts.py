@@ -6,8 +6,7 @@ import torch
 
 import arena_envs
 from arena_trainers.credit import TurnBatch
-from arena_trainers.layouts import trajectory_rows, turn_weights, weighted
-from arena_trainers.rows import Row
+from arena_trainers.layouts import Row, trajectory_rows, turn_weights, weighted
 
 
 def batch_of(seats, episodes, turns, num_tokens):

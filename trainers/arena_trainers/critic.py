@@ -6,7 +6,7 @@ in the same order, in float64 on the CPU.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,8 +15,12 @@ from torch import nn
 
 from arena_envs.game import AnyGame, check_int
 from arena_envs.registration import did_you_mean
+from arena_trainers import credit
 from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
 from arena_trainers.rows import TurnRecord
+
+if TYPE_CHECKING:
+    from arena_trainers.config import TurnGRPOConfig
 
 Floats = NDArray[np.float64]
 
@@ -144,6 +148,17 @@ class FeatureCritic:
             x = torch.from_numpy(np.concatenate([features, seats], axis=1))
             found.append((game, torch.tensor(rows), x))
         return found
+
+
+def make_critic(
+    args: "TurnGRPOConfig", games: Sequence[AnyGame]
+) -> FeatureCritic | None:
+    """The configured critic, with the discount of the estimator that reads its values."""
+    if args.critic is None:
+        return None
+    options = {**credit.default_options(args.credit), **args.credit_args}
+    discount = options.get("discount", 1.0)
+    return FeatureCritic(games, discount=discount, seed=args.seed, **args.critic_args)
 
 
 def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:

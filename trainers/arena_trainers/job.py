@@ -26,7 +26,7 @@ from transformers.utils.logging import disable_progress_bar
 from arena_envs.game import AnyGame
 from arena_envs.solvers import information_states, nash_conv, uniform_table
 from arena_trainers.callbacks import MetricsFile, NashConvCallback, ProgressCallback
-from arena_trainers.crediting import check_credit
+from arena_trainers.columns import check_credit
 from arena_trainers.evaluate import exploitability, legal_rate
 from arena_trainers.games import GamePlan, opponents
 from arena_trainers.job_config import build_configs

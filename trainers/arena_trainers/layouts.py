@@ -4,13 +4,14 @@ Everything here is free of TRL and of torch.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_trainers.credit import TurnBatch
-from arena_trainers.rows import Row
+from arena_wrappers.episodes import Episode
 
 LAYOUTS = ("turn", "trajectory")
 WEIGHTINGS = ("token", "turn")
@@ -19,6 +20,89 @@ PER_TOKEN_LOSSES = (
     "cispo",
     "vespo",
 )  # of TRL: every token weighs 1 / all tokens
+
+
+@dataclass
+class Row:
+    """One training sequence: prompt and replies, token by token as sampled.
+
+    Attributes:
+        prompt_ids: what the model saw.
+        completion_ids: what it said, its end token included.
+        advantage: float64[num_tokens]; None for a dead row, which carries no loss.
+        episode_return: weighted reward of the whole trajectory, for logging.
+        mask: 1 for tokens that the model said; None if all of them are.
+    """
+
+    prompt_ids: Sequence[int]
+    completion_ids: Sequence[int]
+    advantage: NDArray[np.float64] | None
+    episode_return: float
+    mask: Sequence[int] | None = None
+
+    @property
+    def loss_mask(self) -> Sequence[int]:
+        """1 for each token of the completion that is trained, else 0."""
+        if self.advantage is None:
+            return [0] * len(self.completion_ids)
+        return self.mask or [1] * len(self.completion_ids)
+
+
+def training_rows(
+    episodes: Sequence[Episode],
+    games: Sequence[int],
+    learners: Sequence[Sequence[bool]],
+    batch: TurnBatch,
+    advantage: NDArray[np.float64],
+    offset: int,
+) -> list[Row]:
+    """One row for each of this process's learner turns, in the order of its records.
+
+    Args:
+        episodes: what this process played.
+        games: index of each episode's game.
+        learners: for each game, which seats learn.
+        batch: the global batch.
+        advantage: float64[N] per turn or float64[num_tokens.sum()] per token, global.
+        offset: number of turns of the processes before this one.
+    """
+    counts = np.zeros(0, np.int64) if batch.num_tokens is None else batch.num_tokens
+    ends = np.cumsum(counts)
+    per_turn = len(advantage) == len(batch.reward)
+    returns: dict[tuple[int, int], float] = {}
+    for e, s, reward in zip(batch.episode, batch.seat, batch.reward, strict=True):
+        returns[e, s] = returns.get((e, s), 0.0) + float(reward)
+    rows: list[Row] = []
+    for episode, game in zip(episodes, games, strict=True):
+        for turn in episode.turns[episode.branch or 0 :]:
+            if not learners[game][turn.seat]:
+                continue
+            n = offset + len(rows)
+            count = int(counts[n])
+            own = (
+                np.full(count, advantage[n])
+                if per_turn
+                else advantage[ends[n] - count : ends[n]]
+            )
+            row = Row(
+                prompt_ids=turn.prompt_ids or (),
+                completion_ids=turn.token_ids or (),
+                advantage=own,
+                episode_return=returns[batch.episode[n], batch.seat[n]],
+            )
+            rows.append(row)
+    return rows
+
+
+def with_dead_rows(rows: Sequence[Row], num_rows: int, end_id: int) -> list[Row]:
+    """`rows` filled up to `num_rows` with rows that carry no loss.
+
+    Every process must train the same number of rows, a multiple of its micro-batches.
+    """
+    template = rows[0] if rows else Row([end_id], [end_id], None, 0.0)
+    mean = float(np.mean([row.episode_return for row in rows])) if rows else 0.0
+    dead = Row(template.prompt_ids, template.completion_ids, None, mean)
+    return [*rows, *[dead] * (num_rows - len(rows))]
 
 
 def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:

@@ -1,18 +1,18 @@
-"""From played episodes to the turn batch that credit reads and the rows that are trained.
+"""From played episodes to the turn batch that credit reads.
 
 Everything here is free of TRL and of torch.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs.game import AnyGame
 from arena_trainers.credit import TurnBatch
-from arena_trainers.positions import Position
 from arena_wrappers.episodes import Episode, Turn
+from arena_wrappers.replay import final_state, turn_states
 
 
 class TurnRecord(NamedTuple):
@@ -28,45 +28,25 @@ class TurnRecord(NamedTuple):
     row_length: int
     terminated: bool
     truncated: bool
+    state: Hashable = None  # what the seat knew
+    action: Hashable = None  # what it did; None if the reply was invalid
+    tokens: Mapping[str, Sequence[float]] | None = None  # token columns
     parent: int = -1  # index within its process, as `episode`
     branch: int = -1
-    action: Hashable = None
-    state_key: Hashable = None
-    features: NDArray[np.float32] | None = None
-    next_features: NDArray[np.float32] | None = None
+    features: NDArray[np.float32] | None = None  # for a critic
+    next_features: NDArray[np.float32] | None = None  # where a limit cut
 
 
-@dataclass
-class Row:
-    """One training sequence: prompt and replies, token by token as sampled.
-
-    Attributes:
-        prompt_ids: what the model saw.
-        completion_ids: what it said, its end token included.
-        advantage: float64[num_tokens]; None for a dead row, which carries no loss.
-        episode_return: weighted reward of the whole trajectory, for logging.
-        mask: 1 for tokens that the model said; None if all of them are.
-    """
-
-    prompt_ids: Sequence[int]
-    completion_ids: Sequence[int]
-    advantage: NDArray[np.float64] | None
-    episode_return: float
-    mask: Sequence[int] | None = None
-
-    @property
-    def loss_mask(self) -> Sequence[int]:
-        """1 for each token of the completion that is trained, else 0."""
-        if self.advantage is None:
-            return [0] * len(self.completion_ids)
-        return self.mask or [1] * len(self.completion_ids)
+# columns that follow from the rules
+OF_STATES = frozenset({"state_key", "action", "value"})
 
 
 def turn_records(
     episodes: Sequence[Episode],
     games: Sequence[int],
     learners: Sequence[Sequence[bool]],
-    known: Sequence[Sequence[Position]] | None = None,
+    rules: Sequence[AnyGame] = (),
+    columns: Collection[str] = (),
 ) -> list[TurnRecord]:
     """The learners' turns, episode by episode, in playing order.
 
@@ -76,12 +56,17 @@ def turn_records(
         episodes: what was played.
         games: index of each episode's game.
         learners: for each game, which seats learn.
-        known: for each episode the position of each turn, where credit reads them.
+        rules: the games, where `columns` asks for states, actions or values.
+        columns: which optional columns are asked for.
     """
     records = []
     for number, (episode, game) in enumerate(zip(episodes, games, strict=True)):
         last = {turn.seat: turn.index for turn in episode.turns}
-        for at, turn in own_turns(episode):
+        states: Sequence[Any] = [None] * len(episode.turns)
+        if not OF_STATES.isdisjoint(columns):
+            states = turn_states(episode, rules[game])
+        own = slice(episode.branch or 0, None)
+        for turn, state in zip(episode.turns[own], states[own], strict=True):
             if not learners[game][turn.seat]:
                 continue
             if not turn.token_ids or turn.prompt_ids is None:
@@ -98,19 +83,29 @@ def turn_records(
                 row_length=len(turn.prompt_ids) + len(turn.token_ids),
                 terminated=is_last and episode.terminated,
                 truncated=is_last and episode.truncated,
+                tokens=_token_columns(turn, columns),
                 parent=-1 if episode.parent is None else episode.parent,
                 branch=-1 if episode.branch is None else episode.branch,
-                action=turn.action,
             )
-            if known is not None:
-                record = record._replace(**known[number][at]._asdict())
+            if state is not None:
+                known = rules[game].information_state(state, turn.seat)
+                action = None if turn.invalid else turn.action
+                record = record._replace(state=known, action=action)
+            if "value" in columns:
+                record = _with_features(record, episode, rules[game], state)
             records.append(record)
     return records
 
 
-def own_turns(episode: Episode) -> list[tuple[int, Turn]]:
-    """The turns of an episode that it does not share with its parent, with their numbers."""
-    return list(enumerate(episode.turns))[episode.branch or 0 :]
+def _with_features(
+    record: TurnRecord, episode: Episode, game: AnyGame, state: Any
+) -> TurnRecord:
+    """What the seat knows as numbers, before its turn and where a limit cut."""
+    record = record._replace(features=game.features(state, record.seat))
+    if not record.truncated:
+        return record
+    end = game.features(final_state(episode, game), record.seat)
+    return record._replace(next_features=end)
 
 
 def games_of(episodes: Sequence[Episode], games: Sequence[int]) -> list[int]:
@@ -124,10 +119,21 @@ def games_of(episodes: Sequence[Episode], games: Sequence[int]) -> list[int]:
     return [games[plan] for plan in plans]
 
 
+def _token_columns(turn: Turn, columns: Collection[str]) -> dict[str, Sequence[float]]:
+    found = {}
+    for name, values in (("entropy", turn.entropies), ("logprob", turn.logprobs)):
+        if f"tokens.{name}" in columns:
+            if values is None:
+                raise ValueError(f"a learner's turn has no {name}: {turn.reply[:60]!r}")
+            found[name] = values
+    return found
+
+
 def turn_batch(
     shares: Sequence[Sequence[TurnRecord]],
     weights: Mapping[str, float],
     game_names: Sequence[str],
+    columns: Collection[str] = (),
 ) -> TurnBatch:
     """The global batch: the turns of all processes, in the order of the processes.
 
@@ -135,6 +141,8 @@ def turn_batch(
         shares: the records of each process.
         weights: of the reward parts; 1 where none is given.
         game_names: names of the games, by index.
+        columns: which optional columns are asked for. States and actions are numbered as
+            they come, so that equal numbers mean equal ones.
     """
     turns = [record for share in shares for record in share]
     names = sorted(set[str]().union(*(turn.rewards for turn in turns)))
@@ -161,45 +169,47 @@ def turn_batch(
         num_tokens=_integers(turn.num_tokens for turn in turns),
         row_length=_integers(turn.row_length for turn in turns),
         game_names=tuple(game_names),
-        **_tree_columns(turns, episodes),
-        **_state_columns(turns),
+        **_optional_columns(turns, columns),
+        **(_tree_columns(turns, episodes) if "parent" in columns else {}),
     )
 
 
 def _tree_columns(
     turns: Sequence[TurnRecord], episodes: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """Columns `parent` and `branch`, if any episode branched from another."""
-    parent = _integers(turn.parent for turn in turns)
-    if not (parent >= 0).any():
-        return {}
-    # an episode that branched has a parent with turns of its own
-    number_of = {
-        (int(rank), int(episode)): int(number)
-        for (rank, episode), number in zip(episodes, _numbered(episodes), strict=True)
-    }
-    numbers = (
-        number_of.get((int(rank), int(p)), -1)
-        for rank, p in zip(episodes[:, 0], parent, strict=True)
+    """Columns `parent`, numbered as `episode`, and `branch`; -1 for what did not branch."""
+    number_of = dict(
+        zip(map(tuple, episodes.tolist()), _numbered(episodes).tolist(), strict=True)
     )
+    ranks = episodes[:, 0].tolist()
+    pairs = [(rank, turn.parent) for rank, turn in zip(ranks, turns, strict=True)]
     return {
-        "parent": _integers(numbers),
+        "parent": _integers(number_of.get(pair, -1) for pair in pairs),
         "branch": _integers(turn.branch for turn in turns),
     }
 
 
-def _state_columns(turns: Sequence[TurnRecord]) -> dict[str, Any]:
-    """Columns `state_key` and `action`, if the turns have positions."""
-    if not turns or turns[0].state_key is None:
-        return {}
-    states: dict[Hashable, int] = {}
-    actions: dict[Hashable, int] = {}
-    return {
-        "state_key": _integers(
-            states.setdefault((t.game, t.seat, t.state_key), len(states)) for t in turns
-        ),
-        "action": _integers(actions.setdefault(t.action, len(actions)) for t in turns),
-    }
+def _optional_columns(
+    turns: Sequence[TurnRecord], columns: Collection[str]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "state_key" in columns:
+        found["state_key"] = _ranks((t.game, t.seat, t.state) for t in turns)
+    if "action" in columns:
+        found["action"] = _ranks((t.game, t.action) for t in turns)
+    tokens = [c.removeprefix("tokens.") for c in columns if c.startswith("tokens.")]
+    if tokens:
+        found["tokens"] = {
+            name: np.array([x for t in turns for x in (t.tokens or {})[name]], float)
+            for name in tokens
+        }
+    return found
+
+
+def _ranks(keys: Iterable[Hashable]) -> NDArray[np.int64]:
+    """int64[N]: equal for equal keys, numbered as they first come."""
+    numbers: dict[Hashable, int] = {}
+    return _integers(numbers.setdefault(key, len(numbers)) for key in keys)
 
 
 def _integers(values: Iterable[int]) -> NDArray[np.int64]:
@@ -210,60 +220,3 @@ def _numbered(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """int64[N]: the rank of each row of `keys` among the distinct ones."""
     _, index = np.unique(keys.reshape(-1, 2), axis=0, return_inverse=True)
     return index.ravel().astype(np.int64)
-
-
-def training_rows(
-    episodes: Sequence[Episode],
-    games: Sequence[int],
-    learners: Sequence[Sequence[bool]],
-    batch: TurnBatch,
-    advantage: NDArray[np.float64],
-    offset: int,
-) -> list[Row]:
-    """One row for each of this process's learner turns, in the order of its records.
-
-    Args:
-        episodes: what this process played.
-        games: index of each episode's game.
-        learners: for each game, which seats learn.
-        batch: the global batch.
-        advantage: float64[N] per turn or float64[num_tokens.sum()] per token, global.
-        offset: number of turns of the processes before this one.
-    """
-    counts = np.zeros(0, np.int64) if batch.num_tokens is None else batch.num_tokens
-    ends = np.cumsum(counts)
-    per_turn = len(advantage) == len(batch.reward)
-    returns: dict[tuple[int, int], float] = {}
-    for e, s, reward in zip(batch.episode, batch.seat, batch.reward, strict=True):
-        returns[e, s] = returns.get((e, s), 0.0) + float(reward)
-    rows: list[Row] = []
-    for episode, game in zip(episodes, games, strict=True):
-        for _, turn in own_turns(episode):
-            if not learners[game][turn.seat]:
-                continue
-            n = offset + len(rows)
-            count = int(counts[n])
-            own = (
-                np.full(count, advantage[n])
-                if per_turn
-                else advantage[ends[n] - count : ends[n]]
-            )
-            row = Row(
-                prompt_ids=turn.prompt_ids or (),
-                completion_ids=turn.token_ids or (),
-                advantage=own,
-                episode_return=returns[batch.episode[n], batch.seat[n]],
-            )
-            rows.append(row)
-    return rows
-
-
-def with_dead_rows(rows: Sequence[Row], num_rows: int, end_id: int) -> list[Row]:
-    """`rows` filled up to `num_rows` with rows that carry no loss.
-
-    Every process must train the same number of rows, a multiple of its micro-batches.
-    """
-    template = rows[0] if rows else Row([end_id], [end_id], None, 0.0)
-    mean = float(np.mean([row.episode_return for row in rows])) if rows else 0.0
-    dead = Row(template.prompt_ids, template.completion_ids, None, mean)
-    return [*rows, *[dead] * (num_rows - len(rows))]

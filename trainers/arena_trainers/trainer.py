@@ -27,32 +27,22 @@ from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from arena_trainers import credit
+from arena_trainers.columns import check_credit, estimate_credit
 from arena_trainers.config import TurnGRPOConfig
-from arena_trainers.crediting import (
-    check_credit,
-    compute_credit,
-    make_critic,
-    reads_positions,
-)
+from arena_trainers.critic import make_critic
 from arena_trainers.games import GamePlan, episode_starts, opponents
 from arena_trainers.layouts import (
+    Row,
     episode_return,
     replay_rows,
+    training_rows,
     trajectory_rows,
     weighted,
+    with_dead_rows,
 )
 from arena_trainers.lm_policy import LMPolicy
 from arena_trainers.metrics import metrics, tally
-from arena_trainers.positions import positions
-from arena_trainers.rows import (
-    Row,
-    TurnRecord,
-    games_of,
-    training_rows,
-    turn_batch,
-    turn_records,
-    with_dead_rows,
-)
+from arena_trainers.rows import TurnRecord, games_of, turn_batch, turn_records
 from arena_wrappers import (
     Episode,
     EpisodePlan,
@@ -109,7 +99,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         policies: Mapping[str, Policy] | None = None,
         **kwargs: Any,
     ) -> None:
-        check_credit(args)
+        self._columns = check_credit(args)
         self.game_plans = [GamePlan(spec, args) for spec in args.games]
         self.critic = make_critic(args, [plan.game for plan in self.game_plans])
         self._opponents = opponents(self.game_plans, args, policies or {})
@@ -147,6 +137,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             context=lambda: unwrap_model_for_generation(
                 self.model_wrapped, self.accelerator
             ),
+            with_entropy="tokens.entropy" in self._columns,
             **args.sampling_options,
         )
 
@@ -190,11 +181,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         episodes = self.last_episodes = self.play(inputs)
         games = games_of(episodes, [start["game"] for start in inputs])
         learners = [plan.learners for plan in self.game_plans]
-        rules = [self.game_plans[game].game for game in games]
-        known = None
-        if reads_positions(self.args):
-            known = [positions(e, g) for e, g in zip(episodes, rules, strict=True)]
-        shares = gather_object([turn_records(episodes, games, learners, known)])
+        rules = [plan.game for plan in self.game_plans]
+        records = turn_records(episodes, games, learners, rules, self._columns)
+        shares = gather_object([records])
         names = [plan.name for plan in self.game_plans]
         batch, result = self._credited(shares, names)
         advantage = result.advantage
@@ -222,10 +211,10 @@ class TurnGRPOTrainer(GRPOTrainer):
     ) -> tuple[credit.TurnBatch, credit.Credit]:
         """The global batch and its credit; in training, states and critics go on."""
         turns = [turn for share in shares for turn in share]
-        batch = turn_batch(shares, self.args.part_weights, names)
+        batch = turn_batch(shares, self.args.part_weights, names, self._columns)
         if self.critic is not None:
             batch = self.critic.with_values(batch, turns)
-        result = compute_credit(self.args, batch, self._credit_state)
+        result = estimate_credit(self.args, batch, self._credit_state)
         if self.model.training:
             self._credit_state = result.state
             if self.critic is not None:

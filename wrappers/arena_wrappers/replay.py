@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from itertools import takewhile
-from operator import not_
 from typing import Any
 
 from arena_envs.env import GameEnv
@@ -63,24 +61,34 @@ def final_state(episode: Episode, game: AnyGame) -> Any:
     Raises:
         ReplayError: an action is not possible in this game.
     """
-    return turn_states(episode, game)[-1]
+    state = game.initial_state()
+    for number, entry in enumerate(episode.actions):
+        state = game.apply(state, _action_of(game, state, number, entry))
+    return state
 
 
 def turn_states(episode: Episode, game: AnyGame) -> list[Any]:
-    """The state in which each turn of a recorded episode was asked for, and the last one.
+    """The state in which each turn of a recorded episode was taken.
 
     Raises:
-        ReplayError: an action is not possible in this game.
+        ReplayError: an action is not possible in this game, or is missing.
     """
-    played = (turn.action is not None for turn in episode.turns)
-    state = game.initial_state()
     states = []
-    for number, entry in enumerate(episode.actions):
-        if game.current_player(state) != CHANCE:
-            # turns without an action were asked for in the same state
-            states += [state, *(state for _ in takewhile(not_, played))]
-        state = game.apply(state, _action_of(game, state, number, entry))
-    return states + [state] * (len(episode.turns) + 1 - len(states))
+    state, number = game.initial_state(), 0
+
+    def after() -> Any:
+        if number == len(episode.actions):
+            raise ReplayError(f"the record ends too early: action {number} is missing")
+        entry = episode.actions[number]
+        return game.apply(state, _action_of(game, state, number, entry))
+
+    for turn in episode.turns:
+        while game.current_player(state) == CHANCE:
+            state, number = after(), number + 1
+        states.append(state)
+        if turn.action is not None:
+            state, number = after(), number + 1
+    return states
 
 
 class _Recorded:
@@ -107,6 +115,7 @@ class _Recorded:
             turn.logprobs,
             turn.truncated,
             error=turn.detail if turn.invalid == "error" else None,
+            entropies=turn.entropies,
         )
 
 
