@@ -1,6 +1,6 @@
 """Trains two steps under torchrun; each process writes what it computed.
 
-Arguments: folder of the model, folder for the results.
+Arguments: folder of the model, folder for the results, further settings as JSON.
 """
 
 import hashlib
@@ -41,6 +41,11 @@ class Recorder(TurnGRPOTrainer):
         return batch
 
 
+def critic_values(trainer):
+    """Its values of the last batch, which it was fitted to in between."""
+    return trainer.last_turns.value.tolist()
+
+
 def main():
     torch.set_num_threads(1)
     model, out = Path(sys.argv[1]), Path(sys.argv[2])
@@ -53,7 +58,7 @@ def main():
         episodes_per_step=16,
         num_generations=4,
         learning_rate=1e-3,
-        credit=sys.argv[3],
+        **json.loads(sys.argv[3]),
         bf16=False,
         gradient_checkpointing=False,
         use_cpu=True,
@@ -73,6 +78,7 @@ def main():
     record = {
         **trainer.first,
         "weights": digest.hexdigest(),
+        "critic": None if trainer.critic is None else critic_values(trainer),
         "processes": args.world_size,
     }
     (out / f"rank{args.process_index}.json").write_text(json.dumps(record))

@@ -12,11 +12,33 @@ import pytest
 SCRIPT = Path(__file__).parent / "ddp_script.py"
 
 
-def run(command, model, out, credit):
+SETTINGS = {
+    "mars": {"credit": "mars"},
+    "rae": {"credit": "rae"},
+    "critic": {"credit": "gae", "critic": "features"},
+    "trees": {
+        "credit": "at_grpo",
+        "credit_args": {"discount": 1.0},
+        "branch": {"num_candidates": 2, "follow": "random"},
+        "temperature": 2.0,
+    },
+    "trajectories": {
+        "layout": "trajectory",
+        "weighting": "turn",
+        "history": "transcript",
+    },
+}
+
+
+QUICK = ("mars", "rae", "critic")
+SLOW = ("trees", "trajectories")
+
+
+def run(command, model, out, settings):
     out.mkdir()
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
-        [*command, str(SCRIPT), str(model), str(out), credit],
+        [*command, str(SCRIPT), str(model), str(out), json.dumps(settings)],
         env=environment,
         capture_output=True,
         text=True,
@@ -27,12 +49,16 @@ def run(command, model, out, credit):
     return [json.loads(path.read_text()) for path in sorted(out.glob("rank*.json"))]
 
 
-@pytest.mark.parametrize("credit", ["mars", "rae"])
-def test_two_processes_give_the_advantages_of_one(model_folder, tmp_path, credit):
-    (one,) = run([sys.executable], model_folder, tmp_path / "one", credit)
+@pytest.mark.parametrize(
+    "name",
+    [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)],
+)
+def test_two_processes_give_the_advantages_of_one(model_folder, tmp_path, name):
+    settings = SETTINGS[name]
+    (one,) = run([sys.executable], model_folder, tmp_path / "one", settings)
     torchrun = [sys.executable, "-m", "torch.distributed.run"]
     torchrun += ["--standalone", "--nproc_per_node", "2"]
-    two = run(torchrun, model_folder, tmp_path / "two", credit)
+    two = run(torchrun, model_folder, tmp_path / "two", settings)
     assert [record["processes"] for record in two] == [2, 2]
     # the same episodes, half of them on each process
     assert two[0]["replies"] + two[1]["replies"] == one["replies"]
@@ -41,7 +67,13 @@ def test_two_processes_give_the_advantages_of_one(model_folder, tmp_path, credit
             assert record[column] == one[column]
         np.testing.assert_allclose(record["advantage"], one["advantage"], atol=1e-12)
     own = two[0]["own"] + two[1]["own"]
-    np.testing.assert_allclose(own, one["advantage"], rtol=1e-6)
+    np.testing.assert_allclose(own, one["own"], rtol=1e-6, atol=1e-9)
+    if name in ("mars", "rae"):
+        np.testing.assert_allclose(own, one["advantage"], rtol=1e-6)
     # every process trains the same number of rows and ends with the same weights
     assert two[0]["num_rows"] == two[1]["num_rows"]
     assert two[0]["weights"] == two[1]["weights"]
+    assert two[0]["critic"] == two[1]["critic"]
+    if name == "critic":
+        np.testing.assert_allclose(two[0]["critic"], one["critic"], atol=1e-6)
+        assert any(one["critic"])
