@@ -180,6 +180,8 @@ def test_what_was_sampled_is_what_is_trained_in_whole_trajectories(make_trainer)
         logps, _, _ = trainer._get_per_token_logps_and_entropies(
             trainer.model, ids, mask, batch["completion_ids"].shape[1]
         )
+    lengths = mask.sum(dim=1)[: 2 * 8].tolist()
+    assert {*trainer.last_turns.row_length.tolist()} == {*lengths}
     seats = [(e, s) for e in trainer.last_episodes for s in (0, 1)]
     for i, (episode, seat) in enumerate(seats):
         own = [turn for turn in episode.turns if turn.seat == seat]
@@ -219,17 +221,31 @@ def test_one_turns_advantage_moves_the_gradient_of_that_turn_only(
     assert moved.tolist() == [[row, int(i)] for i in second]
 
 
-def test_the_loss_is_the_mean_over_turns(make_trainer, monkeypatch):
-    """With advantages of minus one everywhere and no ratio, every average is 1; with one
-    turn's at minus two it is 1 + w n / N: the turn's weight, and not its length."""
-    trainer = make_trainer(**TRANSCRIPT, weighting="turn", layout="trajectory")
-    monkeypatch.setattr(
-        "arena_trainers.trainer.weighted",
-        lambda advantage, batch: weighted(np.full(len(advantage), -1.0), batch),
-    )
+@pytest.mark.parametrize("layout", ["turn", "trajectory"])
+def test_the_loss_is_the_mean_over_seats_trajectories_turns_and_tokens(
+    make_trainer, monkeypatch, layout
+):
+    """Before the first step ratios are 1, so a turn's loss is minus its advantage."""
+    given = {}
+
+    def random_advantages(advantage, batch):
+        given["loss"] = np.random.default_rng(0).normal(size=len(advantage))
+        return weighted(-given["loss"], batch)
+
+    monkeypatch.setattr("arena_trainers.trainer.weighted", random_advantages)
+    trainer = make_trainer(**TRANSCRIPT, weighting="turn", layout=layout)
     batch = generated(trainer)
-    loss = trainer._compute_loss(trainer.model, batch)
-    assert float(loss.detach()) == pytest.approx(1.0, abs=1e-5)
+    loss = float(trainer._compute_loss(trainer.model, batch).detach())
+    turns, losses = trainer.last_turns, given["loss"]
+    seats = []
+    for seat in (0, 1):
+        own = [
+            losses[(turns.episode == e) & (turns.seat == seat)].mean() for e in range(8)
+        ]
+        seats.append(np.mean(own))
+    assert loss == pytest.approx(np.mean(seats), abs=1e-5)
+    by_token = np.repeat(losses, turns.num_tokens).mean()
+    assert abs(by_token - np.mean(seats)) > 1e-3
 
 
 @pytest.mark.parametrize(

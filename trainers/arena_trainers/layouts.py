@@ -137,6 +137,18 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
     return weights
 
 
+def whole_row_lengths(batch: TurnBatch) -> NDArray[np.int64]:
+    """int64[N]: length of the row of each turn's trajectory, which ends with its last turn."""
+    if batch.row_length is None:
+        raise ValueError("want the column 'row_length' in the turn batch, got None")
+    keys = np.stack([batch.episode, batch.seat], axis=1)
+    pairs, index = np.unique(keys, axis=0, return_inverse=True)
+    longest = np.zeros(len(pairs), np.int64)
+    np.maximum.at(longest, index.ravel(), batch.row_length)
+    lengths: NDArray[np.int64] = longest[index.ravel()]
+    return lengths
+
+
 def weighted(advantage: NDArray[np.float64], batch: TurnBatch) -> NDArray[np.float64]:
     """Advantages, one per turn or one per token, times the weights of their turns."""
     weights = turn_weights(batch)

@@ -16,6 +16,7 @@ import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from arena_trainers.layouts import (
     training_rows,
     trajectory_rows,
     weighted,
+    whole_row_lengths,
     with_dead_rows,
 )
 from arena_trainers.lm_policy import LMPolicy
@@ -212,6 +214,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         """The global batch and its credit; in training, states and critics go on."""
         turns = [turn for share in shares for turn in share]
         batch = turn_batch(shares, self.args.part_weights, names, self._columns)
+        if self.args.layout == "trajectory":
+            batch = replace(batch, row_length=whole_row_lengths(batch))
         if self.critic is not None:
             batch = self.critic.with_values(batch, turns)
         result = estimate_credit(self.args, batch, self._credit_state)

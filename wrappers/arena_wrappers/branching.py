@@ -26,6 +26,9 @@ class Branching:
     episode and K candidates that makes 1 + TK episodes if one is followed, and
     1 + K + K² + ... + Kᵀ if all are.
 
+    What a followed candidate was paid is what it was followed for, so with `"best"` its
+    later turns are no fair sample; its candidates there are.
+
     Candidates have the chance of the episode that they branch from as long as they draw
     alike, and their own choices of all policies from the branch on.
 
