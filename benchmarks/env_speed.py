@@ -8,11 +8,10 @@ and the table shows medians. Libraries that are not installed are left out.
 
 TextArena is played with its default wrappers, and the history that they leak from one
 episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, its
-liar's dice a match with five dice each; PettingZoo's Leduc hold'em is RLCard's.
-episode into the next is cleared by hand. Its Kuhn poker is a match of three hands, and in its
-iterated prisoner's dilemma players say something before each choice, which is a step, too.
-liar's dice a match with five dice each; PettingZoo's hold'em games are RLCard's,
-with rules of their own.
+liar's dice a match with five dice each, its Colonel Blotto a match of nine rounds and its
+blackjack five hands from an endless deck; in its iterated prisoner's dilemma players say
+something before each choice, which is a step, too. In its Battleship the ships stand where
+chance puts them. PettingZoo's hold'em games are RLCard's, with rules of their own.
 
     python benchmarks/env_speed.py --repeats 5 --seconds 2
 """
@@ -26,224 +25,10 @@ import statistics
 import subprocess
 import sys
 import time
-import warnings
-from collections.abc import Callable
-from typing import Any
 
+from env_peers import MODULES, Episode, rows_of_all_games
 from rich.console import Console
 from rich.table import Table
-
-Episode = Callable[[random.Random], int]  # plays one and counts its decisions
-
-
-def agent_loop(env: Any) -> Episode:
-    """Episodes of a PettingZoo environment, through its standard loop."""
-
-    def play(rng: random.Random) -> int:
-        num_steps = 0
-        env.reset()
-        for _ in env.agent_iter():
-            observation, _, terminated, truncated, _ = env.last()
-            if terminated or truncated:
-                env.step(None)
-                continue
-            legal = observation["action_mask"].nonzero()[0]
-            env.step(legal[int(rng.random() * len(legal))])
-            num_steps += 1
-        return num_steps
-
-    return play
-
-
-def textarena_loop(id: str, legal: Callable[[Any], list[str]]) -> Episode:
-    """Episodes of a TextArena environment; `legal` reads actions off its state."""
-    import textarena
-
-    env = textarena.make(id)
-
-    def play(rng: random.Random) -> int:
-        num_steps, done = 0, False
-        env.env.full_observations.clear()
-        env.reset(num_players=2)
-        while not done:
-            env.get_observation()
-            actions = legal(env.state.game_state)
-            done, _ = env.step(actions[int(rng.random() * len(actions))])
-            num_steps += 1
-        return num_steps
-
-    return play
-
-
-def arena(id: str, **params: Any) -> Episode:
-    import arena_envs
-
-    return agent_loop(arena_envs.make(id, **params))
-
-
-def classic(name: str, **params: Any) -> Episode:
-    warnings.simplefilter("ignore")  # that its modules will move
-    module = importlib.import_module(f"pettingzoo.classic.{name}")
-    return agent_loop(module.env(**params))
-
-
-def textarena_tic_tac_toe() -> Episode:
-    def legal(state: Any) -> list[str]:
-        cells = [cell for row in state["board"] for cell in row]
-        return [f"[{i}]" for i, cell in enumerate(cells) if not cell]
-
-    return textarena_loop("TicTacToe-v0", legal)
-
-
-def textarena_kuhn_poker() -> Episode:
-    def legal(state: Any) -> list[str]:
-        return [f"[{name}]" for name in state["current_legal_action_tree"]]
-
-    return textarena_loop("KuhnPoker-v0", legal)
-
-
-def textarena_liars_dice() -> Episode:
-    def legal(state: Any) -> list[str]:
-        quantity, face = state["current_bid"].values()
-        most = sum(state["remaining_dice"].values())
-        bids = [
-            f"[Bid: {q}, {f}]"
-            for q in range(max(quantity, 1), most + 1)
-            for f in range(max(face, 1), 7)
-            if (q, f) != (quantity, face)
-        ]
-        return bids + ["[Call]"] * bool(quantity)
-
-    return textarena_loop("LiarsDice-v0", legal)
-
-
-def textarena_nim() -> Episode:
-    def legal(state: Any) -> list[str]:
-        piles = state["piles"]
-        return [f"[{i} {n + 1}]" for i, left in enumerate(piles) for n in range(left)]
-
-    return textarena_loop("Nim-v0", legal)
-
-
-def textarena_chess() -> Episode:
-    def legal(state: Any) -> list[str]:
-        return [f"[{move.uci()}]" for move in state["board"].legal_moves]
-
-    return textarena_loop("Chess-v0", legal)
-
-
-NIM = {"pile_sizes": (3, 4, 5), "is_misere": False}  # TextArena's
-
-
-def textarena_connect_four() -> Episode:
-    def legal(state: Any) -> list[str]:
-        return [f"[col {i}]" for i, top in enumerate(state["board"][0]) if top == "."]
-
-    return textarena_loop("ConnectFour-v0", legal)
-
-
-def textarena_prisoners_dilemma() -> Episode:
-    def legal(state: Any) -> list[str]:
-        talks = state["phase"] == "conversation"
-        return ["Hello."] if talks else ["[Cooperate]", "[Defect]"]
-
-    return textarena_loop("IteratedPrisonersDilemma-v0", legal)
-
-
-def classic_rock_paper_scissors() -> Episode:
-    """Its observation is the last choice of the other, without a mask."""
-    warnings.simplefilter("ignore")  # that its modules will move
-    env: Any = importlib.import_module("pettingzoo.classic.rps_v2").env()
-
-    def play(rng: random.Random) -> int:
-        num_steps = 0
-        env.reset()
-        for _ in env.agent_iter():
-            _, _, terminated, truncated, _ = env.last()
-            over = terminated or truncated
-            env.step(None if over else int(rng.random() * 3))
-            num_steps += not over
-        return num_steps
-
-    return play
-
-
-def textarena_breakthrough() -> Episode:
-    first = [["W"] * 8] * 2 + [[""] * 8] * 4 + [["B"] * 8] * 2
-    turn = 0
-
-    def legal(state: Any) -> list[str]:
-        nonlocal turn
-        board = state["board"]
-        turn = 0 if board == first else turn + 1
-        own, step = ("W", 1) if turn % 2 == 0 else ("B", -1)
-        actions = []
-        for row, cells in enumerate(board):
-            for column, cell in enumerate(cells):
-                if cell != own:
-                    continue
-                for to in range(max(column - 1, 0), min(column + 2, 8)):
-                    ahead = board[row + step][to]  # never off the board before the end
-                    if not ahead if to == column else ahead and ahead != own:
-                        squares = "abcdefgh"[column], row + 1, "abcdefgh"[to]
-                        actions.append("[{}{}{}{}]".format(*squares, row + step + 1))
-        return actions or ["none"]  # no diagonal moves here: invalid, ends the game
-
-    return textarena_loop("Breakthrough-v0", legal)
-
-
-MINI_HANABI = {
-    "colors": 2,
-    "ranks": 2,
-    "players": 2,
-    "hand_size": 3,
-    "max_information_tokens": 3,
-    "max_life_tokens": 3,
-}
-
-ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
-    ("tic-tac-toe", "arena-envs"): lambda: arena("tic_tac_toe"),
-    ("tic-tac-toe", "PettingZoo classic"): lambda: classic("tictactoe_v3"),
-    ("tic-tac-toe", "TextArena"): textarena_tic_tac_toe,
-    ("Kuhn poker", "arena-envs"): lambda: arena("kuhn_poker"),
-    ("Kuhn poker", "TextArena"): textarena_kuhn_poker,
-    ("Leduc poker", "arena-envs"): lambda: arena("leduc_poker"),
-    ("Leduc poker", "PettingZoo classic"): lambda: classic("leduc_holdem_v4"),
-    ("limit hold'em", "arena-envs"): lambda: arena("limit_holdem"),
-    ("limit hold'em", "PettingZoo classic"): lambda: classic("texas_holdem_v4"),
-    ("liar's dice", "arena-envs"): lambda: arena("liars_dice"),
-    ("liar's dice", "TextArena"): textarena_liars_dice,
-    ("dots and boxes", "arena-envs"): lambda: arena("dots_and_boxes"),
-    ("Hex 11x11", "arena-envs"): lambda: arena("hex"),
-    ("chess", "arena-envs"): lambda: arena("chess", max_plies=100),
-    ("chess", "PettingZoo classic"): lambda: classic("chess_v6"),
-    ("chess", "TextArena"): textarena_chess,
-    ("Nim", "arena-envs"): lambda: arena("nim", **NIM),
-    ("Nim", "TextArena"): textarena_nim,
-    ("iterated prisoner's dilemma", "arena-envs"): lambda: arena(
-        "iterated_prisoners_dilemma"
-    ),
-    ("iterated prisoner's dilemma", "TextArena"): textarena_prisoners_dilemma,
-    ("rock-paper-scissors, 15 rounds", "arena-envs"): lambda: arena(
-        "iterated_rock_paper_scissors", num_rounds=15
-    ),
-    (
-        "rock-paper-scissors, 15 rounds",
-        "PettingZoo classic",
-    ): classic_rock_paper_scissors,
-    ("Mini Hanabi", "arena-envs"): lambda: arena("mini_hanabi"),
-    ("Mini Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5", **MINI_HANABI),
-    ("Connect Four", "arena-envs"): lambda: arena("connect_four"),
-    ("Connect Four", "PettingZoo classic"): lambda: classic("connect_four_v3"),
-    ("Connect Four", "TextArena"): textarena_connect_four,
-    ("Breakthrough", "arena-envs"): lambda: arena("breakthrough"),
-    ("Breakthrough", "TextArena"): textarena_breakthrough,
-}
-MODULES = {
-    "arena-envs": "arena_envs",
-    "PettingZoo classic": "pygame",
-    "TextArena": "textarena",
-}
 
 
 def measure_steps(episode: Episode, seconds: float) -> float:
@@ -311,7 +96,7 @@ def main() -> None:
             number = (
                 measure_clones(game, args.seconds)
                 if library == "clone"
-                else measure_steps(ROWS[game, library](), args.seconds)
+                else measure_steps(rows_of_all_games()[game, library](), args.seconds)
             )
         sys.stdout.write(json.dumps(number) + "\n")
         return
@@ -319,7 +104,9 @@ def main() -> None:
 
 
 def report(repeats: int, seconds: float, path: str | None) -> None:
-    rows = [row for row in ROWS if importlib.util.find_spec(MODULES[row[1]])]
+    rows = [
+        row for row in rows_of_all_games() if importlib.util.find_spec(MODULES[row[1]])
+    ]
     steps: dict[tuple[str, str], list[float]] = {row: [] for row in rows}
     clones, imports = [], []
     for _ in range(repeats):

@@ -80,10 +80,11 @@ class TestRegistries:
         assert env.max_turns == 2
 
     @has_registry
-    def test_every_game_is_in_pettingzoos_registry(self) -> None:
-        for info in arena_envs.games():
-            env = pettingzoo.make("aec", f"arena/{info.id}")
-            assert (env.id, len(env.possible_agents)) == (info.id, info.num_players)
+    @pytest.mark.parametrize("id", [info.id for info in arena_envs.games()])
+    def test_every_game_is_in_pettingzoos_registry(self, id: str) -> None:
+        env = pettingzoo.make("aec", f"arena/{id}")
+        (info,) = (info for info in arena_envs.games() if info.id == id)
+        assert (env.id, len(env.possible_agents)) == (id, info.num_players)
 
     def test_every_game_has_a_gymnasium_id(self) -> None:
         for info in arena_envs.games():

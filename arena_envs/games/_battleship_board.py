@@ -97,6 +97,16 @@ class Board:
         """By size of a ship: the squares that each placement covers, in order."""
         return {size: dict(self._placements(size)) for size in set(self.ship_sizes)}
 
+    @cached_property
+    def squares(self) -> dict[int, tuple[int, ...]]:
+        """The squares of each ship that can be placed, as numbers."""
+        squares = range(self.num_squares)
+        return {
+            ship: tuple(square for square in squares if ship >> square & 1)
+            for placements in self.placements.values()
+            for ship in placements.values()
+        }
+
     def ships(self, state: State, seat: int) -> list[int]:
         """The squares of each ship that a seat has placed."""
         own = zip(self.ship_sizes, state.placed[seat::2], strict=False)
@@ -114,23 +124,18 @@ class Board:
 
     def outcomes(self, ships: Sequence[int], shots: Sequence[int]) -> str:
         """What the other seat is told of its shots at these ships, in order."""
-        fired, told = 0, ""
+        fired, told = 0, []
+        ship_at = {square: ship for ship in ships for square in self.squares[ship]}
         for square in shots:
             fired |= 1 << square
-            hit = next((ship for ship in ships if ship >> square & 1), None)
-            told += MISS if hit is None else HIT if hit & ~fired else SUNK
-        return told
-
-    def num_sunk(self, state: State, seat: int) -> int:
-        """How many ships a seat has lost."""
-        return sum(self.is_sunk(state, seat))
+            hit = ship_at.get(square)
+            told.append(MISS if hit is None else HIT if hit & ~fired else SUNK)
+        return "".join(told)
 
     def is_sunk(self, state: State, seat: int) -> list[bool]:
         """Of each ship that a seat has placed, whether it is lost."""
-        fired = 0
-        for square in state.shots[1 - seat :: 2]:
-            fired |= 1 << square
-        return [not ship & ~fired for ship in self.ships(state, seat)]
+        fired = {*state.shots[1 - seat :: 2]}
+        return [fired.issuperset(self.squares[s]) for s in self.ships(state, seat)]
 
     def is_over(self, state: State) -> bool:
         """Whether all shots are fired or a seat has lost all ships."""
@@ -139,7 +144,7 @@ class Board:
             return False
         if len(state.shots) == 2 * self.num_shots:
             return True
-        return num_ships in (self.num_sunk(state, 0), self.num_sunk(state, 1))
+        return all(self.is_sunk(state, len(state.shots) % 2))  # of who was shot at last
 
     def square_name(self, square: int) -> str:
         """Column and row, such as "b2"."""

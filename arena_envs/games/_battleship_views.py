@@ -13,25 +13,8 @@ LETTERS = "ABCDE"  # of the ships
 def text(board: Board, state: State, seat: int) -> str:
     """What a seat sees: whose turn it is, its shots and its own ships."""
     lines = [f"You are player_{seat}. {_now(board, state, seat)}"]
-    own, other = state.shots[seat::2], state.shots[1 - seat :: 2]
     if len(state.placed) == 2 * len(board.ship_sizes):
-        left = [board.num_shots - len(shots) for shots in (own, other)]
-        sunk = [board.num_sunk(state, s) for s in (seat, 1 - seat)]
-        total = len(board.ship_sizes)
-        lines += [
-            f"Shots left: you {left[0]}, player_{1 - seat} {left[1]}.",
-            f"Ships sunk: yours {sunk[0]} of {total}, "
-            f"player_{1 - seat}'s {sunk[1]} of {total}.",
-            "Your shots (H hit, S hit that left its ship sunk, M miss):",
-            *_grid(board, _own_shots(board, state, seat)),
-        ]
-        told = board.outcomes(board.ships(state, 1 - seat), own)
-        hits = [
-            board.square_name(square) + (" sunk" if outcome == SUNK else "")
-            for square, outcome in zip(own, told, strict=True)
-            if outcome != MISS
-        ]
-        lines.append(f"Your hits in order: {', '.join(hits) or 'none'}.")
+        lines += _shots(board, state, seat)
     lines.append("Your ships (letters; small where hit) and misses (m):")
     return "\n".join([*lines, *_grid(board, _own_ships(board, state, seat))])
 
@@ -45,16 +28,15 @@ def features(board: Board, state: State, seat: int) -> NDArray[np.float32]:
     n, num_ships = board.num_squares, len(board.ship_sizes)
     planes = np.zeros((num_ships + 5, n), np.float32)
     for plane, ship in zip(planes, board.ships(state, seat), strict=False):
-        plane[[square for square in range(n) if ship >> square & 1]] = 1
+        plane[list(board.squares[ship])] = 1
     own, other = state.shots[seat::2], state.shots[1 - seat :: 2]
-    for time, square in enumerate(other, 1):
-        planes[num_ships, square] = time / board.num_shots
+    times = np.arange(1, board.num_shots + 1, dtype=np.float32) / board.num_shots
+    planes[num_ships, list(other)] = times[: len(other)]
     told = board.outcomes(board.ships(state, 1 - seat), own)
-    for time, (square, outcome) in enumerate(zip(own, told, strict=True), 1):
-        planes[num_ships + 1 : num_ships + 4, square] = [
-            outcome == kind for kind in (MISS, HIT, SUNK)
-        ]
-        planes[num_ships + 4, square] = time / board.num_shots
+    latest = dict(zip(own, told, strict=True))
+    rows = [num_ships + 1 + (MISS, HIT, SUNK).index(told) for told in latest.values()]
+    planes[rows, list(latest)] = 1
+    planes[num_ships + 4, list(own)] = times[: len(own)]
     over = board.is_over(state)
     turn = (len(state.placed) + len(state.shots)) % 2
     rest = [
@@ -114,25 +96,38 @@ def _now(board: Board, state: State, seat: int) -> str:
     return f"You are to move: place your ship {LETTERS[num_placed]} of size {size}."
 
 
-def _own_shots(board: Board, state: State, seat: int) -> str:
-    """A mark for each square: the last outcome of a shot at it."""
-    marks, own = ["."] * board.num_squares, state.shots[seat::2]
+def _shots(board: Board, state: State, seat: int) -> Iterator[str]:
+    """What both seats have shot, and what came of the own shots."""
+    own, other = state.shots[seat::2], state.shots[1 - seat :: 2]
+    lost, sunk = (sum(board.is_sunk(state, s)) for s in (seat, 1 - seat))
+    left, others = board.num_shots - len(own), board.num_shots - len(other)
+    num_ships = len(board.ship_sizes)
+    yield f"Shots left: you {left}, player_{1 - seat} {others}."
+    yield (
+        f"Ships sunk: yours {lost} of {num_ships}, "
+        f"player_{1 - seat}'s {sunk} of {num_ships}."
+    )
+    yield "Your shots (H hit, S hit that left its ship sunk, M miss):"
+    marks, hits = ["."] * board.num_squares, []
     told = board.outcomes(board.ships(state, 1 - seat), own)
     for square, outcome in zip(own, told, strict=True):
-        marks[square] = outcome
-    return "".join(marks)
+        marks[square] = outcome  # the last one of a square
+        if outcome != MISS:
+            sinking = " sunk" if outcome == SUNK else ""
+            hits.append(f"{board.square_name(square)}{sinking}")
+    yield from _grid(board, marks)
+    yield f"Your hits in order: {', '.join(hits) or 'none'}."
 
 
-def _own_ships(board: Board, state: State, seat: int) -> str:
+def _own_ships(board: Board, state: State, seat: int) -> Sequence[str]:
     """A mark for each square: the letter of the ship."""
     marks = ["."] * board.num_squares
     for letter, ship in zip(LETTERS, board.ships(state, seat), strict=False):
-        for square in range(board.num_squares):
-            if ship >> square & 1:
-                marks[square] = letter
+        for square in board.squares[ship]:
+            marks[square] = letter
     for square in state.shots[1 - seat :: 2]:
         marks[square] = "m" if marks[square] in ".m" else marks[square].lower()
-    return "".join(marks)
+    return marks
 
 
 def _grid(board: Board, marks: Sequence[str]) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Parts of Goofspiel: its parameters and its state."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, NamedTuple, get_args
 
 from arena_envs.game import check_int
@@ -53,9 +54,9 @@ class Setup:
         """The bids of the round that is not over."""
         return state.bids[len(state.bids) // self.num_players * self.num_players :]
 
-    def left(self, used: Sequence[int]) -> tuple[int, ...]:
+    def left(self, used: Iterable[int]) -> tuple[int, ...]:
         """Cards or prizes that are not used yet."""
-        return tuple(card for card in range(self.num_cards) if card not in used)
+        return _others(frozenset(used), self.num_cards)
 
     def hand(self, state: State, seat: int) -> tuple[int, ...]:
         """The cards that a seat has not bid."""
@@ -76,7 +77,13 @@ class Setup:
         return points
 
 
-def winner_of(bids: Sequence[int]) -> int | None:
+@cache
+def _others(used: frozenset[int], num_cards: int) -> tuple[int, ...]:
+    return tuple([card for card in range(num_cards) if card not in used])
+
+
+@cache
+def winner_of(bids: tuple[int, ...]) -> int | None:
     """The seat with the highest bid; None where several share it."""
     highest = max(bids)
     return bids.index(highest) if bids.count(highest) == 1 else None

@@ -1,12 +1,13 @@
 """Parts of Goofspiel: what its players read, and the same as numbers."""
 
-from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.games._goofspiel_state import Setup, State, winner_of
 
+NAMES = tuple(str(value) for value in range(1, 14))  # of cards and prizes
 GOALS = {
     "win_loss": (
         "Who has most points at the end wins. Your score is 1 if you win alone and -1 if "
@@ -49,22 +50,27 @@ def features(setup: Setup, state: State, seat: int) -> NDArray[np.float32]:
     n, cards = setup.num_players, setup.num_cards
     seats = [(seat + i) % n for i in range(n)]
     points, rounds = setup.points(state), setup.rounds(state)
-    now = np.zeros((n + 2, cards), np.float32)
-    past = np.zeros((cards, (n + 1) * (cards + 1)), np.float32)
+    known = list(enumerate(seats[:1] if setup.imp_info else seats))
+    ones = []
     if len(state.prizes) > len(rounds):
-        now[0, state.prizes[-1]] = 1
+        ones.append(state.prizes[-1])
     if own := setup.running(state)[seat : seat + 1]:
-        now[1, own[0]] = 1
-    for row, other in enumerate(seats if not setup.imp_info else seats[:1]):
-        now[2 + row, list(setup.open_hand(state, other))] = 1
-        for values, bids in zip(past, rounds, strict=False):
-            values[(row + 1) * cards + n + 1 + bids[other]] = 1
-    for values, prize, bids in zip(past, state.prizes, rounds, strict=False):
-        values[prize] = 1
+        ones.append(cards + own[0])
+    for row, other in known:
+        ones += [(2 + row) * cards + card for card in setup.open_hand(state, other)]
+    start, width = (n + 2) * cards + n, (n + 1) * (cards + 1)
+    for prize, bids in zip(state.prizes, rounds, strict=False):
         winner = winner_of(bids)
-        values[cards + (n if winner is None else seats.index(winner))] = 1
-    shares = np.array([points[s] for s in seats], np.float32) / setup.most_points
-    return np.concatenate([now.ravel(), shares, past.ravel()])
+        place = n if winner is None else (winner - seat) % n
+        ones += [start + prize, start + cards + place]
+        first = start + cards + n + 1
+        ones += [first + row * cards + bids[other] for row, other in known]
+        start += width
+    values = np.zeros((n + 2) * cards + n + cards * width, np.float32)
+    values[ones] = 1
+    shares = [points[other] / setup.most_points for other in seats]
+    values[(n + 2) * cards : (n + 2) * cards + n] = shares
+    return values
 
 
 def rules(setup: Setup) -> str:
@@ -120,6 +126,7 @@ def _past(setup: Setup, state: State, seat: int) -> list[str]:
     return lines
 
 
-def card_names(cards: Sequence[int]) -> str:
+@cache
+def card_names(cards: tuple[int, ...]) -> str:
     """Cards or prizes by their values."""
-    return ", ".join(str(card + 1) for card in cards)
+    return ", ".join([NAMES[card] for card in cards])

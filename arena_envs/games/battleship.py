@@ -110,7 +110,7 @@ class Battleship(Board, BaseGame[State, int]):
         squares = range(self.num_squares)
         if self.allow_repeated_shots:
             return squares
-        own = state.shots[len(state.shots) % 2 :: 2]
+        own = {*state.shots[len(state.shots) % 2 :: 2]}
         return [square for square in squares if square not in own]
 
     def apply(self, state: State, action: int) -> State:

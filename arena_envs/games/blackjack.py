@@ -24,6 +24,7 @@ nodes (card = 13 * suit + rank, ranks from the ace) are OpenSpiel's.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -45,6 +46,7 @@ SPELLINGS = {**ACTIONS, "hit me": HIT, "draw": HIT, "stay": STAND, "stick": STAN
 RANKS = ("A", "2", "3", "4", "5", "6", "7", "8", "9", "10", "J", "Q", "K")
 VALUES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10, 10) * 4  # by card
 DECK = range(52)
+ACES = frozenset({0, 13, 26, 39})
 HIGHEST, DEALER_STANDS = 21, 17
 
 
@@ -87,7 +89,8 @@ class Blackjack(BaseGame[State, int]):
         if self.current_player(state) != CHANCE:
             return ()
         dealt = {*state.player, *state.dealer}
-        return [(card, 1 / (52 - len(dealt))) for card in DECK if card not in dealt]
+        chance = 1 / (52 - len(dealt))
+        return [(card, chance) for card in DECK if card not in dealt]
 
     def legal_actions(self, state: State) -> Sequence[int]:
         return (HIT, STAND) if self.current_player(state) == 0 else ()
@@ -130,14 +133,14 @@ class Blackjack(BaseGame[State, int]):
 
         Soft: an ace counts 11. Then whether the player's turns are over.
         """
-        values = np.zeros(31, np.float32)
+        values = [0.0] * 31
         for start, cards in ((0, state.player), (15, self._shown(state))):
             for card in cards:
                 values[start + card % 13] += 0.25
             values[start + 13] = total(cards) / HIGHEST
             values[start + 14] = is_soft(cards)
         values[30] = self._is_open(state)
-        return values
+        return np.array(values, np.float32)
 
     def action_text(self, state: State, action: int) -> str:
         return "stand" if action == STAND else "hit"
@@ -176,23 +179,30 @@ class Blackjack(BaseGame[State, int]):
         return state.dealer if self._is_open(state) else state.dealer[1:]
 
 
-def total(cards: Sequence[int]) -> int:
+@lru_cache(10_000)
+def total(cards: tuple[int, ...]) -> int:
     """The best total of a hand: at most 21, if it can be.
 
     >>> total((0, 13, 8))  # two aces and a 9
     21
     """
-    low = sum(VALUES[card] for card in cards)
-    return low + 10 if is_soft(cards) else low
+    low = sum([VALUES[card] for card in cards])
+    return low + 10 if low <= HIGHEST - 10 and has_ace(cards) else low
 
 
-def is_soft(cards: Sequence[int]) -> bool:
+@lru_cache(10_000)
+def is_soft(cards: tuple[int, ...]) -> bool:
     """Whether an ace counts 11."""
-    values = [VALUES[card] for card in cards]
-    return 1 in values and sum(values) + 10 <= HIGHEST
+    return has_ace(cards) and sum([VALUES[card] for card in cards]) <= HIGHEST - 10
 
 
-def _hand(cards: Sequence[int]) -> str:
+def has_ace(cards: Sequence[int]) -> bool:
+    """Whether there is an ace."""
+    return not ACES.isdisjoint(cards)
+
+
+@lru_cache(10_000)
+def _hand(cards: tuple[int, ...]) -> str:
     if not cards:
         return "none"
     names = ", ".join(RANKS[card % 13] for card in cards)

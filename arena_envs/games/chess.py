@@ -1,4 +1,4 @@
-"""Chess by the rules of FIDE, with draws that need not be claimed.
+"""Chess: the rules of FIDE, with draws that need not be claimed.
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
@@ -29,9 +29,10 @@ for Black. Replies may also be in SAN ("Nf3", "exd5", "O-O", "e8=Q"); what is a 
 UCI, in any case, is read as that: "B2c3" is a move from b2 if there is one.
 
 Of the 100 random games White wins four, Black wins one and 94 reach `max_plies`.
-OpenSpiel's rules are the same, draws included, but its
-actions have other numbers, White is its player 1, it has no `max_plies`, and positions are
-different to it where an en passant capture was illegal because of a pin.
+
+OpenSpiel's rules are the same, automatic draws included. But there actions have other
+numbers, White is player 1, there is no `max_plies`, and a position in which a pin forbids an
+en passant capture is not the one that returns later without that capture.
 """
 
 import re

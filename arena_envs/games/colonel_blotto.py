@@ -24,7 +24,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import comb
 from typing import ClassVar
 
@@ -92,7 +92,7 @@ class ColonelBlotto(BaseGame[State, int]):
                 f"num_fields {self.num_fields} have {self.num_actions}"
             )
 
-    @property
+    @cached_property
     def num_actions(self) -> int:
         return comb(self.num_coins + self.num_fields - 1, self.num_fields - 1)
 
@@ -152,13 +152,15 @@ class ColonelBlotto(BaseGame[State, int]):
         The own coins come first, then those of the others, zeros until the end.
         """
         n, over = self.num_players, len(state) == self.num_players
-        values = np.zeros((n, self.num_fields), np.float32)
-        for row in range(n):
-            other = (seat + row) % n
-            if other < len(state) and (over or row == 0):
-                values[row] = self._divisions[state[other]]
-        flags = np.array([seat < len(state), over], np.float32)
-        return np.concatenate([flags, values.ravel() / np.float32(self.num_coins)])
+        values = np.zeros(2 + n * self.num_fields, np.float32)
+        coins: list[int] = []
+        for other in (*range(seat, n), *range(seat)) if over else (seat,):
+            if other < len(state):
+                coins += self._divisions[state[other]]
+        values[2 : 2 + len(coins)] = coins
+        values /= self.num_coins
+        values[:2] = seat < len(state), over
+        return values
 
     def action_text(self, state: State, action: int) -> str:
         return " ".join(map(str, self._divisions[action]))
@@ -204,7 +206,7 @@ class ColonelBlotto(BaseGame[State, int]):
             for other, action in enumerate(state)
         )
 
-    @property
+    @cached_property
     def _divisions(self) -> tuple[Division, ...]:
         return divisions(self.num_coins, self.num_fields)
 

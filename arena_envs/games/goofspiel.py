@@ -215,13 +215,16 @@ class Goofspiel(Setup, BaseGame[State, int]):
             chosen = rng.sample(others, rng.randint(1, len(others)))
             places = {order.index(c) for order in chosen for c in (card, other_card)}
             past = [place for place in places if place < num_rounds]
-            before = [winner_of([order[place] for order in orders]) for place in past]
+            before = [
+                winner_of(tuple([order[place] for order in orders])) for place in past
+            ]
             for _ in range(2):  # the second time takes the exchange back
                 for order in chosen:
                     i, j = order.index(card), order.index(other_card)
                     order[i], order[j] = other_card, card
                 after = [
-                    winner_of([order[place] for order in orders]) for place in past
+                    winner_of(tuple([order[place] for order in orders]))
+                    for place in past
                 ]
                 if after == before:
                     break

@@ -8,7 +8,7 @@
 | Actions     | `Discrete(N*D*S + 1)`: the bids from "1 one" upwards, then "liar"      |
 | Rewards     | at the end: 1 to the winner of the challenge, -1 to the loser          |
 | Length      | at least 2 turns, at most N*D*S + 1                                    |
-| Known value | two players, one die: uniform NashConv 1.561489, value -0.032407       |
+| Known value | two players, one die: -0.027132; NashConv of uniform play 1.561489     |
 | Source      | traditional; Lanctot et al., *OpenSpiel* (2019), for these rules       |
 
 N players roll D dice of S sides each, once, and see only their own. In turn, from

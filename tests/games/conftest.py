@@ -8,19 +8,7 @@ from typing import Any
 
 import pytest
 
-from arena_envs import make_game, registration
 from arena_envs.testing import check_game
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips a test of a registered `id` whose extra is not installed."""
-    params = item.callspec.params if hasattr(item, "callspec") else {}
-    entry = registration._entries.get(str(params.get("id")))
-    if entry and entry.extra:
-        try:
-            make_game(entry.id)
-        except ImportError as error:
-            pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -204,6 +204,12 @@ def test_the_features_are_the_pieces_of_either_side() -> None:
         assert (moves_up, is_to_move) == (seat == 1, seat == 0)
 
 
+@pytest.mark.parametrize("seat", [0, 1])
+def test_the_features_tell_positions_apart(seat: int) -> None:
+    states = {s for level in levels(small) for s in level if s.player != TERMINAL}
+    assert len({small.features(s, seat).tobytes() for s in states}) == len(states)
+
+
 def test_the_rules_fit_the_board() -> None:
     assert "down from the top rows" in game.rules(0)
     assert "down from the top row;" in small.rules(0)

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
@@ -13,6 +12,7 @@ from arena_envs.games.leduc_poker import LeducPoker, State
 from arena_envs.solvers import (
     expected_returns,
     nash_conv,
+    solve_zero_sum,
     uniform_table,
 )
 
@@ -79,64 +79,11 @@ def test_uniform_play_has_its_known_values() -> None:
     assert nash_conv(game, table) == pytest.approx(4.747222, abs=1e-6)
 
 
-def test_the_value_is_that_of_the_linear_program() -> None:
-    """The sequence form of Koller, Megiddo and von Stengel (1996).
-
-    x is the plan of seat 0, q the values of seat 1's information states: the largest q
-    of the root, given the payoffs A, with Ex = e, x >= 0 and A'x >= F'q.
-    """
-    optimize = pytest.importorskip("scipy.optimize")
-    sequences: list[dict[Any, int]] = [
-        {(): 0},
-        {(): 0},
-    ]  # by seat: index by last action
-    parents: list[dict[Any, int]] = [{(): 0}, {(): 0}]  # sequence before each state
-    payoffs: Counter[tuple[int, int]] = Counter()
-
-    def visit(state: State, played: tuple[int, int], chance: float) -> None:
-        player = game.current_player(state)
-        if player == TERMINAL:
-            payoffs[played] += chance * game.returns(state)[0]  # type: ignore[assignment]
-        elif player == CHANCE:
-            for card, p in game.chance_outcomes(state):
-                visit(game.apply(state, card), played, chance * p)
-        else:
-            key = game.information_state(state, player)
-            parents[player].setdefault(key, played[player])
-            for action in game.legal_actions(state):
-                index = sequences[player].setdefault(
-                    (key, action), len(sequences[player])
-                )
-                after = (index, played[1]) if player == 0 else (played[0], index)
-                visit(game.apply(state, action), after, chance)
-
-    def flow(seat: int) -> Any:
-        """A row per information state: what follows it less what leads to it."""
-        rows = {key: row for row, key in enumerate(parents[seat])}
-        matrix = np.zeros((len(rows), len(sequences[seat])))
-        matrix[0, 0] = 1
-        for (key, _), column in list(sequences[seat].items())[1:]:
-            matrix[rows[key], column] = 1
-        for key, parent in list(parents[seat].items())[1:]:
-            matrix[rows[key], parent] = -1
-        return matrix
-
-    visit(game.initial_state(), (0, 0), 1.0)
-    a = np.zeros((len(sequences[0]), len(sequences[1])))
-    for played, payoff in payoffs.items():
-        a[played] = payoff
-    e, f = flow(0), flow(1)
-    (num_x, num_q), start = (len(sequences[0]), len(f)), np.eye(1, len(e))[0]
-    solved = optimize.linprog(
-        np.concatenate((np.zeros(num_x), -np.eye(1, num_q)[0])),
-        A_ub=np.hstack((-a.T, f.T)),
-        b_ub=np.zeros(len(sequences[1])),
-        A_eq=np.hstack((e, np.zeros((len(e), num_q)))),
-        b_eq=start,
-        bounds=[(0, None)] * num_x + [(None, None)] * num_q,
-    )
-    assert solved.status == 0
-    assert -solved.fun == pytest.approx(-0.085606, abs=1e-6)
+def test_the_value_is_that_of_an_equilibrium() -> None:
+    pytest.importorskip("scipy")
+    value, table = solve_zero_sum(game)
+    assert value == pytest.approx(-0.085606, abs=1e-6)
+    assert nash_conv(game, table) == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,12 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.games.liars_dice import LiarsDice, State
-from arena_envs.solvers import expected_returns, nash_conv, uniform_table
+from arena_envs.solvers import (
+    expected_returns,
+    nash_conv,
+    solve_zero_sum,
+    uniform_table,
+)
 
 game = LiarsDice()
 GAMES = [
@@ -90,12 +95,19 @@ def test_more_players_bid_and_win_as_two_do_with_as_many_dice(
         assert list(rules.returns(state)) == expected
 
 
-@pytest.mark.slow
 def test_uniform_play_has_its_known_values() -> None:
     table = uniform_table(game)
     assert len(table) == 24_576
     assert expected_returns(game, table)[0] == pytest.approx(-0.032407, abs=1e-6)
     assert nash_conv(game, table) == pytest.approx(1.561489, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_the_value_is_that_of_an_equilibrium() -> None:
+    pytest.importorskip("scipy")
+    value, table = solve_zero_sum(game)
+    assert value == pytest.approx(-0.027132, abs=1e-6)
+    assert nash_conv(game, table) == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("rules", GAMES[1:], ids=repr)

@@ -1,8 +1,8 @@
 """Builds the distribution and tests the wheel away from the sources.
 
-Run by `make wheel`. The wheel is built from the sdist, installed without extras in a fresh
-environment, and has to pass the tests that need no extra from a folder where the sources
-cannot be imported by accident.
+Run by `make wheel`. The wheel is built from the sdist, installed in a fresh environment with
+the extras of games alone, and has to pass the tests that need no other extra from a folder
+where the sources cannot be imported by accident.
 """
 
 import os
@@ -15,8 +15,10 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+GAME_EXTRAS = "chess,poker"
 PACKAGES = {"arena_envs", "arena_wrappers", "arena_trainers"}
 CORE_TESTS = (
+    "bots",
     "credit",
     "games",
     "solvers",
@@ -83,7 +85,7 @@ def install(folder: Path, wheel: Path) -> Path:
     constraints = ("-c", ROOT / "constraints.txt")
     run(python, *pip, *constraints, wheel, cwd=folder)
     run(python, "-m", "pip", "--disable-pip-version-check", "check", cwd=folder)
-    needs = ("pytest", "pytest-xdist", "hypothesis")
+    needs = (f"{wheel}[{GAME_EXTRAS}]", "pytest", "pytest-xdist", "hypothesis")
     run(python, *pip, *constraints, *needs, cwd=folder)
     return python
 

@@ -152,18 +152,17 @@ class Telephone(BaseGame[Talk, Sentence]):
         return "Say something short."
 
 
-GAMES = {
-    **{info.id: arena_envs.make_game(info.id) for info in arena_envs.games()},
+OF_TESTS = {
     "tolls": Tolls(),
     "telephone": Telephone(),
     "hidden bargaining": arena_envs.make_game("bargaining", complete_information=False),
 }
 
 
-@pytest.fixture(params=GAMES)
+@pytest.fixture(params=[*(info.id for info in arena_envs.games()), *OF_TESTS])
 def game(request: pytest.FixtureRequest) -> Any:
     """Every registered game, one with hidden factors, and the two of the tests."""
-    return GAMES[request.param]
+    return OF_TESTS.get(request.param) or arena_envs.make_game(request.param)
 
 
 @pytest.fixture

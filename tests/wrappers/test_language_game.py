@@ -24,6 +24,7 @@ from arena_wrappers import (
     play,
     replay,
 )
+from arena_wrappers.tolerant import parse_tolerantly
 
 CHATTER = [
     *(
@@ -153,6 +154,21 @@ def test_an_answer_tag_in_a_message_cannot_be_quoted_back():
     reply = f"It says: {text} So: <answer>reject</answer>"
     game, state = env.env.game, env.env.game_state
     assert parse_reply(game, state, reply) == ("reject", 0, "")
+
+
+@pytest.mark.parametrize(
+    ("reply", "reply_format", "said"),
+    [
+        ("Half is\nfair.\noffer 50", "bare", ("offer", 5000, "Half is\nfair.")),
+        ("**offer 50**", "bare", ("offer", 5000, "")),
+        ("Hm.\n<answer>Hi\noffer 50</answer>", "answer", ("offer", 5000, "Hi")),
+        ("I think so.\n**offer 50**", "answer", ("offer", 5000, "")),
+    ],
+)
+def test_tolerant_parsing_keeps_the_words(reply, reply_format, said):
+    game = arena_envs.make_game("bargaining")
+    state = game.apply(game.apply(game.initial_state(), 0.9), 0.8)
+    assert parse_tolerantly(game, state, reply, reply_format) == said
 
 
 def test_who_speaks_too_long_is_asked_again():

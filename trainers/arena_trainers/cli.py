@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from arena_trainers import game_commands, play_commands, tournament_commands
+from arena_trainers import (
+    game_commands,
+    play_commands,
+    solve_command,
+    tournament_commands,
+)
 from arena_trainers.extras import missing_extra
 from arena_trainers.usage import UsageError, usage_errors
 
@@ -66,6 +71,7 @@ def train(
 
 game_commands.add_commands(app)
 play_commands.add_commands(app)
+solve_command.add_commands(app)
 tournament_commands.add_commands(app)
 
 

@@ -28,7 +28,8 @@ class TurnGRPOConfig(GRPOConfig):
             "opponents": [...]}`.
         opponents (`str | list[str]`, *optional*, defaults to `"self"`):
             Who plays each seat: `"self"` is the model that learns, anything else a policy
-            string such as `"random"` or `"lm:PATH"`. One string stands for all seats.
+            string such as `"random"`, `"mcts:100"` or `"lm:PATH"`. One string stands for
+            all seats.
         credit (`str`, *optional*, defaults to `"mars"`):
             Estimator of `arena_trainers.credit`.
         credit_args (`dict`, *optional*):

@@ -44,25 +44,11 @@ def list_games(
     """List all games.
 
     Longest: decisions of all players together. Prompt: characters of a prompt, on average
-    over random play.
+    over random play. Both are missing where a game's extra is not installed.
     """
-    from arena_wrappers.pages import mean_prompt_length
-
     infos = arena_envs.games()
-    rows = []
-    for info in track(infos, "playing", console=Console(stderr=True), transient=True):
-        game = arena_envs.make_game(info.id)
-        rows.append(
-            {
-                "id": info.id,
-                "kind": info.kind,
-                "players": info.num_players,
-                "information": info.information,
-                "split": info.split,
-                "longest": game.max_turns,
-                "prompt": round(mean_prompt_length(game)),
-            }
-        )
+    playing = track(infos, "playing", console=Console(stderr=True), transient=True)
+    rows = [_row(info) for info in playing]
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -70,8 +56,38 @@ def list_games(
     for name in rows[0]:
         table.add_column(name, overflow="fold", no_wrap=name == "id")
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
+        table.add_row(*("-" if v is None else str(v) for v in row.values()))
     Console().print(table)
+    pairs = zip(infos, rows, strict=True)
+    missing = {str(info.extra) for info, row in pairs if row["longest"] is None}
+    if missing:
+        extras = ",".join(sorted(missing))
+        typer.echo(f"-: not installed; pip install 'arena-envs[{extras}]'")
+
+
+def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
+    from arena_wrappers.pages import mean_prompt_length
+
+    row = {
+        "id": info.id,
+        "kind": info.kind,
+        "players": info.num_players,
+        "information": info.information,
+        "split": info.split,
+        "longest": None,
+        "prompt": None,
+    }
+    try:
+        game = arena_envs.make_game(info.id)
+    except ImportError:
+        if info.extra is None:
+            raise
+        return row
+    return {
+        **row,
+        "longest": game.max_turns,
+        "prompt": round(mean_prompt_length(game)),
+    }
 
 
 def show_game(
@@ -85,8 +101,8 @@ def show_game(
     from arena_wrappers.pages import page_text
 
     with usage_errors():
-        rules = arena_envs.make_game(game, **read_params(params))
-    typer.echo(page_text(rules, [game]))
+        env = arena_envs.make(game, **read_params(params))
+    typer.echo(page_text(env.game, [str(env.id)]))
 
 
 def check(

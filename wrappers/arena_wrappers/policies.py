@@ -181,7 +181,7 @@ def make_policy(spec: str) -> Policy:
     `"random"` and the bots are built in (the page of `arena_envs.bots` lists them); a bot
     meets its game when it first plays. Other kinds come from the entry-point group
     `arena.policies`, whose attribute is called with the argument; this distribution brings
-    `"lm:PATH"`, a language model from a folder.
+    `"lm:PATH"`, a language model from a folder, and `"api:MODEL"`, one behind an endpoint.
 
     Raises:
         ValueError: unknown kind, or an argument that the kind does not take.

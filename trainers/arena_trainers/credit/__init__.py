@@ -4,21 +4,44 @@
 
 | Name | Advantage of a turn | Expected gradient |
 |---|---|---|
+| `advevo_public_baseline` | its trajectory's return less its team's mean | exact in large pools |
+| `agentprm` | mean return-to-go of its action, less that of its state | shrunk, state by state |
+| `at_grpo` | its reward, or return-to-go, relative to others at its state | shrunk; γ = 0: short-sighted |
+| `bi_level_gae` | GAE over turns, then over tokens (RAGEN) | γ = λ = 1: exact |
+| `bnpo` | return less the pool's mean, over the density of such pools | pools weighed by rarity |
+| `canon` | return less the mean of the other half of its pool | favours the better half |
+| `dr_grpo` | its trajectory's return less the pool's mean | exact in large pools |
 | `episode` | z-score of its trajectory's return (GRPO) | divided by the spread, in large pools |
+| `flow_grpo` | z-score of its trajectory's outcome | as `episode`, of the outcome |
+| `gae` | sum of temporal differences of a critic | γ = λ = 1: exact |
+| `gigpo` | z-score of the return, and of its return-to-go at its state | states weighed by visits |
+| `grpo_passk` | the best trajectory's lead over the second | exact, of the best of n |
 | `mars` | return-to-go less the mean of its game and seat | exact in large batches |
 | `mars_loo` | the same, own episode left out | exact |
 | `mars_released` | as the released MARS code computes it | wrong direction |
+| `matpo` | z-score of the planner's return, also for its workers | as `episode` |
+| `mt_grpo` | z-score of the outcome; at first that of turn rewards, too | as `episode`, parts evened out |
 | `normalise_then_sum` | sum of normalised turn rewards | wrong direction |
 | `rae` | return less a running mean of its game and seat (SPIRAL) | exact (`post`: times α) |
+| `rloo` | its trajectory's return less the mean of other episodes | exact |
+| `stratified_grpo` | z-score of the return within its stratum, and in its pool | blind between strata |
+| `turn_ppo` | `gae` with γ = .99, λ = .9 | as biased as the critic |
 
 An estimator is a function of `Trajectories` (the turns that count, in order) and of keyword
 options, which returns `Credit`; one that needs memory takes and returns `state`. It is
-composed of `returns_to_go`, `pools_by`, `moments`, `unit_scale` and `with_report`. Those of
-other distributions are found by the entry-point group `arena.credit`, such as
-`my_estimator = "my_package.credit:my_estimator"`, and imported when they are first used.
+composed of `require`, `returns_to_go`, `temporal_differences`, `pools_by`, `moments`,
+`mean_of_others`, `unit_scale` and `with_report`. Those of other distributions are found by the
+entry-point group `arena.credit`, such as `my_estimator = "my_package.credit:my_estimator"`, and
+imported when they are first used.
 """
 
+from arena_trainers.credit.baselines import (
+    best_of_others,
+    mean_of_others,
+    running_means,
+)
 from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
     Moments,
@@ -35,8 +58,17 @@ from arena_trainers.credit.registry import (
     check_options,
     estimate,
     estimators,
+    needed_columns,
 )
-from arena_trainers.credit.trajectories import Trajectories, returns_to_go, trajectories
+from arena_trainers.credit.trajectories import (
+    Trajectories,
+    discounted_sums,
+    require,
+    returns_to_go,
+    temporal_differences,
+    trajectories,
+    values_after,
+)
 
 __all__ = [
     "Credit",
@@ -47,13 +79,22 @@ __all__ = [
     "Pools",
     "Trajectories",
     "TurnBatch",
+    "best_of_others",
     "check_options",
+    "discounted_sums",
     "estimate",
     "estimators",
+    "mean_of_others",
     "moments",
+    "needed_columns",
+    "needs",
     "pools_by",
+    "require",
     "returns_to_go",
+    "running_means",
+    "temporal_differences",
     "trajectories",
     "unit_scale",
+    "values_after",
     "with_report",
 ]

@@ -8,23 +8,46 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.gae import bi_level_gae, gae, turn_ppo
 from arena_trainers.credit.grpo import episode, normalise_then_sum
 from arena_trainers.credit.mars import mars, mars_loo
 from arena_trainers.credit.mars_released import mars_released
+from arena_trainers.credit.mt_grpo import mt_grpo
+from arena_trainers.credit.needs import columns_needed_by
+from arena_trainers.credit.outcome import dr_grpo, flow_grpo, grpo_passk, rloo
 from arena_trainers.credit.pools import Credit, PoolReport
 from arena_trainers.credit.rae import rae
-from arena_trainers.credit.trajectories import trajectories
+from arena_trainers.credit.states import agentprm, at_grpo, gigpo
+from arena_trainers.credit.strata import bnpo, canon, stratified_grpo
+from arena_trainers.credit.teams import advevo_public_baseline, matpo
+from arena_trainers.credit.trajectories import require, trajectories
 
 Estimator = Callable[..., Credit]
 
 GROUP = "arena.credit"
 _BUILT_IN: Mapping[str, Estimator] = {
+    "advevo_public_baseline": advevo_public_baseline,
+    "agentprm": agentprm,
+    "at_grpo": at_grpo,
+    "bi_level_gae": bi_level_gae,
+    "bnpo": bnpo,
+    "canon": canon,
+    "dr_grpo": dr_grpo,
     "episode": episode,
+    "flow_grpo": flow_grpo,
+    "gae": gae,
+    "gigpo": gigpo,
+    "grpo_passk": grpo_passk,
     "mars": mars,
     "mars_loo": mars_loo,
     "mars_released": mars_released,
+    "matpo": matpo,
+    "mt_grpo": mt_grpo,
     "normalise_then_sum": normalise_then_sum,
     "rae": rae,
+    "rloo": rloo,
+    "stratified_grpo": stratified_grpo,
+    "turn_ppo": turn_ppo,
 }
 
 
@@ -75,6 +98,7 @@ def estimate(
     elif state is not None:
         raise ValueError(f"estimator {name!r} keeps no state, got {state!r}")
     live = trajectories(turns)
+    require(live, *columns_needed_by(function))
     result = function(live, **options)
     _warn_of_flat_pools(name, result.report)
     return result._replace(advantage=live.scatter(result.advantage))
@@ -83,6 +107,15 @@ def estimate(
 def estimators() -> list[str]:
     """Names of all estimators; a built-in goes before a plug-in of the same name."""
     return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
+
+
+def needed_columns(name: str) -> tuple[str, ...]:
+    """The optional columns of `TurnBatch` that an estimator cannot do without.
+
+    Raises:
+        ValueError: unknown estimator.
+    """
+    return columns_needed_by(_find(name))
 
 
 def check_options(name: str, options: Iterable[str]) -> None:
