@@ -210,4 +210,6 @@ def check_int(name: str, value: object, low: int, high: int) -> None:
         ValueError: names the parameter and its value.
     """
     if type(value) is not int or not low <= value <= high:
-        raise ValueError(f"want an integer {name} from {low} to {high}, got {value!r}")
+        raise ValueError(
+            f"want an integer {name} from {low} to {high}, got {value!r:.80}"
+        )
