@@ -53,6 +53,7 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    check_bool,
     check_int,
 )
 from arena_envs.games import _bargaining_talk as talk
@@ -105,8 +106,7 @@ class Bargaining(BaseGame[State, Action]):
         check_int("num_offers", self.num_offers, 2, 1001)
         check_int("max_message", self.max_message, 1, 400)
         for name in ("complete_information", "messages"):
-            if type(getattr(self, name)) is not bool:
-                raise ValueError(f"want {name} as a bool, got {getattr(self, name)!r}")
+            check_bool(name, getattr(self, name))
         if self.pie * CENT % (self.num_offers - 1):
             raise ValueError(
                 "want pie / (num_offers - 1) with at most two decimals, got "
