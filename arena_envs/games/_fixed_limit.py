@@ -148,7 +148,7 @@ def round_text(name: str, actions: Round) -> str:
 def _end(chips: float) -> str:
     if not chips:
         return "breaks even"
-    return f"{'loses' if chips < 0 else 'wins'} {abs(chips):g}"
+    return f"{'loses' if chips < 0 else 'wins'} {round(abs(chips), 2):.10g}"
 
 
 def turn_text(

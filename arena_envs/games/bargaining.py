@@ -217,7 +217,7 @@ class Bargaining(BaseGame[State, Action]):
     def action_text(self, state: State, action: Action) -> str:
         if isinstance(action, Utterance):
             return talk.written(action)
-        return f"discount factor {action:g}"
+        return f"discount factor {action:.10g}"
 
     def parse(self, state: State, text: str) -> Utterance:
         if self.current_player(state) < 0:
@@ -267,12 +267,14 @@ class Bargaining(BaseGame[State, Action]):
         ended = self.current_player(state) == TERMINAL
         past = (len(state.said) - ended) // 2
         own = state.discounts[seat]
-        text = f"Money is worth {100 * own**past:.4g}% to you (discount factor {own:g})"
+        text = (
+            f"Money is worth {100 * own**past:.4g}% to you (discount factor {own:.10g})"
+        )
         other = 1 - seat
         if not self.complete_information:
             return f"{text}; what it is worth to player_{other} is hidden."
         its = state.discounts[other]
-        return f"{text} and {100 * its**past:.4g}% to player_{other} ({its:g})."
+        return f"{text} and {100 * its**past:.4g}% to player_{other} ({its:.10g})."
 
 
 def _checked_discounts(
