@@ -124,6 +124,9 @@ def test_a_broken_rule_is_one_sentence_and_status_1(tmp_path: Path) -> None:
         (["check", "kuhn_poker", "-p", "num_players=9"], "want an integer num_players"),
         (["new-game", "My Game"], "want a name such as my_game, got 'My Game'"),
         (["new-game", "class"], "want a name such as my_game, got 'class'"),
+        (["new-game", "random"], "want a name that means nothing else, got 'random'"),
+        (["new-game", "state"], "want a name that means nothing else, got 'state'"),
+        (["show", "nim", "-p", "id=3"], "want a parameter as NAME=VALUE, got 'id=3'"),
     ],
 )
 def test_mistakes_are_one_sentence_and_status_2(

@@ -101,14 +101,16 @@ def show_game(
     from arena_wrappers.pages import page_text
 
     with usage_errors():
-        env = arena_envs.make(game, **read_params(params))
-    typer.echo(page_text(env.game, [str(env.id)]))
+        rules = arena_envs.make_game(game, **read_params(params))
+    typer.echo(page_text(rules, [str(arena_envs.make(game).id)]))
 
 
 def check(
     game: Annotated[str, typer.Argument(metavar="GAME")],
     params: Params = None,
-    num_episodes: Annotated[int, typer.Option(help="Random episodes, at most.")] = 40,
+    num_episodes: Annotated[
+        int, typer.Option(min=1, help="Random episodes, at most.")
+    ] = 40,
 ) -> None:
     """Hold a game to the contract of all games; GAME is module:Class or an id.
 
@@ -149,13 +151,17 @@ def write_skeleton(name: str, directory: Path) -> list[Path]:
     """Writes the module of a new game and its test; returns their paths.
 
     Raises:
-        ValueError: the name is no snake_case name, or is taken; nothing is written.
+        ValueError: the name is no snake_case name, or is taken, by a file, a module of
+            Python's or a class in the skeleton; nothing is written.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(
         name
     ):
         raise ValueError(f"want a name such as my_game, got {name!r}")
     files = {f"{name}.py": "game.txt", f"test_{name}.py": "test_game.txt"}
+    words = re.findall(r"\w+", (SKELETONS / "game.txt").read_text())
+    if name in sys.stdlib_module_names or _class_name(name) in words:
+        raise ValueError(f"want a name that means nothing else, got {name!r}")
     paths = [directory / file for file in files]
     for path in paths:
         if path.exists():
@@ -184,7 +190,7 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
     named = {}
     for param in params or []:
         name, found, value = param.partition("=")
-        if not found:
+        if not found or name == "id":  # which would be taken for the game's
             raise ValueError(f"want a parameter as NAME=VALUE, got {param!r}")
         try:
             named[name] = yaml.safe_load(value)
