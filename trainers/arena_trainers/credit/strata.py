@@ -179,7 +179,9 @@ def bnpo(
     does with returns of 0 and 1, up to a constant.
 
     Bias: of each pool as `dr_grpo`, shrunk by 1 - 1/n; between pools as `episode`, since
-    the weight 1 / f depends on what the pool's own trajectories earned.
+    the weight 1 / f depends on what the pool's own trajectories earned. Without given
+    bounds so does the unit, and small batches can be wrong in direction: of two episodes,
+    one that is seldom paid much counts no more than one that often is paid a little.
     Of returns between the bounds only the mean is seen, not the spread.
 
     See "BNPO: Beta Normalization Policy Optimization" by Xiao et al.
