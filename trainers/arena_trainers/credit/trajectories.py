@@ -48,8 +48,8 @@ class Trajectories:
         if kind != "tokens":
             return column[self.row]
         num = self.batch.num_tokens
-        if num is not None and (num[self.row] < 1).any():
-            row = self.row[np.flatnonzero(num[self.row] < 1)[0]]
+        if num is not None and (num < 1).any():
+            row = np.flatnonzero(num < 1)[0]
             raise ValueError(f"want tokens in every turn, got num_tokens[{row}] = 0")
         return column[self.token_row]
 
@@ -69,7 +69,10 @@ class Trajectories:
         return np.bincount(self.index, minlength=len(self.first))[self.index]
 
     def scatter(self, advantage: Floats) -> Floats:
-        """Advantages of these turns, or of their tokens, as a column with 0 elsewhere."""
+        """Advantages of these turns, or of their tokens, as a column with 0 elsewhere.
+
+        Where each of these turns is one token, the two are the same, and come per turn.
+        """
         if len(advantage) == len(self.row):
             column = np.zeros(len(self.batch.reward))
             column[self.row] = advantage
