@@ -104,6 +104,10 @@ def bad_lengths(policy, requests):
     return [Reply("bet", [1], [2, 3], [-1.0])] * len(requests)
 
 
+def bad_entropies(policy, requests):
+    return [Reply("bet", [1], [2, 3], entropies=[0.5])] * len(requests)
+
+
 FAULTS = {
     crash: "KeyError: 'out of ",
     time_out: "TimeoutError: the server is slow",
@@ -113,8 +117,9 @@ FAULTS = {
     no_list: "TypeError",
     no_replies: "want a Reply",
     no_text: "want a Reply",
-    bad_numbers: "not finite",
-    bad_lengths: "a logprob per token",
+    bad_numbers: "want finite numbers, one logprob per token",
+    bad_entropies: "one entropy per token",
+    bad_lengths: "one logprob per token",
 }
 
 
@@ -354,11 +359,12 @@ def test_token_ids_of_a_transcript_are_handed_on_unless_some_are_missing(tolls):
 def test_arrays_of_token_ids_become_lists():
     policy = ScriptedPolicy("")
     ids, logprobs = np.arange(2), np.array([-0.5, -1.0])
-    policy.act = lambda requests: [Reply("bet", (1, 2), ids, logprobs)] * len(requests)
+    reply = Reply("bet", (1, 2), ids, logprobs, entropies=-logprobs)
+    policy.act = lambda requests: [reply] * len(requests)
     (episode,) = play(kuhn, policy, [0])
     turn = episode.turns[0]
-    recorded = (turn.prompt_ids, turn.token_ids, turn.logprobs)
-    assert recorded == ([1, 2], [0, 1], [-0.5, -1.0])
+    recorded = (turn.prompt_ids, turn.token_ids, turn.logprobs, turn.entropies)
+    assert recorded == ([1, 2], [0, 1], [-0.5, -1.0], [0.5, 1.0])
     assert all(type(i) is int for i in turn.token_ids)
     episode.to_json()
 

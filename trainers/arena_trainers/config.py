@@ -31,7 +31,8 @@ class TurnGRPOConfig(GRPOConfig):
             string such as `"random"`, `"mcts:100"` or `"lm:PATH"`. One string stands for
             all seats.
         credit (`str`, *optional*, defaults to `"mars"`):
-            Estimator of `arena_trainers.credit`.
+            Estimator of `arena_trainers.credit`. It gets the columns of the turn batch that
+            it reads, or is refused when the trainer is made.
         credit_args (`dict`, *optional*):
             Options of the estimator.
         reply_format (`str`, *optional*, defaults to `"answer"`):

@@ -17,7 +17,7 @@ from arena_wrappers.policies import (
     turn_seed,
 )
 from arena_wrappers.prompts import Message, PromptOptions, messages
-from arena_wrappers.replay import ReplayError, replay
+from arena_wrappers.replay import ReplayError, replay, turn_states
 from arena_wrappers.seat_env import SeatEnv
 from arena_wrappers.tolerant import parse_tolerantly
 from arena_wrappers.wrapper import PromptWrapper
@@ -53,5 +53,6 @@ __all__ = [
     "replay",
     "stream_plans",
     "turn_seed",
+    "turn_states",
     "write_episodes",
 ]

@@ -32,6 +32,7 @@ class Turn:
         token_ids: token ids of the reply.
         logprobs: log-probabilities of the reply's tokens.
         truncated: whether the reply was cut by a length limit.
+        entropies: entropies of the distributions of the reply's tokens, in nats.
     """
 
     index: int
@@ -48,6 +49,7 @@ class Turn:
     token_ids: Sequence[int] | None = None
     logprobs: Sequence[float] | None = None
     truncated: bool = False
+    entropies: Sequence[float] | None = None
 
     @property
     def reward(self) -> float:
@@ -206,6 +208,7 @@ _TURN_FIELDS: dict[str, Check] = {
     "token_ids": _optional(_list_of(_is_int)),
     "logprobs": _optional(_list_of(_is_number)),
     "truncated": _is_bool,
+    "entropies": _optional(_list_of(_is_number)),
 }
 _EPISODE_FIELDS: dict[str, Check] = {
     "game": _is_str,

@@ -236,6 +236,7 @@ class _Table:
             prompt_ids=_plain(reply.prompt_ids),
             token_ids=_plain(reply.token_ids),
             logprobs=_plain(reply.logprobs),
+            entropies=_plain(reply.entropies),
             truncated=reply.truncated,
         )
         self.turns.append(turn)

@@ -58,6 +58,7 @@ class Reply:
         prompt_ids: token ids of the prompt as the model saw it.
         token_ids: token ids of the reply, its end token included.
         logprobs: log-probability of each reply token under the sampling distribution.
+        entropies: entropy of the distribution of each reply token, in nats.
         truncated: whether the reply was cut by a length limit.
         error: why there is no reply (crash, timeout); the seat forfeits.
     """
@@ -68,6 +69,7 @@ class Reply:
     logprobs: Sequence[float] | None = None
     truncated: bool = False
     error: str | None = None
+    entropies: Sequence[float] | None = None
 
 
 class Policy(Protocol):
