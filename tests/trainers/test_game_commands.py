@@ -86,6 +86,7 @@ def test_show_prints_the_page_and_the_prompt_of_every_seat() -> None:
     assert page.startswith("# Kuhn poker\n\nThe smallest poker with bluffing")
     assert "\nIds: `kuhn_poker-v0`.\n" in page
     assert "| Known value |" in page
+    assert "\nIn `KuhnPoker(num_players=3)`:\n" in page
     for seat in range(3):
         assert f"`player_{seat}`:" in page
         assert f"You are player_{seat} and hold" in page
