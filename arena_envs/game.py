@@ -210,4 +210,16 @@ def check_int(name: str, value: object, low: int, high: int) -> None:
         ValueError: names the parameter and its value.
     """
     if type(value) is not int or not low <= value <= high:
-        raise ValueError(f"want an integer {name} from {low} to {high}, got {value!r}")
+        raise ValueError(
+            f"want an integer {name} from {low} to {high}, got {value!r:.80}"
+        )
+
+
+def check_bool(name: str, value: object) -> None:
+    """Refuses a parameter of a game that is neither True nor False.
+
+    Raises:
+        ValueError: names the parameter and its value.
+    """
+    if type(value) is not bool:
+        raise ValueError(f"want {name} True or False, got {value!r:.80}")

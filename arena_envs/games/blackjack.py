@@ -115,12 +115,15 @@ class Blackjack(BaseGame[State, int]):
 
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
-        now = {0: "You are to move.", TERMINAL: "The game is over."}
-        start = f"You are player_0. {now.get(player, 'Cards are being dealt.')}"
+        now = "You are to move." if player == 0 else "Cards are being dealt."
+        if player == TERMINAL:
+            end = {1.0: "you have won", -1.0: "you have lost", 0.0: "a tie"}
+            now = f"The game is over: {end[self.returns(state)[0]]}."
         shown = self._shown(state)
         dealers = "Dealer's cards" if self._is_open(state) else "Dealer's open card"
         return (
-            f"{start}\nYour cards: {_hand(state.player)}.\n{dealers}: {_hand(shown)}."
+            f"You are player_0. {now}\nYour cards: {_hand(state.player)}.\n"
+            f"{dealers}: {_hand(shown)}."
         )
 
     def information_state(

@@ -5,7 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from arena_trainers.credit import FlatPoolWarning, TurnBatch, estimate
+from arena_trainers.credit import (
+    FlatPoolWarning,
+    TurnBatch,
+    check_options,
+    estimate,
+    estimators,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 NAMES = [
@@ -162,3 +168,28 @@ def test_a_pool_of_one_or_of_equal_returns_gives_zeros_and_a_warning(
     with pytest.warns(FlatPoolWarning, match=f"'{name}': all advantages are 0"):
         got = estimate(name, turns).advantage
     assert got.tolist() == zeros
+
+
+def takes_discount(name):
+    try:
+        check_options(name, ["discount"])
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("discount", [-0.5, 1.5, np.nan])
+@pytest.mark.parametrize("name", [n for n in estimators() if takes_discount(n)])
+def test_a_discount_out_of_range_is_named(name, discount):
+    turns = make(draw(0))
+    columns = {
+        "action_value": turns.value,
+        "rewards": {**turns.rewards, "judge": turns.reward},
+        "tokens": {
+            "value": turns.tokens["value"],
+            "entropy": np.abs(turns.tokens["value"]),
+        },
+    }
+    message = f"want discount between 0 and 1, got {discount}"
+    with pytest.raises(ValueError, match=message):
+        estimate(name, replace(turns, **columns), discount=discount)

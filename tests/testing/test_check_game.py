@@ -360,6 +360,12 @@ def test_a_game_without_a_page_passes_if_none_is_asked_for() -> None:
     assert page_of(NoPage) == str(__doc__).strip()
 
 
+@pytest.mark.parametrize("num_episodes", [0, -1, 2.0, None])
+def test_a_check_of_nothing_is_refused(num_episodes: Any) -> None:
+    with pytest.raises(ValueError, match="want num_episodes above 0, got"):
+        check_game("kuhn_poker", num_episodes=num_episodes)
+
+
 def test_an_unknown_id_is_refused() -> None:
     with pytest.raises(ValueError, match="did you mean 'kuhn_poker-v0'"):
         check_game("kuhn_pker-v0")

@@ -23,19 +23,15 @@ class Recorder(TurnGRPOTrainer):
         batch = super()._generate_and_score_completions(inputs)
         if self.first is None:
             turns, credit = self.last_turns, self.last_credit
+            live = (batch["tool_mask"] * batch["completion_mask"]).bool()
             self.first = {
                 "advantage": credit.advantage.tolist(),
                 "episode": turns.episode.tolist(),
                 "seat": turns.seat.tolist(),
                 "turn": turns.turn.tolist(),
                 "replies": [[t.reply for t in e.turns] for e in self.last_episodes],
-                "own": [
-                    float(row[0])
-                    for row, mask in zip(
-                        batch["advantages"], batch["tool_mask"], strict=True
-                    )
-                    if mask.any()
-                ],
+                "num_tokens": turns.num_tokens.tolist(),
+                "own": batch["advantages"][live].tolist(),
                 "num_rows": len(batch["advantages"]),
             }
         return batch

@@ -69,6 +69,7 @@ def test_the_suite_of_mars_is_printed() -> None:
         (["random", "--suite", "mars", "-a", "cfr"], "want --suite without --against"),
         (["random", "kuhn_poker", "-n", "0"], "want num_episodes of at least 1, got 0"),
         (["random", "kuhn_poker", "--reply-format", "x"], "unknown reply format 'x'"),
+        (["random", "nim", "--prompt", "rule=0"], "PromptWrapper has no option 'rule'"),
         (["random", "kuhn_poker", "-a", "minimax"], "want a game of perfect inform"),
         (["random", "kuhn_poker", "--out", "pyproject.toml"], "pyproject.toml, line 1"),
     ],
@@ -80,6 +81,23 @@ def test_mistakes_are_one_sentence_and_status_2(
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {sentence}")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_model_is_evaluated_with_the_prompts_that_it_knows(
+    model_folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "log.jsonl"
+    done = arena(
+        *("eval", f"lm:{model_folder}", "kuhn_poker", "-n", "20", "--no-baselines"),
+        *("--reply-format", "bare", "--prompt", "rules=false", "--out", str(out)),
+    )
+    assert done.returncode == 0
+    assert "tokens" in done.stdout  # the column, which other policies lack
+    episodes = list(EpisodeLog(out))
+    assert len(episodes) == 40
+    assert all(not episode.prompt["rules"] for episode in episodes)
+    valid = [t.invalid is None for e in episodes for t in e.turns if t.token_ids]
+    assert sum(valid) > 0.9 * len(valid) > 30
 
 
 def test_a_full_disk_ends_with_status_1(tmp_path: Path) -> None:

@@ -409,3 +409,21 @@ def test_the_log_knows_what_is_done(tmp_path: Path) -> None:
     (episode,) = play(lambda: arena_envs.make("kuhn_poker"), RandomPolicy(), [0])
     log.append(match, episode)
     assert list(TournamentLog(log.path, {"seed": 1}).done) == [match]
+
+
+LIGHT = """
+import sys
+from arena_trainers.evaluate import evaluate, evaluate_suite
+from arena_trainers.tournament import play_tournament
+
+evaluate("random", "kuhn_poker", num_episodes=2)
+play_tournament(["random", "first"], ["kuhn_poker"], 2)
+print({"torch", "transformers", "trl", "matplotlib"} & set(sys.modules))
+"""
+
+
+def test_bots_are_measured_without_torch() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"

@@ -1,7 +1,8 @@
 """The learning side: credit, the language-model policy, the trainer, evaluation.
 
-`arena_trainers.credit` and `arena_trainers.evaluate` need numpy alone; the names of this
-module need the `train` extra, and are imported when they are first used.
+`arena_trainers.credit` needs numpy alone, `arena_trainers.evaluate` and
+`arena_trainers.tournament` the extra `eval`; the names of this module need the extra `train`,
+and are imported when they are first used.
 """
 
 import importlib

@@ -16,6 +16,7 @@ from rich.progress import track
 from rich.table import Table
 
 import arena_envs
+from arena_envs import registration
 from arena_envs.game import AnyGame
 from arena_trainers.usage import usage_errors
 
@@ -59,9 +60,8 @@ def list_games(
         table.add_row(*("-" if v is None else str(v) for v in row.values()))
     Console().print(table)
     pairs = zip(infos, rows, strict=True)
-    missing = {str(info.extra) for info, row in pairs if row["longest"] is None}
-    if missing:
-        extras = ",".join(sorted(missing))
+    missing = {info.extra for info, row in pairs if row["longest"] is None}
+    if extras := ",".join(sorted(filter(None, missing))):
         typer.echo(f"-: not installed; pip install 'arena-envs[{extras}]'")
 
 
@@ -77,17 +77,20 @@ def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
         "longest": None,
         "prompt": None,
     }
+    plugin = registration._entries[info.id].plugin
     try:
         game = arena_envs.make_game(info.id)
+        length = round(mean_prompt_length(game))
+        return {**row, "longest": game.max_turns, "prompt": length}
     except ImportError:
-        if info.extra is None:
+        if info.extra is None and plugin is None:
             raise
-        return row
-    return {
-        **row,
-        "longest": game.max_turns,
-        "prompt": round(mean_prompt_length(game)),
-    }
+    except Exception as error:  # whatever a stranger's game does
+        if plugin is None:
+            raise
+        what = f"{type(error).__name__}: {error}"
+        typer.echo(f"game {info.id!r} of plug-in {plugin!r}: {what}", err=True)
+    return row
 
 
 def show_game(
@@ -101,14 +104,16 @@ def show_game(
     from arena_wrappers.pages import page_text
 
     with usage_errors():
-        env = arena_envs.make(game, **read_params(params))
-    typer.echo(page_text(env.game, [str(env.id)]))
+        rules = arena_envs.make_game(game, **read_params(params))
+    typer.echo(page_text(rules, [str(arena_envs.make(game).id)]))
 
 
 def check(
     game: Annotated[str, typer.Argument(metavar="GAME")],
     params: Params = None,
-    num_episodes: Annotated[int, typer.Option(help="Random episodes, at most.")] = 40,
+    num_episodes: Annotated[
+        int, typer.Option(min=1, help="Random episodes, at most.")
+    ] = 40,
 ) -> None:
     """Hold a game to the contract of all games; GAME is module:Class or an id.
 
@@ -149,13 +154,17 @@ def write_skeleton(name: str, directory: Path) -> list[Path]:
     """Writes the module of a new game and its test; returns their paths.
 
     Raises:
-        ValueError: the name is no snake_case name, or is taken; nothing is written.
+        ValueError: the name is no snake_case name, or is taken, by a file, a module of
+            Python's or a class in the skeleton; nothing is written.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(
         name
     ):
         raise ValueError(f"want a name such as my_game, got {name!r}")
     files = {f"{name}.py": "game.txt", f"test_{name}.py": "test_game.txt"}
+    words = re.findall(r"\w+", (SKELETONS / "game.txt").read_text())
+    if name in sys.stdlib_module_names or _class_name(name) in words:
+        raise ValueError(f"want a name that means nothing else, got {name!r}")
     paths = [directory / file for file in files]
     for path in paths:
         if path.exists():
@@ -184,7 +193,7 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
     named = {}
     for param in params or []:
         name, found, value = param.partition("=")
-        if not found:
+        if not found or name == "id":  # which would be taken for the game's
             raise ValueError(f"want a parameter as NAME=VALUE, got {param!r}")
         try:
             named[name] = yaml.safe_load(value)

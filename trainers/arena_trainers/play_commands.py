@@ -1,5 +1,6 @@
 """The commands that play and measure: `arena eval` and `arena play`."""
 
+import inspect
 import json
 import secrets
 from pathlib import Path
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 import arena_envs
+from arena_envs.registration import did_you_mean
 from arena_trainers.game_commands import Params, read_params
 from arena_trainers.usage import running, usage_errors
 
@@ -20,6 +22,12 @@ Opponents = Annotated[
     typer.Option("--against", "-a", metavar="POLICY", help="Opponent; repeatable."),
 ]
 ReplyFormat = Annotated[str, typer.Option(help="Of the prompts.")]
+Prompt = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE", help="Of PromptWrapper: rules=false; repeatable."
+    ),
+]
 Timeout = Annotated[
     float | None, typer.Option(help="Seconds for one call of a policy.")
 ]
@@ -46,6 +54,7 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the first episode.")] = 0,
     reply_format: ReplyFormat = "answer",
+    prompt: Prompt = None,
     baselines: Annotated[bool, typer.Option(help="Let baselines play, too.")] = True,
     timeout: Timeout = None,
     params: Params = None,
@@ -71,15 +80,15 @@ def evaluate(
     from arena_trainers.evaluate.suites import SuitePlan
     from arena_trainers.evaluate.tables import as_table, suite_table
 
-    options: dict[str, Any] = {
-        "seed": seed,
-        "prompt": {"reply_format": reply_format},
-        "baselines": baselines,
-        "timeout": timeout,
-        "out": out,
-    }
     plan: EvaluationPlan | SuitePlan
     with usage_errors():
+        options: dict[str, Any] = {
+            "seed": seed,
+            "prompt": read_prompt(reply_format, prompt),
+            "baselines": baselines,
+            "timeout": timeout,
+            "out": out,
+        }
         if (game is None) == (suite is None):
             raise ValueError("want either a GAME or --suite")
         if game is not None:
@@ -99,6 +108,27 @@ def evaluate(
         print_tables([as_table(found)])
     else:
         print_tables([suite_table(found), *map(as_table, found.evaluations)])
+
+
+def read_prompt(reply_format: str, options: list[str] | None) -> dict[str, Any]:
+    """Options of the `PromptWrapper`, values as YAML.
+
+    Raises:
+        ValueError: one is not NAME=VALUE, or there is no such option.
+
+    >>> read_prompt("bare", ["rules=false"])
+    {'reply_format': 'bare', 'rules': False}
+    """
+    from arena_wrappers import PromptWrapper
+
+    named = read_params(options)
+    known = list(inspect.signature(PromptWrapper).parameters)[1:]  # without env
+    for name in named:
+        if name not in known:
+            raise ValueError(
+                f"PromptWrapper has no option {name!r}; {did_you_mean(name, known)}"
+            )
+    return {"reply_format": reply_format, **named}
 
 
 def print_tables(tables: list[Table]) -> None:

@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from arena_trainers.play_commands import ReplyFormat, Timeout, print_tables
+from arena_trainers.play_commands import (
+    Prompt,
+    ReplyFormat,
+    Timeout,
+    print_tables,
+    read_prompt,
+)
 from arena_trainers.usage import running, usage_errors
 
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
@@ -32,6 +38,7 @@ def tournament(
         typer.Option("--self", help="Everybody with themselves, too; coop: always."),
     ] = False,
     reply_format: ReplyFormat = "answer",
+    prompt: Prompt = None,
     timeout: Timeout = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:
@@ -59,7 +66,7 @@ def tournament(
             num_episodes,
             seed=seed,
             self_pairs=self_pairs,
-            prompt={"reply_format": reply_format},
+            prompt=read_prompt(reply_format, prompt),
             timeout=timeout,
             out=out / RESULTS,
         )

@@ -96,8 +96,9 @@ def canon(
         Aᵢₖ = μ (Gᵢ - mean of the other half) + (1 - μ) (Gᵢ - mean of the own half)
 
     The lower half of a pool by a metric has the n // 2 trajectories of least metric (ties
-    in ascending order of episodes, then seats). With μ = 1/2 and equal halves it is `dr_grpo`. The
-    released code also divides by the longest reply, a constant.
+    in ascending order of episodes, then seats). With μ = 1/2 and equal halves it is
+    `dr_grpo`, with two trajectories and μ = 1 `rloo`. The released code also divides by the
+    longest reply, a constant.
 
     Bias: with equal halves it is `dr_grpo`'s advantage plus 2μ - 1 times the lead of the
     own half's mean over the pool's. Play that decides the metric is credited with that lead
@@ -178,8 +179,10 @@ def bnpo(
     of equal p, f = 1 and it is `dr_grpo` of Y; α = β = 3/2 divides by √(p(1-p)), as GRPO
     does with returns of 0 and 1, up to a constant.
 
-    Bias: of each pool as `dr_grpo`, shrunk by 1 - 1/n; pools are weighed by 1 / f, which
-    depends on the pool's own p, so that small pools can be biased as those of `episode`.
+    Bias: of each pool as `dr_grpo`, shrunk by 1 - 1/n; between pools as `episode`, since
+    the weight 1 / f depends on what the pool's own trajectories earned. Without given
+    bounds so does the unit, and small batches can be wrong in direction: of two episodes,
+    one that is seldom paid much counts no more than one that often is paid a little.
     Of returns between the bounds only the mean is seen, not the spread.
 
     See "BNPO: Beta Normalization Policy Optimization" by Xiao et al.

@@ -11,14 +11,10 @@ equally likely deals.
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import arena_envs
-from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
-from arena_envs.games.hanabi import Hanabi
 from arena_envs.registration import did_you_mean
 from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan, Progress
 from arena_wrappers import Policy, make_policy
@@ -28,7 +24,7 @@ class SuiteGame:
     """A game of a suite.
 
     Args:
-        make: makes the environment.
+        id: of the game.
         opponents: strings of those that the policy meets.
         score: a number from the game and a mean return; None if nobody knows how.
         formula: of the score, in words.
@@ -36,12 +32,12 @@ class SuiteGame:
 
     def __init__(
         self,
-        make: Callable[[], GameEnv],
+        id: str,
         opponents: tuple[str, ...],
         score: Callable[[AnyGame, float], float] | None = None,
         formula: str = "unknown",
     ) -> None:
-        self.make, self.opponents = make, opponents
+        self.id, self.opponents = id, opponents
         self.score, self.formula = score, formula
 
 
@@ -57,29 +53,14 @@ BOARD: Any = (_board_score, "100 (1 + mean return): 100 if every episode is a dr
 HANABI: Any = (_hanabi_score, "100 mean return / largest return")
 
 
-def _simple_hanabi() -> GameEnv:
-    rules = Hanabi(
-        num_colors=3,
-        num_ranks=2,
-        hand_size=5,
-        max_information_tokens=8,
-        max_life_tokens=3,
-    )
-    return GameEnv(rules, id="simple_hanabi-v0")
-
-
-def _registered(id: str) -> Callable[[], GameEnv]:
-    return partial(arena_envs.make, id)
-
-
 SUITES = {
     "mars": (
-        SuiteGame(_registered("tic_tac_toe"), ("mcts:100", "mcts:1000"), *BOARD),
-        SuiteGame(_registered("connect_four"), ("mcts:10", "mcts:100"), *BOARD),
-        SuiteGame(_registered("kuhn_poker"), ("cfr",)),
-        SuiteGame(_registered("leduc_poker"), ("cfr",)),
-        SuiteGame(_registered("mini_hanabi"), ("self",), *HANABI),
-        SuiteGame(_simple_hanabi, ("self",), *HANABI),
+        SuiteGame("tic_tac_toe", ("mcts:100", "mcts:1000"), *BOARD),
+        SuiteGame("connect_four", ("mcts:10", "mcts:100"), *BOARD),
+        SuiteGame("kuhn_poker", ("cfr",)),
+        SuiteGame("leduc_poker", ("cfr",)),
+        SuiteGame("mini_hanabi", ("self",), *HANABI),
+        SuiteGame("simple_hanabi", ("self",), *HANABI),
     )
 }
 
@@ -180,7 +161,7 @@ class SuitePlan:
         self.policy = make_policy(policy) if isinstance(policy, str) else policy
         self._plans = [
             EvaluationPlan(
-                self.policy, game.make(), game.opponents, num_episodes, **options
+                self.policy, game.id, game.opponents, num_episodes, **options
             )
             for game in SUITES[suite]
         ]
