@@ -13,11 +13,17 @@
 
 An estimator is a function of `Trajectories` (the turns that count, in order) and of keyword
 options, which returns `Credit`; one that needs memory takes and returns `state`. It is
-composed of `returns_to_go`, `pools_by`, `moments`, `unit_scale` and `with_report`. Those of
-other distributions are found by the entry-point group `arena.credit`, such as
-`my_estimator = "my_package.credit:my_estimator"`, and imported when they are first used.
+composed of `require`, `returns_to_go`, `temporal_differences`, `pools_by`, `moments`,
+`mean_of_others`, `unit_scale` and `with_report`. Those of other distributions are found by the
+entry-point group `arena.credit`, such as `my_estimator = "my_package.credit:my_estimator"`, and
+imported when they are first used.
 """
 
+from arena_trainers.credit.baselines import (
+    best_of_others,
+    mean_of_others,
+    running_means,
+)
 from arena_trainers.credit.batch import TurnBatch
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
@@ -38,7 +44,15 @@ from arena_trainers.credit.registry import (
     estimators,
     needed_columns,
 )
-from arena_trainers.credit.trajectories import Trajectories, returns_to_go, trajectories
+from arena_trainers.credit.trajectories import (
+    Trajectories,
+    discounted_sums,
+    require,
+    returns_to_go,
+    temporal_differences,
+    trajectories,
+    values_after,
+)
 
 __all__ = [
     "Credit",
@@ -49,15 +63,22 @@ __all__ = [
     "Pools",
     "Trajectories",
     "TurnBatch",
+    "best_of_others",
     "check_options",
+    "discounted_sums",
     "estimate",
     "estimators",
+    "mean_of_others",
     "moments",
     "needed_columns",
     "needs",
     "pools_by",
+    "require",
     "returns_to_go",
+    "running_means",
+    "temporal_differences",
     "trajectories",
     "unit_scale",
+    "values_after",
     "with_report",
 ]

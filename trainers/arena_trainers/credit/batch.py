@@ -13,11 +13,19 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _REQUIRED = ("game", "episode", "seat", "turn", "group")
-_OPTIONAL = ("team", "rollout", "state_key", "parent", "branch")
+_OPTIONAL = (
+    "team",
+    "stratum",
+    "rollout",
+    "state_key",
+    "action",
+    "parent",
+    "branch",
+)
 _COUNTS = ("num_tokens", "row_length")
 INT_COLUMNS = (*_REQUIRED, *_OPTIONAL, *_COUNTS)
 POOL_COLUMNS = (*_REQUIRED, *_OPTIONAL)  # counts follow from what the turn decides
-FLOAT_COLUMNS = ("reward", "value", "next_value")
+FLOAT_COLUMNS = ("reward", "value", "next_value", "action_value")
 BOOL_COLUMNS = ("mask", "terminated", "truncated")
 
 
@@ -35,10 +43,12 @@ class TurnBatch:
         group: int64[N], which start: same game, seed and parameters.
         rewards: float64[N] each, the named parts of the reward.
         team: int64[N], team of the seat.
+        stratum: int64[N], what kind of trajectory it is: the cards dealt, the opponent, ...
         rollout: int64[N], shared by the segments of one trajectory, where it was cut into
             several episodes. They are one trajectory again, in ascending order of episodes:
             their rewards add up, and it counts once.
         state_key: int64[N], equal where the seat knew the same.
+        action: int64[N], equal where the seat did the same, in turns of one `state_key`.
         parent: int64[N], episode that this one was branched from, or -1.
         branch: int64[N], which branch of the parent.
         mask: bool[N], false: the turn counts for nothing, as if it were not there. Its
@@ -48,13 +58,15 @@ class TurnBatch:
         value: float64[N], critic's value before the turn.
         next_value: float64[N], critic's value after the last turn of a truncated trajectory;
             read nowhere else.
+        action_value: float64[N], value of what was done: expected return-to-go after it.
         num_tokens: int64[N], trained tokens of the turn.
         row_length: int64[N], tokens of the training row that holds the turn, prompt included.
-        tokens: float64[num_tokens.sum()] each, ragged token columns, row after row.
+        tokens: float64[num_tokens.sum()] each, ragged token columns, row after row:
+            `entropy`, `logprob`, `value`.
         game_names: names by index.
 
     Raises:
-        ValueError: a column of the wrong length or type, a reward that is not finite, two
+        ValueError: a column of the wrong length or type, a number that is not finite, two
             rows for one turn, a missing turn, or an episode of two games.
     """
 
@@ -66,8 +78,10 @@ class TurnBatch:
     group: Ints
     rewards: Mapping[str, Floats] | None = None
     team: Ints | None = None
+    stratum: Ints | None = None
     rollout: Ints | None = None
     state_key: Ints | None = None
+    action: Ints | None = None
     parent: Ints | None = None
     branch: Ints | None = None
     mask: Bools | None = None
@@ -75,6 +89,7 @@ class TurnBatch:
     truncated: Bools | None = None
     value: Floats | None = None
     next_value: Floats | None = None
+    action_value: Floats | None = None
     num_tokens: Ints | None = None
     row_length: Ints | None = None
     tokens: Mapping[str, Floats] | None = None
@@ -120,18 +135,11 @@ class TurnBatch:
         for name, column in {
             "reward": self.reward,
             "value": self.value,
+            "action_value": self.action_value,
             **parts,
         }.items():
-            if column is None:
-                continue
-            bad = ~np.isfinite(column)
-            if self.mask is not None:
-                bad &= self.mask
-            if bad.any():
-                row = np.flatnonzero(bad)[0]
-                raise ValueError(
-                    f"want finite numbers, got {name}[{row}] = {column[row]}"
-                )
+            if column is not None:
+                _check_finite(name, column, self.mask)
 
     def _check_tokens(self) -> None:
         for name in _COUNTS:
@@ -147,6 +155,9 @@ class TurnBatch:
         columns = {
             k: _floats(f"tokens[{k!r}]", v, total) for k, v in self.tokens.items()
         }
+        live = None if self.mask is None else np.repeat(self.mask, self.num_tokens)
+        for name, column in columns.items():
+            _check_finite(f"tokens[{name!r}]", column, live)
         object.__setattr__(self, "tokens", columns)
 
     def _check_order(self) -> None:
@@ -174,12 +185,12 @@ class TurnBatch:
                 f"want turns 0, 1, 2, ... of {whose}, got turn {turn[at]} after {before}"
             )
         self._check_constant("game", "episode", order, same_episode)
-        for name in ("group", "team", "rollout"):
+        for name in ("group", "team", "stratum", "rollout"):
             self._check_constant(name, "episode", order, same)
         if self.rollout is not None:
             rollout, seat = self.rollout[self.order], self.seat[self.order]
             same = (rollout[1:] == rollout[:-1]) & (seat[1:] == seat[:-1])
-            for name in ("game", "group", "team"):
+            for name in ("game", "group", "team", "stratum"):
                 self._check_constant(name, "rollout", self.order, same)
 
     def _check_constant(self, name: str, whole: str, order: Ints, same: Bools) -> None:
@@ -203,6 +214,15 @@ class TurnBatch:
             raise ValueError(
                 f"want games below {num} (game_names), got game[{row}] = {self.game[row]}"
             )
+
+
+def _check_finite(name: str, column: Floats, mask: Bools | None) -> None:
+    bad = ~np.isfinite(column)
+    if mask is not None:
+        bad &= mask
+    if bad.any():
+        row = np.flatnonzero(bad)[0]
+        raise ValueError(f"want finite numbers, got {name}[{row}] = {column[row]}")
 
 
 def _shaped(name: str, column: Any, num: int) -> NDArray[Any]:

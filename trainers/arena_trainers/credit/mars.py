@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from arena_trainers.credit.baselines import mean_of_others
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.grpo import SCALES
 from arena_trainers.credit.pools import (
@@ -12,7 +11,6 @@ from arena_trainers.credit.pools import (
     check_choice,
     check_range,
     moments,
-    number,
     pools_by,
     unit_scale,
     with_report,
@@ -129,14 +127,9 @@ def mars_loo(
     """
     pools, to_go, where = _compared(turns, discount, pool, baseline)
     whose = turns.column("episode")[turns.first][turns.index]
-    own, examples = number([pools.of, whose], len(whose))
-    values, pool_of, own_of = to_go[where], pools.of[where], own[where]
-    stats = moments(values, pool_of, len(pools.key))
-    total = np.bincount(pool_of, values, len(pools.key))[pools.of[examples]]
-    others = total - np.bincount(own_of, values, len(examples))
-    size = stats.size[pools.of[examples]] - np.bincount(own_of, minlength=len(examples))
-    mean = np.where(size > 0, others / np.maximum(size, 1), 0.0)
-    return with_report(to_go - mean[own], pools, stats)
+    baselines = mean_of_others(pools, whose, to_go, where)
+    stats = moments(to_go[where], pools.of[where], len(pools.key))
+    return with_report(to_go - baselines, pools, stats)
 
 
 def _compared(

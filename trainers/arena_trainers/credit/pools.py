@@ -11,7 +11,16 @@ from arena_trainers.credit.trajectories import Trajectories
 
 FLAT = 1e-6  # a pool of at most this standard deviation has no scale
 ZERO = 1e-9  # what rounding leaves of an advantage of zero
-OF_TRAJECTORIES = ("game", "episode", "seat", "group", "team", "rollout")
+OF_TRAJECTORIES = (
+    "game",
+    "episode",
+    "seat",
+    "group",
+    "team",
+    "stratum",
+    "rollout",
+    "num_turns",
+)
 
 
 class Pools(NamedTuple):
@@ -31,14 +40,14 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
 
     Args:
         turns: the turns that count.
-        names: integer columns of the turn batch. A group is of one game: `"group"` alone
-            also keeps games apart.
+        names: integer columns of the turn batch, or `"num_turns"`, how many turns the
+            trajectory has. A group is of one game: `"group"` alone also keeps games apart.
         whole: whether trajectories are compared, so that a column must be constant on each.
 
     Raises:
         ValueError: there is no such column, or it is not constant on trajectories.
     """
-    known = OF_TRAJECTORIES if whole else POOL_COLUMNS
+    known = OF_TRAJECTORIES if whole else (*POOL_COLUMNS, "num_turns")
     if isinstance(names, str):
         raise ValueError(
             f"want a sequence of columns such as ({names!r},), got {names!r}"
@@ -51,7 +60,9 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
     names = tuple(names)
     if "group" in names and "game" not in names:
         names = ("game", *names)
-    columns = [turns.column(name) for name in names]
+    columns = [
+        turns.num_turns if name == "num_turns" else turns.column(name) for name in names
+    ]
     index, examples = number(columns, len(turns.row))
     keys = [column[examples] for column in columns]
     key = np.stack(keys, axis=1) if keys else np.zeros((len(examples), 0), np.int64)

@@ -1,14 +1,11 @@
 """Role-conditioned advantage estimation: `rae`, a running baseline per game and seat."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from arena_trainers.credit.batch import Floats
+from arena_trainers.credit.baselines import baselines_from, running_means
 from arena_trainers.credit.pools import (
     Credit,
-    Pools,
     check_choice,
     check_range,
     moments,
@@ -27,6 +24,7 @@ def rae(
     order: str = "pre",
     decay: float = 0.95,
     discount: float = 1.0,
+    pool: Sequence[str] = ("game", "seat"),
 ) -> Credit:
     """Credits a trajectory with its return, relative to a running mean of its game and seat.
 
@@ -52,11 +50,12 @@ def rae(
         order: `"pre"` or `"post"`.
         decay: α, per episode.
         discount: γ, for each turn of the seat that is still to come.
+        pool: columns that agree within a pool, constant on trajectories.
 
     Returns:
         float64[N], in the reward's unit; 0 where masked. A pool of one and equal returns
         are nothing special, as pools are not compared within a batch. State:
-        `{"baselines": [[game, seat, b], ...]}`.
+        `{"baselines": [[game, seat, b], ...]}`, by the columns of `pool`.
 
     Raises:
         ValueError: an option out of range, or a state of another estimator.
@@ -71,50 +70,13 @@ def rae(
     check_choice("order", order, ORDERS)
     check_range("decay", decay, 0, 1)
     check_range("discount", discount, 0, 1)
-    pools = pools_by(turns, ("game", "seat"), whole=True)
+    pools = pools_by(turns, pool, whole=True)
     returns = returns_to_go(turns, turns.column("reward"))[turns.first]
-    baselines = _baselines(state)
-    before = _running_means(turns, pools, returns, decay, baselines)
+    baselines = baselines_from(state, pools.names, "rae")
+    before = running_means(turns, pools, returns, decay, baselines)
     after = decay * before + (1 - decay) * returns
     relative = returns - (before if order == "pre" else after)
     stats = moments(returns, pools.of[turns.first], len(pools.key))
     rows = [[*key, value] for key, value in sorted(baselines.items())]
     advantage = relative[turns.index] * discount**turns.left
     return with_report(advantage, pools, stats, {"baselines": rows})
-
-
-def _baselines(state: Mapping[str, Any] | None) -> dict[tuple[int, int], float]:
-    """The running mean of each (game, seat)."""
-    if state is None:
-        return {}
-    try:
-        return {(int(g), int(s)): float(value) for g, s, value in state["baselines"]}
-    except (KeyError, TypeError, ValueError):
-        raise ValueError(
-            f"want the state that 'rae' returned, {{'baselines': [[game, seat, b], ...]}}; "
-            f"got {state!r}"
-        ) from None
-
-
-def _running_means(
-    turns: Trajectories,
-    pools: Pools,
-    returns: Floats,
-    decay: float,
-    baselines: dict[tuple[int, int], float],
-) -> Floats:
-    """float64[R]: b before each trajectory; `baselines` is brought up to date."""
-    pool = pools.of[turns.first]
-    order = np.lexsort((turns.column("episode")[turns.first], pool))
-    ends = np.cumsum(np.bincount(pool, minlength=len(pools.key)))
-    ordered = returns[order].tolist()
-    means: list[float] = []
-    for (game, seat), end in zip(pools.key.tolist(), ends.tolist(), strict=True):
-        mean = baselines.get((game, seat), 0.0)
-        for value in ordered[len(means) : end]:
-            means.append(mean)
-            mean = decay * mean + (1 - decay) * value
-        baselines[game, seat] = mean
-    before = np.empty_like(returns)
-    before[order] = means
-    return before

@@ -14,7 +14,7 @@ from arena_trainers.credit.mars_released import mars_released
 from arena_trainers.credit.needs import columns_needed_by
 from arena_trainers.credit.pools import Credit, PoolReport
 from arena_trainers.credit.rae import rae
-from arena_trainers.credit.trajectories import trajectories
+from arena_trainers.credit.trajectories import require, trajectories
 
 Estimator = Callable[..., Credit]
 
@@ -76,6 +76,7 @@ def estimate(
     elif state is not None:
         raise ValueError(f"estimator {name!r} keeps no state, got {state!r}")
     live = trajectories(turns)
+    require(live, *columns_needed_by(function))
     result = function(live, **options)
     _warn_of_flat_pools(name, result.report)
     return result._replace(advantage=live.scatter(result.advantage))

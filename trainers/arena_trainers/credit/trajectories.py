@@ -1,6 +1,7 @@
 """Trajectories: the turns that count, in order, and what they are paid."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,42 @@ class Trajectories:
     left: Ints
 
     def column(self, name: str) -> Any:
-        """A column of the batch, at these turns; ValueError if the batch has none."""
-        column = getattr(self.batch, name)
+        """A column of the batch, at these turns or at their tokens.
+
+        Args:
+            name: as `needs` has it: `"value"`, `"rewards.judge"`, `"tokens.entropy"`.
+
+        Raises:
+            ValueError: the batch has no such column, or a turn has no tokens.
+        """
+        kind, _, part = name.partition(".")
+        column = getattr(self.batch, kind)
+        if part:
+            column = (column or {}).get(part)
         if column is None:
             raise ValueError(f"want the column {name!r} in the turn batch, got None")
-        return column[self.row]
+        if kind != "tokens":
+            return column[self.row]
+        num = self.batch.num_tokens
+        if num is not None and (num[self.row] < 1).any():
+            row = self.row[np.flatnonzero(num[self.row] < 1)[0]]
+            raise ValueError(f"want tokens in every turn, got num_tokens[{row}] = 0")
+        return column[self.token_row]
+
+    @cached_property
+    def token_row(self) -> Ints:
+        """The tokens of these turns, turn after turn: their places in token columns."""
+        num = self.batch.num_tokens
+        if num is None:
+            raise ValueError("want the column 'num_tokens' in the turn batch, got None")
+        own = num[self.row]
+        shift = (np.cumsum(num) - num)[self.row] - (np.cumsum(own) - own)
+        return np.repeat(shift, own) + np.arange(int(own.sum()))
+
+    @property
+    def num_turns(self) -> Ints:
+        """int64[M]: how many turns the trajectory of each turn has."""
+        return np.bincount(self.index, minlength=len(self.first))[self.index]
 
     def scatter(self, advantage: Floats) -> Floats:
         """Advantages of these turns, or of their tokens, as a column with 0 elsewhere."""
@@ -48,10 +80,8 @@ class Trajectories:
                 f"want {len(self.row)} advantages, one per turn, or one per token; "
                 f"got {len(advantage)}"
             )
-        own = num[self.row]
-        shift = (np.cumsum(num) - num)[self.row] - (np.cumsum(own) - own)
         column = np.zeros(int(num.sum()))
-        column[np.repeat(shift, own) + np.arange(len(advantage))] = advantage
+        column[self.token_row] = advantage
         return column
 
 
@@ -69,13 +99,24 @@ def trajectories(batch: TurnBatch) -> Trajectories:
     return Trajectories(batch, row, index, first, end[index] - 1 - np.arange(len(row)))
 
 
+def require(turns: Trajectories, *names: str) -> None:
+    """Refuses a batch without the columns that an estimator cannot do without.
+
+    Args:
+        turns: the turns that count.
+        *names: of columns, as `needs` has them.
+
+    Raises:
+        ValueError: the batch does not have one of them; a column is never filled in.
+    """
+    for name in names:
+        turns.column(name)
+
+
 def returns_to_go(turns: Trajectories, reward: Floats, discount: float = 1.0) -> Floats:
     """Sums what a trajectory is paid from each turn on.
 
         Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
-
-    By doubling: the sum over 2n turns is that over n, and that over the next n. No number
-    of one trajectory touches another's.
 
     Args:
         turns: the turns that count.
@@ -85,10 +126,110 @@ def returns_to_go(turns: Trajectories, reward: Floats, discount: float = 1.0) ->
     Returns:
         float64[M], in the reward's unit.
     """
-    total = reward.copy()
-    span, longest = 1, int(turns.left.max(initial=0))
-    while span <= longest:
-        more = discount**span * total[span:]
-        total[:-span] += np.where(turns.left[:-span] >= span, more, 0.0)
+    return discounted_sums(reward, turns.left, discount)
+
+
+def discounted_sums(
+    values: Floats, left: Ints, discount: float, num_terms: int | None = None
+) -> Floats:
+    """Sums each value and those after it in its run, with powers of the discount.
+
+    By doubling: the sum over 2n values is that over n, and that over the next n. No number
+    of one run touches another's.
+
+    Args:
+        values: float64[V], run after run.
+        left: int64[V], how many values its run has after each.
+        discount: factor per step, 0 to 1.
+        num_terms: sums at most so many values; None for all up to the run's end.
+
+    >>> discounted_sums(np.array([1.0, 2.0, 4.0, 8.0]), np.array([2, 1, 0, 0]), 0.5)
+    array([3., 4., 4., 8.])
+    """
+    longest = int(left.max(initial=0)) + 1
+    wanted = longest if num_terms is None else min(num_terms, longest)
+    if wanted < longest:
+        return _windows(values, left, discount, wanted)
+    total = values.copy()
+    span = 1
+    while span < wanted:
+        _extend(total, total, left, discount, span)
         span *= 2
     return total
+
+
+def _windows(values: Floats, left: Ints, discount: float, wanted: int) -> Floats:
+    """Sums over exactly `wanted` values, or those that are left, bit by bit."""
+    total, power, done, span = np.zeros_like(values), values.copy(), 0, 1
+    while done < wanted:
+        if wanted & span:
+            if done:
+                _extend(total, power, left, discount, done)
+            else:
+                total = power.copy()
+            done += span
+        _extend(power, power, left, discount, span)
+        span *= 2
+    return total
+
+
+def _extend(total: Floats, more: Floats, left: Ints, discount: float, by: int) -> None:
+    """Adds to sums over `by` values, in place, the sums that begin after these."""
+    if by < len(total):
+        reached = left[:-by] >= by
+        total[:-by] += np.where(reached, discount**by * more[by:], 0.0)
+
+
+def values_after(turns: Trajectories, value: Floats) -> Floats:
+    """The value after each turn: before the seat's next turn, or where it ended.
+
+    Args:
+        turns: the turns that count, with `truncated`, and `next_value` where it is true.
+        value: float64[M], before each turn.
+
+    Returns:
+        float64[M]; after a trajectory's last turn 0 if it ended by the rules, `next_value`
+        if it was cut by a limit.
+
+    Raises:
+        ValueError: a column is missing, or a `next_value` that is read is not finite.
+    """
+    after = np.append(value[1:], 0.0)[: len(value)]
+    after[turns.left == 0] = 0.0
+    cut = (turns.left == 0) & turns.column("truncated")
+    if turns.batch.terminated is not None:
+        cut &= ~turns.column("terminated")
+    if cut.any():
+        after[cut] = turns.column("next_value")[cut]
+        bad = np.flatnonzero(~np.isfinite(after))
+        if len(bad) > 0:
+            row = turns.row[bad[0]]
+            raise ValueError(
+                f"want finite numbers, got next_value[{row}] = {after[bad[0]]}"
+            )
+    return after
+
+
+def temporal_differences(
+    turns: Trajectories, reward: Floats, value: Floats, discount: float
+) -> Floats:
+    """What each turn and the value after it say, beyond the value before it.
+
+        δₖ = rₖ + γ Vₖ₊₁ - Vₖ
+
+    Σ_{l ≥ 0} (γλ)^l δₖ₊ₗ is generalised advantage estimation; with Vₖ added it is the
+    λ-return, and over n terms with λ = 1 the n-step return.
+
+    Args:
+        turns: the turns that count, with `truncated`, and `next_value` where it is true.
+        reward: float64[M], of these turns.
+        value: float64[M], before each turn.
+        discount: γ, per turn of the same seat.
+
+    Returns:
+        float64[M], in the reward's unit.
+
+    Raises:
+        ValueError: as `values_after` does.
+    """
+    return reward + discount * values_after(turns, value) - value
