@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from arena_trainers import game_commands, play_commands
+from arena_trainers import credit_commands, game_commands, play_commands
 from arena_trainers.usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def train(
 
 game_commands.add_commands(app)
 play_commands.add_commands(app)
+app.add_typer(credit_commands.credit_app)
 
 
 def _training_job(arguments: list[str]) -> tuple["TrainingJob", Path]:

@@ -56,6 +56,7 @@ class Diagnostic:
     Args:
         name: of the game.
         tests: the ability that it tests.
+        about: what is hard, in a sentence.
         root: the tree.
         known: derivative of a seat's return by the logit of the last action where the
             seat knows this, by (seat, knowledge); worked by hand.
@@ -66,6 +67,7 @@ class Diagnostic:
 
     name: str
     tests: str
+    about: str
     root: Node
     known: Mapping[Key, float]
     weights: Mapping[Key, tuple[int, ...]] = field(default_factory=dict)
@@ -125,7 +127,13 @@ def _bandit() -> Diagnostic:
     prize = (Branch((0.0,), chance=0.8), Branch((10.0,), chance=0.2))
     root = _alone("arms", _pay(1.0), _pay(0.0, Node(CHANCE, None, prize)))
     known: Known = {(0, "arms"): 0.25}
-    return Diagnostic("bandit", "noise", root, known)
+    return Diagnostic(
+        "bandit",
+        "noise",
+        "What wins often pays 1, what seldom wins pays 10 with chance 1/5.",
+        root,
+        known,
+    )
 
 
 def _stop_or_go(name: str, stop: float, now: float, later: float) -> Diagnostic:
@@ -133,7 +141,8 @@ def _stop_or_go(name: str, stop: float, now: float, later: float) -> Diagnostic:
     last = _alone("last", _pay(later))
     root = _alone("first", _pay(stop), _pay(now, last))
     known: Known = {(0, "first"): 0.25 * (now + later - stop)}
-    return Diagnostic(name, "length", root, known)
+    about = f"Stopping pays {stop:g}, going on {now:g}, and {later:g} one turn later."
+    return Diagnostic(name, "length", about, root, known)
 
 
 def _chain() -> Diagnostic:
@@ -150,7 +159,14 @@ def _chain() -> Diagnostic:
     weights: Weights = {(0, past): (3, 1) for past in pasts}
     root = _alone((), start(0), start(1))
     known: Known = {(0, ()): 0.25, (0, (0,)): -0.09375}
-    return Diagnostic("chain", "delay", root, known, weights)
+    return Diagnostic(
+        "chain",
+        "delay",
+        "The first choice is paid at the end, the others at once.",
+        root,
+        known,
+        weights,
+    )
 
 
 def _umbrella() -> Diagnostic:
@@ -176,7 +192,14 @@ def _umbrella() -> Diagnostic:
     weights: Weights = {(0, 0): (1, 1), (0, 1): (1, 3)}
     root = luck((morning(0), morning(1)))
     known: Known = {(0, 0): -0.25, (0, 1): 0.1875}
-    return Diagnostic("umbrella", "delay", root, known, weights)
+    return Diagnostic(
+        "umbrella",
+        "delay",
+        "The choice is paid after two turns of pure luck.",
+        root,
+        known,
+        weights,
+    )
 
 
 def _signal() -> Diagnostic:
@@ -202,7 +225,15 @@ def _signal() -> Diagnostic:
             known[seat, (verb, card)] = sign * 0.046875
             weights[seat, (verb, card)] = (1, 3) if card else (3, 1)
     root = Node(CHANCE, None, (deal(0), deal(1)))
-    return Diagnostic("signal", "team", root, known, weights, teams=(0, 0))
+    return Diagnostic(
+        "signal",
+        "team",
+        "A signal pays both seats if the other seat reads it.",
+        root,
+        known,
+        weights,
+        teams=(0, 0),
+    )
 
 
 def _three_seats() -> Diagnostic:
@@ -225,7 +256,15 @@ def _three_seats() -> Diagnostic:
     root = Node(0, (), (second(0), second(1)))
     # own action pays seat 0 one more and then 2/4 - 3/4: 1/4 (1 - 1/4)
     known: Known = {(0, ()): 0.1875, (2, (0, 0)): 0.0625}
-    return Diagnostic("three_seats", "seats", root, known, weights, teams=(0, 1, 2))
+    return Diagnostic(
+        "three_seats",
+        "seats",
+        "Three seats, payments that sum to zero, and one may have a second turn.",
+        root,
+        known,
+        weights,
+        teams=(0, 1, 2),
+    )
 
 
 def _patience() -> Diagnostic:
@@ -235,7 +274,14 @@ def _patience() -> Diagnostic:
     slow = _alone("slow", _pay(0.0, late), _pay(0.25, late))
     root = _alone("first", _pay(1.0, quick), _pay(0.0, slow))
     known: Known = {(0, "first"): 0.5, (0, "slow"): 0.03125}
-    return Diagnostic("patience", "truncation", root, known, max_turns=2)
+    return Diagnostic(
+        "patience",
+        "truncation",
+        "A limit of two turns cuts off the 3 that waiting would pay; 1 is paid at once.",
+        root,
+        known,
+        max_turns=2,
+    )
 
 
 DIAGNOSTICS: Mapping[str, Diagnostic] = {

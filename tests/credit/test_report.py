@@ -1,0 +1,53 @@
+"""The report on all estimators is up to date, and they do what is claimed for them."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from arena_trainers.credit import estimators, registry
+from arena_trainers.credit.claims import CLAIMS, claims
+from arena_trainers.credit.diagnostics import DIAGNOSTICS
+from arena_trainers.credit.expectation import REINFORCE
+from arena_trainers.credit.report import (
+    examine,
+    found_claims,
+    report,
+    undefined,
+)
+
+DOCS = Path(__file__).parents[2] / "docs" / "credit"
+
+
+def test_the_report_is_up_to_date():
+    """Write it with: arena credit report."""
+    assert (DOCS / "report.md").read_text() == report()
+
+
+@pytest.mark.parametrize("name", [n for n in estimators() if not undefined(n)])
+def test_bias_is_what_is_claimed(name):
+    found = found_claims({game: examine(name, game) for game in DIAGNOSTICS})
+    claimed = claims(name)
+    assert (found.two, found.large) == (claimed.two, claimed.large)
+    assert found.bootstraps == claimed.bootstraps
+
+
+@pytest.mark.parametrize("name", estimators())
+def test_a_docstring_says_none_of_bias_where_there_is_none(name):
+    """Its paragraph "Bias:" begins with "none" if the estimator is unbiased, in batches of
+    some size, and does not if it is not."""
+    text = " ".join(inspect.getdoc(registry._find(name)).split())
+    _, found, bias = text.partition("Bias: ")
+    assert found, "want a paragraph that begins with 'Bias: '"
+    says_none = bias.startswith(("none", '`"pre"` none'))
+    kinds = claims(name)
+    assert says_none == ("exact" in (kinds.two, kinds.large))
+
+
+def test_every_estimator_has_its_claims():
+    assert set(CLAIMS) == set(registry._BUILT_IN)
+
+
+def test_the_return_itself_is_unbiased_until_it_is_cut():
+    found = found_claims({game: examine(REINFORCE, game) for game in DIAGNOSTICS})
+    assert (found.two, found.large, found.bootstraps) == ("exact", "exact", False)
