@@ -1,9 +1,12 @@
-"""The commands about credit: `arena credit report`."""
+"""The commands about credit: `arena credit report` and `arena credit bench`."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from arena_trainers.usage import usage_errors
 
 credit_app = typer.Typer(
     name="credit",
@@ -27,3 +30,48 @@ def report(directory: Directory = DOCS) -> None:
     path = directory / "report.md"
     path.write_text(build())
     typer.echo(f"wrote {path}")
+
+
+@credit_app.command("bench")
+def bench(
+    directory: Directory = DOCS,
+    num_seeds: Annotated[int, typer.Option("--seeds", help="0 to N - 1.")] = 10,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ESTIMATOR", help="Not all of them; repeatable."),
+    ] = None,
+    game: Annotated[
+        list[str] | None, typer.Option(metavar="SETTING", help="Likewise.")
+    ] = None,
+    tiny_model: Annotated[
+        bool, typer.Option("--tiny-model", help="Train the tiny language model, too.")
+    ] = False,
+    num_jobs: Annotated[int, typer.Option("--jobs", help="Processes.")] = 2,
+) -> None:
+    """Compare all estimators at equal samples, by tabular self-play on small games.
+
+    Does the runs that DIRECTORY/bench.json lacks, draws them, and writes what is
+    significant. About an hour for everything on two cores; the same code gives the same
+    numbers.
+    """
+    from arena_trainers.bench import experiment, page, tiny_model as tiny
+
+    with usage_errors():
+        names = chosen(only, experiment.runnable())
+        settings = chosen(game, experiment.SETTINGS)
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "bench.json"
+    todo = experiment.missing(experiment.read_runs(path), names, settings, num_seeds)
+    runs = experiment.run_missing(path, todo, num_jobs, typer.echo)
+    if tiny_model:
+        runs = tiny.run_missing(path, typer.echo)
+    for written in page.write(directory, runs):
+        typer.echo(f"wrote {written}")
+
+
+def chosen(wanted: Sequence[str] | None, known: Iterable[str]) -> list[str]:
+    """Those wanted, or all; ValueError if one is unknown."""
+    for name in wanted or ():
+        if name not in known:
+            raise ValueError(f"want one of {', '.join(known)}, got {name!r}")
+    return list(wanted or known)
