@@ -5,6 +5,7 @@
 | how far a policy is from equilibrium       | `nash_conv`, `exploitability`            |
 | to beat a policy                           | `best_response`                          |
 | an equilibrium, two players, zero-sum      | `solve_zero_sum`, `CFRPlus`; `MCCFR`     |
+| what each action is worth to a policy      | `action_values`                          |
 | equilibria of a small matrix               | `pure_equilibria`, `mixed_equilibria`    |
 | perfect play with perfect information      | `minimax`                                |
 | the best that a team can do                | `optimal_joint_policy`                   |
@@ -35,6 +36,7 @@ from arena_envs.solvers.mccfr import MCCFR
 from arena_envs.solvers.perfect_information import Minimax, minimax
 from arena_envs.solvers.tabular import (
     BestResponse,
+    action_values,
     best_response,
     best_response_value,
     complete_table,
@@ -58,6 +60,7 @@ __all__ = [
     "MixedEquilibrium",
     "Table",
     "ZeroSumSolution",
+    "action_values",
     "best_response",
     "best_response_value",
     "complete_table",

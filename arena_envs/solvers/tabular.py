@@ -14,6 +14,7 @@ from arena_envs.solvers.enumeration import MAX_STATES, Key, Table
 from arena_envs.solvers.sweeps import (
     best_response_of,
     edge_weights,
+    reach_of,
     uniform_policy,
     values_of,
 )
@@ -106,6 +107,48 @@ def expected_returns(
     seats = range(tree.num_players)
     weights = edge_weights(tree, tree.vector(table), seats)
     return tuple(float(values_of(tree, weights, seat)[0]) for seat in seats)
+
+
+def action_values(
+    game: AnyGame, table: Table, max_states: int = MAX_STATES
+) -> dict[Key, list[float]]:
+    """Expected return of the seat to move for each legal action, all playing by the table.
+
+        Q(I, a) = Σ_{h ∈ I} π₋ᵢ(h) v(ha) / Σ_{h ∈ I} π₋ᵢ(h)
+
+    with π₋ᵢ the probability that chance and the others reach h: how likely the states of I
+    are for a seat that is in I and forgets nothing. The value of I itself is the mean of its
+    row, weighted by the table's.
+
+    Args:
+        game: the rules.
+        table: a row for each information state, of all seats.
+        max_states: limit of the enumeration.
+
+    Returns:
+        A row for each information state; NaN where the others never lead to it.
+
+    Raises:
+        ValueError: as for `expected_returns`.
+
+    >>> from arena_envs import make_game
+    >>> game = make_game("kuhn_poker")
+    >>> action_values(game, uniform_table(game))[1, (1, 2, (1,))]  # a king after a bet
+    [-1.0, 2.0]
+    """
+    tree = game_tree(game, max_states)
+    policy, seats = tree.vector(table), range(tree.num_players)
+    weights = edge_weights(tree, policy, seats)
+    total, mass = np.zeros((2, tree.num_columns))
+    for seat in seats:
+        others = edge_weights(tree, policy, [s for s in seats if s != seat])
+        edges = tree.decisions[seat]
+        reach = reach_of(tree, others)[tree.source[edges]]
+        worth = reach * values_of(tree, weights, seat)[tree.target[edges]]
+        np.add.at(total, tree.column[edges], worth)
+        np.add.at(mass, tree.column[edges], reach)
+    unreached = np.full(tree.num_columns, np.nan)
+    return tree.table(np.divide(total, mass, out=unreached, where=mass > 0))
 
 
 def best_response(

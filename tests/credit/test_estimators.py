@@ -1,6 +1,7 @@
 """Every estimator on one batch by hand, what it reduces to, and what it refuses."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -115,7 +116,8 @@ def test_mars_released_by_hand(batch):
 
 
 def test_every_estimator_is_worked_by_hand():
-    assert all(f"test_{name}_by_hand" in globals() for name in estimators())
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*"))
+    assert all(f"def test_{name}_by_hand" in tests for name in estimators())
 
 
 RETURNS = st.lists(st.integers(-8, 8), min_size=3, max_size=9)

@@ -30,6 +30,12 @@ GOOD = {
         ({"rewards": {"game": [0.0, 1.0]}}, r"want rewards\['game'\] of shape \(3,\)"),
         ({"rewards": {"game": [0, 1, np.nan]}}, r"got rewards\['game'\]\[2\] = nan"),
         ({"value": [0, np.nan, 1]}, r"got value\[1\] = nan"),
+        ({"action_value": [0, np.nan, 1]}, r"got action_value\[1\] = nan"),
+        (
+            {"num_tokens": [1, 1, 1], "tokens": {"value": [0, 1, np.inf]}},
+            r"want finite numbers, got tokens\['value'\]\[2\] = inf",
+        ),
+        ({"action": [0.5, 1, 2]}, "want integers in action, got 0.5"),
         ({"episode": [4, 4, 4.5]}, "want integers in episode, got 4.5"),
         ({"turn": [0.0, 1.0, 0.0]}, "want integers in turn, got 0.0"),
         ({"game": [True, True, True]}, "want integers in game, got True"),

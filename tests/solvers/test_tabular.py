@@ -3,10 +3,13 @@
 import itertools
 import random
 
+import numpy as np
 import pytest
 
 import arena_envs
+from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.solvers import (
+    action_values,
     best_response,
     best_response_value,
     complete_table,
@@ -181,3 +184,55 @@ def test_missing_rows_are_completed_with_uniform_play():
     game = arena_envs.make_game("kuhn_poker")
     table = complete_table(game, {(0, (0, 2, ())): [0.0, 1.0]})
     assert table == {**uniform_table(game), (0, (0, 2, ())): [0.0, 1.0]}
+
+
+def walked_action_values(game, table):
+    """Σ π₋ᵢ(h) v(ha) over Σ π₋ᵢ(h), history by history, straight from the rules."""
+    total, mass = {}, {}
+
+    def value(state, reach):
+        """Expected returns; `reach` has the probability of all others for each seat."""
+        player = game.current_player(state)
+        if player == TERMINAL:
+            return np.array(game.returns(state))
+        if player == CHANCE:
+            outcomes = game.chance_outcomes(state)
+            return sum(p * value(game.apply(state, a), reach * p) for a, p in outcomes)
+        key = player, game.information_state(state, player)
+        worth = []
+        for action, p in zip(game.legal_actions(state), table[key], strict=True):
+            after = reach * np.where(np.arange(len(reach)) == player, 1.0, p)
+            worth.append(value(game.apply(state, action), after))
+        rows = np.array(worth)
+        total[key] = total.get(key, 0.0) + reach[player] * rows[:, player]
+        mass[key] = mass.get(key, 0.0) + reach[player]
+        return np.array(table[key]) @ rows
+
+    value(game.initial_state(), np.ones(game.num_players))
+    return {key: total[key] / mass[key] for key in total}
+
+
+@pytest.mark.parametrize("num_players", [2, 3])
+def test_action_values_are_those_of_a_walk_over_all_histories(num_players):
+    game = arena_envs.make_game("kuhn_poker", num_players=num_players)
+    rng = np.random.default_rng(1)
+    table = {
+        key: rng.dirichlet(np.ones(len(row))).tolist()
+        for key, row in uniform_table(game).items()
+    }
+    found, expected = action_values(game, table), walked_action_values(game, table)
+    assert found.keys() == expected.keys()
+    for key, row in expected.items():
+        np.testing.assert_allclose(found[key], row, atol=1e-12)
+
+
+def test_an_information_state_that_the_others_never_reach_has_no_values():
+    """Player 0 never bets first: nobody knows what a bet would find."""
+    game = arena_envs.make_game("kuhn_poker")
+    table = {
+        (seat, state): [1.0, 0.0] if seat == 0 and not state[2] else row
+        for (seat, state), row in uniform_table(game).items()
+    }
+    found = action_values(game, table)
+    assert np.isnan(found[1, (1, 2, (1,))]).all()
+    assert np.isfinite(found[1, (1, 2, (0,))]).all()

@@ -54,7 +54,8 @@ def bench(
     significant. About an hour for everything on two cores; the same code gives the same
     numbers.
     """
-    from arena_trainers.bench import experiment, page, tiny_model as tiny
+    from arena_trainers.bench import experiment, page
+    from arena_trainers.bench import tiny_model as tiny
 
     with usage_errors():
         names = chosen(only, experiment.runnable())

@@ -7,7 +7,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from arena_trainers.bench.experiment import TINY, Curve, Runs, add, read_runs, write_runs
+from arena_trainers.bench.experiment import (
+    TINY,
+    Curve,
+    Runs,
+    add,
+    read_runs,
+    write_runs,
+)
 
 ESTIMATORS = ("episode", "mars", "mars_released")
 NUM_SEEDS = 3

@@ -4,19 +4,28 @@
 
 | Name | Advantage of a turn | Expected gradient |
 |---|---|---|
+| `adca` | judged turns and outcome that follow, z-scored apart | wrong direction |
+| `aepo` | `episode`, more for tokens of high entropy | of `episode`, turned to the uncertain |
+| `archer` | Q less V of a critic of utterances | as good as the critic |
+| `counterfactual` | Q less V, exact values | exact |
 | `episode` | z-score of its trajectory's return (GRPO) | divided by the spread, in large pools |
+| `hapo` | z-score over tokens, less for tokens of low entropy | small pools: any |
 | `mars` | return-to-go less the mean of its game and seat | exact in large batches |
 | `mars_loo` | the same, own episode left out | exact |
 | `mars_released` | as the released MARS code computes it | wrong direction |
 | `normalise_then_sum` | sum of normalised turn rewards | wrong direction |
+| `poad` | GAE over tokens, discounted between turns only | as good as the critic |
 | `rae` | return less a running mean of its game and seat (SPIRAL) | exact (`post`: times α) |
+| `salt` | mean of `episode` over all that did the same there | that of `episode` |
 
 An estimator is a function of `Trajectories` (the turns that count, in order) and of keyword
-options, which returns `Credit`; one that needs memory takes and returns `state`. It is
-composed of `require`, `returns_to_go`, `temporal_differences`, `pools_by`, `moments`,
-`mean_of_others`, `unit_scale` and `with_report`. Those of other distributions are found by the
-entry-point group `arena.credit`, such as `my_estimator = "my_package.credit:my_estimator"`, and
-imported when they are first used.
+options, which returns `Credit`, per turn or per token; one that needs memory takes and
+returns `state`, one that needs further columns says so by `needs`. It is composed of
+`require`, `returns_to_go`, `temporal_differences`, `pools_by`, `moments`, `mean_of_others`,
+`unit_scale` and `with_report`, and within turns of `uniform_over_tokens`, `by_token_entropy`
+and `by_value_differences`. Those of other distributions are found by the entry-point group
+`arena.credit`, such as `my_estimator = "my_package.credit:my_estimator"`, and imported when
+they are first used.
 """
 
 from arena_trainers.credit.baselines import (
@@ -44,6 +53,12 @@ from arena_trainers.credit.registry import (
     estimators,
     needed_columns,
 )
+from arena_trainers.credit.tokens import (
+    by_token_entropy,
+    by_value_differences,
+    decayed_sums,
+    uniform_over_tokens,
+)
 from arena_trainers.credit.trajectories import (
     Trajectories,
     discounted_sums,
@@ -64,7 +79,10 @@ __all__ = [
     "Trajectories",
     "TurnBatch",
     "best_of_others",
+    "by_token_entropy",
+    "by_value_differences",
     "check_options",
+    "decayed_sums",
     "discounted_sums",
     "estimate",
     "estimators",
@@ -78,6 +96,7 @@ __all__ = [
     "running_means",
     "temporal_differences",
     "trajectories",
+    "uniform_over_tokens",
     "unit_scale",
     "values_after",
     "with_report",

@@ -7,25 +7,37 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from arena_trainers.credit.adca import adca
 from arena_trainers.credit.batch import TurnBatch
 from arena_trainers.credit.grpo import episode, normalise_then_sum
 from arena_trainers.credit.mars import mars, mars_loo
 from arena_trainers.credit.mars_released import mars_released
 from arena_trainers.credit.needs import columns_needed_by
+from arena_trainers.credit.poad import poad
 from arena_trainers.credit.pools import Credit, PoolReport
 from arena_trainers.credit.rae import rae
+from arena_trainers.credit.salt import salt
+from arena_trainers.credit.token_entropy import aepo, hapo
 from arena_trainers.credit.trajectories import require, trajectories
+from arena_trainers.credit.utterance import archer, counterfactual
 
 Estimator = Callable[..., Credit]
 
 GROUP = "arena.credit"
 _BUILT_IN: Mapping[str, Estimator] = {
+    "adca": adca,
+    "aepo": aepo,
+    "archer": archer,
+    "counterfactual": counterfactual,
     "episode": episode,
+    "hapo": hapo,
     "mars": mars,
     "mars_loo": mars_loo,
     "mars_released": mars_released,
     "normalise_then_sum": normalise_then_sum,
+    "poad": poad,
     "rae": rae,
+    "salt": salt,
 }
 
 

@@ -69,7 +69,10 @@ class Trajectories:
         return np.bincount(self.index, minlength=len(self.first))[self.index]
 
     def scatter(self, advantage: Floats) -> Floats:
-        """Advantages of these turns, or of their tokens, as a column with 0 elsewhere."""
+        """Advantages of these turns, or of their tokens, as a column with 0 elsewhere.
+
+        Where each of these turns is one token, the two are the same, and come per turn.
+        """
         if len(advantage) == len(self.row):
             column = np.zeros(len(self.batch.reward))
             column[self.row] = advantage
