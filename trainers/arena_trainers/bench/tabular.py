@@ -19,7 +19,15 @@ KeyOf = Callable[[Any, int], Hashable]
 
 COLUMNS = frozenset(
     {
-        *("team", "state_key", "terminated", "truncated", "value", "next_value"),
+        *(
+            "team",
+            "state_key",
+            "action",
+            "terminated",
+            "truncated",
+            "value",
+            "next_value",
+        ),
         *("num_tokens", "row_length", "rewards.game"),
         *("tokens.entropy", "tokens.logprob", "tokens.value"),
     }
@@ -203,6 +211,7 @@ class Table:
             rewards={"game": reward},
             team=np.array(self.game.teams)[seat],
             state_key=row,
+            action=action,
             terminated=last,
             truncated=np.zeros(len(turns), bool),
             value=value,

@@ -24,7 +24,16 @@ from arena_trainers.credit.lines import Key, Playable, Walk, flatten
 
 COLUMNS = frozenset(
     {
-        *("team", "state_key", "terminated", "truncated", "value", "next_value"),
+        *(
+            "team",
+            "state_key",
+            "action",
+            "action_value",
+            "terminated",
+            "truncated",
+            "value",
+            "next_value",
+        ),
         *("num_tokens", "row_length", "rewards.game", "rewards.judge"),
         *("tokens.entropy", "tokens.logprob", "tokens.value"),
     }
@@ -157,10 +166,12 @@ class ExactPlay:
             rewards={"game": reward, "judge": self.judge[column]},
             team=np.asarray(self.game.game.teams)[seat],
             state_key=self.game.infoset[column],
+            action=column,
             terminated=last & ~cut,
             truncated=last & cut,
             value=self.value[column],
             next_value=np.where(last & cut, self.next_value[rows], np.nan),
+            action_value=self.action_value[column],
             num_tokens=zeros + 1,
             row_length=2 + turn,
             tokens=tokens,
