@@ -162,7 +162,9 @@ def test_token_counts_change_nothing(batch, name, drawn):
     assert advantage(name, more).tolist() == advantage(name, turns).tolist()
 
 
-@pytest.mark.parametrize("name", ["episode", "mars", "mars_loo"])
+@pytest.mark.parametrize(
+    "name", ["dr_grpo", "episode", "flow_grpo", "mars", "mars_loo", "rloo"]
+)
 @given(drawn=batches, bonus=st.integers(-9, 9))
 def test_a_bonus_at_the_end_of_a_seats_games_changes_nothing(batch, name, drawn, bonus):
     """Leave-one-out needs something to compare with: every game is played twice."""
@@ -180,7 +182,7 @@ def test_mars_sums_to_zero_over_every_pool(batch, drawn, scale):
     same(total, np.zeros_like(total))
 
 
-COMPARE = [name for name in EVERY if name not in ("mars_loo", "rae")]
+COMPARE = [name for name in EVERY if name not in ("mars_loo", "rae", "rloo")]
 
 
 @pytest.mark.filterwarnings("default::arena_trainers.credit.FlatPoolWarning")

@@ -8,6 +8,7 @@ gradient of batches of two episodes and of an infinite batch, default options:
 | `exact` | the true one |
 | `scaled` | a positive multiple of the true one |
 | `direction` | not a multiple, but at an acute angle |
+| `zero` | nothing |
 | `reversed` | at no acute angle: following it may make the seat worse |
 """
 

@@ -33,7 +33,7 @@ REINFORCE = (
     "reinforce"  # the return-to-go itself, which is no estimator of the registry
 )
 
-Kind = Literal["exact", "scaled", "direction", "reversed"]
+Kind = Literal["exact", "scaled", "direction", "zero", "reversed"]
 
 
 class Expectation(NamedTuple):
@@ -121,7 +121,7 @@ class Verdict(NamedTuple):
     """How an expected gradient compares to the true one.
 
     kind: "exact"; "scaled": every seat's is a positive multiple; "direction": some seat's
-    points elsewhere; "reversed": some seat's does not even help it to first order.
+    points elsewhere; "zero": it vanishes for every seat; "reversed": some seat's does not even help it to first order.
     cosine: of the seat with the least.
     factor: that minimises |mean - factor · truth|.
     """
@@ -160,4 +160,6 @@ def compare(
     kind: Kind = "direction" if cosine > tolerance else "reversed"
     if scaled:
         kind = "scaled"
+    elif np.linalg.norm(mean) <= tolerance * np.linalg.norm(truth):
+        kind = "zero"
     return Verdict("exact" if exact else kind, cosine, factor)

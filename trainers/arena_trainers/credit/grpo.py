@@ -4,16 +4,12 @@ from collections.abc import Sequence
 
 from arena_trainers.credit.pools import (
     Credit,
-    check_choice,
     check_range,
-    moments,
     pools_by,
-    unit_scale,
+    relative,
     with_report,
 )
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
-
-SCALES = ("none", "std")
 
 
 def episode(
@@ -62,17 +58,11 @@ def episode(
     >>> estimate("episode", turns, scale="none").advantage  # returns 3 and 5
     array([-1., -1.,  1.])
     """
-    check_choice("scale", scale, SCALES)
-    check_range("ddof", ddof, 0, 1)
-    check_range("eps", eps, 0, float("inf"))
     pools = pools_by(turns, pool, whole=True)
     returns = returns_to_go(turns, turns.column("reward"))[turns.first]
     own = pools.of[turns.first]  # [R]
-    stats = moments(returns, own, len(pools.key), ddof)
-    relative = returns - stats.mean[own]
-    if scale == "std":
-        relative *= unit_scale(stats.std, eps)[own]
-    return with_report(relative[turns.index], pools, stats)
+    advantage, stats = relative(returns, own, len(pools.key), scale, ddof, eps)
+    return with_report(advantage[turns.index], pools, stats)
 
 
 def normalise_then_sum(
@@ -121,13 +111,7 @@ def normalise_then_sum(
     array([-3., -1.,  3.])
     """
     check_range("discount", discount, 0, 1)
-    check_choice("scale", scale, SCALES)
-    check_range("ddof", ddof, 0, 1)
-    check_range("eps", eps, 0, float("inf"))
     pools = pools_by(turns, pool)
     reward = turns.column("reward")
-    stats = moments(reward, pools.of, len(pools.key), ddof)
-    normal = reward - stats.mean[pools.of]
-    if scale == "std":
-        normal *= unit_scale(stats.std, eps)[pools.of]
+    normal, stats = relative(reward, pools.of, len(pools.key), scale, ddof, eps)
     return with_report(returns_to_go(turns, normal, discount), pools, stats)

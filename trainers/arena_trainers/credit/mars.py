@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from arena_trainers.credit.baselines import mean_of_others
 from arena_trainers.credit.batch import Floats, Ints
-from arena_trainers.credit.grpo import SCALES
 from arena_trainers.credit.pools import (
+    SCALES,
     Credit,
     Pools,
     check_choice,

@@ -9,14 +9,20 @@ from typing import Any
 
 from arena_trainers.credit.adca import adca
 from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.gae import bi_level_gae, gae, turn_ppo
 from arena_trainers.credit.grpo import episode, normalise_then_sum
 from arena_trainers.credit.mars import mars, mars_loo
 from arena_trainers.credit.mars_released import mars_released
+from arena_trainers.credit.mt_grpo import mt_grpo
 from arena_trainers.credit.needs import columns_needed_by
+from arena_trainers.credit.outcome import dr_grpo, flow_grpo, grpo_passk, rloo
 from arena_trainers.credit.poad import poad
 from arena_trainers.credit.pools import Credit, PoolReport
 from arena_trainers.credit.rae import rae
 from arena_trainers.credit.salt import salt
+from arena_trainers.credit.states import agentprm, at_grpo, gigpo
+from arena_trainers.credit.strata import bnpo, canon, stratified_grpo
+from arena_trainers.credit.teams import advevo_public_baseline, matpo
 from arena_trainers.credit.token_entropy import aepo, hapo
 from arena_trainers.credit.trajectories import require, trajectories
 from arena_trainers.credit.utterance import archer, counterfactual
@@ -26,18 +32,34 @@ Estimator = Callable[..., Credit]
 GROUP = "arena.credit"
 _BUILT_IN: Mapping[str, Estimator] = {
     "adca": adca,
+    "advevo_public_baseline": advevo_public_baseline,
     "aepo": aepo,
+    "agentprm": agentprm,
     "archer": archer,
+    "at_grpo": at_grpo,
+    "bi_level_gae": bi_level_gae,
+    "bnpo": bnpo,
+    "canon": canon,
     "counterfactual": counterfactual,
+    "dr_grpo": dr_grpo,
     "episode": episode,
+    "flow_grpo": flow_grpo,
+    "gae": gae,
+    "gigpo": gigpo,
+    "grpo_passk": grpo_passk,
     "hapo": hapo,
     "mars": mars,
     "mars_loo": mars_loo,
     "mars_released": mars_released,
+    "matpo": matpo,
+    "mt_grpo": mt_grpo,
     "normalise_then_sum": normalise_then_sum,
     "poad": poad,
     "rae": rae,
+    "rloo": rloo,
     "salt": salt,
+    "stratified_grpo": stratified_grpo,
+    "turn_ppo": turn_ppo,
 }
 
 
@@ -118,6 +140,20 @@ def check_options(name: str, options: Iterable[str]) -> None:
 Options are discount, pool, scale, ddof, eps, baseline
     """
     _check(name, _find(name), options)
+
+
+def default_options(name: str) -> dict[str, Any]:
+    """The options of an estimator with their defaults, `state` apart.
+
+    Raises:
+        ValueError: unknown estimator.
+    """
+    parameters = list(inspect.signature(_find(name)).parameters.values())[1:]
+    return {
+        p.name: p.default
+        for p in parameters
+        if p.name != "state" and p.kind is not p.VAR_KEYWORD
+    }
 
 
 def _find(name: str) -> Estimator:

@@ -1,0 +1,326 @@
+"""Estimators on turns, worked by hand on trajectories of uneven lengths."""
+
+import math
+
+import numpy as np
+import pytest
+
+from arena_trainers.credit import estimate
+
+pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+
+# three seats, trajectories of 1 to 3 turns, turns without reward, a game played once
+HAND = [
+    (0, 0, 0, [0, 0, 3]),
+    (0, 0, 1, [1, 0]),
+    (0, 0, 2, [2]),
+    (1, 0, 0, [1]),
+    (1, 0, 1, [0, 0, 0]),
+    (1, 0, 2, [0, 4]),
+    (2, 1, 0, [5, 0]),
+]
+INDEX = [k for *_, rewards in HAND for k in range(len(rewards))]
+OWNERS = [row for *row, rewards in HAND for _ in rewards]  # episode, game, seat
+PLAIN = {"ddof": 0, "eps": 0}
+
+
+def check(turns, expected, name, **options):
+    got = estimate(name, turns, **options).advantage
+    flat = np.concatenate([np.atleast_1d(x).astype(float) for x in expected])
+    np.testing.assert_allclose(got, flat, atol=1e-9)
+
+
+def spread(numbers):
+    """One number per trajectory of HAND, for all its turns."""
+    return [[x] * len(row[-1]) for x, row in zip(numbers, HAND, strict=True)]
+
+
+def test_dr_grpo_by_hand(batch):
+    """Returns 3 1 of seat 0, mean 2; 1 0, mean .5; 2 4, mean 3; game 1 is alone."""
+    check(batch(*HAND), spread([1, 0.5, -1, -1, -0.5, 1, 0]), "dr_grpo")
+
+
+def test_rloo_by_hand(batch):
+    """Less the other's: 3 - 1, 1 - 3 | 1 - 0, 0 - 1 | 2 - 4, 4 - 2 | 5 has no other."""
+    check(batch(*HAND), spread([2, 1, -2, -2, -1, 2, 5]), "rloo")
+
+
+def test_rloo_leaves_out_all_seats_of_the_own_episode(batch):
+    """One pool per game: episode 0 has 3 1 2, mean 2; episode 1 has 1 0 4, mean 5/3."""
+    expected = spread([4 / 3, -2 / 3, 1 / 3, -1, -2, 2, 5])
+    check(batch(*HAND), expected, "rloo", pool=("game",))
+
+
+def test_flow_grpo_by_hand(batch):
+    """Differences ±1 ±.5 ±1 from the mean, over deviations √2 √.5 √2 (and 1e-6)."""
+    a, b = 1 / (2**0.5 + 1e-6), 0.5 / (0.5**0.5 + 1e-6)
+    check(batch(*HAND), spread([a, b, -a, -a, -b, a, 0]), "flow_grpo")
+
+
+def test_flow_grpo_reads_the_outcome_alone(batch):
+    """Outcomes 1 and 3 of seat 0, paid with much else; the others have none."""
+    outcome = [0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]
+    turns = batch(*HAND, rewards={"game": outcome})
+    expected = spread([-1, 0, 0, 1, 0, 0, 0])
+    check(turns, expected, "flow_grpo", outcome="game", **PLAIN)
+
+
+def test_grpo_passk_by_hand(batch):
+    """The better of two has what it is ahead: 3 - 1, 1 - 0, 4 - 2; 5 is ahead of none."""
+    check(batch(*HAND), spread([2, 1, 0, 0, 0, 2, 0]), "grpo_passk")
+
+
+def test_advevo_public_baseline_by_hand(batch):
+    """Seats 1 and 2 are a team: returns 1 2 0 4, mean 7/4; seat 0 is one: 3 1, mean 2."""
+    team = [min(seat, 1) for _, _, seat in OWNERS]
+    expected = spread([1, -0.75, 0.25, -1, -1.75, 2.25, 0])
+    check(batch(*HAND, team=team), expected, "advevo_public_baseline")
+
+
+def test_matpo_by_hand(batch):
+    """Planners 0, 1, 4; 2 and 3 work for 1, and 5 for 3. Paid 1 1, 3 and for workers 0 1
+    and 2, and 0: in all 2, 6, 1, mean 3, deviation √((1 + 9 + 4) / 3)."""
+    rows = [
+        (0, 0, 0, [1, 1]),
+        (1, 0, 0, [3]),
+        (2, 0, 1, [0, 1]),
+        (3, 0, 1, [0]),
+        (4, 0, 0, [1, 0, 0]),
+        (5, 0, 2, [2]),
+    ]
+    parent = [-1, -1, -1, 1, 1, 1, -1, -1, -1, 3]
+    s = (14 / 3) ** 0.5
+    expected = [[-1 / s] * 2, 3 / s, [3 / s] * 2, 3 / s, [-2 / s] * 3, 3 / s]
+    check(batch(*rows, parent=parent), expected, "matpo", **PLAIN)
+
+
+def test_matpo_leaves_out_masked_planners_and_their_workers(batch):
+    """Planners 0 and 1 are paid 1 and 3; 2 is masked, and so 3 has nobody to share with."""
+    rows = [(i, 0, 0, [r]) for i, r in enumerate([1, 3, 9, 0])]
+    mask = [True, True, False, True]
+    turns = batch(*rows, parent=[-1, -1, -1, 2], mask=mask)
+    check(turns, [-1, 1, 0, 0], "matpo", **PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("parent", "message"),
+    [
+        ([-1, -1, 7, -1], "want parents that are episodes .* got 7 for episode 2"),
+        (
+            [-1, -1, 0, -1],
+            "want one seat in an episode with workers, got 2 in episode 0",
+        ),
+        ([-1, -1, 3, 2], "got a circle from episode 2"),
+        ([-1, -1, 2, -1], "got a circle from episode 2"),
+    ],
+)
+def test_parents_that_make_no_sense_are_named(batch, parent, message):
+    rows = [(0, 0, 0, [1]), (0, 0, 1, [1]), (2, 0, 0, [1]), (3, 0, 0, [1])]
+    with pytest.raises(ValueError, match=message):
+        estimate("matpo", batch(*rows, parent=parent))
+
+
+def test_stratified_grpo_by_hand(batch):
+    """One pool per game, strata by length: 3 0 | 1 4 | 2 1 are ±1 each. Of all six the mean
+    is 11/6 and the deviation √(31/6 - 121/36) = √65/6. Game 1 is alone."""
+    of_all = (6 * np.array([3, 1, 2, 1, 0, 4]) - 11) / 65**0.5
+    mixed = 0.25 * np.array([1, -1, 1, -1, -1, 1]) + 0.75 * of_all
+    options = {"pool": ("game",), "blend": 0.25, **PLAIN}
+    check(batch(*HAND), spread([*mixed, 0]), "stratified_grpo", **options)
+
+
+def test_canon_by_hand(batch):
+    """Six in one pool, by length: seat 2 of episode 0 and seat 0 of episode 1 (1 turn),
+    then seat 1 of episode 0 (2 turns, as has seat 2 of episode 1, which comes later) are
+    the lower half, 2 1 1, mean 4/3; 3 0 4 the upper one, mean 7/3. With μ = 3/4 the lower
+    half has 3/4 · 7/3 + 1/4 · 4/3 = 25/12 subtracted, the upper one 1 + 7/12."""
+    low, high = 25 / 12, 19 / 12
+    expected = spread([3 - high, 1 - low, 2 - low, 1 - low, 0 - high, 4 - high, 0])
+    for metric in ("num_tokens", "num_turns"):
+        options = {"metric": metric, "mu": 0.75, "pool": ("game",)}
+        check(batch(*HAND), expected, "canon", **options)
+
+
+def test_canon_may_rank_by_entropy(batch):
+    """Mean entropies 2, (0 + 9 + 0) / 3 and 1: the last one alone is the lower half."""
+    rows = [(0, 0, 0, [5]), (1, 0, 0, [1, 0]), (2, 0, 0, [2])]
+    tokens = {"entropy": [2, 0, 9, 0, 1]}
+    turns = batch(*rows, num_tokens=[1, 2, 1, 1], tokens=tokens)
+    check(turns, [5 - 2, [1 - 2] * 2, 2 - 3], "canon", metric="entropy")
+
+
+def test_bnpo_by_hand(batch):
+    """Groups 0 1 and 1 1 0 1, p = 1/2 and 3/4: mean 5/8, variance 1/32. m(1-m)/v - 1 is
+    7.5 - 1, so a = 65/16, b = 39/16 and α = 113/48, β = 29/16. Returns are twice that, less
+    1. The lost ones of the first group took three turns."""
+    rows = [(0, 0, 0, [0, -1, 0]), *[(i, 0, 0, [1]) for i in (1, 2, 3, 4)]]
+    rows.append((5, 0, 0, [-2, 1]))
+    group = [0, 0, 0, 0, 1, 1, 1, 1, 1]
+    a, b = 113 / 48, 29 / 16
+    beta = math.gamma(a) * math.gamma(b) / math.gamma(a + b)
+    first = beta / (0.5 ** (a - 1) * 0.5 ** (b - 1))
+    second = beta / (0.75 ** (a - 1) * 0.25 ** (b - 1))
+    expected = [-0.5 * first] * 3 + [0.5 * first]
+    expected += [0.25 * second] * 3 + [-0.75 * second] * 2
+    turns = batch(*rows, group=group)
+    check(turns, expected, "bnpo", min_return=-1, max_return=1)
+    check(turns, expected, "bnpo")  # the lowest and the highest are -1 and 1
+
+
+def test_mt_grpo_by_hand(batch):
+    """Outcomes 4 2 0 and turn rewards 1 2 3, so that z is ±√1.5 or 0; in all 5 4 3. With
+    λ = 1/2: √1.5 (1 - 1/2) and √1.5 | 0 and 0 | one turn, of the sum: -√1.5."""
+    rows = [(0, 0, 0, [1, 4]), (1, 0, 0, [3, 0, 1]), (2, 0, 0, [3])]
+    turns = batch(*rows, rewards={"game": [0, 4, 0, 0, 2, 0]})
+    z = 1.5**0.5
+    expected = [z / 2, z, 0, 0, 0, -z]
+    check(turns, expected, "mt_grpo", coefficient=0.5, **PLAIN)
+
+
+def test_at_grpo_by_hand(batch):
+    """A state is the turn's index. What is paid at first: seat 0: 0, 1; seat 1: 1, 0; seat
+    2: 2, 0. To go from there on: 3, 1 | 1, 0 | 2, 4. Seat 1 is paid 0 and 0 at its second
+    turns; other turns are alone."""
+    turns = batch(*HAND, state_key=INDEX)
+    now = [-0.5, 0, 0, 0.5, 0, 1, 0.5, -0.5, 0, 0, -1, 0, 0, 0]
+    check(turns, now, "at_grpo", scale="none")
+    to_go = [1, 0, 0, 0.5, 0, -1, -1, -0.5, 0, 0, 1, 0, 0, 0]
+    check(turns, to_go, "at_grpo", scale="none", discount=1.0)
+    check(turns, np.sign(to_go), "at_grpo", discount=1.0, **PLAIN)
+
+
+def test_gigpo_by_hand(batch):
+    """Returns less the mean: ±1, ±.5, ±1. To go at the first turns with γ = 1/2: 3/4, 1 |
+    1, 0 | 2, 2; at the second ones of seat 1 0, 0. Times ω = 2: ∓.25, ±1, 0."""
+    turns = batch(*HAND, state_key=INDEX)
+    first = [1 - 0.25, 1, 1], [0.5 + 1, 0.5], [-1]
+    second = [-1 + 0.25], [-0.5 - 1, -0.5, -0.5], [1, 1]
+    options = {"omega": 2.0, "discount": 0.5, "scale": "none"}
+    check(turns, [*first, *second, [0, 0]], "gigpo", **options)
+
+
+def test_agentprm_by_hand(batch):
+    """State 7: action 0 leads to 3 and 1, Q = 2, action 1 to 6, V = 10/3. State 8 after
+    action 0: 3 and 1 of one action, Q = V = 2. The second turn of the last is alone."""
+    rows = [(0, 0, 0, [0, 3]), (1, 0, 0, [0, 1]), (2, 0, 0, [5, 1])]
+    done = {"state_key": [7, 8, 7, 8, 7, 9], "action": [0, 4, 0, 4, 1, 0]}
+    low, high = 2 - 10 / 3, 6 - 10 / 3
+    check(batch(*rows, **done), [low, 0, low, 0, high, 0], "agentprm")
+
+
+# the second one is cut where the critic expects 8 more
+VALUED = [(0, 0, 0, [0, 0, 3]), (1, 0, 0, [1, 2])]
+VALUES = {
+    "value": [1, 2, 4, 2, 5],
+    "truncated": [False, False, False, False, True],
+    "next_value": [np.nan, np.nan, np.nan, np.nan, 8],
+}
+
+
+def test_gae_by_hand(batch):
+    """γ = λ = 1/2. Differences 0 + 1 - 1, 0 + 2 - 2, 3 - 4; sums with 1/4: -1/16, -1/4, -1.
+    1 + 2.5 - 2, 2 + 4 - 5: 1.5 + 1/4, 1. With λ = 1 over two: 0, -1/2, -1 | 1.5 + 1/2, 1."""
+    turns = batch(*VALUED, **VALUES)
+    expected = [-1 / 16, -1 / 4, -1, 1.75, 1]
+    check(turns, expected, "gae", discount=0.5, lambda_=0.5)
+    options = {"discount": 0.5, "lambda_": 1.0, "num_turns": 2}
+    check(turns, [0, -0.5, -1, 2, 1], "gae", **options)
+
+
+def test_turn_ppo_by_hand(batch):
+    """γ = .99, γλ = .891. Differences .98, 1.96, -1: 1.96 - .891 = 1.069, .98 + .891 ·
+    1.069 = 1.932479; 1 + 4.95 - 2 = 3.95, 2 + 7.92 - 5 = 4.92: 3.95 + 4.38372."""
+    turns = batch(*VALUED, **VALUES)
+    check(turns, [1.932479, 1.069, -1, 8.33372, 4.92], "turn_ppo")
+
+
+def test_bi_level_gae_by_hand(batch):
+    """Values of tokens 1 2 | 3 | 2 4, the last ones 2 3 4, γ = 1/2. Turns: -.5, -1, -1; with
+    λ = 1: -.5 - .75, -1 - .5, -1. Tokens, γ' = 1: 2 - 1 - 1.25, then the turn's own.
+    With γ' = λ = 1/2, sums with 1/4: -.5 - .3125, -1 - .25, -1; the first tokens have 1 - 1
+    and 2 - 2, and a quarter of their turns'."""
+    turns = batch(
+        (0, 0, 0, [0, 0, 3]),
+        truncated=[False] * 3,
+        num_tokens=[2, 1, 2],
+        tokens={"value": [1, 2, 3, 2, 4]},
+    )
+    expected = [-0.25, -1.25, -1.5, 1, -1]
+    check(turns, expected, "bi_level_gae", discount=0.5)
+    options = {"discount": 0.5, "discount_tokens": 0.5, "lambda_": 0.5}
+    expected = [-0.203125, -0.8125, -1.25, -0.25, -1]
+    check(turns, expected, "bi_level_gae", **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("rloo", {"pool": ("turn",)}, "want pools by columns among .* got 'turn'"),
+        ("flow_grpo", {"outcome": "win"}, "want the column 'rewards.win'"),
+        ("flow_grpo", {"eps": -1}, "want eps between 0 and inf, got -1"),
+        ("mt_grpo", {"outcome": "win"}, "want the column 'rewards.win'"),
+        ("mt_grpo", {"coefficient": -1}, "want coefficient between 0 and inf, got -1"),
+        ("stratified_grpo", {"blend": 2}, "want blend between 0 and 1, got 2"),
+        ("stratified_grpo", {"strata": ("stratum",)}, "want the column 'stratum'"),
+        (
+            "canon",
+            {"metric": "length"},
+            "want metric among num_tokens, .* got 'length'",
+        ),
+        ("canon", {"metric": "entropy"}, "want the column 'tokens.entropy'"),
+        ("canon", {"mu": -0.5}, "want mu between 0 and 1, got -0.5"),
+        ("bnpo", {"min_return": 1, "max_return": 1}, "below max_return, got 1 and 1"),
+        (
+            "bnpo",
+            {"min_return": 0, "max_return": 2},
+            "from min_return 0.0 to max_return 2.0, got 3.0 of seat 0 in episode 0",
+        ),
+        ("at_grpo", {"discount": -0.5}, "want discount between 0 and 1, got -0.5"),
+        ("at_grpo", {"scale": "rms"}, "want scale among none, std, got 'rms'"),
+        ("gigpo", {"omega": -1}, "want omega between 0 and inf, got -1"),
+        ("gigpo", {"discount": -1}, "want discount between 0 and 1, got -1"),
+        ("agentprm", {"discount": -1}, "want discount between 0 and 1, got -1"),
+        ("gae", {"discount": -0.1}, "want discount between 0 and 1, got -0.1"),
+        ("gae", {"lambda_": 1.5}, "want lambda_ between 0 and 1, got 1.5"),
+        ("gae", {"num_turns": 0}, "want num_turns of at least 1, got 0"),
+        ("turn_ppo", {"lambda_": -1}, "want lambda_ between 0 and 1, got -1"),
+        (
+            "bi_level_gae",
+            {"discount_tokens": 2},
+            "want discount_tokens between 0 and 1",
+        ),
+    ],
+)
+def test_options_out_of_range_are_named(batch, name, options, message):
+    size = len(INDEX)
+    columns = {
+        "rewards": {"game": [0] * size},
+        "state_key": INDEX,
+        "action": INDEX,
+        "value": [0] * size,
+        "truncated": [False] * size,
+        "tokens": {"value": [0] * size},
+    }
+    with pytest.raises(ValueError, match=message):
+        estimate(name, batch(*HAND, **columns), **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("advevo_public_baseline", "team"),
+        ("agentprm", "state_key"),
+        ("at_grpo", "state_key"),
+        ("bi_level_gae", "tokens.value"),
+        ("gae", "value"),
+        ("gigpo", "state_key"),
+        ("matpo", "parent"),
+        ("mt_grpo", "rewards.game"),
+        ("turn_ppo", "value"),
+    ],
+)
+def test_a_missing_column_is_named(batch, name, column):
+    with pytest.raises(
+        ValueError, match=f"want the column '{column}' in the turn batch"
+    ):
+        estimate(name, batch(*HAND))

@@ -1,0 +1,192 @@
+"""Comparing turns of the same state: `at_grpo`, `gigpo`, `agentprm`."""
+
+from collections.abc import Sequence
+
+from arena_trainers.credit.needs import needs
+from arena_trainers.credit.pools import (
+    Credit,
+    check_range,
+    moments,
+    pools_by,
+    relative,
+    with_report,
+)
+from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+
+
+@needs("state_key")
+def at_grpo(
+    turns: Trajectories,
+    *,
+    discount: float = 0.0,
+    pool: Sequence[str] = ("group", "seat", "state_key"),
+    scale: str = "std",
+    ddof: int = 1,
+    eps: float = 1e-6,
+) -> Credit:
+    """Credits a turn relative to what else was tried at the same place (AT-GRPO).
+
+        Aₖ = (Rₖ - mean R) / (std R + eps),   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
+
+    over the turns of one group and seat in which the seat knew the same, such as the
+    candidates of a turn tree, where the paper's key (instance, agent, turn) means just
+    that. γ = 0 is the paper's: its games pay every turn, for the team and for the agent.
+    Where only the end is paid, candidates are played to the end, and γ = 1. With one turn
+    and one agent it is `episode`.
+
+    Departs from the released code, which keeps raw rewards where no state occurs twice:
+    here these turns get 0.
+
+    Bias: with γ = 1 and `"none"`, at each state only shrunk, by 1 - 1/n with n turns in the
+    pool; states that were seen once teach nothing. γ = 0 ignores what comes later, and is
+    wrong in direction where a turn pays now what it costs then. `"std"` weighs each state
+    by 1 / std, with the bias that `episode` has.
+
+    See "Stronger Together: On-Policy Reinforcement Learning for Collaborative LLMs" by Zhao
+    et al. (https://arxiv.org/abs/2510.11062).
+
+    Args:
+        turns: the turns that count, with `state_key`.
+        discount: γ, per turn of the same seat.
+        pool: columns that agree within a pool.
+        scale: `"std"` or `"none"`.
+        ddof: 1 for the unbiased variance, 0 for the plain one.
+        eps: added to the standard deviation.
+
+    Returns:
+        float64[N], without unit (`"none"`: in the reward's); 0 where masked, and in a pool
+        of one turn or of equal returns.
+
+    Raises:
+        ValueError: an option out of range, or there is no column `state_key`.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0] * 4, seat=[0] * 4, group=[0] * 4, turn=[0] * 4)
+    >>> turns = TurnBatch([1, 4, 9, 7], episode=range(4), state_key=[5, 5, 6, 6], **one)
+    >>> estimate("at_grpo", turns, scale="none").advantage
+    array([-1.5,  1.5,  1. , -1. ])
+    """
+    check_range("discount", discount, 0, 1)
+    pools = pools_by(turns, pool)
+    to_go = returns_to_go(turns, turns.column("reward"), discount)
+    advantage, stats = relative(to_go, pools.of, len(pools.key), scale, ddof, eps)
+    return with_report(advantage, pools, stats)
+
+
+@needs("state_key")
+def gigpo(
+    turns: Trajectories,
+    *,
+    omega: float = 1.0,
+    discount: float = 0.95,
+    pool: Sequence[str] = ("group", "seat"),
+    scale: str = "std",
+    ddof: int = 1,
+    eps: float = 1e-6,
+) -> Credit:
+    """Credits a turn with its trajectory's return and with its own at its state (GiGPO).
+
+        Aᵢₖ = z(Gᵢ) + ω z(Rᵢₖ),   Gᵢ = Σₖ rᵢₖ,   Rᵢₖ = Σ_{j ≥ k} γ^{j - k} rᵢⱼ
+
+    z over the trajectories of the pool for G, and over its turns of the same state for R: a
+    group in a group. A state that was seen once adds 0. With ω = 0 it is `episode`.
+
+    Bias: the sum of two estimates, so that with γ = 1 and `scale="none"` a turn whose state
+    is seen often is weighed up to 1 + ω times; states do not lose their direction. γ < 1
+    prefers early rewards, in the second part alone. `"std"` divides both parts, with the
+    bias that `episode` has, and weighs rare and even states up.
+
+    See "Group-in-Group Policy Optimization for LLM Agent Training" by Feng et al.
+    (https://arxiv.org/abs/2505.10978).
+
+    Args:
+        turns: the turns that count, with `state_key`.
+        omega: ω, weight of the comparison at states.
+        discount: γ, per turn of the same seat, of the second part.
+        pool: columns that agree within a pool, constant on trajectories.
+        scale: `"std"` for z-scores, `"none"` for differences from the mean.
+        ddof: 1 for the unbiased variance, 0 for the plain one.
+        eps: added to the standard deviation.
+
+    Returns:
+        float64[N], without unit (`"none"`: in the reward's); 0 where masked. Each part is 0
+        in a pool of one or of equal returns.
+
+    Raises:
+        ValueError: an option out of range, or there is no column `state_key`.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0])
+    >>> turns = TurnBatch(
+    ...     [0, 2, 4], episode=[0, 0, 1], turn=[0, 1, 0], state_key=[5, 6, 5], **one
+    ... )
+    >>> gigpo = estimate("gigpo", turns, discount=0.5, scale="none")
+    >>> gigpo.advantage  # returns 2, 4; at state 5: 1, 4
+    array([-2.5, -1. ,  2.5])
+    """
+    check_range("discount", discount, 0, 1)
+    check_range("omega", omega, 0, float("inf"))
+    reward = turns.column("reward")
+    pools = pools_by(turns, pool, whole=True)
+    returns = returns_to_go(turns, reward)[turns.first]
+    own = pools.of[turns.first]
+    whole, stats = relative(returns, own, len(pools.key), scale, ddof, eps)
+    states = pools_by(turns, (*pool, "state_key"))
+    to_go = returns_to_go(turns, reward, discount)
+    at_state, _ = relative(to_go, states.of, len(states.key), scale, ddof, eps)
+    return with_report(whole[turns.index] + omega * at_state, pools, stats)
+
+
+@needs("state_key", "action")
+def agentprm(
+    turns: Trajectories,
+    *,
+    discount: float = 1.0,
+    pool: Sequence[str] = ("game", "seat"),
+) -> Credit:
+    """Credits a turn with what its action led to, over all its visits (AgentPRM).
+
+        Aₖ = Q(s, a) - V(s),   Q = mean{R at the same state and action},
+        V = mean{R at the same state},   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
+
+    Q is the Monte-Carlo target of the paper's process reward model, read from its table
+    instead of from a network that was fitted to it; V is subtracted as a baseline. Where
+    every action is tried once it is `at_grpo` with the same γ, unscaled.
+
+    Departs from the released code, which discounts by γ^k of the turn's index k, so that
+    late actions count less, instead of by the distance to what is paid.
+
+    Bias: that of `at_grpo` with γ = 1, unscaled, and the same gradient exactly where turns
+    of one state and action have the same score (a tabular policy): at each state shrunk by
+    1 - 1/n with n visits, 0 for one. γ < 1 ignores what comes late.
+
+    See "Process Reward Models for LLM Agents: Practical Framework and Directions" by
+    Choudhury (https://arxiv.org/abs/2502.10325).
+
+    Args:
+        turns: the turns that count, with `state_key` and `action`.
+        discount: γ, per turn of the same seat.
+        pool: columns that agree wherever states are compared.
+
+    Returns:
+        float64[N], in the reward's unit; 0 where masked, and where a state was visited once
+        or all its actions led to the same on average.
+
+    Raises:
+        ValueError: γ out of range, or there is no column `state_key` or `action`.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0], turn=[0, 0, 0])
+    >>> done = dict(state_key=[5, 5, 5], action=[0, 0, 1])
+    >>> turns = TurnBatch([1, 3, 8], episode=[0, 1, 2], **one, **done)
+    >>> estimate("agentprm", turns).advantage  # Q 2, 2 and 8, V 4
+    array([-2., -2.,  4.])
+    """
+    check_range("discount", discount, 0, 1)
+    to_go = returns_to_go(turns, turns.column("reward"), discount)
+    states = pools_by(turns, (*pool, "state_key"))
+    actions = pools_by(turns, (*pool, "state_key", "action"))
+    value = moments(to_go, states.of, len(states.key))
+    action_value = moments(to_go, actions.of, len(actions.key))
+    advantage = action_value.mean[actions.of] - value.mean[states.of]
+    return with_report(advantage, states, value)

@@ -1,0 +1,261 @@
+"""Pools that are split or weighed by what is in them: `stratified_grpo`, `canon`, `bnpo`."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from arena_trainers.credit.batch import Floats, Ints
+from arena_trainers.credit.needs import needs
+from arena_trainers.credit.pools import (
+    FLAT,
+    Credit,
+    check_choice,
+    check_range,
+    moments,
+    number,
+    pools_by,
+    relative,
+    with_report,
+)
+from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+
+METRICS = ("num_tokens", "num_turns", "entropy")
+LARGEST = 1e6  # bound on 1 / density, as released
+TINY = 1e-300  # where a density at 0 or 1 has no logarithm, and nothing is divided
+
+
+def stratified_grpo(
+    turns: Trajectories,
+    *,
+    strata: Sequence[str] = ("num_turns",),
+    blend: float = 0.5,
+    pool: Sequence[str] = ("group", "seat"),
+    ddof: int = 1,
+    eps: float = 1e-6,
+) -> Credit:
+    """Credits a trajectory relative to others of its kind, and to all (Stratified GRPO).
+
+        Aᵢₖ = α z(Gᵢ; own stratum of the pool) + (1 - α) z(Gᵢ; pool)
+
+    A stratum holds the trajectories of a pool that agree in some more columns, in the paper
+    the number of searches. With α = 0, or one stratum, it is `episode`. The paper tunes α;
+    the default is ours.
+
+    Bias: a stratum that follows from chance alone (`stratum`: cards dealt, opponent) is a
+    better pool, with the bias of `episode`. One that the seat's own play decides, as
+    `num_turns`, takes all differences between strata away: with α = 1 nothing teaches which
+    stratum to choose, and the gradient towards longer or shorter games is 0.
+
+    See "Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM
+    Search Agents" (https://arxiv.org/abs/2510.06214).
+
+    Args:
+        turns: the turns that count.
+        strata: further columns that agree within a stratum, constant on trajectories.
+        blend: α, weight of the comparison within strata.
+        pool: columns that agree within a pool, constant on trajectories.
+        ddof: 1 for the unbiased variance, 0 for the plain one.
+        eps: added to the standard deviations.
+
+    Returns:
+        float64[N], without unit; 0 where masked. Each part is 0 in a pool or stratum of one
+        trajectory or of equal returns.
+
+    Raises:
+        ValueError: an option out of range, or no such column.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0] * 4, seat=[0] * 4, group=[0] * 4, turn=[0] * 4)
+    >>> turns = TurnBatch([1, 3, 5, 7], episode=range(4), stratum=[0, 0, 1, 1], **one)
+    >>> plain = dict(strata=("stratum",), ddof=0, eps=0)
+    >>> estimate("stratified_grpo", turns, blend=1.0, **plain).advantage
+    array([-1.,  1., -1.,  1.])
+    """
+    check_range("blend", blend, 0, 1)
+    pools = pools_by(turns, pool, whole=True)
+    own = pools_by(turns, (*pool, *strata), whole=True)
+    returns = returns_to_go(turns, turns.column("reward"))[turns.first]
+    scaled = ("std", ddof, eps)
+    whole, stats = relative(returns, pools.of[turns.first], len(pools.key), *scaled)
+    within, _ = relative(returns, own.of[turns.first], len(own.key), *scaled)
+    advantage = blend * within + (1 - blend) * whole
+    return with_report(advantage[turns.index], pools, stats)
+
+
+@needs("num_tokens")
+def canon(
+    turns: Trajectories,
+    *,
+    metric: str = "num_tokens",
+    mu: float = 1.0,
+    pool: Sequence[str] = ("group", "seat"),
+) -> Credit:
+    """Credits a trajectory relative to the half of its pool with other traits (CANON).
+
+        Aᵢₖ = μ (Gᵢ - mean of the other half) + (1 - μ) (Gᵢ - mean of the own half)
+
+    The lower half of a pool by a metric has the n // 2 trajectories of least metric (ties
+    in ascending order of episodes, then seats). With μ = 1/2 and equal halves it is `dr_grpo`. The
+    released code also divides by the longest reply, a constant.
+
+    Bias: with equal halves it is `dr_grpo`'s advantage plus 2μ - 1 times the lead of the
+    own half's mean over the pool's. Play that decides the metric is credited with that lead
+    besides its own (μ = 1: up to twice), or not at all (μ = 0). Play that does not has the
+    bias of `dr_grpo`, and more or less noise.
+
+    See "Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning
+    Models" by Chen et al. (https://arxiv.org/abs/2509.23962).
+
+    Args:
+        turns: the turns that count, with `num_tokens`.
+        metric: `"num_tokens"` of the trajectory, its `"num_turns"`, or the mean `"entropy"`
+            of its tokens, which needs the token column.
+        mu: μ, weight of the comparison between halves.
+        pool: columns that agree within a pool, constant on trajectories.
+
+    Returns:
+        float64[N], in the reward's unit; 0 where masked, in a pool of one trajectory and of
+        equal returns.
+
+    Raises:
+        ValueError: an option out of range, or no such column.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0] * 4, seat=[0] * 4, group=[0] * 4, turn=[0] * 4)
+    >>> turns = TurnBatch([1, 3, 5, 9], episode=range(4), num_tokens=[1, 2, 3, 4], **one)
+    >>> estimate("canon", turns).advantage  # halves of mean 2 and 7
+    array([-6., -4.,  3.,  7.])
+    """
+    check_choice("metric", metric, METRICS)
+    check_range("mu", mu, 0, 1)
+    pools = pools_by(turns, pool, whole=True)
+    own = pools.of[turns.first]
+    returns = returns_to_go(turns, turns.column("reward"))[turns.first]
+    stats = moments(returns, own, len(pools.key))
+    order = np.lexsort(
+        (turns.column("episode")[turns.first], _metric(turns, metric), own)
+    )
+    rank = np.empty(len(own), np.int64)
+    rank[order] = np.arange(len(own)) - (np.cumsum(stats.size) - stats.size)[own[order]]
+    half = 2 * own + (rank >= stats.size[own] // 2)
+    halves = moments(returns, half, 2 * len(pools.key))
+    opposite = half ^ 1
+    mean = np.where(halves.size[opposite] > 0, halves.mean[opposite], returns)
+    advantage = mu * (returns - mean) + (1 - mu) * (returns - halves.mean[half])
+    return with_report(advantage[turns.index], pools, stats)
+
+
+def _metric(turns: Trajectories, metric: str) -> Floats:
+    """float64[R]: what trajectories are ranked by."""
+    size = len(turns.first)
+    if metric == "num_turns":
+        return np.bincount(turns.index, minlength=size).astype(np.float64)
+    num_tokens = turns.column("num_tokens")
+    length = np.bincount(turns.index, num_tokens, size)
+    if metric == "num_tokens":
+        return np.asarray(length, np.float64)
+    entropy = turns.column("tokens.entropy")
+    total = np.bincount(np.repeat(turns.index, num_tokens), entropy, size)
+    return np.asarray(total / np.maximum(length, 1))
+
+
+def bnpo(
+    turns: Trajectories,
+    *,
+    min_return: float | None = None,
+    max_return: float | None = None,
+    pool: Sequence[str] = ("group", "seat"),
+) -> Credit:
+    """Credits a trajectory relative to its pool, over the density of pools like it (BNPO).
+
+        Aᵢₖ = (Yᵢ - p) / f(p; α, β),   p = mean Y,   Y = (G - min) / (max - min)
+
+    f is the density of a Beta distribution with α = max(1 + a/3, 1), β = max(1 + b/3, 1);
+    a = (m(1 - m)/v - 1) m and b = (m(1 - m)/v - 1)(1 - m) are the moment fit to the p of
+    all pools of the same game and seat, of mean m and variance v. Pools of a usual p weigh
+    less, rare ones more. A win, draw or loss is 1, 1/2 or 0. With one pool, or with pools
+    of equal p, f = 1 and it is `dr_grpo` of Y; α = β = 3/2 divides by √(p(1-p)), as GRPO
+    does with returns of 0 and 1, up to a constant.
+
+    Bias: of each pool as `dr_grpo`, shrunk by 1 - 1/n; pools are weighed by 1 / f, which
+    depends on the pool's own p, so that small pools can be biased as those of `episode`.
+    Of returns between the bounds only the mean is seen, not the spread.
+
+    See "BNPO: Beta Normalization Policy Optimization" by Xiao et al.
+    (https://arxiv.org/abs/2506.02864).
+
+    Args:
+        turns: the turns that count.
+        min_return: the return that counts as 0; None for the lowest of the game in this
+            batch. Give it where it is known: the lowest is a matter of luck.
+        max_return: the return that counts as 1; None for the highest.
+        pool: columns that agree within a pool, constant on trajectories.
+
+    Returns:
+        float64[N], without unit; 0 where masked, and in a pool of one trajectory or of
+        equal returns.
+
+    Raises:
+        ValueError: bounds in the wrong order, or a return beyond them.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0] * 4, seat=[0] * 4, group=[0] * 4, turn=[0] * 4)
+    >>> turns = TurnBatch([-1, 1, 1, 1], episode=range(4), **one)
+    >>> estimate("bnpo", turns, min_return=-1, max_return=1).advantage  # p = 3/4
+    array([-0.75,  0.25,  0.25,  0.25])
+    """
+    pools = pools_by(turns, pool, whole=True)
+    own = pools.of[turns.first]
+    returns = returns_to_go(turns, turns.column("reward"))[turns.first]
+    share = _between(turns, returns, min_return, max_return)
+    centred, stats = relative(share, own, len(pools.key))
+    at = turns.first
+    fits, _ = number([turns.column("game")[at], turns.column("seat")[at]], len(at))
+    fit = np.zeros(len(pools.key), np.int64)
+    fit[own] = fits
+    centred *= np.where(stats.std > FLAT, _weight(stats.mean, fit), 0.0)[own]
+    return with_report(centred[turns.index], pools, stats)
+
+
+def _between(
+    turns: Trajectories, returns: Floats, low: float | None, high: float | None
+) -> Floats:
+    """float64[R]: returns as shares of the way from the lowest to the highest."""
+    if low is not None and high is not None and not low < high:
+        raise ValueError(f"want min_return below max_return, got {low} and {high}")
+    game, examples = number([turns.column("game")[turns.first]], len(returns))
+    bottom = np.full(len(examples), np.inf if low is None else float(low))
+    top = np.full(len(examples), -np.inf if high is None else float(high))
+    if low is None:
+        np.minimum.at(bottom, game, returns)
+    if high is None:
+        np.maximum.at(top, game, returns)
+    beyond = np.flatnonzero((returns < bottom[game]) | (returns > top[game]))
+    if len(beyond) > 0:
+        at = turns.first[beyond[0]]
+        raise ValueError(
+            f"want returns from min_return {bottom[game[beyond[0]]]} to max_return "
+            f"{top[game[beyond[0]]]}, got {returns[beyond[0]]} of seat "
+            f"{turns.column('seat')[at]} in episode {turns.column('episode')[at]}"
+        )
+    width = (top - bottom)[game]
+    return np.asarray((returns - bottom[game]) / np.where(width > 0, width, 1.0))
+
+
+def _weight(p: Floats, fit: Ints) -> Floats:
+    """float64[P]: 1 / density at p of the Beta distribution fitted to all p of its fit."""
+    size, m, std = moments(p, fit, int(fit.max(initial=-1)) + 1)
+    known = (size > 1) & (std > FLAT)
+    factor = m * (1 - m) / np.where(known, std**2, 1.0) - 1
+    alpha = np.where(known, np.maximum(1 + factor * m / 3, 1.0), 1.0)
+    beta = np.where(known, np.maximum(1 + factor * (1 - m) / 3, 1.0), 1.0)
+    gammas = [
+        math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)
+        for x, y in zip(alpha.tolist(), beta.tolist(), strict=True)
+    ]
+    near, far = np.log(np.maximum(p, TINY)), np.log(np.maximum(1 - p, TINY))
+    log_density = (
+        (alpha - 1)[fit] * near + (beta - 1)[fit] * far - np.array(gammas)[fit]
+    )
+    return np.asarray(np.exp(np.minimum(-log_density, math.log(LARGEST))))
