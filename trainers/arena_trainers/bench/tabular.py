@@ -28,7 +28,7 @@ COLUMNS = frozenset(
             "value",
             "next_value",
         ),
-        *("num_tokens", "row_length", "rewards.game"),
+        *("parent", "branch", "num_tokens", "row_length", "rewards.game"),
         *("tokens.entropy", "tokens.logprob", "tokens.value"),
     }
 )  # of a batch, beside those that every batch has; the critic is learned
@@ -216,6 +216,8 @@ class Table:
             truncated=np.zeros(len(turns), bool),
             value=value,
             next_value=np.zeros(len(turns)),
+            parent=zeros - 1,
+            branch=zeros,
             num_tokens=zeros + 1,
             row_length=zeros + 2,
             tokens={

@@ -13,7 +13,7 @@ gradient of batches of two episodes and of an infinite batch, default options:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arena_trainers.credit.expectation import Kind
 
@@ -54,43 +54,77 @@ class Claims:
     lone: str = "other"
 
 
+OUTCOME = Claims(
+    two="reversed",
+    large="scaled",
+    shift=True,
+    games_apart=True,
+    groups_apart=True,
+    seats_apart=True,
+    tokens=True,
+    lone="zero",
+)  # a z-score among the trajectories of a group and seat
+CRITIC = Claims(
+    two="exact",
+    large="exact",
+    bootstraps=True,
+    games_apart=True,
+    groups_apart=True,
+    seats_apart=True,
+    tokens=True,
+)  # nothing is compared; with the values of the policy itself
+
 CLAIMS: Mapping[str, Claims] = {
-    "episode": Claims(
-        large="scaled",
-        shift=True,
-        games_apart=True,
-        groups_apart=True,
-        seats_apart=True,
-        tokens=True,
-        lone="zero",
+    "adca": replace(OUTCOME, large="direction"),
+    "advevo_public_baseline": replace(
+        OUTCOME, two="scaled", large="exact", shift=False, seats_apart=False
     ),
-    "mars": Claims(
-        large="exact",
-        zero_mean=("game", "seat"),
-        shift=True,
-        games_apart=True,
-        seats_apart=True,
-        tokens=True,
-        lone="zero",
+    "aepo": replace(
+        OUTCOME, large="direction", groups_apart=False, seats_apart=False, tokens=False
     ),
-    "mars_loo": Claims(
-        two="exact",
+    "agentprm": replace(
+        OUTCOME,
+        two="direction",
         large="exact",
-        shift=True,
-        games_apart=True,
-        seats_apart=True,
-        tokens=True,
-        lone="return",
+        zero_mean=("game", "seat", "state_key"),
+        groups_apart=False,
+    ),
+    "archer": CRITIC,
+    "at_grpo": replace(
+        OUTCOME,
+        large="direction",
+        zero_mean=("group", "seat", "state_key"),
+        shift=False,
+    ),
+    "bi_level_gae": replace(CRITIC, tokens=False),
+    "bnpo": replace(OUTCOME, shift=False, groups_apart=False, seats_apart=False),
+    "canon": replace(OUTCOME, two="exact", large="direction", tokens=False),
+    "counterfactual": CRITIC,
+    "dr_grpo": replace(OUTCOME, two="scaled", large="exact"),
+    "episode": OUTCOME,
+    "flow_grpo": OUTCOME,
+    "gae": CRITIC,
+    "gigpo": replace(OUTCOME, large="direction", shift=False),
+    "grpo_passk": replace(OUTCOME, two="direction", large="zero"),
+    "hapo": replace(
+        OUTCOME, large="direction", groups_apart=False, seats_apart=False, tokens=False
+    ),
+    "mars": replace(
+        OUTCOME, large="exact", zero_mean=("game", "seat"), groups_apart=False
+    ),
+    "mars_loo": replace(
+        OUTCOME, two="exact", large="exact", groups_apart=False, lone="return"
     ),
     "mars_released": Claims(labels=False, continuous=False, lone="zero"),
+    "matpo": replace(OUTCOME, shift=False, seats_apart=False),
+    "mt_grpo": OUTCOME,
     "normalise_then_sum": Claims(games_apart=True, tokens=True, lone="zero"),
-    "rae": Claims(
-        two="exact",
-        large="exact",
-        games_apart=True,
-        seats_apart=True,
-        tokens=True,
-    ),
+    "poad": replace(CRITIC, tokens=False),
+    "rae": replace(CRITIC, bootstraps=False, groups_apart=False),
+    "rloo": replace(OUTCOME, two="exact", large="exact", lone="return"),
+    "salt": OUTCOME,
+    "stratified_grpo": replace(OUTCOME, large="direction"),
+    "turn_ppo": CRITIC,
 }
 
 

@@ -34,7 +34,14 @@ COLUMNS = frozenset(
             "value",
             "next_value",
         ),
-        *("num_tokens", "row_length", "rewards.game", "rewards.judge"),
+        *(
+            "parent",
+            "branch",
+            "num_tokens",
+            "row_length",
+            "rewards.game",
+            "rewards.judge",
+        ),
         *("tokens.entropy", "tokens.logprob", "tokens.value"),
     }
 )  # beside those that every batch has
@@ -172,6 +179,8 @@ class ExactPlay:
             value=self.value[column],
             next_value=np.where(last & cut, self.next_value[rows], np.nan),
             action_value=self.action_value[column],
+            parent=zeros - 1,
+            branch=zeros,
             num_tokens=zeros + 1,
             row_length=2 + turn,
             tokens=tokens,

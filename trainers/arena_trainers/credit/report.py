@@ -79,6 +79,7 @@ def undiscounted(name: str) -> dict[str, Any]:
     return {"discount": 1.0} if "discount" in default_options(name) else {}
 
 
+@cache
 def examine(name: str, game: str) -> Finding:
     """Looks at an estimator, with default options and γ = 1, on a diagnostic game."""
     play = play_of(game)
@@ -103,7 +104,7 @@ def examine(name: str, game: str) -> Finding:
 def found_claims(findings: Mapping[str, Finding]) -> Claims:
     """The promises about bias that the findings bear out, the strongest possible."""
     cut = [game for game in findings if DIAGNOSTICS[game].max_turns is not None]
-    bootstraps = all(findings[game].large.kind != "reversed" for game in cut)
+    bootstraps = all(findings[game].large.kind in KINDS[:3] for game in cut)
     counted = [f for game, f in findings.items() if bootstraps or game not in cut]
     return Claims(
         two=_worst(f.two.kind for f in counted),
