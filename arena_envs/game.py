@@ -49,7 +49,10 @@ class Game(Protocol[S, A]):
 
     @property
     def information(self) -> Information:
-        """Whether every seat sees the whole state."""
+        """Whether every seat sees the whole state.
+
+        Then each state has its own information state.
+        """
 
     @property
     def simultaneous(self) -> bool:
@@ -78,7 +81,7 @@ class Game(Protocol[S, A]):
 
     @property
     def teams(self) -> Sequence[int]:
-        """Team of each seat; all different where there are none."""
+        """Team of each seat; one in cooperative games, all different without teams."""
 
     def initial_state(self) -> S:
         """The state before anything has happened."""
@@ -87,7 +90,10 @@ class Game(Protocol[S, A]):
         """The seat to move, `CHANCE` or `TERMINAL`."""
 
     def chance_outcomes(self, state: S) -> Sequence[tuple[A, float]]:
-        """Outcomes of a chance node with their probabilities, which sum to 1."""
+        """Outcomes of a chance node with their probabilities, which sum to 1.
+
+        An outcome is an int, a float or a str, so that records can hold it.
+        """
 
     def legal_actions(self, state: S) -> Sequence[A]:
         """Actions of the seat to move, ascending; empty at the end and at chance nodes.
@@ -111,16 +117,23 @@ class Game(Protocol[S, A]):
         """
 
     def features(self, state: S, seat: int) -> NDArray[np.float32]:
-        """float32[k], the knowledge of `observe` as numbers; k is constant."""
+        """float32[k], the knowledge of `observe` as numbers; k is constant.
+
+        At the seat's turn, they tell apart what the text tells apart.
+        """
 
     def action_text(self, state: S, action: A) -> str:
-        """Canonical text of an action of the seat to move."""
+        """Canonical text of an action of the seat to move.
+
+        One line of ASCII without brackets, braces and commas, which stand around the
+        actions in prompts and replies.
+        """
 
     def parse(self, state: S, text: str) -> A:
         """The legal action that a text names.
 
         Raises:
-            IllegalAction: the text names none; no text raises anything else.
+            IllegalAction: it names none or several; no text raises anything else.
         """
 
     def rules(self, seat: int) -> str:
@@ -197,4 +210,16 @@ def check_int(name: str, value: object, low: int, high: int) -> None:
         ValueError: names the parameter and its value.
     """
     if type(value) is not int or not low <= value <= high:
-        raise ValueError(f"want an integer {name} from {low} to {high}, got {value!r}")
+        raise ValueError(
+            f"want an integer {name} from {low} to {high}, got {value!r:.80}"
+        )
+
+
+def check_bool(name: str, value: object) -> None:
+    """Refuses a parameter of a game that is neither True nor False.
+
+    Raises:
+        ValueError: names the parameter and its value.
+    """
+    if type(value) is not bool:
+        raise ValueError(f"want {name} True or False, got {value!r:.80}")

@@ -51,14 +51,17 @@ class Node:
     def __init__(self, game: AnyGame, state: Any) -> None:
         self.state = state
         self.player = game.current_player(state)
-        self.legal = tuple(game.legal_actions(state))
+        self.legal = tuple(game.legal_actions(state)) if self.player >= 0 else ()
         self.returns = tuple(game.returns(state))
         self.outcomes: Sequence[Any] = ()
         self.cumulative: Sequence[float] = ()
         if self.player == CHANCE:
-            chances = [(x, p) for x, p in game.chance_outcomes(state) if p > 0]
-            self.outcomes = [outcome for outcome, _ in chances]
-            self.cumulative = list(accumulate(p for _, p in chances))
+            chances = game.chance_outcomes(state)
+            self.outcomes, probs = map(list, zip(*chances, strict=True))
+            if not all(probs):
+                self.outcomes = [x for x, p in chances if p]
+                probs = [p for p in probs if p]
+            self.cumulative = list(accumulate(probs))
         self.played = False
         self.children: dict[Any, Node] = {}
         self.views: list[View | None] = [None] * game.num_players

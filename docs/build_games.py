@@ -32,11 +32,13 @@ def build() -> dict[str, str]:
         if not entry.plugin:
             module = entry.entry_point.partition(":")[0]
             ids.setdefault(module.rpartition(".")[2], []).append(id)
-    files, rows = {}, []
+    files = {}
     for stem, own in sorted(ids.items()):
         own.sort(key=lambda id: (id.rpartition("-v")[0] != stem, id))
         files[f"{stem}.md"] = page_text(arena_envs.make_game(own[0]), own)
-        rows += [_row(info, stem) for info in arena_envs.games() if info.id in own]
+    stems = {id: stem for stem, own in ids.items() for id in own}
+    infos = [info for info in arena_envs.games() if info.id in stems]
+    rows = [_row(info, stems[info.id]) for info in infos]
     files["README.md"] = HEAD + "".join(f"{row}\n" for row in rows)
     return files
 

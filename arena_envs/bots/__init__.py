@@ -15,6 +15,7 @@ which name opponents wherever one is asked for:
 | `minimax:DEPTH`           | perfectly, or as far as DEPTH actions can show         | nothing hidden     |
 | `cfr:N`                   | the average policy of N iterations of CFR+ (1000)      | enumerable         |
 | `win_or_block`            | wins at once or keeps others from it, else at random   | nothing hidden     |
+| `othello_greedy`          | a corner, else what turns the most discs               | Othello            |
 | `hanabi_convention`       | what fits, a hint at what fits, or discards            | Hanabi             |
 | `always_cooperate`        | action 0                                               | repeated matrices  |
 | `always_defect`           | action 1                                               | repeated matrices  |
@@ -57,6 +58,7 @@ _ENTRIES = {
     "minimax": _Entry("solved:Minimax", int),
     "cfr": _Entry("solved:CFR", int),
     "win_or_block": _Entry("greedy:WinOrBlock"),
+    "othello_greedy": _Entry("greedy:OthelloGreedy"),
     "hanabi_convention": _Entry("hanabi:HanabiConvention"),
     "always_cooperate": _Entry("repeated:AlwaysCooperate"),
     "always_defect": _Entry("repeated:AlwaysDefect"),

@@ -20,7 +20,8 @@ class HanabiConvention:
     4. Where discarding is not allowed, the last legal action, which is a hint; or, without
        tokens, the first.
 
-    It reads hints, fireworks, discards and the hands of the others, never its own.
+    It knows what its seat sees: hints, fireworks, the hands of the others, and so which
+    cards are left for the deck and its own hand together.
 
     Raises:
         ValueError: when it plays, the game is not Hanabi.
@@ -45,14 +46,10 @@ class _View:
         self.state = state
         self.seat: int = state.player
         self.cards = range(len(game.copies))
-        unseen = list(game.copies)
-        for card in self.cards:
-            color, rank = divmod(card, game.num_ranks)
-            unseen[card] -= state.discards[card] + (rank < state.fireworks[color])
-        for other, hand in enumerate(state.hands):
-            for card in hand if other != self.seat else ():
-                unseen[card] -= 1
-        self.unseen = unseen
+        # the deck and the own hand together are what is not in sight
+        self.unseen = list(state.deck)
+        for card in state.hands[self.seat]:
+            self.unseen[card] += 1
 
     def play(self) -> int | None:
         """A card that fits for sure."""

@@ -11,7 +11,7 @@ from arena_envs.solvers.memory import Memory
 from arena_envs.solvers.perfect_information import PerfectInformation
 
 _policies = Memory[dict[Key, list[float]]](8)
-_searches = Memory[PerfectInformation](8)
+_searches = Memory[PerfectInformation](2)
 
 
 @dataclass(frozen=True)
@@ -102,5 +102,7 @@ class Minimax:
             raise ValueError(f"want depth of 1 or more, got {self.depth}")
 
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        if self.depth is not None:
+            return PerfectInformation(game).solve(state, self.depth).action
         search = _searches.recall(game, lambda: PerfectInformation(game))
-        return search.solve(state, self.depth).action
+        return search.solve(state).action

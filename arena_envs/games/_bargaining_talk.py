@@ -153,7 +153,7 @@ def rules_text(
 
 
 def _possible(discounts: Sequence[float]) -> str:
-    *others, last = [f"{discount:g}" for discount in discounts]
+    *others, last = [f"{discount:.10g}" for discount in discounts]
     if not others:
         return last
     return f"{', '.join(others)} or {last} (drawn with equal chances)"

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
-from arena_envs.game import check_int
+from arena_envs.game import check_bool, check_int
 
 MISS, HIT, SUNK = "MHS"
 
@@ -41,11 +41,7 @@ class Board:
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
         self._check_ships()
-        if type(self.allow_repeated_shots) is not bool:
-            raise ValueError(
-                "want allow_repeated_shots as True or False, "
-                f"got {self.allow_repeated_shots!r}"
-            )
+        check_bool("allow_repeated_shots", self.allow_repeated_shots)
         most = 1000 if self.allow_repeated_shots else self.num_squares
         check_int("num_shots", self.num_shots, 1, most)
         _check_number("loss_multiplier", self.loss_multiplier)

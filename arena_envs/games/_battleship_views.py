@@ -72,7 +72,7 @@ def rules(board: Board, seat: int) -> str:
 
 
 def _score(board: Board) -> str:
-    values = [f"{value:g}" for value in board.values]
+    values = [f"{value:.10g}" for value in board.values]
     worth = f"Every sunk ship counts {values[0]}."
     if len(set(values)) > 1:
         worth = f"The ships count {', '.join(values)} when sunk, in the order above."
@@ -80,7 +80,7 @@ def _score(board: Board) -> str:
         return f"{worth} Your score is the count of the ships you sank less those you lost."
     return (
         f"{worth} Your score is the count of the ships you sank less "
-        f"{board.loss_multiplier:g} times that of those you lost."
+        f"{board.loss_multiplier:.10g} times that of those you lost."
     )
 
 

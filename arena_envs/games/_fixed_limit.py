@@ -145,6 +145,12 @@ def round_text(name: str, actions: Round) -> str:
     return f"{name}: {moves or 'no actions yet'}."
 
 
+def _end(chips: float) -> str:
+    if not chips:
+        return "breaks even"
+    return f"{'loses' if chips < 0 else 'wins'} {round(abs(chips), 2):.10g}"
+
+
 def turn_text(
     player: int, seat: int, betting: Betting, returns: Sequence[float]
 ) -> str:
@@ -152,10 +158,7 @@ def turn_text(
     if player == CHANCE:
         return "The next card is being dealt."
     if player == TERMINAL:
-        ends = ", ".join(
-            f"player_{s} {'loses' if chips < 0 else 'wins'} {abs(chips):g}"
-            for s, chips in enumerate(returns)
-        )
+        ends = ", ".join(f"player_{s} {_end(chips)}" for s, chips in enumerate(returns))
         return f"The hand is over: {ends}."
     if player != seat:
         return f"player_{player} is to move."

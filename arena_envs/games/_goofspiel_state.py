@@ -56,8 +56,7 @@ class Setup:
 
     def left(self, used: Iterable[int]) -> tuple[int, ...]:
         """Cards or prizes that are not used yet."""
-        used = {*used}
-        return tuple([card for card in range(self.num_cards) if card not in used])
+        return _others(frozenset(used), self.num_cards)
 
     def hand(self, state: State, seat: int) -> tuple[int, ...]:
         """The cards that a seat has not bid."""
@@ -76,6 +75,11 @@ class Setup:
             if winner is not None:
                 points[winner] += prize + 1
         return points
+
+
+@cache
+def _others(used: frozenset[int], num_cards: int) -> tuple[int, ...]:
+    return tuple([card for card in range(num_cards) if card not in used])
 
 
 @cache

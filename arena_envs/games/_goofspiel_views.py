@@ -1,6 +1,6 @@
 """Parts of Goofspiel: what its players read, and the same as numbers."""
 
-from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,6 +126,7 @@ def _past(setup: Setup, state: State, seat: int) -> list[str]:
     return lines
 
 
-def card_names(cards: Sequence[int]) -> str:
+@cache
+def card_names(cards: tuple[int, ...]) -> str:
     """Cards or prizes by their values."""
     return ", ".join([NAMES[card] for card in cards])

@@ -1,8 +1,8 @@
 """Parts of Hanabi: its parameters with what follows from them, and its state."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import check_int
 
@@ -26,15 +26,22 @@ class Turn(NamedTuple):
     touched: int = 0  # slots that a hint pointed at, as bits
 
 
+NO_TURN = Turn(action=-1)
+
+
 class State(NamedTuple):
-    """A game in progress; a hint has bits of the possible colors, then of the ranks."""
+    """A game in progress; `bytes` are small integers, quick to copy and to hash.
+
+    A hint has bits of the possible colors, then of the ranks.
+    """
 
     player: int  # to move, CHANCE or TERMINAL
-    deck: tuple[int, ...]  # copies, by card
-    hands: tuple[tuple[int, ...], ...]  # cards, by seat and slot
+    deck: bytes  # copies, by card
+    deck_size: int
+    hands: tuple[bytes, ...]  # cards, by seat and slot
     hints: tuple[tuple[int, ...], ...]  # by seat and slot
-    fireworks: tuple[int, ...]  # height, by color
-    discards: tuple[int, ...]  # copies, by card
+    fireworks: bytes  # height, by color
+    discards: tuple[bytes, ...]  # copies, by color and rank
     information_tokens: int
     life_tokens: int
     turns_left: int  # counts down once the deck is empty
@@ -67,6 +74,10 @@ class Setup:
                 f"{self.num_ranks} make a deck of {size}"
             )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The parameters alone: a copy makes the rest anew."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     @cached_property
     def cards_per_hand(self) -> int:
         """`hand_size`, or what it is by default."""
@@ -75,11 +86,17 @@ class Setup:
         return self.hand_size
 
     @cached_property
-    def copies(self) -> tuple[int, ...]:
+    def copies(self) -> bytes:
         """Number of copies of each card in the full deck."""
         last = self.num_ranks - 1
         copies = [3 if r == 0 else 1 if r == last else 2 for r in range(self.num_ranks)]
-        return tuple(copies * self.num_colors)
+        return bytes(copies * self.num_colors)
+
+    @cached_property
+    def others(self) -> tuple[tuple[int, ...], ...]:
+        """The other seats in order of turns, by seat."""
+        n = self.num_players
+        return tuple(tuple((s + i) % n for i in range(1, n)) for s in range(n))
 
     @cached_property
     def card_bits(self) -> tuple[int, ...]:
@@ -87,6 +104,11 @@ class Setup:
         first = self.num_colors
         colors, ranks = range(first), range(first, first + self.num_ranks)
         return tuple(1 << color | 1 << rank for color in colors for rank in ranks)
+
+    @cached_property
+    def any_card(self) -> int:
+        """The hint that all colors and ranks are possible."""
+        return (1 << self.num_colors + self.num_ranks) - 1
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
@@ -97,3 +119,30 @@ class Setup:
             for offset in range(1, self.num_players):
                 moves += [Move("reveal", offset, 1 << value) for value in values]
         return tuple(moves)
+
+    @cached_property
+    def own_actions(self) -> list[list[tuple[int, ...]]]:
+        """Plays and legal discards, by whether a token is missing and cards in hand."""
+        h = self.cards_per_hand
+        return [
+            [(*range(num * can), *range(h, h + num)) for num in range(h + 1)]
+            for can in (False, True)
+        ]
+
+    @cached_property
+    def draws(self) -> list[list[list[tuple[int, float] | None]]]:
+        """Each card with its chance, if any, by size of the deck, card and copies."""
+        cards = list(enumerate(self.copies))
+        return [
+            [
+                [None, *[(card, num / size) for num in range(1, copies + 1)]]
+                for card, copies in cards
+            ]
+            for size in (1, *range(1, sum(self.copies) + 1))  # nobody draws from size 0
+        ]
+
+    @cached_property
+    def scores(self) -> list[tuple[float, ...]]:
+        """Returns of all seats, by the number of cards in the fireworks."""
+        num_scores = len(self.copies) + 1
+        return [(float(score),) * self.num_players for score in range(num_scores)]

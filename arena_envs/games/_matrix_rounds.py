@@ -3,6 +3,7 @@
 import math
 import operator
 import random
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
 from itertools import product
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 
 from arena_envs.game import TERMINAL, BaseGame, Information, Kind, fold
 
-MAX_PLAYERS, MAX_NAME, MAX_PAYOFF = 8, 20, 1e9
+MAX_PLAYERS, MAX_CELLS, MAX_NAME, MAX_PAYOFF = 8, 256, 20, 1e9
+NAME = re.compile(r"[\w'+%&-]+(?: [\w'+%&-]+)*", re.ASCII)
 
 PRISONERS_DILEMMA = (((5, 5), (0, 10)), ((10, 0), (1, 1)))
 
@@ -73,6 +75,11 @@ class MatrixRounds(BaseGame[State, int]):
         if all(len(set(cell)) == 1 for cell in cells):
             return "cooperative"
         return "competitive" if len(set(map(math.fsum, cells))) == 1 else "mixed"
+
+    @property
+    def teams(self) -> Sequence[int]:
+        cooperative = self.kind == "cooperative"
+        return (0,) * self.num_players if cooperative else range(self.num_players)
 
     @property
     def zero_sum(self) -> bool:  # type: ignore[override]  # depends on the table
@@ -237,6 +244,10 @@ def _checked_shape(payoffs: Any) -> tuple[int, ...]:
             f"of 2 to {MAX_PLAYERS} players, from {-MAX_PAYOFF:g} to {MAX_PAYOFF:g}, "
             f"got {payoffs!r:.200}"
         )
+    if math.prod(shape) > MAX_CELLS:  # the rules have a line for each
+        raise ValueError(
+            f"want payoffs of at most {MAX_CELLS} cells, got {math.prod(shape)}"
+        )
     return tuple(shape)
 
 
@@ -266,16 +277,15 @@ def _check_names(actions: Any, shape: Sequence[int]) -> None:
             or len(set(map(fold, names))) != num_names
         ):
             raise ValueError(
-                f"want {num_names} different names of at most {MAX_NAME} printable ASCII "
-                f"characters as actions of player_{seat}, got {names!r:.200}"
+                f"want {num_names} different names of at most {MAX_NAME} characters "
+                "(letters, digits, single blanks and _'+%&-) as actions of "
+                f"player_{seat}, got {names!r:.200}"
             )
 
 
 def _is_name(name: Any) -> bool:
     return (
         isinstance(name, str)
-        and 0 < len(name) <= MAX_NAME
-        and name.isascii()
-        and name.isprintable()
-        and name == " ".join(name.split())
+        and len(name) <= MAX_NAME
+        and NAME.fullmatch(name) is not None
     )

@@ -53,6 +53,7 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    check_bool,
     check_int,
 )
 from arena_envs.games import _bargaining_talk as talk
@@ -105,8 +106,7 @@ class Bargaining(BaseGame[State, Action]):
         check_int("num_offers", self.num_offers, 2, 1001)
         check_int("max_message", self.max_message, 1, 400)
         for name in ("complete_information", "messages"):
-            if type(getattr(self, name)) is not bool:
-                raise ValueError(f"want {name} as a bool, got {getattr(self, name)!r}")
+            check_bool(name, getattr(self, name))
         if self.pie * CENT % (self.num_offers - 1):
             raise ValueError(
                 "want pie / (num_offers - 1) with at most two decimals, got "
@@ -217,7 +217,7 @@ class Bargaining(BaseGame[State, Action]):
     def action_text(self, state: State, action: Action) -> str:
         if isinstance(action, Utterance):
             return talk.written(action)
-        return f"discount factor {action:g}"
+        return f"discount factor {action:.10g}"
 
     def parse(self, state: State, text: str) -> Utterance:
         if self.current_player(state) < 0:
@@ -267,12 +267,14 @@ class Bargaining(BaseGame[State, Action]):
         ended = self.current_player(state) == TERMINAL
         past = (len(state.said) - ended) // 2
         own = state.discounts[seat]
-        text = f"Money is worth {100 * own**past:.4g}% to you (discount factor {own:g})"
+        text = (
+            f"Money is worth {100 * own**past:.4g}% to you (discount factor {own:.10g})"
+        )
         other = 1 - seat
         if not self.complete_information:
             return f"{text}; what it is worth to player_{other} is hidden."
         its = state.discounts[other]
-        return f"{text} and {100 * its**past:.4g}% to player_{other} ({its:g})."
+        return f"{text} and {100 * its**past:.4g}% to player_{other} ({its:.10g})."
 
 
 def _checked_discounts(

@@ -24,6 +24,7 @@ nodes (card = 13 * suit + rank, ranks from the ace) are OpenSpiel's.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -114,12 +115,15 @@ class Blackjack(BaseGame[State, int]):
 
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
-        now = {0: "You are to move.", TERMINAL: "The game is over."}
-        start = f"You are player_0. {now.get(player, 'Cards are being dealt.')}"
+        now = "You are to move." if player == 0 else "Cards are being dealt."
+        if player == TERMINAL:
+            end = {1.0: "you have won", -1.0: "you have lost", 0.0: "a tie"}
+            now = f"The game is over: {end[self.returns(state)[0]]}."
         shown = self._shown(state)
         dealers = "Dealer's cards" if self._is_open(state) else "Dealer's open card"
         return (
-            f"{start}\nYour cards: {_hand(state.player)}.\n{dealers}: {_hand(shown)}."
+            f"You are player_0. {now}\nYour cards: {_hand(state.player)}.\n"
+            f"{dealers}: {_hand(shown)}."
         )
 
     def information_state(
@@ -178,7 +182,8 @@ class Blackjack(BaseGame[State, int]):
         return state.dealer if self._is_open(state) else state.dealer[1:]
 
 
-def total(cards: Sequence[int]) -> int:
+@lru_cache(10_000)
+def total(cards: tuple[int, ...]) -> int:
     """The best total of a hand: at most 21, if it can be.
 
     >>> total((0, 13, 8))  # two aces and a 9
@@ -188,7 +193,8 @@ def total(cards: Sequence[int]) -> int:
     return low + 10 if low <= HIGHEST - 10 and has_ace(cards) else low
 
 
-def is_soft(cards: Sequence[int]) -> bool:
+@lru_cache(10_000)
+def is_soft(cards: tuple[int, ...]) -> bool:
     """Whether an ace counts 11."""
     return has_ace(cards) and sum([VALUES[card] for card in cards]) <= HIGHEST - 10
 
@@ -198,7 +204,8 @@ def has_ace(cards: Sequence[int]) -> bool:
     return not ACES.isdisjoint(cards)
 
 
-def _hand(cards: Sequence[int]) -> str:
+@lru_cache(10_000)
+def _hand(cards: tuple[int, ...]) -> str:
     if not cards:
         return "none"
     names = ", ".join(RANKS[card % 13] for card in cards)

@@ -32,7 +32,7 @@ from arena_envs.game import TERMINAL, BaseGame, Information, Kind, check_int, fo
 from arena_envs.games._grid import Grid, turn_text
 
 LETTERS = "abcdefgh"
-MOVE = re.compile(r"([a-h][1-8]) ?(?:-|x|to)? ?([a-h][1-8])\*?")
+MOVE = re.compile(r"([a-h][1-8]) ?(?:-|(x)|to)? ?([a-h][1-8])(\*)?")
 
 # By the bit of a piece: how far to shift a board so that its lowest three bits are the
 # squares ahead; then actions by the three bits of own pieces and, times 8, of others.
@@ -147,12 +147,16 @@ class Breakthrough(BaseGame[State, int]):
         return _action_texts(self.rows, self.columns)[action]
 
     def parse(self, state: State, text: str) -> int:
-        """Reads two squares, such as "b7c6", "b7-c6", "b7 to c6", "b7xc6" and "b7c6*"."""
-        squares = MOVE.fullmatch(fold(text))
-        if squares:
+        """Reads two squares, such as "b7c6", "b7-c6", "b7 to c6", "b7xc6" and "b7c6*".
+
+        A capture need not be marked, and what is none must not be.
+        """
+        if found := MOVE.fullmatch(fold(text)):
+            marked = found[2] or found[4]
             for action in self.legal_actions(state):
                 named = self.action_text(state, action)
-                if (named[:2], named[-2:]) == squares.groups():
+                same = (named[:2], named[-2:]) == (found[1], found[3])
+                if same and (action % 2 or not marked):
                     return action
         return super().parse(state, text)
 

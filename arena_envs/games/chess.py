@@ -1,4 +1,4 @@
-"""Chess by the rules of FIDE, with draws that need not be claimed.
+"""Chess: the rules of FIDE, with draws that need not be claimed.
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|

@@ -49,6 +49,7 @@ from arena_envs.game import (
     BaseGame,
     Information,
     Kind,
+    check_bool,
     check_int,
     fold,
 )
@@ -102,8 +103,7 @@ class DonorGame(BaseGame[State, int]):
         check_int("gift_step", self.gift_step, 1, 100)
         if 100 % self.gift_step:
             raise ValueError(f"want a gift_step that divides 100, got {self.gift_step}")
-        if type(self.punishment) is not bool:
-            raise ValueError(f"want punishment True or False, got {self.punishment!r}")
+        check_bool("punishment", self.punishment)
 
     @property
     def num_actions(self) -> int:

@@ -39,6 +39,7 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    check_bool,
     check_int,
     fold,
 )
@@ -117,10 +118,7 @@ class DotsAndBoxes(BaseGame[State, int]):
     def __post_init__(self) -> None:
         check_int("num_rows", self.num_rows, 1, MAX_SIZE)
         check_int("num_cols", self.num_cols, 1, MAX_SIZE)
-        if type(self.utility_margin) is not bool:
-            raise ValueError(
-                f"want utility_margin True or False, got {self.utility_margin!r}"
-            )
+        check_bool("utility_margin", self.utility_margin)
 
     @property
     def num_actions(self) -> int:

@@ -2,13 +2,13 @@
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("mini_hanabi-v0")`; parameters: see `Hanabi`          |
+| Create      | `arena_envs.make("hanabi-v0")`; parameters: see `Hanabi`               |
 | Agents      | `player_0` to `player_{N-1}`, `num_players` from 2 to 5                |
 | Kind        | cooperative, imperfect information                                     |
 | Actions     | `Discrete(2H + (N - 1)(C + R))`: discard, play, reveal color or rank   |
 | Rewards     | 1 to every seat per card played; the last lost life takes all back     |
 | Length      | at most 2D + I + N - 1 turns, D > 0 being the deck after the deal      |
-| Known value | Mini: at most 4; always "play 0" 2.3, uniform random play 1.436136     |
+| Known value | at most 25; random play 0 in 2,000 games; for smaller ones see below   |
 | Source      | A. Bauza (2010); Bard et al., *The Hanabi Challenge* (2020)            |
 
 N players hold H cards each of C colors and R ranks: three of rank 1, one of rank R, two of
@@ -17,27 +17,37 @@ player plays a card (a wrong one costs a life token), discards one (and regains 
 information tokens) or pays an information token to show another player all cards of one
 color or rank in that player's hand. A completed firework regains a token. The episode
 ends when all fireworks are complete, when no life is left, or when everybody has had one
-turn after the last card was drawn. Actions, seats, chance nodes (card = R * color + rank,
-both from 0) and all rules are OpenSpiel's.
+turn after the last card was drawn.
+
+Presets: `hanabi-v0` is the whole game; `simple_hanabi-v0` has 3 colors and 2 ranks (best
+score 6), hands, tokens and lives as in the whole game; `mini_hanabi-v0` has 2 colors and 2
+ranks (best score 4), hands of 3 cards, and 3 information tokens.
+
+Set a score against these: always "play 0" gets 2.3 in Mini Hanabi (exactly) and 2.54 in
+Simple Hanabi, uniform random play 1.436136 (exactly) and 1.59 (means of 2,000 games, seed
+0). In the whole game, both lose all lives in each of 2,000 games. Actions, seats, chance
+nodes (card = R * color + rank, both from 0) and all rules are OpenSpiel's.
 """
 
 import random
-from bisect import bisect
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import accumulate
-from math import perm
+from functools import cached_property
+from operator import getitem
 from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-import arena_envs.games._hanabi_views as views
 from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind
+from arena_envs.games._hanabi_features import Features
+from arena_envs.games._hanabi_hands import sample_hand
+from arena_envs.games._hanabi_pieces import places
 from arena_envs.games._hanabi_state import Setup, State, Turn
+from arena_envs.games._hanabi_texts import Texts
 
 T = TypeVar("T")
+BYTES = [bytes([number]) for number in range(256)]
 
 
 @dataclass(frozen=True)
@@ -80,14 +90,25 @@ class Hanabi(Setup, BaseGame[State, int]):
     def teams(self) -> Sequence[int]:
         return (0,) * self.num_players
 
+    @cached_property
+    def texts(self) -> Texts:
+        """What the players read."""
+        return Texts(self)
+
+    @cached_property
+    def numbers(self) -> Features:
+        """The same as numbers."""
+        return Features(self)
+
     def initial_state(self) -> State:
         return State(
             player=CHANCE,
             deck=self.copies,
-            hands=((),) * self.num_players,
+            deck_size=sum(self.copies),
+            hands=(b"",) * self.num_players,
             hints=((),) * self.num_players,
-            fireworks=(0,) * self.num_colors,
-            discards=(0,) * len(self.copies),
+            fireworks=bytes(self.num_colors),
+            discards=(bytes(self.num_ranks),) * self.num_colors,
             information_tokens=self.max_information_tokens,
             life_tokens=self.max_life_tokens,
             turns_left=self.num_players,
@@ -97,56 +118,57 @@ class Hanabi(Setup, BaseGame[State, int]):
         return state.player
 
     def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        size = sum(state.deck)
-        return [(card, num / size) for card, num in enumerate(state.deck) if num]
+        draws = map(getitem, self.draws[state.deck_size], state.deck)
+        return list(filter(None, draws))
 
     def legal_actions(self, state: State) -> Sequence[int]:
-        if state.player < 0:
+        seat, tokens = state.player, state.information_tokens
+        if seat < 0:
             return ()
-        n, tokens, bits = self.num_players, state.information_tokens, self.card_bits
-        num_cards = len(state.hands[state.player])
-        legal = []
-        for action, (verb, where, bit) in enumerate(self.moves):
-            if verb == "reveal":
-                hand = state.hands[(state.player + where) % n]
-                allowed = tokens > 0 and any(bits[card] & bit for card in hand)
-            else:
-                full = tokens == self.max_information_tokens
-                allowed = where < num_cards and not (full and verb == "discard")
-            if allowed:
-                legal.append(action)
-        return legal
+        can_discard = tokens < self.max_information_tokens
+        legal = self.own_actions[can_discard][len(state.hands[seat])]
+        if not tokens:
+            return legal
+        card_bits = self.card_bits
+        num_colors, first_color = self.num_colors, 2 * self.cards_per_hand
+        first_rank = first_color + (self.num_players - 1) * num_colors
+        ranks: tuple[int, ...] = ()
+        for other in self.others[seat]:
+            bits = 0
+            for card in state.hands[other]:
+                bits |= card_bits[card]
+            legal += places(bits & (1 << num_colors) - 1, first_color)
+            ranks += places(bits >> num_colors, first_rank)
+            first_color += num_colors
+            first_rank += self.num_ranks
+        return legal + ranks
 
     def apply(self, state: State, action: int) -> State:
         if state.player == CHANCE:
-            state = self._deal(state, action)
-        else:
-            if not any(state.deck):
-                state = state._replace(turns_left=state.turns_left - 1)
-            reveals = self.moves[action].verb == "reveal"
-            state = self._reveal(state, action) if reveals else self._use(state, action)
-        return state._replace(player=self._next_player(state))
+            return self._deal(state, action)
+        if self.moves[action].verb == "reveal":
+            return self._reveal(state, action)
+        return self._use(state, action)
 
     def returns(self, state: State) -> Sequence[float]:
-        score = sum(state.fireworks) if state.life_tokens else 0
-        return (float(score),) * self.num_players
+        return self.scores[sum(state.fireworks) if state.life_tokens else 0]
 
     def observe(self, state: State, seat: int) -> str:
-        return views.text(self, state, seat)
+        return self.texts.observation(state, seat)
 
     def information_state(self, state: State, seat: int) -> Hashable:
         """All turns, and the others' hands, from which their earlier hands follow."""
-        num_own, others = len(state.hands[seat]), _put(state.hands, seat, ())
-        return (seat, num_own, others, state.history)
+        others = tuple(map(tuple, _put(state.hands, seat, b"")))
+        return (seat, len(state.hands[seat]), others, state.history)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        return views.features(self, state, seat)
+        return self.numbers(state, seat)
 
     def action_text(self, state: State, action: int) -> str:
-        return views.action_text(self, state.player, action)
+        return self.texts.action(state.player, action)
 
     def rules(self, seat: int) -> str:
-        return views.rules(self, seat)
+        return self.texts.rules(seat)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Deals the own hand again; all deals that fit the hints are equally likely."""
@@ -158,114 +180,95 @@ class Hanabi(Setup, BaseGame[State, int]):
             sum(1 << slot for slot, hint in enumerate(hints) if bits & hint == bits)
             for bits in self.card_bits
         ]
-        hand = _sample_hand(copies, fits, len(hints), rng)
+        hand = sample_hand(copies, fits, len(hints), rng)
         for card in hand:
             copies[card] -= 1
-        return state._replace(deck=tuple(copies), hands=_put(state.hands, seat, hand))
+        return state._replace(deck=bytes(copies), hands=_put(state.hands, seat, hand))
 
     def _deal(self, state: State, card: int) -> State:
-        hands, hints = state.hands, state.hints
-        seat = next(s for s, hand in enumerate(hands) if self._is_short(hand))
-        anything = (1 << self.num_colors + self.num_ranks) - 1
-        return state._replace(
-            deck=_put(state.deck, card, state.deck[card] - 1),
-            hands=_put(hands, seat, (*hands[seat], card)),
-            hints=_put(hints, seat, (*hints[seat], anything)),
+        _, deck, size, hands, hints, tops, discards, tokens, lives, left, past = state
+        seat, hand_size = 0, self.cards_per_hand
+        while len(hands[seat]) == hand_size:
+            seat += 1
+        deck = deck[:card] + BYTES[deck[card] - 1] + deck[card + 1 :]
+        hand, hint = hands[seat] + BYTES[card], (*hints[seat], self.any_card)
+        hands = (*hands[:seat], hand, *hands[seat + 1 :])
+        hints = (*hints[:seat], hint, *hints[seat + 1 :])
+        is_ready = len(hands[-1]) == hand_size
+        player = len(past) % self.num_players if is_ready else CHANCE
+        return State(
+            player,
+            deck,
+            size - 1,
+            hands,
+            hints,
+            tops,
+            discards,
+            tokens,
+            lives,
+            left,
+            past,
         )
 
     def _use(self, state: State, action: int) -> State:
         """Plays or discards a card."""
-        seat, (verb, slot, _) = state.player, self.moves[action]
-        hand, hints = state.hands[seat], state.hints[seat]
-        color, rank = divmod(hand[slot], self.num_ranks)
-        scored = verb == "play" and state.fireworks[color] == rank
-        fireworks, discards = state.fireworks, state.discards
+        seat, deck, size, hands, hints, tops, discards, tokens, lives, left, past = (
+            state
+        )
+        verb, slot, _ = self.moves[action]
+        card = hands[seat][slot]
+        color, rank = divmod(card, self.num_ranks)
+        scored = verb == "play" and tops[color] == rank
         if scored:
-            fireworks = _put(fireworks, color, rank + 1)
+            tops = _put_byte(tops, color, rank + 1)
         else:
-            discards = _put(discards, hand[slot], discards[hand[slot]] + 1)
-        regained = verb == "discard" or (scored and rank + 1 == self.num_ranks)
-        tokens = min(state.information_tokens + regained, self.max_information_tokens)
-        return state._replace(
-            hands=_put(state.hands, seat, hand[:slot] + hand[slot + 1 :]),
-            hints=_put(state.hints, seat, hints[:slot] + hints[slot + 1 :]),
-            fireworks=fireworks,
-            discards=discards,
-            information_tokens=tokens,
-            life_tokens=state.life_tokens - (verb == "play" and not scored),
-            history=(*state.history, Turn(action, hand[slot], scored)),
+            row = discards[color]
+            discards = _put(discards, color, _put_byte(row, rank, row[rank] + 1))
+            lives -= verb == "play"
+        if verb == "discard" or (scored and rank + 1 == self.num_ranks):
+            tokens = min(tokens + 1, self.max_information_tokens)
+        player = CHANCE
+        if not size:
+            left -= 1
+            player = (seat + 1) % self.num_players if left else TERMINAL
+        if not lives or sum(tops) == len(self.copies):
+            player = TERMINAL
+        hand, hint = hands[seat], hints[seat]
+        hands = _put(hands, seat, hand[:slot] + hand[slot + 1 :])
+        hints = _put(hints, seat, hint[:slot] + hint[slot + 1 :])
+        past = (*past, Turn(action, card, scored))
+        return State(
+            player, deck, size, hands, hints, tops, discards, tokens, lives, left, past
         )
 
     def _reveal(self, state: State, action: int) -> State:
+        seat, deck, size, hands, hints, tops, discards, tokens, lives, left, past = (
+            state
+        )
         _, offset, bit = self.moves[action]
-        target = (state.player + offset) % self.num_players
+        other = (seat + offset) % self.num_players
         colors = (1 << self.num_colors) - 1
         same_kind = colors if bit & colors else ~colors
-        hints, touched = list(state.hints[target]), 0
-        for slot, card in enumerate(state.hands[target]):
-            if self.card_bits[card] & bit:
-                hints[slot] &= bit | ~same_kind
+        hint, touched, card_bits = list(hints[other]), 0, self.card_bits
+        for slot, card in enumerate(hands[other]):
+            if card_bits[card] & bit:
+                hint[slot] &= bit | ~same_kind
                 touched |= 1 << slot
             else:
-                hints[slot] &= ~bit
-        return state._replace(
-            hints=_put(state.hints, target, tuple(hints)),
-            information_tokens=state.information_tokens - 1,
-            history=(*state.history, Turn(action, touched=touched)),
+                hint[slot] &= ~bit
+        left -= not size
+        player = (seat + 1) % self.num_players if left else TERMINAL
+        hints = _put(hints, other, tuple(hint))
+        past = (*past, Turn(action, touched=touched))
+        tokens -= 1
+        return State(
+            player, deck, size, hands, hints, tops, discards, tokens, lives, left, past
         )
-
-    def _next_player(self, state: State) -> int:
-        complete = sum(state.fireworks) == len(self.copies)
-        if complete or not state.life_tokens or not state.turns_left:
-            return TERMINAL
-        if any(state.deck) and any(map(self._is_short, state.hands)):
-            return CHANCE
-        return len(state.history) % self.num_players
-
-    def _is_short(self, hand: tuple[int, ...]) -> bool:
-        return len(hand) < self.cards_per_hand
 
 
 def _put(items: tuple[T, ...], index: int, item: T) -> tuple[T, ...]:
     return (*items[:index], item, *items[index + 1 :])
 
 
-def _sample_hand(
-    copies: Sequence[int], fits: Sequence[int], num_slots: int, rng: random.Random
-) -> tuple[int, ...]:
-    """A hand, as likely as the number of ways to deal it.
-
-    Args:
-        copies: number of unseen copies of each card.
-        fits: slots that each card may be in, as bits.
-        num_slots: size of the hand.
-        rng: draws one number for each card.
-    """
-
-    @cache
-    def num_deals(card: int, empty: int) -> int:
-        """Ways to fill the empty slots with this card and the following ones."""
-        if card == len(copies):
-            return int(not empty)
-        return sum(ways for _, ways in choices(card, empty))
-
-    def choices(card: int, empty: int) -> Iterator[tuple[int, int]]:
-        """Sets of slots that may hold the copies of this card, with the ways to do so."""
-        allowed = slots = empty & fits[card]
-        while True:
-            if ways := perm(copies[card], slots.bit_count()):
-                ways *= num_deals(card + 1, empty & ~slots)
-                yield slots, ways
-            if not slots:
-                return
-            slots = (slots - 1) & allowed
-
-    hand, empty = [0] * num_slots, (1 << num_slots) - 1
-    for card in range(len(copies)):
-        sets, weights = zip(*choices(card, empty), strict=True)
-        pick = bisect(list(accumulate(weights)), rng.randrange(sum(weights)))
-        empty &= ~sets[pick]
-        for slot in range(num_slots):
-            if sets[pick] >> slot & 1:
-                hand[slot] = card
-    return tuple(hand)
+def _put_byte(items: bytes, index: int, item: int) -> bytes:
+    return items[:index] + BYTES[item] + items[index + 1 :]

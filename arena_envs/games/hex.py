@@ -44,6 +44,7 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    check_bool,
     check_int,
     fold,
 )
@@ -127,8 +128,7 @@ class Hex(BaseGame[State, int]):
         for name in ("num_rows", "num_cols"):
             if getattr(self, name) is not None:
                 check_int(name, getattr(self, name), MIN_SIZE, MAX_SIZE)
-        if type(self.swap) is not bool:
-            raise ValueError(f"want swap True or False, got {self.swap!r}")
+        check_bool("swap", self.swap)
         rows, cols = self._shape
         if self.swap and rows != cols:
             raise ValueError(f"want a square board for swap, got {rows} by {cols}")

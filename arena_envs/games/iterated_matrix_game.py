@@ -39,7 +39,9 @@ class IteratedMatrixGame(MatrixRounds):
 
     Args:
         payoffs: `payoffs[action of player_0][action of player_1]...[seat]`.
-        actions: names of the actions, of all players or one sequence for each.
+            At most 256 cells of numbers up to a billion.
+        actions: names of the actions, of all players or one sequence for each: letters,
+            digits, single blanks and _'+%&-, at most 20 characters.
         num_rounds: from 1 to 100.
 
     Raises:

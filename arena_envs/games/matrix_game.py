@@ -49,7 +49,9 @@ class MatrixGame(MatrixRounds):
 
     Args:
         payoffs: `payoffs[action of player_0][action of player_1]...[seat]`.
-        actions: names of the actions, of all players or one sequence for each.
+            At most 256 cells of numbers up to a billion.
+        actions: names of the actions, of all players or one sequence for each: letters,
+            digits, single blanks and _'+%&-, at most 20 characters.
 
     Raises:
         ValueError: the table is not regular, holds no numbers or is too large; the

@@ -37,6 +37,7 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    check_bool,
     check_int,
     fold,
 )
@@ -85,8 +86,7 @@ class Nim(BaseGame[State, int]):
             )
         for index, size in enumerate(sizes):
             check_int(f"pile_sizes[{index}]", size, 1, MAX_SIZE)
-        if type(self.is_misere) is not bool:
-            raise ValueError(f"want is_misere True or False, got {self.is_misere!r}")
+        check_bool("is_misere", self.is_misere)
         object.__setattr__(self, "pile_sizes", tuple(sizes))  # records hold lists
 
     @property

@@ -10,11 +10,12 @@
 | perfect play with perfect information      | `minimax`                                |
 | the best that a team can do                | `optimal_joint_policy`                   |
 
-Whatever enumerates has a limit, and refuses a game that is larger.
+Whatever enumerates has a limit, and refuses a larger game with `TooLarge`, a `ValueError`
+that says what is known of its size and which solver would do.
 """
 
 from arena_envs.solvers.cfr import CFR, CFRPlus
-from arena_envs.solvers.enumeration import MAX_STATES, Key, Table
+from arena_envs.solvers.enumeration import MAX_STATES, Key, Table, TooLarge
 from arena_envs.solvers.joint import (
     JointPolicy,
     iterated_best_response,
@@ -59,6 +60,7 @@ __all__ = [
     "Minimax",
     "MixedEquilibrium",
     "Table",
+    "TooLarge",
     "ZeroSumSolution",
     "action_values",
     "best_response",

@@ -39,7 +39,7 @@ class CFR:
         num_iterations: iterations so far; each updates all seats once.
 
     Raises:
-        ValueError: the game has more states than `max_states`.
+        TooLarge: the game has more states than `max_states`.
 
     >>> from arena_envs import make_game
     >>> from arena_envs.solvers import expected_returns, nash_conv

@@ -16,18 +16,23 @@ Table = Mapping[Key, Sequence[float]]
 MAX_STATES = 1_000_000
 
 
+class TooLarge(ValueError):
+    """A game is larger than the limit of a solver."""
+
+
 def too_large(
     game: AnyGame, known: str, limit: str, hint: str | None = None
-) -> ValueError:
+) -> TooLarge:
     """The refusal of a game: what is known of its size, the limit, and what would do."""
     if hint is None and game.information == "perfect" and not game.simultaneous:
         hint = 'the bots "mcts" and "minimax:DEPTH" look at a part'
     elif hint is None:
         hint = 'MCCFR and the bot "ismcts" look at a part'
-    return ValueError(f"{game!r} has {known}, want at most {limit}; {hint}")
+    return TooLarge(f"{game!r} has {known}, want at most {limit}; {hint}")
 
 
-def _refusal(game: AnyGame, limit: int) -> ValueError:
+def too_many_states(game: AnyGame, limit: int) -> TooLarge:
+    """The refusal of a game of which no more is known."""
     return too_large(game, f"more than {limit} states", f"max_states={limit}")
 
 
@@ -54,8 +59,8 @@ class Enumeration:
         actions: legal actions of each information set.
 
     Raises:
-        ValueError: the game is too large, or two states of one information state differ
-            in the number of legal actions.
+        TooLarge: the game has more nodes than `max_states`.
+        ValueError: two states of one information state differ in their legal actions.
     """
 
     def __init__(self, game: AnyGame, max_states: int) -> None:
@@ -82,7 +87,7 @@ class Enumeration:
         game, following = self._game, dict[Any, int]()
         first = len(self.players) + len(states)  # the node that comes next
         if first > limit:
-            raise _refusal(game, limit)
+            raise too_many_states(game, limit)
         for node, state in enumerate(states, len(self.players)):
             player = game.current_player(state)
             self.players.append(player)
@@ -102,7 +107,7 @@ class Enumeration:
                 self.slots.append(slot)
                 self.chance.append(probability)
             if first + len(following) > limit:
-                raise _refusal(game, limit)
+                raise too_many_states(game, limit)
         self.depths += [depth] * len(states)
         return list(following)
 

@@ -4,7 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.solvers.enumeration import MAX_STATES, too_large
+from arena_envs.solvers.enumeration import MAX_STATES, too_many_states
 
 
 class Minimax(NamedTuple):
@@ -114,7 +114,7 @@ class _AlphaBeta:
             low = max(low, value)
         self.met[key] = (low, high)
         if len(self.met) > self.max_states:
-            raise _refusal(self.game, self.max_states)
+            raise too_many_states(self.game, self.max_states)
         return value
 
     def _search(
@@ -159,7 +159,7 @@ class _BackwardInduction:
         if key not in self.met:
             self.met[key] = self._search(state, horizon).returns
             if len(self.met) > self.max_states:
-                raise _refusal(self.game, self.max_states)
+                raise too_many_states(self.game, self.max_states)
         return self.met[key]
 
     def _search(self, state: Any, horizon: float) -> Minimax:
@@ -182,7 +182,3 @@ class _BackwardInduction:
             for action in game.legal_actions(state)
         ]
         return max(options, key=lambda option: option.returns[player])
-
-
-def _refusal(game: AnyGame, limit: int) -> ValueError:
-    return too_large(game, f"more than {limit} states", f"max_states={limit}")

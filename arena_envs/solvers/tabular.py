@@ -41,7 +41,7 @@ def information_states(game: AnyGame, max_states: int = MAX_STATES) -> dict[Key,
         max_states: limit of the walk.
 
     Raises:
-        ValueError: the game has more states than `max_states`.
+        TooLarge: the game has more states than `max_states`.
 
     >>> from arena_envs import make_game
     >>> len(information_states(make_game("kuhn_poker")))
@@ -61,7 +61,7 @@ def uniform_table(
         max_states: limit of the enumeration.
 
     Raises:
-        ValueError: the game has more states than `max_states`.
+        TooLarge: the game has more states than `max_states`.
     """
     tree = game_tree(game, max_states)
     return tree.table(uniform_policy(tree))
@@ -78,7 +78,7 @@ def complete_table(
         max_states: limit of the enumeration.
 
     Raises:
-        ValueError: the game has more states than `max_states`.
+        TooLarge: the game has more states than `max_states`.
     """
     uniform = uniform_table(game, max_states)
     return {key: list(table.get(key, row)) for key, row in uniform.items()}
@@ -95,8 +95,8 @@ def expected_returns(
         max_states: limit of the enumeration.
 
     Raises:
-        ValueError: the game has more states than `max_states`; the table lacks an
-            information state; or a row does not fit.
+        TooLarge: the game has more states than `max_states`.
+        ValueError: the table lacks an information state, or a row does not fit.
 
     >>> from arena_envs import make_game
     >>> game = make_game("kuhn_poker")

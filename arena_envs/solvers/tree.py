@@ -19,7 +19,9 @@ from arena_envs.solvers.enumeration import (
     Ints,
     Key,
     Table,
+    TooLarge,
     too_large,
+    too_many_states,
 )
 from arena_envs.solvers.memory import Memory
 
@@ -70,8 +72,7 @@ class Tree:
         num_nodes: number of states.
         keys: (seat, information state) of each information set, by seat and layer.
         states: one state of each information set.
-        actions: legal actions of each information set.
-        widths: number of them.
+        widths: number of legal actions of each information set.
         offsets: first column of each information set, and the number of all columns.
         players: of each node, the seat to move, `CHANCE` or `TERMINAL`.
         payoffs: float64[num_nodes, num_players], returns at the end, zero elsewhere.
@@ -105,8 +106,8 @@ class Tree:
         order = np.lexsort((depths, seats))
         self.keys: list[Key] = [found.keys[i] for i in order]
         self.states: list[Any] = [found.states[i] for i in order]
-        self.actions = [found.actions[i] for i in order]
-        self.widths: Ints = np.array([len(legal) for legal in self.actions], np.intp)
+        widths = [len(found.actions[i]) for i in order]
+        self.widths: Ints = np.array(widths, np.intp)
         self.offsets: Ints = np.append(0, np.cumsum(self.widths)).astype(np.intp)
         self._add_edges(found, rank, np.append(np.argsort(order), -1)[infoset])
 
@@ -206,15 +207,23 @@ class Tree:
 
 
 _trees = Memory[Tree](MAX_TREES)
+_refused = Memory[list[int]](100)  # a limit that each game is known to exceed
 
 
 def game_tree(game: AnyGame, max_states: int = MAX_STATES) -> Tree:
     """The tree of a game; those of the last few games are remembered.
 
     Raises:
-        ValueError: the game has more states than `max_states`.
+        TooLarge: the game has more states than `max_states`.
     """
-    tree = _trees.recall(game, lambda: Tree(game, max_states))
+    exceeded = _refused.recall(game, lambda: [0])
+    if max_states <= exceeded[0]:
+        raise too_many_states(game, max_states)
+    try:
+        tree = _trees.recall(game, lambda: Tree(game, max_states))
+    except TooLarge:
+        exceeded[0] = max_states
+        raise
     if tree.num_nodes > max_states:
         raise too_large(game, f"{tree.num_nodes} states", f"max_states={max_states}")
     return tree

@@ -15,8 +15,10 @@ CHECKS: tuple[Callable[[Sample], None], ...] = (
     texts.check_texts,
     texts.check_parse,
     texts.check_hostile_texts,
+    texts.check_strictness,
     knowledge.check_knowledge,
     knowledge.check_resampling,
+    knowledge.check_hidden,
     knowledge.check_rounds,
     rules.check_forfeit,
     environment.check_pettingzoo,
@@ -45,8 +47,10 @@ def check_game(
 
     Raises:
         BrokenRule: names the game and the first rule that it breaks, in one sentence.
-        ValueError: the id is unknown.
+        ValueError: the id is unknown, or `num_episodes` is no integer above 0.
     """
+    if type(num_episodes) is not int or num_episodes < 1:
+        raise ValueError(f"want num_episodes above 0, got {num_episodes!r}")
     game = make_game(game_or_id) if isinstance(game_or_id, str) else game_or_id
     _run(rules.check_protocol, game, game)
     _run(rules.check_facts, game, game)

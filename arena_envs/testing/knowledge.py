@@ -1,10 +1,14 @@
 """Checks of what seats know: nothing hidden shows, and nothing known is forgotten."""
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 from arena_envs.game import CHANCE, AnyGame
-from arena_envs.testing.sample import Sample, demand, random_episode, view
+from arena_envs.testing.sample import Episode, Sample, demand, random_episode, view
+
+MAX_CHANGES = 40  # actions of an episode that are exchanged for others
+MAX_DRAWS = 200  # after which resample should have drawn something else
 
 
 def check_knowledge(sample: Sample) -> None:
@@ -23,6 +27,11 @@ def check_knowledge(sample: Sample) -> None:
                 rule = "one information state has one text, features and legal actions"
                 known = seen.setdefault((seat, key), shown)
                 demand(known == shown, rule, _difference(known, shown))
+                if seat == player:
+                    text, features, _ = shown
+                    known = seen.setdefault((seat, features, "text"), text)
+                    rule = "features tell apart what the text tells the seat to move"
+                    demand(known == text, rule, known, text)
                 if game.information == "imperfect" and seat == player:
                     past = pasts[seat]
                     known = seen.setdefault((seat, key, "past"), past)
@@ -60,6 +69,60 @@ def check_resampling(sample: Sample) -> None:
                 drawn == again, "resample draws from the given generator alone", again
             )
             random_episode(game, drawn, random.Random(2))
+
+
+def check_hidden(sample: Sample) -> None:
+    """What a seat cannot know does not show, and resample draws it anew.
+
+    Found by exchanging one action of an episode for another, which resample has no part in.
+    """
+    game, rng = sample.game, random.Random(0)
+    hidden = []
+    for episode in sample.episodes[:5]:
+        indices = range(len(episode) - 1)
+        for index in rng.sample(indices, min(len(indices), MAX_CHANGES)):
+            for state, twin in _twins(game, episode, index, rng):
+                for seat in range(game.num_players):
+                    keys = [game.information_state(s, seat) for s in (state, twin)]
+                    if keys[0] == keys[1]:
+                        hidden.append((state, twin, seat))
+    for state, twin, seat in hidden[:1000]:
+        rule = "in a perfect-information game each state has its own information state"
+        demand(game.information == "imperfect", rule, state, twin)
+        shown, again = view(game, state, seat), view(game, twin, seat)
+        rule = "what a seat cannot know shows in no text, features or mask"
+        demand(shown == again, rule, _difference(shown, again))
+    for state, twin, seat in hidden[:20]:
+        draws = (game.resample(state, seat, rng) for _ in range(MAX_DRAWS))
+        rule = "resample draws other states, too, where a seat cannot tell them apart"
+        demand(any(drawn != state for drawn in draws), rule, state, twin)
+
+
+def _twins(
+    game: AnyGame, episode: Episode, index: int, rng: random.Random
+) -> Iterator[tuple[Any, Any]]:
+    """Decision states of an episode beside those after another action at `index`."""
+    twin, played = episode[index]
+    others = [action for action in _choices(game, twin) if action != played]
+    if not others:
+        return
+    twin = game.apply(twin, rng.choice(others))
+    for state, action in episode[index + 1 :]:
+        player = game.current_player(state)
+        if game.current_player(twin) != player:
+            return
+        if player >= 0 and twin != state:
+            yield state, twin
+        if action not in _choices(game, twin):
+            return
+        twin = game.apply(twin, action)
+
+
+def _choices(game: AnyGame, state: Any) -> list[Any]:
+    """What can be played here, by a seat or by chance."""
+    if game.current_player(state) == CHANCE:
+        return [outcome for outcome, _ in game.chance_outcomes(state)]
+    return list(game.legal_actions(state))
 
 
 def check_rounds(sample: Sample) -> None:

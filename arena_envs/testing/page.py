@@ -22,6 +22,8 @@ def check_page(game: Any) -> None:
     """The module's docstring is a page: title, table with all rows, rules."""
     page = page_of(game)
     demand(bool(page), "the module of a game has a docstring, which is its page")
+    rule = "the page starts with a title, a colon and a sentence, and then a blank line"
+    demand(bool(re.match(r"[^\n:|]+: [^\n|]+(\n[^\n|]+)*\n\n", page)), rule, page)
     rows = tuple(re.findall(r"^\| (\w[\w ]*?) +\|", page, re.MULTILINE))
     rule = f"the table of the page has the rows Property, {', '.join(PAGE_ROWS)}"
     demand(rows == ("Property", *PAGE_ROWS), rule, rows)

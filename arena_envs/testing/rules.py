@@ -49,6 +49,12 @@ def check_facts(game: AnyGame) -> None:
     demand(type(game.max_turns) is int and game.max_turns > 0, rule, game.max_turns)
     rule = "teams has an entry for each seat"
     demand(len(game.teams) == game.num_players, rule, game.teams)
+    rule = "all seats of a cooperative game are in one team"
+    demand(game.kind != "cooperative" or len(set(game.teams)) == 1, rule, game.teams)
+    rule = "a zero-sum game is competitive, or always pays nothing"
+    demand(
+        not game.zero_sum or game.kind == "competitive" or low == high, rule, game.kind
+    )
     rule = "a copy of the game equals it and hashes alike"
     for other in (copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
         demand(other == game and hash(other) == hash(game), rule)
@@ -59,9 +65,8 @@ def check_actions(sample: Sample) -> None:
     game, players = sample.game, (CHANCE, TERMINAL, *range(sample.game.num_players))
     for state in sample.states():
         player, legal = game.current_player(state), list(game.legal_actions(state))
-        demand(
-            player in players, "current_player is a seat, CHANCE or TERMINAL", player
-        )
+        rule = "current_player is a seat, CHANCE or TERMINAL, as an int"
+        demand(type(player) is int and player in players, rule, player)
         rule = "there are legal actions if and only if a seat is to move"
         demand(bool(legal) == (player >= 0), rule, legal, player)
         if game.num_actions is not None:
@@ -81,6 +86,9 @@ def _check_chance(outcomes: Any) -> None:
     demand(abs(total - 1) < 1e-9, "probabilities of chance outcomes sum to 1", total)
     rule = "every chance outcome has a probability above 0"
     demand(all(p > 0 for _, p in outcomes), rule, outcomes)
+    rule = "a chance outcome is an int, a float or a str, as records hold them"
+    plain = all(type(outcome) in (int, float, str) for outcome, _ in outcomes)
+    demand(plain, rule, outcomes)
     distinct = len({outcome for outcome, _ in outcomes}) == len(outcomes)
     demand(distinct, "no chance outcome is listed twice", outcomes)
 

@@ -6,6 +6,8 @@ from arena_envs.env import MAX_TEXT
 from arena_envs.game import AnyGame, IllegalAction
 from arena_envs.testing.sample import Sample, demand
 
+MAX_RULES = 100_000  # characters
+MARKS = "<>[]{},"
 HOSTILE = (
     *("", " ", "no such action", "x" * 100_000, "9" * 5_000, "-1", "1e999", "nan"),
     *("\0\ud800\N{ZERO WIDTH SPACE}", "{0.__class__}", "%s%n", "\\", "[]", "(" * 1_000),
@@ -27,6 +29,9 @@ def check_texts(sample: Sample) -> None:
         rules = game.rules(seat)
         demand(bool(rules.strip()), "every seat is told rules", rules)
         demand(rules.isascii(), "rules are ASCII", rules)
+        rule = f"rules have at most {MAX_RULES} characters"
+        demand(len(rules) <= MAX_RULES, rule, len(rules))
+        demand(rules == game.rules(seat), "rules are the same at every call", rules)
     for state in sample.states():
         for seat in range(game.num_players):
             _check_text(game.observe(state, seat))
@@ -61,6 +66,10 @@ def check_parse(sample: Sample) -> None:
         for action, text in zip(legal, texts, strict=True):
             rule = "action_text is ASCII on one line, with single blanks"
             demand(text == " ".join(text.split()) != "" and text.isascii(), rule, text)
+            rule = (
+                f"action_text has none of {MARKS}, which lists and replies are made of"
+            )
+            demand(not set(MARKS) & set(text), rule, text)
             for spelling in (text, f"\n {text.replace(' ', '   ')}\t"):
                 _check_reading(game, state, spelling, action)
             if len(folded) == len(texts):  # in chess bxc3 is not Bxc3
@@ -77,7 +86,26 @@ def _check_reading(game: AnyGame, state: object, text: str, action: object) -> N
     except IllegalAction as error:
         demand(False, f"{rule}: {text!r}", error)
     else:
-        demand(found == action, f"{rule}: {text!r}", found)
+        rule = f"{rule}: {text!r}"
+        demand(found == action and type(found) is type(action), rule, found)
+
+
+def check_strictness(sample: Sample) -> None:
+    """A text that names two actions, or denies one, is no action."""
+    game = sample.game
+    if game.num_actions is None:  # where words around an action may be a message
+        return
+    for state in sample.states(5):
+        texts = [
+            game.action_text(state, action) for action in game.legal_actions(state)
+        ]
+        for text, other in zip(texts, texts[1:][:5], strict=False):
+            for said in (f"{text} or {other}", f"not {text}", f"{text} {other} {text}"):
+                try:
+                    found = game.parse(state, said)
+                except IllegalAction:
+                    continue
+                demand(False, f"parse refuses {said!r:.80}", found)
 
 
 def check_hostile_texts(sample: Sample) -> None:

@@ -8,6 +8,7 @@ import pytest
 import arena_envs
 from arena_envs.bots import make_bot
 from arena_envs.games.hanabi import Hanabi
+from arena_envs.solvers import best_response, expected_returns, information_states
 
 HISTORIES = [  # own and the other's choices so far; what each bot does then, 1 to defect
     ((), {"tit_for_tat": 0, "grim_trigger": 0, "win_stay_lose_shift": 0}),
@@ -50,6 +51,19 @@ def test_tit_for_tat_among_three_does_the_worst_that_others_did():
         assert make_bot("tit_for_tat")(game, state, random.Random(0)) == want
 
 
+def test_the_best_reply_to_tit_for_tat_defects_at_the_end():
+    """Of four rounds three are cooperation: 5 + 5 + 5 + 10."""
+    game = arena_envs.make_game("iterated_prisoners_dilemma", num_rounds=4)
+    bot, table = make_bot("tit_for_tat"), {}
+    for key, state in information_states(game).items():
+        choice = bot(game, state, random.Random(0))
+        table[key] = [float(action == choice) for action in game.legal_actions(state)]
+    assert expected_returns(game, table) == (20, 20)
+    assert (
+        best_response(game, table, 0).value == best_response(game, table, 1).value == 25
+    )
+
+
 def test_tit_for_tat_never_wins_a_match(play):
     game = arena_envs.make_game("iterated_prisoners_dilemma")
     for seed in range(20):
@@ -71,6 +85,31 @@ def test_the_best_at_hand_is_won_or_blocked(after):
     game = arena_envs.make_game("tic_tac_toe")
     first = {bot(game, game.initial_state(), random.Random(s)) for s in range(100)}
     assert first == set(range(9))
+
+
+def test_othello_is_played_for_corners_and_discs(play):
+    """By hand: the first four moves turn one disc each; and it beats random play."""
+    game, bot = arena_envs.make_game("othello"), make_bot("othello_greedy")
+    start = game.initial_state()
+    found = {bot(game, start, random.Random(seed)) for seed in range(50)}
+    assert found == set(game.legal_actions(start))
+    num_corners = 0
+    for seed in range(5):
+        for state in play(game, [bot, make_bot("random")], seed)[:-1]:
+            if state.player == 0:
+                action = bot(game, state, random.Random(0))
+                corners = {0, 7, 56, 63} & set(game.legal_actions(state))
+                num_corners += bool(corners)
+                assert action in (corners or game.legal_actions(state))
+                gains = {
+                    a: game.apply(state, a).black.bit_count()
+                    for a in corners or game.legal_actions(state)
+                }
+                assert gains[action] == max(gains.values())
+    assert num_corners > 5
+    bots = [bot, make_bot("random")]
+    scores = [game.returns(play(game, bots, seed)[-1])[0] for seed in range(60)]
+    assert statistics.mean(scores) > 0.3
 
 
 GAMES = [

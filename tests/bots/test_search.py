@@ -121,28 +121,36 @@ def test_ismcts_beats_random_play(id, num_games, play):
     assert mean > 3 * error
 
 
-def test_mcts_is_as_strong_as_openspiels(play):
-    """At equal simulations, tic-tac-toe: the mean score is within its 95% interval of 0."""
+MATCHES = [
+    ("tic_tac_toe", 30, 100),
+    pytest.param("connect_four", 100, 100, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("id", "num_simulations", "num_pairs"), MATCHES)
+def test_mcts_is_as_strong_as_openspiels(id, num_simulations, num_pairs):
+    """At equal simulations the mean score is within its 95% interval of 0."""
     pyspiel = pytest.importorskip("pyspiel")
     import numpy as np
     from open_spiel.python.algorithms import mcts
 
-    theirs = pyspiel.load_game("tic_tac_toe")
+    game, their_game = arena_envs.make_game(id), pyspiel.load_game(id)
+    ours = make_bot(f"mcts:{num_simulations}")
 
-    def openspiel(game, state, rng):
-        random_state = np.random.RandomState(rng.randrange(2**32))
-        evaluator = mcts.RandomRolloutEvaluator(1, random_state)
-        bot = mcts.MCTSBot(theirs, 2, 30, evaluator, random_state=random_state)
-        other = theirs.new_initial_state()
-        squares = [[i for i in range(9) if marks >> i & 1] for marks in state]
-        while any(squares):
-            other.apply_action(squares[other.current_player()].pop())
-        return bot.step(other)
+    def score(seat, seed):
+        rng, their_rng = random.Random(seed), np.random.RandomState(seed)
+        evaluator = mcts.RandomRolloutEvaluator(1, their_rng)
+        theirs = mcts.MCTSBot(
+            their_game, 2, num_simulations, evaluator, random_state=their_rng
+        )
+        state, other = game.initial_state(), their_game.new_initial_state()
+        while not other.is_terminal():
+            mine = other.current_player() == seat
+            action = ours(game, state, rng) if mine else theirs.step(other)
+            state = game.apply(state, action)
+            other.apply_action(action)
+        return other.returns()[seat]
 
-    game, ours = arena_envs.make_game("tic_tac_toe"), make_bot("mcts:30")
-    scores = []
-    for seed in range(100):
-        scores.append(game.returns(play(game, [ours, openspiel], seed)[-1])[0])
-        scores.append(game.returns(play(game, [openspiel, ours], seed)[-1])[1])
+    scores = [score(seat, seed) for seed in range(num_pairs) for seat in (0, 1)]
     error = statistics.stdev(scores) / len(scores) ** 0.5
-    assert abs(statistics.mean(scores)) < 1.96 * error, (statistics.mean(scores), error)
+    assert abs(statistics.mean(scores)) < 1.96 * error

@@ -27,6 +27,7 @@ PLAYERS = [  # every bot, in games that it can play
     ("cfr:3", "kuhn_poker"),
     ("cfr:3", "matching_pennies"),
     ("win_or_block", "tic_tac_toe"),
+    ("othello_greedy", "othello"),
     ("hanabi_convention", "mini_hanabi"),
     ("always_cooperate", "iterated_prisoners_dilemma"),
     ("always_defect", "iterated_prisoners_dilemma"),
@@ -91,6 +92,7 @@ REFUSED = [
     ("minimax", "kuhn_poker", "want a game of perfect information"),
     ("win_or_block", "kuhn_poker", "want a game of perfect information"),
     ("hanabi_convention", "kuhn_poker", "want Hanabi, got KuhnPoker"),
+    ("othello_greedy", "tic_tac_toe", "want Othello, got TicTacToe"),
     ("tit_for_tat", "kuhn_poker", "want a repeated matrix game, got KuhnPoker"),
     ("constant:2", "kuhn_poker", "has actions 0 to 1, got 2"),
 ]

@@ -11,8 +11,15 @@ from arena_trainers.credit import FlatPoolWarning, TurnBatch, estimate, needed_c
 from arena_trainers.credit.registry import _BUILT_IN
 
 NAMES = [name for name in _BUILT_IN if needed_columns(name)]
-PER_TOKEN = ("aepo", "hapo", "poad")
-NOT_COMPARED = ("archer", "counterfactual", "poad")
+PER_TOKEN = ("aepo", "bi_level_gae", "hapo", "poad")
+NOT_COMPARED = (
+    "archer",
+    "bi_level_gae",
+    "counterfactual",
+    "gae",
+    "poad",
+    "turn_ppo",
+)
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 
 rewards = st.lists(st.integers(-8, 8).map(lambda x: x / 4), min_size=1, max_size=3)
@@ -41,11 +48,12 @@ def build(batch, drawn):
         action=n % 3 // 2,
         value=n * 0.29 % 2,
         action_value=n * 0.53 % 2,
-        rewards={"judge": n % 2 - 0.5},
+        rewards={"judge": n % 2 - 0.5, "game": n * 0 + 1.0},
         row_length=num_tokens + 4,
     )
     last = np.append(turns.turn[1:] == 0, True)
     cut = last & (n % 2 == 0)
+    turns = replace(turns, team=turns.seat % 2, parent=n * 0 - 1)
     return replace(turns, truncated=cut, terminated=last & ~cut, next_value=n * 0.1)
 
 

@@ -101,6 +101,18 @@ def test_rae_by_hand(batch):
     }
 
 
+def test_rae_may_remember_other_pools(batch):
+    """α = 1/2, one mean per game, in the order of episodes, then seats: 3, b = 1.5, 1 - 1.5,
+    b = 1.25, 2 - 1.25, b = 1.625, 1 - 1.625, b = 1.3125, 0 - 1.3125, b = .65625."""
+    got = estimate("rae", batch(*HAND), decay=0.5, pool=("game",))
+    first, second = ([3] * 3, [-0.5] * 2, [0.75]), ([-0.625], [-1.3125] * 3)
+    expected = np.concatenate([*first, *second, [4 - 0.65625] * 2, [5, 5]])
+    np.testing.assert_allclose(got.advantage, expected)
+    assert got.state == {"baselines": [[0, 2.328125], [1, 2.5]]}
+    with pytest.raises(ValueError, match=r"\[\[game, seat, b\], ...\]}; got"):
+        estimate("rae", batch(*HAND), state=got.state)
+
+
 def test_rae_discounts_by_the_own_turns_left(batch):
     got = estimate("rae", batch((0, 0, 0, [0, 0, 4])), discount=0.5).advantage
     np.testing.assert_allclose(got, [1, 2, 4])

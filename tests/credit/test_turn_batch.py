@@ -46,6 +46,7 @@ GOOD = {
         ({"game": [0, 0, 1]}, "want one game in episode 4, got 0 and 1"),
         ({"group": [7, 8, 7]}, "want one group in episode 4, got 7 and 8"),
         ({"team": [0, 1, 0]}, "want one team in episode 4, got 0 and 1"),
+        ({"stratum": [0, 1, 0]}, "want one stratum in episode 4, got 0 and 1"),
         ({"rollout": [0, 1, 1]}, "want one rollout in episode 4, got 0 and 1"),
         (
             {

@@ -301,3 +301,49 @@ def test_agentprm_has_the_tabular_gradient_of_comparing_states(batch, data, draw
     score = 3 * state + action
     summed, known = np.bincount(score, got), np.bincount(score, by_state)
     np.testing.assert_allclose(summed, known, atol=1e-9)
+
+
+@pytest.mark.parametrize("p", [0.25, 0.5])
+def test_a_workers_share_is_its_gradient_over_the_spread(batch, p):
+    """Planners decide nothing; each has two workers, and is paid 1 for the first one's
+    success and 1 for luck. All that can happen, as often as it is likely: the deviation is
+    √(p(1-p) + 1/4), the true gradient p(1-p)."""
+    happens = [
+        (won, luck)
+        for won in [1] * round(4 * p) + [0] * round(4 * (1 - p))
+        for luck in (0, 1)
+    ]
+    rows, parent = [], []
+    for i, (won, luck) in enumerate(happens):
+        rows += [
+            (3 * i, 0, 0, [won + luck]),
+            (3 * i + 1, 0, 0, [0]),
+            (3 * i + 2, 0, 0, [0]),
+        ]
+        parent += [-1, 3 * i, 3 * i]
+    turns = batch(*rows, parent=parent)
+    got = estimate("matpo", turns, ddof=0, eps=0.0).advantage[turns.episode % 3 == 1]
+    score = np.array([won - p for won, _ in happens])
+    known = p * (1 - p) / np.sqrt(p * (1 - p) + 0.25)
+    np.testing.assert_allclose(np.mean(score * got), known)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "known"),
+    [({"min_return": 0, "max_return": 10}, -0.25 / 10 / 2), ({}, 0.075)],
+)
+def test_bnpo_of_small_batches_prefers_what_wins_often_unless_bounds_are_given(
+    batch, bounds, known
+):
+    """A pays 1; B pays 10 with chance 0.2: the true gradient, for A, is (1 - 2)/4. Without
+    bounds the higher of A and B gets 1/2 and the lower one -1/2, whatever they are paid:
+    1/4 for the better one, 2 (.5 · .4 - .5 · .1) / 4 in all. Two of a kind give 0.
+    """
+    outcomes = [(0.5, 0.5, 1.0), (-0.5, 0.4, 0.0), (-0.5, 0.1, 10.0)]
+    total = 0.0
+    for pair in itertools.product(outcomes, repeat=2):
+        turns = batch(*[(i, 0, 0, [paid]) for i, (_, _, paid) in enumerate(pair)])
+        score = np.array([score for score, _, _ in pair])
+        advantage = estimate("bnpo", turns, **bounds).advantage
+        total += pair[0][1] * pair[1][1] * np.mean(score * advantage)
+    np.testing.assert_allclose(total, known)

@@ -286,10 +286,10 @@ class TestRules:
             ({"num_offers": 1}, "num_offers from 2 to 1001, got 1"),
             ({"num_offers": 4}, "got pie=100 and num_offers=4"),
             ({"max_message": 0}, "max_message from 1 to 400, got 0"),
-            ({"messages": 1}, "messages as a bool, got 1"),
+            ({"messages": 1}, "messages True or False, got 1"),
             (
                 {"complete_information": "no"},
-                "complete_information as a bool, got 'no'",
+                "complete_information True or False, got 'no'",
             ),
             *(
                 ({"discounts": value}, "want discounts as distinct numbers")

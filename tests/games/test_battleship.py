@@ -322,7 +322,7 @@ def test_what_is_no_legal_shot_is_refused(text: str) -> None:
         ({"ship_values": (1,)}, r"ship_values for 2 ships, got \(1,\)"),
         ({"ship_values": (1, -1)}, "value in ship_values from 0 to 1e6, got -1"),
         ({"num_shots": 17}, "num_shots from 1 to 16, got 17"),
-        ({"allow_repeated_shots": 1}, "allow_repeated_shots as True or False, got 1"),
+        ({"allow_repeated_shots": 1}, "allow_repeated_shots True or False, got 1"),
         ({"loss_multiplier": float("nan")}, "loss_multiplier from 0 to 1e6, got nan"),
     ],
 )

@@ -237,7 +237,7 @@ def test_the_hidden_card_shows_when_the_turns_are_over() -> None:
         "Dealer's open card: 10 (total 10)."
     )
     assert game.observe(game.apply(state, STAND), 0) == (
-        "You are player_0. The game is over.\n"
+        "You are player_0. The game is over: you have lost.\n"
         "Your cards: A, 6 (total 17, soft).\n"
         "Dealer's cards: 9, 10 (total 19)."
     )

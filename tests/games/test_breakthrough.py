@@ -225,7 +225,9 @@ def test_an_action_is_read_from_its_squares(text: str) -> None:
     assert small.action_text(state, small.parse(state, text)) == "b2xa3"
 
 
-@pytest.mark.parametrize("text", ["b2", "b2b3", "a3b2", "b2a3c4", "b2a9", "2b3a"])
+@pytest.mark.parametrize(
+    "text", ["b2", "b2b3", "a3b2", "b2a3c4", "b2a9", "2b3a", "b2xc3", "a1a2*"]
+)
 def test_other_texts_name_no_action(text: str) -> None:
     state = play("b4b3 b1b2 a4a3")
     with pytest.raises(IllegalAction, match="want one of"):

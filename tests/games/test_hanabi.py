@@ -64,7 +64,7 @@ def test_a_right_card_scores_for_everybody_and_is_replaced() -> None:
     assert mini.current_player(state) == CHANCE
     state = mini.apply(state, Y1)
     assert mini.current_player(state) == 1
-    assert state.hands == ((R2, Y1, Y1), (R1, Y1, Y2))
+    assert state.hands == (bytes([R2, Y1, Y1]), bytes([R1, Y1, Y2]))
 
 
 def test_a_wrong_card_costs_a_life_and_the_last_life_takes_the_score_back() -> None:
@@ -82,7 +82,7 @@ def test_a_completed_firework_regains_a_token() -> None:
     state = mini.apply(state, mini.parse(state, "reveal rank 1 to player_0"))
     assert state.information_tokens == 0
     state = mini.apply(state, mini.parse(state, "play 0"))
-    assert (state.fireworks, state.information_tokens) == ((2, 0), 1)
+    assert (state.fireworks, state.information_tokens) == (bytes([2, 0]), 1)
 
 
 def test_discarding_regains_a_token_and_needs_a_missing_one() -> None:
@@ -90,7 +90,7 @@ def test_discarding_regains_a_token_and_needs_a_missing_one() -> None:
     assert not [text for text in texts if text.startswith("discard")]
     state = play("reveal red to player_1", "discard 1")
     assert state.information_tokens == 3
-    assert state.discards == (0, 0, 1, 0)
+    assert state.discards == (bytes([0, 0]), bytes([1, 0]))
 
 
 def test_a_hint_needs_a_token_and_a_card_that_it_points_at() -> None:
@@ -105,7 +105,7 @@ def test_a_hint_needs_a_token_and_a_card_that_it_points_at() -> None:
 
 def test_everybody_has_one_turn_after_the_last_card() -> None:
     state = play("play 0", Y1, "play 0", R1)
-    assert not any(state.deck)
+    assert state.deck_size == 0 == sum(state.deck)
     for player in (0, 1):
         assert mini.current_player(state) == player
         state = mini.apply(state, mini.legal_actions(state)[-1])
@@ -139,6 +139,47 @@ def test_random_play_of_mini_hanabi_is_worth_its_known_value() -> None:
     assert value(float, mini.legal_actions) == pytest.approx(1.436136, abs=1e-6)
 
 
+SIMPLE = arena_envs.make_game("simple_hanabi-v0")
+
+
+@pytest.mark.parametrize(
+    ("rules", "always", "mean"),
+    [
+        (Hanabi(), None, 0.0),
+        (Hanabi(), "play 0", 0.0),
+        (SIMPLE, None, 1.586),
+        (SIMPLE, "play 0", 2.5385),
+    ],
+)
+def test_the_mean_of_2000_games_with_seed_0_is_the_known_value(
+    rules: Hanabi, always: str | None, mean: float
+) -> None:
+    """Of uniform random play, or of one action at every turn."""
+    rng, total = random.Random(0), 0.0
+    for _ in range(2000):
+        state = rules.initial_state()
+        while (player := rules.current_player(state)) != TERMINAL:
+            if player == CHANCE:
+                cards, chances = zip(*rules.chance_outcomes(state), strict=True)
+                action = rng.choices(cards, chances)[0]
+            elif always:
+                action = rules.parse(state, always)
+            else:
+                action = rng.choice(rules.legal_actions(state))
+            state = rules.apply(state, action)
+        total += rules.returns(state)[0]
+    assert total / 2000 == mean
+
+
+def test_the_presets_have_their_sizes() -> None:
+    """Simple Hanabi has twelve cards, of which all but two are dealt."""
+    assert arena_envs.make_game("hanabi-v0") == Hanabi()
+    sizes = [
+        (g.max_return, sum(g.copies), g.max_turns) for g in (mini, SIMPLE, Hanabi())
+    ]
+    assert sizes == [(4, 8, 8), (6, 12, 13), (25, 50, 89)]
+
+
 def value(number: Any, choices: Any) -> Any:
     """Exact score if each of the chosen actions is equally likely."""
 
@@ -148,9 +189,10 @@ def value(number: Any, choices: Any) -> Any:
         if player == TERMINAL:
             return number(mini.returns(state)[0])
         if player == CHANCE:
-            size = sum(state.deck)
             return sum(
-                number(copies) / size * score(forget(mini.apply(state, card)))
+                number(copies)
+                / state.deck_size
+                * score(forget(mini.apply(state, card)))
                 for card, copies in enumerate(state.deck)
                 if copies
             )
@@ -164,7 +206,7 @@ def forget(state: State) -> State:
     """Leaves out what does not change the rules: hints, discards, all but whose turn."""
     return state._replace(
         hints=tuple(tuple(0 for _ in hand) for hand in state.hands),
-        discards=(0,) * len(state.discards),
+        discards=tuple(bytes(len(row)) for row in state.discards),
         history=(Turn(0),) * (len(state.history) % 2),
     )
 
@@ -243,11 +285,12 @@ def test_no_card_is_lost_and_every_hint_is_true(
     for seat in range(rules.num_players):
         drawn = rules.resample(state, seat, rng)
         for each in (state, drawn):
+            assert each.deck_size == sum(each.deck)
             count = Counter(card for hand in each.hands for card in hand)
             for card, copies in enumerate(rules.copies):
                 color, rank = divmod(card, rules.num_ranks)
                 built = each.fireworks[color] > rank
-                left = each.deck[card] + each.discards[card] + built
+                left = each.deck[card] + each.discards[color][rank] + built
                 assert count[card] + left == copies
             for hand, hints in zip(each.hands, each.hints, strict=True):
                 bits = [rules.card_bits[card] for card in hand]

@@ -172,6 +172,9 @@ def test_the_text_says_what_happened_and_shows_hands_at_the_showdown() -> None:
         "Shown: player_1 K.",
         "The hand is over: player_0 loses 3, player_1 wins 3.",
     ]
+    state = play(game, [J1, J2, Q1], [*actions, CALL])
+    end = "The hand is over: player_0 breaks even, player_1 breaks even."
+    assert game.observe(state, 0).endswith(end)
     state = play(three, [0, 2, 4, 6], [RAISE, FOLD, CALL, CALL, CALL])
     assert "Shown: player_0 10, player_2 Q." in three.observe(state, 1)
     assert "player_1" not in three.observe(state, 0).split("Shown")[1].split("\n")[0]

@@ -160,6 +160,8 @@ def test_others_neither_win_nor_lose() -> None:
     state = state_of(rules, "1 2 3 4", "1 one", "1 two", "3 twos", "liar")
     assert rules.returns(state) == (0, 0, -1, 1)
     assert "The others score 0." in rules.rules(0)
+    assert '"2 threes" means "at least two dice show a three"' in game.rules(0)
+    assert '"2 ones" means' in LiarsDice(num_sides=2).rules(0)
     assert "others score" not in game.rules(0)
 
 

@@ -268,6 +268,18 @@ def test_the_text_says_what_happened_and_shows_hands_at_the_showdown() -> None:
     assert "(folded)" in game.observe(folded, 0)
 
 
+def test_chips_are_written_without_exponents_and_many_decimals() -> None:
+    rich = LimitHoldem(2, 1_000_000, 1_000_000, 1_000_000)
+    text = rich.observe(play(rich, "Ac Kc Ad Kd", "r f"), 0)
+    assert text.endswith("is over: player_0 loses 1000000, player_1 wins 1000000.")
+    rules = LimitHoldem(4)  # three share what one has paid before the fold
+    board = "2c 2d 2h 2s Ac"
+    state = play(
+        rules, f"3c 4c 5c 6c 3d 4d 5d 6d {board}", "c c c c r c c f " + "c c c " * 2
+    )
+    assert "player_0 wins 0.67, " in rules.observe(state, 0)
+
+
 def test_texts_stay_short() -> None:
     """A random hand's text has less than 1,500 characters, even with six players."""
     rules, rng = LimitHoldem(6), random.Random(0)

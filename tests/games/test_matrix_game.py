@@ -148,6 +148,7 @@ def test_the_facts_follow_from_the_table(
 ) -> None:
     rules = MatrixGame(payoffs)
     assert (rules.kind, rules.zero_sum) == (kind, zero_sum)
+    assert len(set(rules.teams)) == (1 if kind == "cooperative" else 2)
     assert (rules.min_return, rules.max_return) == bounds
     check_contract(rules)
 
@@ -234,10 +235,19 @@ def test_a_table_that_is_none_is_refused(payoffs: Any) -> None:
         MatrixGame(payoffs, ("a", "b"))
 
 
+def test_a_table_that_is_too_long_to_read_is_refused() -> None:
+    sixteen = [[[1, 2]] * 16] * 16
+    longest = MatrixGame(sixteen, [f"a{i}" for i in range(16)])
+    assert longest.rules(0).count("you get") == 256
+    with pytest.raises(ValueError, match="want payoffs of at most 256 cells, got 272"):
+        MatrixGame([*sixteen, sixteen[0]], ("a", "b"))
+
+
 @pytest.mark.parametrize(
     "actions",
     [
         *(None, 3, "ab", (), ("a",), ("a", "b", "c"), ("a", "A"), ("a", ""), ("a", 1)),
+        *(("a", "b, c"), ("a", "[b]"), ("a", "</b>"), ("a", "{b}"), ("a", "b: c")),
         *(("a", " b"), ("a", "b\n"), ("a", "b  c"), ("a", "\xe9"), ("a", "b" * 21)),
         *((("a", "b"),), (("a", "b"), ("a",)), (("a", "b"), "ab"), (("a", "b"), None)),
     ],

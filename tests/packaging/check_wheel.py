@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 GAME_EXTRAS = "chess,poker"
 PACKAGES = {"arena_envs", "arena_wrappers", "arena_trainers"}
 CORE_TESTS = (
+    "bots",
     "credit",
     "games",
     "solvers",

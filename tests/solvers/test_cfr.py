@@ -47,6 +47,19 @@ def test_average_policies_are_openspiels(
     assert exploitability(game, table) == pytest.approx(want, abs=1e-6)
 
 
+def test_our_leduc_poker_goes_the_way_of_openspiels(spiel_game):
+    ours, theirs = arena_envs.make_game("leduc_poker"), spiel_game("leduc_poker")
+    for solver in (CFR, CFRPlus):
+        solvers = solver(ours), solver(theirs)
+        for num_iterations in (1, 9, 90):
+            for each in solvers:
+                each.run(num_iterations)
+            first, second = (each.average_policy() for each in solvers)
+            assert exploitability(ours, first) == pytest.approx(
+                exploitability(theirs, second), abs=1e-6
+            )
+
+
 @pytest.mark.parametrize("solver", [CFR, CFRPlus])
 def test_before_the_first_iteration_play_is_uniform(solver):
     game = arena_envs.make_game("kuhn_poker")

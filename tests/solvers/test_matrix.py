@@ -33,6 +33,7 @@ def test_the_matrix_of_kuhn_poker_has_its_value():
     matrix = normal_form(arena_envs.make_game("kuhn_poker"))
     assert matrix.shape == (2, 64, 64)
     assert matrix[0] == pytest.approx(-matrix[1])
+    pytest.importorskip("scipy")
     assert solve_matrix(matrix[0]).value == pytest.approx(-1 / 18)
 
 

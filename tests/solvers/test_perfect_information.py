@@ -77,6 +77,19 @@ def test_tic_tac_toe_is_a_draw_and_mistakes_lose():
     assert game.action_text(state, minimax(game, state).action) == "a3"  # forced
 
 
+def test_small_boards_have_their_known_values():
+    game = arena_envs.make_game("connect_four", rows=4, columns=4)
+    assert minimax(game).returns == (0.0, 0.0)
+    game = arena_envs.make_game("hex", board_size=3)
+    state = game.initial_state()
+    winning = {
+        game.action_text(state, action)
+        for action in game.legal_actions(state)
+        if minimax(game, game.apply(state, action)).returns == (1.0, -1.0)
+    }
+    assert winning == {"c1", "a2", "b2", "c2", "a3"}
+
+
 def test_draws_that_are_paid_are_no_zero_sum():
     game = arena_envs.make_game("tic_tac_toe", draw_return=0.5)
     assert minimax(game).returns == (0.5, 0.5)

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 import arena_envs
-from arena_envs.solvers import best_response, expected_returns, nash_conv, uniform_table
+from arena_envs.games.kuhn_poker import KuhnPoker
+from arena_envs.solvers import (
+    CFR,
+    CFRPlus,
+    TooLarge,
+    best_response,
+    expected_returns,
+    nash_conv,
+    uniform_table,
+)
 from arena_envs.solvers.tree import MAX_TREES, Tree, game_tree
 
 
@@ -81,6 +90,23 @@ def test_trees_are_remembered_by_what_a_game_is_and_a_few_at_most():
     assert game_tree(game) is not tree
 
 
+def test_a_refusal_is_remembered():
+    """The second time the game is not asked, which would take as long again."""
+    num_asked = 0
+
+    class Counting(KuhnPoker):
+        def apply(self, state, action):
+            nonlocal num_asked
+            num_asked += 1
+            return super().apply(state, action)
+
+    for limit, asks in ((20, True), (20, False), (10, False), (21, True)):
+        num_asked = 0
+        with pytest.raises(TooLarge, match=f"more than {limit} states"):
+            game_tree(Counting(), limit)
+        assert (num_asked > 0) == asks
+
+
 def test_a_remembered_game_is_refused_by_its_size(toys):
     game = arena_envs.make_game("kuhn_poker")
     assert Tree(game).num_nodes == game_tree(game).num_nodes == 58
@@ -91,3 +117,29 @@ def test_a_remembered_game_is_refused_by_its_size(toys):
     ):
         Tree(game, 57)
     assert Tree(game, 58).num_nodes == 58
+
+
+def test_a_game_may_have_no_decisions_or_none_of_one_seat(toys):
+    over = toys.TreeGame((1.0, -1.0))
+    assert nash_conv(over, {}) == 0
+    assert expected_returns(over, {}) == (1, -1)
+    lone = toys.TreeGame(toys.Choice(1, "only", ((1.0, -1.0), (-2.0, 2.0))))
+    for solver in (CFR(lone), CFRPlus(lone)):
+        solver.run(50)
+        assert expected_returns(lone, solver.average_policy())[1] > 1.9
+    assert best_response(lone, uniform_table(lone), 0) == (-0.5, {})
+    assert nash_conv(lone, uniform_table(lone)) == 1.5
+
+
+def test_one_player_has_a_best_policy(toys):
+    """CFR against nobody finds it, too."""
+    branches = tuple(
+        toys.Choice(0, card, ((0.0,), (float(card),))) for card in (-2, 1, 3)
+    )
+    game = toys.TreeGame(toys.Draw((0.5, 0.25, 0.25), branches), num_players=1)
+    best = best_response(game, uniform_table(game), 0)
+    assert best.value == 1
+    assert best.table == {(0, -2): [1, 0], (0, 1): [0, 1], (0, 3): [0, 1]}
+    solver = CFRPlus(game)
+    solver.run(100)
+    assert expected_returns(game, solver.average_policy())[0] > 0.99

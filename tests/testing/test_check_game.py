@@ -9,7 +9,10 @@ import pytest
 
 import arena_envs
 from arena_envs import TERMINAL, IllegalAction
+from arena_envs.game import fold
 from arena_envs.games.bargaining import Bargaining, Utterance
+from arena_envs.games.blackjack import Blackjack
+from arena_envs.games.hanabi import Hanabi
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_envs.testing import CHECKS, BrokenRule, check_game, page_of
@@ -130,6 +133,81 @@ class GlobalChance(KuhnPoker):
 SEEDS = itertools.count()
 
 
+class Lazy(KuhnPoker):
+    """Its resample never draws the other's card."""
+
+    def resample(self, state: Any, seat: int, rng: random.Random) -> Any:
+        return state
+
+
+class Overt(Lazy):
+    """Says that nothing is hidden."""
+
+    information = "perfect"
+
+
+class LeakyDealer(Blackjack):
+    """Shows what is hidden; random play meets no deal twice, and resample does not tell."""
+
+    def features(self, state: Any, seat: int) -> Any:
+        hidden = state.dealer[0] if state.dealer else -1
+        return np.append(super().features(state, seat), np.float32(hidden))
+
+    def resample(self, state: Any, seat: int, rng: random.Random) -> Any:
+        return state
+
+
+class Blind(KuhnPoker):
+    def features(self, state: Any, seat: int) -> Any:
+        return super().features(state, seat) * 0
+
+
+class NumpySeats(KuhnPoker):
+    def current_player(self, state: Any) -> Any:
+        return np.int64(super().current_player(state))
+
+
+class NumpyDeck(KuhnPoker):
+    def chance_outcomes(self, state: Any) -> Any:
+        return [(np.int64(card), p) for card, p in super().chance_outcomes(state)]
+
+
+class Bools(KuhnPoker):
+    def parse(self, state: Any, text: str) -> Any:
+        return super().parse(state, text) == 1
+
+
+class Searching(KuhnPoker):
+    """Takes the last action that a text mentions, as in "not bet"."""
+
+    def parse(self, state: Any, text: str) -> int:
+        words = [word for word in fold(text).split() if word in ("pass", "bet")]
+        return super().parse(state, words[-1] if words else text)
+
+
+class Commas(KuhnPoker):
+    def action_text(self, state: Any, action: int) -> str:
+        return super().action_text(state, action).replace("pass", "pass, check")
+
+
+class Verbose(KuhnPoker):
+    def rules(self, seat: int) -> str:
+        return super().rules(seat) * 1000
+
+
+class Moody(KuhnPoker):
+    def rules(self, seat: int) -> str:
+        return f"{super().rules(seat)} {next(SEEDS)}"
+
+
+class Mixed(KuhnPoker):
+    kind = "mixed"  # type: ignore[misc, assignment]  # broken on purpose
+
+
+class Rivals(Hanabi):
+    teams = (0, 1)
+
+
 class Generous(KuhnPoker):
     def forfeit(self, state: Any, seat: int) -> Any:
         return [self.max_return] * self.num_players
@@ -238,8 +316,24 @@ BROKEN = [
     (Careless, "resample keeps the information state of the seat"),
     (GlobalChance, "resample draws from the given generator alone"),
     (Peeking, "all seats choose in each round|no text, features or mask shows"),
+    (Lazy, "resample draws other states, too, where a seat cannot tell them apart"),
+    (Overt, "in a perfect-information game each state has its own information state"),
+    (
+        LeakyDealer,
+        "what a seat cannot know shows in no text, features or mask; got .two f",
+    ),
+    (Blind, "features tell apart what the text tells the seat to move"),
+    (NumpySeats, "current_player is a seat, CHANCE or TERMINAL, as an int; got"),
+    (NumpyDeck, "a chance outcome is an int, a float or a str, as records hold them"),
+    (Bools, "parse reads the text of action 0: 'pass'; got False .bool."),
+    (Searching, "parse refuses 'pass or bet'; got 1"),
+    (Commas, "action_text has none of .*; got 'pass, check'"),
+    (Verbose, "rules have at most 100000 characters; got"),
+    (Moody, "rules are the same at every call; got"),
+    (Mixed, "a zero-sum game is competitive, or always pays nothing; got 'mixed'"),
+    (Rivals, "all seats of a cooperative game are in one team; got .0, 1."),
     (Generous, "who forfeits gets no more than it had or the lowest return"),
-    (NoPage, "the table of the page has the rows Property, Create"),
+    (NoPage, "the page starts with a title, a colon and a sentence"),
 ]
 
 
@@ -264,6 +358,12 @@ def test_other_parameters_are_checked_through_the_rules() -> None:
 def test_a_game_without_a_page_passes_if_none_is_asked_for() -> None:
     check_game(NoPage(), needs_page=False)
     assert page_of(NoPage) == str(__doc__).strip()
+
+
+@pytest.mark.parametrize("num_episodes", [0, -1, 2.0, None])
+def test_a_check_of_nothing_is_refused(num_episodes: Any) -> None:
+    with pytest.raises(ValueError, match="want num_episodes above 0, got"):
+        check_game("kuhn_poker", num_episodes=num_episodes)
 
 
 def test_an_unknown_id_is_refused() -> None:

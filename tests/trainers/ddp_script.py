@@ -1,6 +1,6 @@
 """Trains two steps under torchrun; each process writes what it computed.
 
-Arguments: folder of the model, folder for the results.
+Arguments: folder of the model, folder for the results, estimator, its options as JSON.
 """
 
 import hashlib
@@ -29,13 +29,8 @@ class Recorder(TurnGRPOTrainer):
                 "seat": turns.seat.tolist(),
                 "turn": turns.turn.tolist(),
                 "replies": [[t.reply for t in e.turns] for e in self.last_episodes],
-                "own": [
-                    float(row[0])
-                    for row, mask in zip(
-                        batch["advantages"], batch["tool_mask"], strict=True
-                    )
-                    if mask.any()
-                ],
+                "num_tokens": turns.num_tokens.tolist(),
+                "own": batch["advantages"][batch["tool_mask"].bool()].tolist(),
                 "num_rows": len(batch["advantages"]),
             }
         return batch
@@ -54,6 +49,7 @@ def main():
         num_generations=4,
         learning_rate=1e-3,
         credit=sys.argv[3],
+        credit_args=json.loads(sys.argv[4]),
         bf16=False,
         gradient_checkpointing=False,
         use_cpu=True,

@@ -1,6 +1,7 @@
 """`arena games`, `show`, `check` and `new-game`, as a user calls them."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,16 @@ import pytest
 import arena_envs
 
 
-def arena(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def arena(
+    *arguments: str, cwd: Path | None = None, path: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs the command, with `path` before all other places to import from."""
     command = [sys.executable, "-m", "arena_trainers", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    places = [str(path), *sys.path] if path else [os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    return subprocess.run(
+        command, cwd=cwd, env=env, capture_output=True, text=True, check=False
+    )
 
 
 def test_games_lists_every_game() -> None:
@@ -38,9 +46,26 @@ def test_games_are_listed_for_machines() -> None:
     }
 
 
+def test_games_whose_extra_is_missing_are_listed_without_numbers(
+    tmp_path: Path,
+) -> None:
+    for name in ("chess", "phevaluator"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError")
+    done = arena("games", path=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (
+        done.stdout.splitlines()[-1]
+        == "-: not installed; pip install 'arena-envs[chess,poker]'"
+    )
+    rows = json.loads(arena("games", "--json", path=tmp_path).stdout)
+    missing = {row["id"] for row in rows if row["longest"] is row["prompt"] is None}
+    assert missing == {info.id for info in arena_envs.games() if info.extra}
+
+
 def test_show_prints_the_page_and_the_prompt_of_every_seat() -> None:
     page = arena("show", "kuhn_poker", "-p", "num_players=3").stdout
     assert page.startswith("# Kuhn poker\n\nThe smallest poker with bluffing")
+    assert "\nIds: `kuhn_poker-v0`.\n" in page
     assert "| Known value |" in page
     for seat in range(3):
         assert f"`player_{seat}`:" in page
@@ -99,6 +124,9 @@ def test_a_broken_rule_is_one_sentence_and_status_1(tmp_path: Path) -> None:
         (["check", "kuhn_poker", "-p", "num_players=9"], "want an integer num_players"),
         (["new-game", "My Game"], "want a name such as my_game, got 'My Game'"),
         (["new-game", "class"], "want a name such as my_game, got 'class'"),
+        (["new-game", "random"], "want a name that means nothing else, got 'random'"),
+        (["new-game", "state"], "want a name that means nothing else, got 'state'"),
+        (["show", "nim", "-p", "id=3"], "want a parameter as NAME=VALUE, got 'id=3'"),
     ],
 )
 def test_mistakes_are_one_sentence_and_status_2(

@@ -56,6 +56,20 @@ def test_logprobs_are_those_of_a_plain_forward_pass(policy):
         assert list(reply.logprobs) == pytest.approx(expected, abs=1e-5)
 
 
+def test_entropies_are_those_of_a_plain_forward_pass(policy):
+    policy.with_entropy = True
+    for reply in policy.act([request(seed) for seed in range(10)]):
+        ids = torch.tensor([[*reply.prompt_ids, *reply.token_ids]])
+        with torch.no_grad():
+            logits = policy.model(input_ids=ids).logits[
+                0, len(reply.prompt_ids) - 1 : -1
+            ]
+        expected = torch.distributions.Categorical(logits=logits).entropy().tolist()
+        assert list(reply.entropies) == pytest.approx(expected, abs=1e-5)
+    policy.with_entropy = False
+    assert policy.act([request(0)])[0].entropies is None
+
+
 def test_a_reply_without_an_end_token_is_truncated(policy):
     found = policy.act([request(seed) for seed in range(60)])
     assert {reply.truncated for reply in found} == {True, False}

@@ -54,6 +54,21 @@ def test_logprobs_are_those_before_the_cut():
     torch.testing.assert_close(sampler.logprobs[0], expected)
 
 
+def test_entropies_are_those_before_the_cut_and_kept_on_request():
+    seeds = list(range(5))
+    sampler = SeededSampler(seeds, temperature=0.5, top_k=2, with_entropy=True)
+    sampler(None, LOGITS.repeat(len(seeds), 1))
+    p = (LOGITS / 0.5).softmax(dim=0)
+    expected = -(p * p.log()).sum().repeat(len(seeds))
+    torch.testing.assert_close(sampler.entropies[0], expected)
+    sampler = SeededSampler(seeds, with_entropy=True)
+    sampler(None, torch.tensor([[0.0, -torch.inf, -torch.inf]] * len(seeds)))
+    assert sampler.entropies[0].tolist() == [0.0] * len(seeds)
+    sampler = SeededSampler(seeds)
+    sampler(None, LOGITS.repeat(len(seeds), 1))
+    assert sampler.entropies == []
+
+
 def test_top_p_keeps_the_smallest_set_with_the_mass():
     tokens, _ = sample(500, top_p=0.6)  # the likeliest token has 0.56
     assert set(tokens.tolist()) == {0, 1}

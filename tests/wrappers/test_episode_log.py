@@ -59,3 +59,9 @@ def test_a_file_of_something_else_is_refused_and_kept(
     with pytest.raises(ValueError, match=r"notes\.txt"):
         EpisodeLog(path)
     assert path.read_text() == notes
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/"])
+def test_what_is_no_regular_file_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="want a regular file for episodes"):
+        EpisodeLog(path)

@@ -19,6 +19,7 @@ from arena_wrappers import (
     play,
     read_episodes,
     replay,
+    turn_states,
     write_episodes,
 )
 
@@ -283,6 +284,7 @@ def lines_of(record):
             "prompt_ids",
             "token_ids",
             "logprobs",
+            "entropies",
         }
         wrong = {"a": 1} if name in optional else None
         turns = [sound["turns"][0], {**sound["turns"][1], name: wrong}]
@@ -364,3 +366,34 @@ def test_no_half_written_file_is_left(record, tmp_path):
     assert list(read_episodes(path)) == [record]
     with pytest.raises(FileNotFoundError):
         write_episodes(tmp_path / "missing" / "episodes.jsonl", [record])
+
+
+class Spy(Sloppy):
+    """Notes the states in which it is asked."""
+
+    def __init__(self):
+        self.asked = {}
+
+    def reply(self, request):
+        self.asked.setdefault(request.episode, []).append(request.state)
+        return super().reply(request)
+
+
+def test_a_record_tells_the_state_of_every_turn(make_env):
+    env = make_env()
+    for on_invalid in ("forfeit", "retry", "random"):
+        spy = Spy()
+        episodes = play(
+            lambda rule=on_invalid: PromptWrapper(env, on_invalid=rule), spy, range(3)
+        )
+        for number, episode in enumerate(episodes):
+            again = Episode.from_json(episode.to_json())
+            assert turn_states(again, env.game) == spy.asked[number]
+
+
+def test_states_of_a_record_that_ends_too_early_are_refused(record):
+    game = arena_envs.make_game("kuhn_poker")
+    with pytest.raises(ReplayError, match="ends too early: action 3 is missing"):
+        turn_states(replace(record, actions=record.actions[:3]), game)
+    with pytest.raises(ReplayError, match="action 2: 7 is not possible"):
+        turn_states(replace(record, actions=[*record.actions[:2], 7]), game)

@@ -210,6 +210,29 @@ def test_the_longest_of_texts_that_stand_in_each_other_counts():
     assert parse_tolerantly(game, state, text) == game.legal_actions(state)[named]
 
 
+@pytest.mark.parametrize(
+    ("id", "text", "outcome"),
+    [
+        ("public_goods", "I give 7, thanks.", "7"),
+        ("public_goods", "That leaves me $10", "10"),
+        *(("public_goods", text, "illegal") for text in ("I give 2.5", "-5", "20 %")),
+        *(("public_goods", text, "illegal") for text in ("It is 2,000", "10/20")),
+        ("public_goods", "5 of 20", "ambiguous"),
+        ("colonel_blotto", "I choose 3 3 4", "3 3 4"),
+        ("colonel_blotto", "I choose 10 0 0 10", "ambiguous"),  # the two overlap
+        ("dots_and_boxes", "First a1-b1", "a1-b1"),
+        ("dots_and_boxes", "The line a1-b1-c1", "ambiguous"),
+    ],
+)
+def test_part_of_a_number_is_no_action_and_two_that_overlap_are_two(id, text, outcome):
+    game = arena_envs.make_game(id)
+    got = parse_tolerantly(game, game.initial_state(), text, "bare")
+    if isinstance(got, InvalidReply):
+        assert got.reason == outcome
+    else:
+        assert game.action_text(game.initial_state(), got) == outcome
+
+
 def test_what_is_read_strictly_is_read_tolerantly_alike(walk):
     for text in (
         "<answer>bet</answer>",

@@ -48,13 +48,15 @@ def test_what_is_no_action_is_asked_again() -> None:
     assert sum(line.startswith("Not a legal action") for line in shown) == 7
 
 
-def test_an_action_text_comes_before_a_number() -> None:
+def test_actions_that_are_numbers_are_not_numbered() -> None:
     shown: list[str] = []
-    person = sitting(["1"] * 10, shown)
+    person = sitting(["21", "1"] + ["20"] * 9, shown)
     seats = [person, *[RandomPolicy()] * 3]
     (episode,) = play(lambda: arena_envs.make("public_goods"), seats, [0])
-    assert "1: 0  2: 1" in shown[1]
-    assert episode.turns[0].action == 1
+    assert shown[1].startswith("Legal actions: 0, 1, 2, ")
+    assert "Not a legal action: '21'." in shown
+    own = [turn.action for turn in episode.turns if turn.seat == 0]
+    assert own == [1] + [20] * 9
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from arena_wrappers import (
     ScriptedPolicy,
     play,
     play_plans,
+    stream_plans,
 )
 
 SEEDS = range(20)
@@ -103,6 +104,10 @@ def bad_lengths(policy, requests):
     return [Reply("bet", [1], [2, 3], [-1.0])] * len(requests)
 
 
+def bad_entropies(policy, requests):
+    return [Reply("bet", [1], [2, 3], entropies=[0.5])] * len(requests)
+
+
 FAULTS = {
     crash: "KeyError: 'out of ",
     time_out: "TimeoutError: the server is slow",
@@ -112,8 +117,9 @@ FAULTS = {
     no_list: "TypeError",
     no_replies: "want a Reply",
     no_text: "want a Reply",
-    bad_numbers: "not finite",
-    bad_lengths: "a logprob per token",
+    bad_numbers: "want finite numbers, one logprob per token",
+    bad_entropies: "one entropy per token",
+    bad_lengths: "one logprob per token",
 }
 
 
@@ -353,11 +359,12 @@ def test_token_ids_of_a_transcript_are_handed_on_unless_some_are_missing(tolls):
 def test_arrays_of_token_ids_become_lists():
     policy = ScriptedPolicy("")
     ids, logprobs = np.arange(2), np.array([-0.5, -1.0])
-    policy.act = lambda requests: [Reply("bet", (1, 2), ids, logprobs)] * len(requests)
+    reply = Reply("bet", (1, 2), ids, logprobs, entropies=-logprobs)
+    policy.act = lambda requests: [reply] * len(requests)
     (episode,) = play(kuhn, policy, [0])
     turn = episode.turns[0]
-    recorded = (turn.prompt_ids, turn.token_ids, turn.logprobs)
-    assert recorded == ([1, 2], [0, 1], [-0.5, -1.0])
+    recorded = (turn.prompt_ids, turn.token_ids, turn.logprobs, turn.entropies)
+    assert recorded == ([1, 2], [0, 1], [-0.5, -1.0], [0.5, 1.0])
     assert all(type(i) is int for i in turn.token_ids)
     episode.to_json()
 
@@ -385,3 +392,17 @@ def test_arguments_are_checked(options, message):
 
 def test_no_seeds_no_episodes():
     assert play(kuhn, RandomPolicy(), []) == []
+
+
+def test_episodes_stream_out_as_soon_as_they_are_over():
+    env_fn = partial(arena_envs.make, "kuhn_poker")
+    policy, seeds = RandomPolicy(), range(30)
+    plans = [EpisodePlan(env_fn, [policy] * 2, seed) for seed in seeds]
+    order = []
+    for index, episode in stream_plans(plans):
+        assert episode == play(env_fn, policy, [seeds[index]])[0]
+        order.append(index)
+    assert sorted(order) == list(seeds)
+    lengths = [len(play(env_fn, policy, [seeds[i]])[0].turns) for i in order]
+    assert lengths == sorted(lengths)
+    assert set(lengths) == {2, 3}

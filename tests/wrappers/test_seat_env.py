@@ -200,7 +200,11 @@ def test_opponents_may_be_named():
     [
         ({"seat": 2}, "seat from 0 to 1, got 2"),
         ({"seat": -1}, "seat from 0 to 1, got -1"),
+        ({"seat": True}, "want seat from 0 to 1, got True"),
+        ({"seat": 1.0}, "want seat from 0 to 1, got 1.0"),
         ({"opponent": ["random"] * 2}, "want 1 opponents, one per other seat, got 2"),
+        ({"opponent": None}, "want a policy as opponent, got None"),
+        ({"opponent": 3}, "want a policy as opponent, got 3"),
     ],
 )
 def test_arguments_are_checked(options, message):

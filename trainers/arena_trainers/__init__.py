@@ -1,11 +1,14 @@
 """The learning side: credit, the language-model policy, the trainer, evaluation.
 
-`arena_trainers.credit` and `arena_trainers.evaluate` need numpy alone; the names of this
-module need the `train` extra, and are imported when they are first used.
+`arena_trainers.credit` needs numpy alone, `arena_trainers.evaluate` and
+`arena_trainers.tournament` the extra `eval`; the names of this module need the extra `train`,
+and are imported when they are first used.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from arena_trainers.extras import missing_extra
 
 if TYPE_CHECKING:
     from arena_trainers.config import TurnGRPOConfig
@@ -28,12 +31,3 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
         raise missing_extra(error) from error
-
-
-def missing_extra(error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """The error for a missing package, which says what to install."""
-    return ModuleNotFoundError(
-        f"this needs the package {error.name!r}; install it with: "
-        "pip install 'arena-envs[train]'",
-        name=error.name,
-    )

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from arena_trainers import credit_commands, game_commands, play_commands
+from arena_trainers import (
+    credit_commands,
+    game_commands,
+    play_commands,
+    solve_command,
+    tournament_commands,
+)
+from arena_trainers.extras import missing_extra
 from arena_trainers.usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
@@ -65,7 +72,9 @@ def train(
 
 game_commands.add_commands(app)
 play_commands.add_commands(app)
-app.add_typer(credit_commands.credit_app)
+solve_command.add_commands(app)
+tournament_commands.add_commands(app)
+credit_commands.add_commands(app)
 
 
 def _training_job(arguments: list[str]) -> tuple["TrainingJob", Path]:
@@ -117,11 +126,10 @@ def main() -> None:
     try:
         app()
     except ModuleNotFoundError as error:
-        from arena_trainers import missing_extra
-
         if error.name and error.name.startswith("arena_"):
             raise
-        typer.echo(f"error: {missing_extra(error)}", err=True)
+        named = error if "pip install" in str(error) else missing_extra(error)
+        typer.echo(f"error: {named}", err=True)
         sys.exit(2)
     except UsageError as error:
         typer.echo(f"error: {error}", err=True)

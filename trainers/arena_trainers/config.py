@@ -28,9 +28,11 @@ class TurnGRPOConfig(GRPOConfig):
             "opponents": [...]}`.
         opponents (`str | list[str]`, *optional*, defaults to `"self"`):
             Who plays each seat: `"self"` is the model that learns, anything else a policy
-            string such as `"random"` or `"lm:PATH"`. One string stands for all seats.
+            string such as `"random"`, `"mcts:100"` or `"lm:PATH"`. One string stands for
+            all seats.
         credit (`str`, *optional*, defaults to `"mars"`):
-            Estimator of `arena_trainers.credit`.
+            Estimator of `arena_trainers.credit`. It gets the columns of the turn batch that
+            it reads, or is refused when the trainer is made.
         credit_args (`dict`, *optional*):
             Options of the estimator.
         reply_format (`str`, *optional*, defaults to `"answer"`):

@@ -14,6 +14,13 @@ credit_app = typer.Typer(
     rich_markup_mode=None,
     help="Estimators of credit: what they do to the gradient, and to learning.",
 )
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the commands to the `arena` command."""
+    app.add_typer(credit_app)
+
+
 Directory = Annotated[Path, typer.Option(help="Where the files go.")]
 DOCS = Path("docs", "credit")
 

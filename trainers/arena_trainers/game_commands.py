@@ -44,25 +44,11 @@ def list_games(
     """List all games.
 
     Longest: decisions of all players together. Prompt: characters of a prompt, on average
-    over random play.
+    over random play. Both are missing where a game's extra is not installed.
     """
-    from arena_wrappers.pages import mean_prompt_length
-
     infos = arena_envs.games()
-    rows = []
-    for info in track(infos, "playing", console=Console(stderr=True), transient=True):
-        game = arena_envs.make_game(info.id)
-        rows.append(
-            {
-                "id": info.id,
-                "kind": info.kind,
-                "players": info.num_players,
-                "information": info.information,
-                "split": info.split,
-                "longest": game.max_turns,
-                "prompt": round(mean_prompt_length(game)),
-            }
-        )
+    playing = track(infos, "playing", console=Console(stderr=True), transient=True)
+    rows = [_row(info) for info in playing]
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
@@ -70,8 +56,38 @@ def list_games(
     for name in rows[0]:
         table.add_column(name, overflow="fold", no_wrap=name == "id")
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
+        table.add_row(*("-" if v is None else str(v) for v in row.values()))
     Console().print(table)
+    pairs = zip(infos, rows, strict=True)
+    missing = {str(info.extra) for info, row in pairs if row["longest"] is None}
+    if missing:
+        extras = ",".join(sorted(missing))
+        typer.echo(f"-: not installed; pip install 'arena-envs[{extras}]'")
+
+
+def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
+    from arena_wrappers.pages import mean_prompt_length
+
+    row = {
+        "id": info.id,
+        "kind": info.kind,
+        "players": info.num_players,
+        "information": info.information,
+        "split": info.split,
+        "longest": None,
+        "prompt": None,
+    }
+    try:
+        game = arena_envs.make_game(info.id)
+    except ImportError:
+        if info.extra is None:
+            raise
+        return row
+    return {
+        **row,
+        "longest": game.max_turns,
+        "prompt": round(mean_prompt_length(game)),
+    }
 
 
 def show_game(
@@ -86,13 +102,15 @@ def show_game(
 
     with usage_errors():
         rules = arena_envs.make_game(game, **read_params(params))
-    typer.echo(page_text(rules, [game]))
+    typer.echo(page_text(rules, [str(arena_envs.make(game).id)]))
 
 
 def check(
     game: Annotated[str, typer.Argument(metavar="GAME")],
     params: Params = None,
-    num_episodes: Annotated[int, typer.Option(help="Random episodes, at most.")] = 40,
+    num_episodes: Annotated[
+        int, typer.Option(min=1, help="Random episodes, at most.")
+    ] = 40,
 ) -> None:
     """Hold a game to the contract of all games; GAME is module:Class or an id.
 
@@ -133,13 +151,17 @@ def write_skeleton(name: str, directory: Path) -> list[Path]:
     """Writes the module of a new game and its test; returns their paths.
 
     Raises:
-        ValueError: the name is no snake_case name, or is taken; nothing is written.
+        ValueError: the name is no snake_case name, or is taken, by a file, a module of
+            Python's or a class in the skeleton; nothing is written.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(
         name
     ):
         raise ValueError(f"want a name such as my_game, got {name!r}")
     files = {f"{name}.py": "game.txt", f"test_{name}.py": "test_game.txt"}
+    words = re.findall(r"\w+", (SKELETONS / "game.txt").read_text())
+    if name in sys.stdlib_module_names or _class_name(name) in words:
+        raise ValueError(f"want a name that means nothing else, got {name!r}")
     paths = [directory / file for file in files]
     for path in paths:
         if path.exists():
@@ -168,7 +190,7 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
     named = {}
     for param in params or []:
         name, found, value = param.partition("=")
-        if not found:
+        if not found or name == "id":  # which would be taken for the game's
             raise ValueError(f"want a parameter as NAME=VALUE, got {param!r}")
         try:
             named[name] = yaml.safe_load(value)

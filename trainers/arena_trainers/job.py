@@ -26,6 +26,7 @@ from transformers.utils.logging import disable_progress_bar
 from arena_envs.game import AnyGame
 from arena_envs.solvers import information_states, nash_conv, uniform_table
 from arena_trainers.callbacks import MetricsFile, NashConvCallback, ProgressCallback
+from arena_trainers.columns import check_credit
 from arena_trainers.evaluate import exploitability, legal_rate
 from arena_trainers.games import GamePlan, opponents
 from arena_trainers.job_config import build_configs
@@ -33,7 +34,7 @@ from arena_trainers.lm_policy import LMPolicy
 from arena_trainers.report import Stage, draw_curves, read_metrics, stage_table
 from arena_trainers.run_folder import check_new, last_checkpoint
 from arena_trainers.start import check_reply_lengths, load_tokenizer, make_start
-from arena_trainers.trainer import TurnGRPOTrainer, check_credit
+from arena_trainers.trainer import TurnGRPOTrainer
 from arena_wrappers import (
     Episode,
     PromptOptions,

@@ -42,6 +42,7 @@ class LMPolicy:
         batch_size: most rows in one forward pass; None for all.
         chat_template_kwargs: passed to the chat template.
         name: how the policy is called in records.
+        with_entropy: whether replies carry the entropies of their tokens.
         context: replaces the model while generating, where a trainer has to unwrap it.
 
     Raises:
@@ -60,6 +61,7 @@ class LMPolicy:
         batch_size: int | None = None,
         chat_template_kwargs: dict[str, Any] | None = None,
         name: str = "lm",
+        with_entropy: bool = False,
         context: GenerateContext | None = None,
     ) -> None:
         if tokenizer.chat_template is None:
@@ -72,6 +74,7 @@ class LMPolicy:
         self.model, self.tokenizer, self.name = model, tokenizer, name
         self.max_new_tokens, self.batch_size = max_new_tokens, batch_size
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
+        self.with_entropy = with_entropy
         self.chat_template_kwargs = chat_template_kwargs or {}
         self._context = context or (lambda: nullcontext(self.model))
         self.eos_ids = _eos_ids(model, tokenizer)
@@ -116,7 +119,8 @@ class LMPolicy:
     ) -> list[Reply]:
         """One reply for each prompt of token ids, sampled from its seed."""
         input_ids, attention_mask = self._left_padded(prompts)
-        sampler = SeededSampler(list(seeds), self.temperature, self.top_k, self.top_p)
+        cuts = self.temperature, self.top_k, self.top_p
+        sampler = SeededSampler(list(seeds), *cuts, self.with_entropy)
         config = GenerationConfig(
             max_new_tokens=self.max_new_tokens,
             do_sample=False,
@@ -138,9 +142,12 @@ class LMPolicy:
                 model.train(training)
         new = sequences[:, input_ids.shape[1] :].tolist()
         logprobs = torch.stack(sampler.logprobs, dim=1).tolist()
+        entropies: list[list[float] | None] = [None] * len(new)
+        if self.with_entropy:
+            entropies = torch.stack(sampler.entropies, dim=1).tolist()
         return [
-            self._reply(list(prompt), ids, lps)
-            for prompt, ids, lps in zip(prompts, new, logprobs, strict=True)
+            self._reply(list(prompt), *parts)
+            for prompt, *parts in zip(prompts, new, logprobs, entropies, strict=True)
         ]
 
     @torch.no_grad()
@@ -240,7 +247,13 @@ class LMPolicy:
     def _answer_ids(self, text: str) -> list[int]:
         return [*self._ids(text), self.eos_ids[0]]
 
-    def _reply(self, prompt: list[int], ids: list[int], logprobs: list[float]) -> Reply:
+    def _reply(
+        self,
+        prompt: list[int],
+        ids: list[int],
+        logprobs: list[float],
+        entropies: list[float] | None = None,
+    ) -> Reply:
         ends = [i for i, token in enumerate(ids) if token in self.eos_ids]
         length = ends[0] + 1 if ends else len(ids)
         spoken = tuple(ids[: length - 1] if ends else ids)
@@ -256,6 +269,7 @@ class LMPolicy:
             token_ids=ids[:length],
             logprobs=logprobs[:length],
             truncated=not ends,
+            entropies=entropies and entropies[:length],
         )
 
     def _left_padded(

@@ -3,13 +3,22 @@
 | metric | formula | healthy |
 |---|---|---|
 | `arena/<game>/player_<i>/return` | mean true return of the seat | competitive self-play: sums to the game's |
+| `arena/<game>/player_<i>/advantage_mean` | mean of the seat's turn advantages | near 0, if pools are by seat |
 | `arena/<game>/player_<i>/advantage_std` | std of the seat's turn advantages | above 0 |
 | `arena/<game>/player_<i>/zero_advantages` | share of turns with advantage 0 | below 0.9 |
+| `arena/<game>/player_<i>/pool_size` | mean number of values in a pool of the seat | 4 or more |
+| `arena/<game>/player_<i>/flat_pools` | share of these pools whose advantages are all 0 | below 0.5 |
+| `arena/<game>/gradient_share` | Σ abs(Aₜ) over the game's trained tokens / that of all games | about the game's weight |
 | `arena/legal_rate` | valid replies / replies, learning seats | rises to 1 |
 | `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
 | `arena/episode_turns` | mean turns of an episode, all seats | as the game's |
 | `arena/rows` | training rows of the generation batch, dead ones left out | - |
 | `arena/reply_tokens` | mean tokens of a learner's reply | does not collapse |
+
+A turn's advantage is the mean over its tokens, where an estimator credits tokens. What a pool
+compares, turns or trajectories, the estimator decides; a pool of the seat is one that can
+hold its turns: of its game and seat, where pools are by game and seat. `gradient_share`
+leaves out how large the gradients of log-probabilities are, and what clipping does.
 
 TRL's own `completions/*`, `reward_std` and `frac_reward_zero_std` count dead rows and TRL's
 groups, which mean nothing here: read these instead.
@@ -21,12 +30,13 @@ from typing import Any
 
 import numpy as np
 
-from arena_trainers.credit import Credit, TurnBatch
+from arena_trainers.credit import Credit, PoolReport, TurnBatch
 from arena_trainers.games import GamePlan
 from arena_wrappers import Episode
 
 Tally = tuple[dict[tuple[int, int], list[float]], Counter[str]]
 
+TINY = 1e-300  # in place of a total of 0
 REASONS = ("format", "illegal", "ambiguous", "overlong")
 
 
@@ -73,8 +83,14 @@ def metrics(
         found[f"{name}/return"] = float(np.mean(values))
         own = advantage[(turns.game == game) & (turns.seat == seat)]
         if len(own) > 0:
+            found[f"{name}/advantage_mean"] = float(own.mean())
             found[f"{name}/advantage_std"] = float(own.std())
             found[f"{name}/zero_advantages"] = float((own == 0).mean())
+            pools = _pools(result.report, game, seat)
+            found[f"{name}/pool_size"], found[f"{name}/flat_pools"] = pools
+    shares_of_games = gradient_shares(turns, result, len(names))
+    for game_name, part in zip(names, shares_of_games, strict=True):
+        found[f"arena/{game_name}/gradient_share"] = part
     replies = max(counts["replies"], 1)
     found["arena/legal_rate"] = counts["valid"] / replies
     for reason in REASONS:
@@ -84,6 +100,38 @@ def metrics(
     if turns.num_tokens is not None:
         found["arena/reply_tokens"] = float(turns.num_tokens.mean())
     return found
+
+
+def gradient_shares(turns: TurnBatch, result: Credit, num_games: int) -> list[float]:
+    """Each game's part of Σ abs(Aₜ) over the trained tokens; 0 if there is none.
+
+    >>> from arena_trainers.credit import estimate
+    >>> one = dict(turn=[0] * 4, seat=[0] * 4, episode=[0, 1, 2, 3])
+    >>> games = dict(game=[0, 0, 1, 1], group=[0, 0, 1, 1], num_tokens=[1, 1, 2, 4])
+    >>> turns = TurnBatch(reward=[0, 2, 0, 4], **one, **games)
+    >>> gradient_shares(turns, estimate("mars", turns), 2)  # 1 + 1 and 2 * 2 + 4 * 2
+    [0.14285714285714285, 0.8571428571428571]
+    """
+    counts = np.ones(len(turns.game), np.int64)
+    if turns.num_tokens is not None:
+        counts = turns.num_tokens
+    size = np.abs(result.advantage)
+    if len(size) == len(turns.reward):
+        size = np.repeat(size, counts)
+    total = np.bincount(np.repeat(turns.game, counts), size, num_games)
+    shares: list[float] = (total / max(float(total.sum()), TINY)).tolist()
+    return shares
+
+
+def _pools(report: PoolReport, game: int, seat: int) -> tuple[float, float]:
+    """Mean size of the pools that can hold a seat's turns, and the share of flat ones."""
+    own = np.ones(len(report), bool)
+    for name, value in (("game", game), ("seat", seat)):
+        if name in report.names:
+            own &= report.key[:, report.names.index(name)] == value
+    if not own.any():
+        return 0.0, 1.0
+    return float(report.size[own].mean()), float((report.zeros[own] == 1).mean())
 
 
 def _per_turn(turns: TurnBatch, advantage: Any) -> Any:

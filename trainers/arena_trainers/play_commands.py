@@ -1,5 +1,6 @@
 """The commands that play and measure: `arena eval` and `arena play`."""
 
+import inspect
 import json
 import secrets
 from pathlib import Path
@@ -7,16 +8,28 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 import arena_envs
+from arena_envs.registration import did_you_mean
 from arena_trainers.game_commands import Params, read_params
-from arena_trainers.usage import usage_errors
+from arena_trainers.usage import running, usage_errors
 
 MIN_WIDTH = 120  # columns of a table that goes to a file
 
 Opponents = Annotated[
     list[str] | None,
     typer.Option("--against", "-a", metavar="POLICY", help="Opponent; repeatable."),
+]
+ReplyFormat = Annotated[str, typer.Option(help="Of the prompts.")]
+Prompt = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE", help="Of PromptWrapper: rules=false; repeatable."
+    ),
+]
+Timeout = Annotated[
+    float | None, typer.Option(help="Seconds for one call of a policy.")
 ]
 
 
@@ -28,17 +41,22 @@ def add_commands(app: typer.Typer) -> None:
 
 def evaluate(
     policy: Annotated[str, typer.Argument(metavar="POLICY")],
-    game: Annotated[str, typer.Argument(metavar="GAME")],
+    game: Annotated[str | None, typer.Argument(metavar="GAME")] = None,
     against: Opponents = None,
-    num_episodes: Annotated[
-        int, typer.Option("--episodes", "-n", help="Per opponent and seat.")
-    ] = 100,
-    seed: Annotated[int, typer.Option(help="Of the first episode.")] = 0,
-    reply_format: Annotated[str, typer.Option(help="Of the prompts.")] = "answer",
-    baselines: Annotated[bool, typer.Option(help="Let baselines play, too.")] = True,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds for one call of a policy.")
+    suite: Annotated[
+        str | None, typer.Option(help="Instead of a game: mars, MARSHAL's protocol.")
     ] = None,
+    num_episodes: Annotated[
+        int | None,
+        typer.Option(
+            "--episodes", "-n", help="Per opponent and seat (100; suites 1000)."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the first episode.")] = 0,
+    reply_format: ReplyFormat = "answer",
+    prompt: Prompt = None,
+    baselines: Annotated[bool, typer.Option(help="Let baselines play, too.")] = True,
+    timeout: Timeout = None,
     params: Params = None,
     out: Annotated[
         Path | None, typer.Option(help="Append the episodes to this file.")
@@ -50,34 +68,76 @@ def evaluate(
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, api:MODEL; an opponent may also be "self".
 
-    Examples:
-      arena eval mcts:100 tic_tac_toe --against minimax --against random
-      arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
-    """
-    from arena_trainers import evaluate as evaluation
-    from arena_trainers.evaluate.tables import as_table
+    For example:
 
+    arena eval mcts:100 tic_tac_toe --against minimax --against random
+
+    arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
+
+    arena eval lm:runs/seed1/model --suite mars --out mars.jsonl
+    """
+    from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
+    from arena_trainers.evaluate.suites import SuitePlan
+    from arena_trainers.evaluate.tables import as_table, suite_table
+
+    plan: EvaluationPlan | SuitePlan
     with usage_errors():
-        rules: Any = game
-        if params:
-            rules = arena_envs.make_game(game, **read_params(params))
-        found = evaluation.evaluate(
-            policy,
-            rules,
-            against or ["random"],
-            num_episodes,
-            seed=seed,
-            prompt={"reply_format": reply_format},
-            baselines=baselines,
-            timeout=timeout,
-            out=out,
-        )
+        options: dict[str, Any] = {
+            "seed": seed,
+            "prompt": read_prompt(reply_format, prompt),
+            "baselines": baselines,
+            "timeout": timeout,
+            "out": out,
+        }
+        if (game is None) == (suite is None):
+            raise ValueError("want either a GAME or --suite")
+        if game is not None:
+            env = arena_envs.make(game, **read_params(params))
+            count = 100 if num_episodes is None else num_episodes
+            plan = EvaluationPlan(policy, env, against or ["random"], count, **options)
+        elif against or params:
+            raise ValueError("want --suite without --against and --param: it has both")
+        else:
+            count = 1000 if num_episodes is None else num_episodes
+            plan = SuitePlan(suite or "", policy, count, **options)
+    with running("nothing was measured; episodes are in --out, if it was given") as bar:
+        found = plan.run(bar)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=1))
+    elif isinstance(found, Evaluation):
+        print_tables([as_table(found)])
     else:
-        console = Console()
-        wide = console.is_terminal or console.width > MIN_WIDTH
-        (console if wide else Console(width=MIN_WIDTH)).print(as_table(found))
+        print_tables([suite_table(found), *map(as_table, found.evaluations)])
+
+
+def read_prompt(reply_format: str, options: list[str] | None) -> dict[str, Any]:
+    """Options of the `PromptWrapper`, values as YAML.
+
+    Raises:
+        ValueError: one is not NAME=VALUE, or there is no such option.
+
+    >>> read_prompt("bare", ["rules=false"])
+    {'reply_format': 'bare', 'rules': False}
+    """
+    from arena_wrappers import PromptWrapper
+
+    named = read_params(options)
+    known = list(inspect.signature(PromptWrapper).parameters)[1:]  # without env
+    for name in named:
+        if name not in known:
+            raise ValueError(
+                f"PromptWrapper has no option {name!r}; {did_you_mean(name, known)}"
+            )
+    return {"reply_format": reply_format, **named}
+
+
+def print_tables(tables: list[Table]) -> None:
+    """Prints tables, wide enough to be read where the output goes to a file."""
+    console = Console()
+    if not console.is_terminal and console.width < MIN_WIDTH:
+        console = Console(width=MIN_WIDTH)
+    for table in tables:
+        console.print(table)
 
 
 def play(
@@ -98,9 +158,11 @@ def play(
     Type an action or its number; ? for a hint, "rules" for the rules. One opponent plays
     all other seats, or name one for each in seat order.
 
-    Examples:
-      arena play tic_tac_toe --against minimax --seat 1
-      arena play kuhn_poker --against cfr --hint cfr
+    For example:
+
+    arena play tic_tac_toe --against minimax --seat 1
+
+    arena play kuhn_poker --against cfr --hint cfr
     """
     from arena_trainers.evaluate.baselines import prepared
     from arena_wrappers import HumanPolicy, PromptWrapper

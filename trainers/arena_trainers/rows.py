@@ -3,15 +3,17 @@
 Everything here is free of TRL and of torch.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs.game import AnyGame
 from arena_trainers.credit import TurnBatch
-from arena_wrappers.episodes import Episode
+from arena_wrappers.episodes import Episode, Turn
+from arena_wrappers.replay import turn_states
 
 
 class TurnRecord(NamedTuple):
@@ -27,6 +29,12 @@ class TurnRecord(NamedTuple):
     row_length: int
     terminated: bool
     truncated: bool
+    state: Hashable = None  # what the seat knew
+    action: Hashable = None  # what it did; None if the reply was invalid
+    tokens: Mapping[str, Sequence[float]] | None = None  # token columns
+
+
+OF_STATES = frozenset({"state_key", "action"})  # columns that follow from the rules
 
 
 @dataclass
@@ -50,6 +58,8 @@ def turn_records(
     episodes: Sequence[Episode],
     games: Sequence[int],
     learners: Sequence[Sequence[bool]],
+    rules: Sequence[AnyGame] = (),
+    columns: Collection[str] = (),
 ) -> list[TurnRecord]:
     """The learners' turns, episode by episode, in playing order.
 
@@ -57,11 +67,16 @@ def turn_records(
         episodes: what was played.
         games: index of each episode's game.
         learners: for each game, which seats learn.
+        rules: the games, where `columns` asks for states or actions.
+        columns: which optional columns are asked for.
     """
     records = []
     for number, (episode, game) in enumerate(zip(episodes, games, strict=True)):
         last = {turn.seat: turn.index for turn in episode.turns}
-        for turn in episode.turns:
+        states: Sequence[Any] = [None] * len(episode.turns)
+        if not OF_STATES.isdisjoint(columns):
+            states = turn_states(episode, rules[game])
+        for turn, state in zip(episode.turns, states, strict=True):
             if not learners[game][turn.seat]:
                 continue
             if not turn.token_ids or turn.prompt_ids is None:
@@ -78,15 +93,31 @@ def turn_records(
                 row_length=len(turn.prompt_ids) + len(turn.token_ids),
                 terminated=is_last and episode.terminated,
                 truncated=is_last and episode.truncated,
+                tokens=_token_columns(turn, columns),
             )
+            if state is not None:
+                known = rules[game].information_state(state, turn.seat)
+                action = None if turn.invalid else turn.action
+                record = record._replace(state=known, action=action)
             records.append(record)
     return records
+
+
+def _token_columns(turn: Turn, columns: Collection[str]) -> dict[str, Sequence[float]]:
+    found = {}
+    for name, values in (("entropy", turn.entropies), ("logprob", turn.logprobs)):
+        if f"tokens.{name}" in columns:
+            if values is None:
+                raise ValueError(f"a learner's turn has no {name}: {turn.reply[:60]!r}")
+            found[name] = values
+    return found
 
 
 def turn_batch(
     shares: Sequence[Sequence[TurnRecord]],
     weights: Mapping[str, float],
     game_names: Sequence[str],
+    columns: Collection[str] = (),
 ) -> TurnBatch:
     """The global batch: the turns of all processes, in the order of the processes.
 
@@ -94,6 +125,8 @@ def turn_batch(
         shares: the records of each process.
         weights: of the reward parts; 1 where none is given.
         game_names: names of the games, by index.
+        columns: which optional columns are asked for. States and actions are numbered as
+            they come, so that equal numbers mean equal ones.
     """
     turns = [record for share in shares for record in share]
     names = sorted(set[str]().union(*(turn.rewards for turn in turns)))
@@ -122,7 +155,31 @@ def turn_batch(
         num_tokens=_integers(turn.num_tokens for turn in turns),
         row_length=_integers(turn.row_length for turn in turns),
         game_names=tuple(game_names),
+        **_optional_columns(turns, columns),
     )
+
+
+def _optional_columns(
+    turns: Sequence[TurnRecord], columns: Collection[str]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "state_key" in columns:
+        found["state_key"] = _ranks((t.game, t.seat, t.state) for t in turns)
+    if "action" in columns:
+        found["action"] = _ranks((t.game, t.action) for t in turns)
+    tokens = [c.removeprefix("tokens.") for c in columns if c.startswith("tokens.")]
+    if tokens:
+        found["tokens"] = {
+            name: np.array([x for t in turns for x in (t.tokens or {})[name]], float)
+            for name in tokens
+        }
+    return found
+
+
+def _ranks(keys: Iterable[Hashable]) -> NDArray[np.int64]:
+    """int64[N]: equal for equal keys, numbered as they first come."""
+    numbers: dict[Hashable, int] = {}
+    return _integers(numbers.setdefault(key, len(numbers)) for key in keys)
 
 
 def _integers(values: Iterable[int]) -> NDArray[np.int64]:

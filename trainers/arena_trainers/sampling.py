@@ -24,12 +24,15 @@ class SeededSampler(LogitsProcessor):
         logprobs: for each step, float32[B], log-probability of the chosen token under
             softmax(logits / temperature), before top-k and top-p: the quantity that TRL
             computes again for its loss.
+        entropies: for each step, float32[B], entropy of that distribution in nats; none
+            unless `with_entropy`.
 
     Args:
         seeds: one integer per row.
         temperature: divides the logits.
         top_k: keeps the k likeliest tokens; 0 for all.
         top_p: keeps the likeliest tokens that make up this mass; 1 for all.
+        with_entropy: whether entropies are kept.
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class SeededSampler(LogitsProcessor):
         temperature: float = 1.0,
         top_k: int = 0,
         top_p: float = 1.0,
+        with_entropy: bool = False,
     ) -> None:
         self.seeds = torch.tensor([[_signed(seed)] for seed in seeds])  # [B, 1]
         self.temperature = temperature
@@ -46,7 +50,9 @@ class SeededSampler(LogitsProcessor):
             self.warpers.append(TopKLogitsWarper(top_k))
         if top_p < 1.0:
             self.warpers.append(TopPLogitsWarper(top_p))
+        self.with_entropy = with_entropy
         self.logprobs: list[torch.Tensor] = []
+        self.entropies: list[torch.Tensor] = []
 
     def __call__(
         self, input_ids: torch.LongTensor, scores: torch.FloatTensor
@@ -65,6 +71,9 @@ class SeededSampler(LogitsProcessor):
             noisy = noisy + noise
         chosen = noisy.argmax(dim=-1, keepdim=True)
         self.logprobs.append(logprobs.gather(1, chosen)[:, 0])
+        if self.with_entropy:
+            entropy = torch.special.entr(logprobs.exp()).sum(dim=-1)
+            self.entropies.append(entropy.clamp(min=0))  # rounding
         return noisy  # type: ignore[return-value]
 
 

@@ -27,13 +27,13 @@ from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from arena_trainers import credit
+from arena_trainers.columns import check_credit, estimate_credit
 from arena_trainers.config import TurnGRPOConfig
 from arena_trainers.games import GamePlan, episode_starts, opponents
 from arena_trainers.lm_policy import LMPolicy
 from arena_trainers.metrics import metrics, tally
 from arena_trainers.rows import (
     Row,
-    TurnRecord,
     training_rows,
     turn_batch,
     turn_records,
@@ -94,7 +94,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         policies: Mapping[str, Policy] | None = None,
         **kwargs: Any,
     ) -> None:
-        check_credit(args)
+        self._columns = check_credit(args)
         self.game_plans = [GamePlan(spec, args) for spec in args.games]
         self._opponents = opponents(self.game_plans, args, policies or {})
         if train_dataset is None:
@@ -131,6 +131,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             context=lambda: unwrap_model_for_generation(
                 self.model_wrapped, self.accelerator
             ),
+            with_entropy="tokens.entropy" in self._columns,
             **args.sampling_options,
         )
 
@@ -168,11 +169,12 @@ class TurnGRPOTrainer(GRPOTrainer):
         episodes = self.last_episodes = self.play(inputs)
         games = [start["game"] for start in inputs]
         learners = [plan.learners for plan in self.game_plans]
-        records = turn_records(episodes, games, learners)
+        rules = [plan.game for plan in self.game_plans]
+        records = turn_records(episodes, games, learners, rules, self._columns)
         shares = gather_object([records])
         names = [plan.name for plan in self.game_plans]
-        batch = turn_batch(shares, self.args.part_weights, names)
-        result = _credit(self.args, batch, self._credit_state)
+        batch = turn_batch(shares, self.args.part_weights, names, self._columns)
+        result = estimate_credit(self.args, batch, self._credit_state)
         if self.model.training:
             self._credit_state = result.state
         self.last_turns, self.last_credit = batch, result
@@ -244,39 +246,6 @@ class TurnGRPOTrainer(GRPOTrainer):
         if self.args.sync_ref_model and reference.is_file():
             weights = torch.load(reference, map_location="cpu", weights_only=True)
             self.accelerator.unwrap_model(self.ref_model).load_state_dict(weights)
-
-
-def _credit(
-    args: TurnGRPOConfig, batch: credit.TurnBatch, state: Mapping[str, Any] | None
-) -> credit.Credit:
-    """The configured estimator's credit; pools without spread are logged, not warned of."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", credit.FlatPoolWarning)
-        result = credit.estimate(args.credit, batch, state=state, **args.credit_args)
-    if not result.advantage.any():
-        warnings.warn(
-            "all advantages of this batch are 0: every pool has equal returns, or a single "
-            "turn; a wider pool or more episodes per step would teach something",
-            credit.FlatPoolWarning,
-            stacklevel=2,
-        )
-    return result
-
-
-def check_credit(args: TurnGRPOConfig) -> None:
-    """Tries the estimator on two turns that have the columns of a real batch.
-
-    Raises:
-        ValueError: unknown estimator or option, or a column that rollouts do not give.
-    """
-    credit.check_options(args.credit, args.credit_args)
-    turns = [
-        TurnRecord(0, i, i, 0, 0, {"game": float(i)}, 2, 4, True, False)
-        for i in range(2)
-    ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", credit.FlatPoolWarning)
-        _credit(args, turn_batch([turns], {}, ["example"]), None)
 
 
 def episode_return(episode_return: list[float], **_: Any) -> list[float | None]:

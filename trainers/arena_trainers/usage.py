@@ -1,7 +1,11 @@
-"""Mistakes in the use of the command line, which end with one sentence and status 2."""
+"""How commands end: mistakes in their use with status 2, and what stops them halfway."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 
 class UsageError(Exception):
@@ -17,3 +21,28 @@ def usage_errors() -> Iterator[None]:
         raise
     except (ValueError, OSError, ImportError) as error:
         raise UsageError(" ".join(str(error).split())) from error
+
+
+@contextmanager
+def running(advice: str) -> Iterator[Callable[[int, int], None]]:
+    """While something plays: a bar on stderr, if that is a terminal, and a plain end.
+
+    Ctrl-C ends with status 130 and the advice, a full disk or the like with status 1.
+
+    Yields:
+        What is called with the number of episodes done and the number in all.
+    """
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    try:
+        with Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        ) as bar:
+            task = bar.add_task("playing", total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+    except KeyboardInterrupt:
+        typer.echo(f"\nstopped; {advice}", err=True)
+        raise typer.Exit(130) from None
+    except OSError as error:
+        typer.echo(f"error: {error}; {advice}", err=True)
+        raise typer.Exit(1) from error

@@ -3,7 +3,7 @@
 from arena_wrappers.episodes import Episode, Turn, read_episodes, write_episodes
 from arena_wrappers.formats import FORMATS, InvalidReply, ReplyFormat, parse_reply
 from arena_wrappers.human import HumanPolicy
-from arena_wrappers.play import EpisodePlan, play, play_plans
+from arena_wrappers.play import EpisodePlan, play, play_plans, stream_plans
 from arena_wrappers.policies import (
     BotPolicy,
     Policy,
@@ -17,7 +17,7 @@ from arena_wrappers.policies import (
     turn_seed,
 )
 from arena_wrappers.prompts import Message, PromptOptions, messages
-from arena_wrappers.replay import ReplayError, replay
+from arena_wrappers.replay import ReplayError, replay, turn_states
 from arena_wrappers.seat_env import SeatEnv
 from arena_wrappers.tolerant import parse_tolerantly
 from arena_wrappers.wrapper import PromptWrapper
@@ -51,6 +51,8 @@ __all__ = [
     "play_plans",
     "read_episodes",
     "replay",
+    "stream_plans",
     "turn_seed",
+    "turn_states",
     "write_episodes",
 ]

@@ -59,11 +59,18 @@ def _checked(
         for ids in (reply.prompt_ids, reply.token_ids):
             if ids is not None and not all(hasattr(i, "__index__") for i in ids):
                 raise TypeError(f"policy {policy.name!r}: want integers as token ids")
-        if reply.logprobs is not None:
-            if reply.token_ids is None or len(reply.logprobs) != len(reply.token_ids):
-                raise ValueError(f"policy {policy.name!r}: want a logprob per token")
-            if not math.isfinite(sum(reply.logprobs)):
-                raise ValueError(f"policy {policy.name!r}: logprobs are not finite")
+        for what, values in (
+            ("logprob", reply.logprobs),
+            ("entropy", reply.entropies),
+        ):
+            if values is None:
+                continue
+            if reply.token_ids is None or len(values) != len(reply.token_ids):
+                raise ValueError(f"policy {policy.name!r}: want one {what} per token")
+            if not math.isfinite(sum(values)):
+                raise ValueError(
+                    f"policy {policy.name!r}: want finite numbers, one {what} per token"
+                )
     return replies
 
 

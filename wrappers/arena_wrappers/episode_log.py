@@ -25,6 +25,8 @@ class EpisodeLog:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if self.path.exists():
+            if not self.path.is_file():
+                raise ValueError(f"want a regular file for episodes, got {self.path}")
             self._cut_unfinished_line()
 
     def __iter__(self) -> Iterator[Episode]:
@@ -37,17 +39,10 @@ class EpisodeLog:
         Raises:
             OSError: the disk is full or the like; no unfinished line stays behind.
         """
-        text = "".join(episode.to_json() + "\n" for episode in episodes)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "ab") as file:
-            end = file.tell()
-            try:
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            except OSError:
-                os.truncate(self.path, end)
-                raise
+        append_bytes(
+            self.path,
+            "".join(episode.to_json() + "\n" for episode in episodes).encode(),
+        )
 
     def _cut_unfinished_line(self) -> None:
         content = self.path.read_bytes()
@@ -61,3 +56,22 @@ class EpisodeLog:
         if not START.startswith(rest[: len(START)]):
             raise ValueError(f"{self.path} ends with what is no episode: {rest[:60]!r}")
         os.truncate(self.path, end)
+
+
+def append_bytes(path: Path, data: bytes) -> None:
+    """Adds bytes to the end of a file, all or none; they are on the disk on return.
+
+    Raises:
+        OSError: the disk is full or the like; the file is as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # unbuffered: a buffer would write its rest when it is closed, after the truncation
+    with open(path, "ab", buffering=0) as file:
+        end = file.tell()
+        try:
+            while data:
+                data = data[file.write(data) :]
+            os.fsync(file.fileno())
+        except OSError:
+            os.truncate(path, end)
+            raise

@@ -4,10 +4,11 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from arena_envs.game import AnyGame
 from arena_wrappers.prompts import Message
 
 
@@ -31,6 +32,7 @@ class Turn:
         token_ids: token ids of the reply.
         logprobs: log-probabilities of the reply's tokens.
         truncated: whether the reply was cut by a length limit.
+        entropies: entropies of the distributions of the reply's tokens, in nats.
     """
 
     index: int
@@ -47,6 +49,7 @@ class Turn:
     token_ids: Sequence[int] | None = None
     logprobs: Sequence[float] | None = None
     truncated: bool = False
+    entropies: Sequence[float] | None = None
 
     @property
     def reward(self) -> float:
@@ -134,6 +137,15 @@ def storable(text: str) -> str:
     return text.encode(code, errors).decode(code, errors)
 
 
+def params_of(game: AnyGame) -> dict[str, Any]:
+    """The parameters of a game, as a record holds them."""
+    if not is_dataclass(game):
+        return {}
+    params = {field.name: getattr(game, field.name) for field in fields(game)}
+    read: dict[str, Any] = json.loads(json.dumps(params, default=repr))
+    return read
+
+
 Check = Callable[[Any], bool]
 
 
@@ -196,6 +208,7 @@ _TURN_FIELDS: dict[str, Check] = {
     "token_ids": _optional(_list_of(_is_int)),
     "logprobs": _optional(_list_of(_is_number)),
     "truncated": _is_bool,
+    "entropies": _optional(_list_of(_is_number)),
 }
 _EPISODE_FIELDS: dict[str, Check] = {
     "game": _is_str,

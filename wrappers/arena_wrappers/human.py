@@ -12,8 +12,8 @@ class HumanPolicy:
     """Asks a person for each action, until the answer is one.
 
     Shows what the seat reads, with the legal actions numbered from 1. The person types an
-    action, or its number; `?` asks the advisor, `rules` shows the rules. A text that is
-    both an action and a number is taken for the action.
+    action, or its number; `?` asks the advisor, `rules` shows the rules. Actions that are
+    numbers themselves have no others.
 
     Args:
         advisor: who is asked for hints.
@@ -67,7 +67,13 @@ class HumanPolicy:
         return f"{self.advisor.name} says: {reply.text}"
 
 
+def _has_numbers(legal: Sequence[str]) -> bool:
+    return not any(text.isdigit() for text in legal)
+
+
 def _numbered(legal: Sequence[str]) -> str:
+    if not _has_numbers(legal):
+        return f"Legal actions: {', '.join(legal)}."
     return "  ".join(f"{number}: {text}" for number, text in enumerate(legal, 1))
 
 
@@ -77,6 +83,7 @@ def _action_text(request: TurnRequest, typed: str) -> str | None:
     found = parse_reply(game, state, typed, "bare", legal)
     if not isinstance(found, InvalidReply):
         return game.action_text(state, found)
-    if typed.isascii() and typed.isdigit() and 1 <= int(typed[:9]) <= len(legal):
+    is_number = typed.isascii() and typed.isdigit() and _has_numbers(legal)
+    if is_number and 1 <= int(typed[:9]) <= len(legal):
         return legal[int(typed[:9]) - 1]
     return None

@@ -1,15 +1,14 @@
 """Plays many episodes in lockstep."""
 
-import json
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from arena_envs.env import GameEnv, checked_seed
 from arena_envs.game import CHANCE, AnyGame
 from arena_wrappers.asking import OnError, ask
-from arena_wrappers.episodes import Episode, Turn, storable
+from arena_wrappers.episodes import Episode, Turn, params_of, storable
 from arena_wrappers.formats import InvalidReply
 from arena_wrappers.policies import Policy, Reply, TurnRequest, turn_seed
 from arena_wrappers.wrapper import PromptWrapper
@@ -96,16 +95,26 @@ def play_plans(
     timeout: float | None = None,
     on_error: OnError = "forfeit",
 ) -> list[Episode]:
+    """The episodes of `stream_plans`, in the order of the plans."""
+    done = dict(
+        stream_plans(plans, batch_size=batch_size, timeout=timeout, on_error=on_error)
+    )
+    return [done[index] for index in range(len(plans))]
+
+
+def stream_plans(
+    plans: Sequence[EpisodePlan],
+    *,
+    batch_size: int | None = None,
+    timeout: float | None = None,
+    on_error: OnError = "forfeit",
+) -> Iterator[tuple[int, Episode]]:
     """Plays the planned episodes in lockstep, several games at once if need be.
 
-    Args:
-        plans: the episodes.
-        batch_size: most episodes in flight; None for all.
-        timeout: as for `play`.
-        on_error: as for `play`.
+    The arguments are those of `play`.
 
-    Returns:
-        The episodes, in the order of the plans.
+    Yields:
+        The index of a plan and its episode, as soon as it is over.
 
     Raises:
         ValueError: `batch_size` below 1.
@@ -114,7 +123,6 @@ def play_plans(
         raise ValueError(f"want batch_size of at least 1, got {batch_size}")
     limit = batch_size or len(plans)
     rooms: dict[int, _Room] = {}
-    done: dict[int, Episode] = {}
     waiting = deque(enumerate(plans))
     live: list[_Table] = []
     while live or waiting:
@@ -126,7 +134,7 @@ def play_plans(
         groups: dict[int, list[_Table]] = {}
         for table in live:
             if table.is_over:  # some games can end before anybody moves
-                done[table.index] = table.leave()
+                yield table.index, table.leave()
             else:
                 groups.setdefault(id(table.policy), []).append(table)
         live = []
@@ -136,10 +144,9 @@ def play_plans(
             for table, reply in zip(group, replies, strict=True):
                 table.take(reply)
                 if table.is_over:
-                    done[table.index] = table.leave()
+                    yield table.index, table.leave()
                 else:
                     live.append(table)
-    return [done[index] for index in range(len(plans))]
 
 
 class _Room:
@@ -152,7 +159,7 @@ class _Room:
         base = self.first.env
         self.header: dict[str, Any] = {
             "game": base.id or type(base.game).__name__,
-            "params": _params(base.game),
+            "params": params_of(base.game),
             "max_turns": base.max_turns,
             "prompt": self.first.prompt_options,
         }
@@ -229,6 +236,7 @@ class _Table:
             prompt_ids=_plain(reply.prompt_ids),
             token_ids=_plain(reply.token_ids),
             logprobs=_plain(reply.logprobs),
+            entropies=_plain(reply.entropies),
             truncated=reply.truncated,
         )
         self.turns.append(turn)
@@ -272,14 +280,6 @@ def _plain(values: Any) -> Any:
     if values is None or type(values) is list:
         return values
     return values.tolist() if hasattr(values, "tolist") else list(values)
-
-
-def _params(game: AnyGame) -> dict[str, Any]:
-    if not is_dataclass(game):
-        return {}
-    params = {field.name: getattr(game, field.name) for field in fields(game)}
-    read: dict[str, Any] = json.loads(json.dumps(params, default=repr))  # as records do
-    return read
 
 
 def _action_record(game: AnyGame, actions: Sequence[Any]) -> list[Any]:

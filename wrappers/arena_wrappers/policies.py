@@ -58,6 +58,7 @@ class Reply:
         prompt_ids: token ids of the prompt as the model saw it.
         token_ids: token ids of the reply, its end token included.
         logprobs: log-probability of each reply token under the sampling distribution.
+        entropies: entropy of the distribution of each reply token, in nats.
         truncated: whether the reply was cut by a length limit.
         error: why there is no reply (crash, timeout); the seat forfeits.
     """
@@ -68,6 +69,7 @@ class Reply:
     logprobs: Sequence[float] | None = None
     truncated: bool = False
     error: str | None = None
+    entropies: Sequence[float] | None = None
 
 
 class Policy(Protocol):
@@ -181,7 +183,7 @@ def make_policy(spec: str) -> Policy:
     `"random"` and the bots are built in (the page of `arena_envs.bots` lists them); a bot
     meets its game when it first plays. Other kinds come from the entry-point group
     `arena.policies`, whose attribute is called with the argument; this distribution brings
-    `"lm:PATH"`, a language model from a folder.
+    `"lm:PATH"`, a language model from a folder, and `"api:MODEL"`, one behind an endpoint.
 
     Raises:
         ValueError: unknown kind, or an argument that the kind does not take.

@@ -67,6 +67,30 @@ def final_state(episode: Episode, game: AnyGame) -> Any:
     return state
 
 
+def turn_states(episode: Episode, game: AnyGame) -> list[Any]:
+    """The state in which each turn of a recorded episode was taken.
+
+    Raises:
+        ReplayError: an action is not possible in this game, or is missing.
+    """
+    states = []
+    state, number = game.initial_state(), 0
+
+    def after() -> Any:
+        if number == len(episode.actions):
+            raise ReplayError(f"the record ends too early: action {number} is missing")
+        entry = episode.actions[number]
+        return game.apply(state, _action_of(game, state, number, entry))
+
+    for turn in episode.turns:
+        while game.current_player(state) == CHANCE:
+            state, number = after(), number + 1
+        states.append(state)
+        if turn.action is not None:
+            state, number = after(), number + 1
+    return states
+
+
 class _Recorded:
     """Says what was said."""
 
@@ -91,6 +115,7 @@ class _Recorded:
             turn.logprobs,
             turn.truncated,
             error=turn.detail if turn.invalid == "error" else None,
+            entropies=turn.entropies,
         )
 
 

@@ -32,7 +32,8 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
         opponents: one policy for all other seats, or one per other seat in seat order.
 
     Raises:
-        ValueError: the seat or the number of opponents does not fit the game.
+        ValueError: the seat or the number of opponents does not fit the game, or an
+            opponent is no policy.
     """
 
     metadata = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
@@ -45,16 +46,20 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
     ) -> None:
         self.env = env_fn()
         num_players = self.env.game.num_players
-        if seat not in range(num_players):
+        is_integer = isinstance(seat, int | np.integer) and not isinstance(seat, bool)
+        if not is_integer or seat not in range(num_players):
             raise ValueError(f"want seat from 0 to {num_players - 1}, got {seat!r}")
-        if not isinstance(opponents, Sequence):
+        if isinstance(opponents, str) or not isinstance(opponents, Sequence):
             opponents = [opponents] * (num_players - 1)
+        for opponent in opponents:
+            if not callable(getattr(opponent, "act", None)):
+                raise ValueError(f"want a policy as opponent, got {opponent!r:.80}")
         if len(opponents) != num_players - 1:
             raise ValueError(
                 f"want {num_players - 1} opponents, one per other seat, got {len(opponents)}"
             )
-        self.seat = seat
-        self.agent = self.env.possible_agents[seat]
+        self.seat = int(seat)
+        self.agent = self.env.possible_agents[self.seat]
         others = [other for other in range(num_players) if other != seat]
         self.policies = dict(zip(others, opponents, strict=True))
         self._ended = True  # no episode before the first reset

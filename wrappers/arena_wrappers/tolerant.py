@@ -6,8 +6,9 @@ r"""Tolerant parsing: what a person would take for the answer, by fixed rules.
 3. If it is no action as it stands, then without what stands around it: quotes, emphasis,
    brackets, closing punctuation, and a label such as `Action:` or `Final answer:`.
 4. If that is no action either: the one legal action whose text stands in it as words, where
-   a longer text covers those inside it. Several make the reply ambiguous. Not in language
-   games, where the game alone reads texts.
+   a longer text covers those inside it. Several make the reply ambiguous. Part of a number,
+   such as 2.5, -2, 2,000 or 2%, is no word. Not in language games, where the game alone reads
+   texts.
 
 "I do not bet." is read as "bet": use strict parsing (the default) where it matters what is
 measured.
@@ -31,6 +32,8 @@ _LABEL = re.compile(
     r"(?:(?:the|my|final|next|chosen)\s+){0,3}(?:action|answer|move|choice)\s*(?:is\b|:)\s*",
     re.IGNORECASE,
 )
+_BEFORE = r"(?<!\w)(?<![\d][.,/])(?<!(?<!\w)-)"  # also not after a sign
+_AFTER = r"(?!\w)(?![.,/]\d)(?! ?%)"
 _AROUND = " \t\n\r*_`'\"()[]{}<>.,;:!"
 
 
@@ -83,7 +86,12 @@ def _mentioned(
     folded = [fold(text) for text in legal]
     longest_first = sorted(set(folded), key=lambda text: (-len(text), text))
     pattern = "|".join(re.escape(text) for text in longest_first)
-    found = set(re.findall(rf"(?<!\w)(?:{pattern})(?!\w)", fold(answer)))
+    starts = re.finditer(rf"{_BEFORE}(?=({pattern}){_AFTER})", fold(answer))
+    found, end = set[str](), 0
+    for start in starts:
+        if start.end(1) > end:  # else it is inside a longer one
+            found.add(start[1])
+            end = start.end(1)
     if len(found) > 1:
         return InvalidReply("ambiguous", "The answer names several legal actions.")
     if not found or folded.count(text := found.pop()) > 1:

@@ -11,8 +11,7 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.tokens import decayed_sums
-from arena_trainers.credit.trajectories import Trajectories
-from arena_trainers.credit.utterance import values_after
+from arena_trainers.credit.trajectories import Trajectories, values_after
 
 
 @needs("num_tokens", "tokens.value", "truncated")

@@ -152,7 +152,7 @@ def _metric(turns: Trajectories, metric: str) -> Floats:
     if metric == "num_turns":
         return np.bincount(turns.index, minlength=size).astype(np.float64)
     num_tokens = turns.column("num_tokens")
-    length = np.bincount(turns.index, num_tokens, size)
+    length = np.bincount(turns.index, num_tokens, size).astype(np.float64)
     if metric == "num_tokens":
         return np.asarray(length, np.float64)
     entropy = turns.column("tokens.entropy")
@@ -178,8 +178,10 @@ def bnpo(
     of equal p, f = 1 and it is `dr_grpo` of Y; α = β = 3/2 divides by √(p(1-p)), as GRPO
     does with returns of 0 and 1, up to a constant.
 
-    Bias: of each pool as `dr_grpo`, shrunk by 1 - 1/n; pools are weighed by 1 / f, which
-    depends on the pool's own p, so that small pools can be biased as those of `episode`.
+    Bias: of each pool as `dr_grpo`, shrunk by 1 - 1/n; between pools as `episode`, since
+    the weight 1 / f depends on what the pool's own trajectories earned. Without given
+    bounds so does the unit, and small batches can be wrong in direction: of two episodes,
+    one that is seldom paid much counts no more than one that often is paid a little.
     Of returns between the bounds only the mean is seen, not the spread.
 
     See "BNPO: Beta Normalization Policy Optimization" by Xiao et al.

@@ -48,8 +48,8 @@ class Trajectories:
         if kind != "tokens":
             return column[self.row]
         num = self.batch.num_tokens
-        if num is not None and (num[self.row] < 1).any():
-            row = self.row[np.flatnonzero(num[self.row] < 1)[0]]
+        if num is not None and (num < 1).any():
+            row = np.flatnonzero(num < 1)[0]
             raise ValueError(f"want tokens in every turn, got num_tokens[{row}] = 0")
         return column[self.token_row]
 

@@ -1,7 +1,5 @@
 """Credit by the values of whole utterances: `archer` and `counterfactual`."""
 
-import numpy as np
-
 from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
@@ -12,7 +10,7 @@ from arena_trainers.credit.pools import (
     pools_by,
     with_report,
 )
-from arena_trainers.credit.trajectories import Trajectories
+from arena_trainers.credit.trajectories import Trajectories, temporal_differences
 
 ACTION_VALUES = ("td", "column")
 
@@ -63,12 +61,12 @@ def archer(
     """
     check_choice("action_value", action_value, ACTION_VALUES)
     check_range("discount", discount, 0, 1)
-    value = turns.column("value")
+    value, reward = turns.column("value"), turns.column("reward")
     if action_value == "column":
-        worth = turns.column("action_value")
+        advantage = turns.column("action_value") - value
     else:
-        worth = turns.column("reward") + discount * values_after(turns, value)
-    return _with_pools(turns, worth, worth - value)
+        advantage = temporal_differences(turns, reward, value, discount)
+    return _with_pools(turns, value, advantage)
 
 
 @needs("value", "action_value")
@@ -106,40 +104,12 @@ def counterfactual(turns: Trajectories) -> Credit:
     >>> estimate("counterfactual", turns).advantage
     array([ 1., -1.])
     """
-    worth = turns.column("action_value")
-    return _with_pools(turns, worth, worth - turns.column("value"))
+    value = turns.column("value")
+    return _with_pools(turns, value, turns.column("action_value") - value)
 
 
-def values_after(turns: Trajectories, value: Floats) -> Floats:
-    """The value after each turn: that of the seat's next turn, or of where it ended.
-
-    Args:
-        turns: the turns that count, with `truncated`.
-        value: float64[M], before each turn.
-
-    Returns:
-        float64[M]; 0 after an end by the rules, `next_value` after a truncation.
-
-    Raises:
-        ValueError: a trajectory was truncated, and there is no finite `next_value`.
-    """
-    after = np.append(value[1:], 0.0)[: len(value)]
-    last = turns.left == 0
-    after[last] = 0.0
-    cut = last & turns.column("truncated")
-    if cut.any():
-        after[cut] = turns.column("next_value")[cut]
-        bad = np.flatnonzero(~np.isfinite(after))
-        if len(bad) > 0:
-            row = turns.row[bad[0]]
-            raise ValueError(
-                f"want finite numbers, got next_value[{row}] = {after[bad[0]]}"
-            )
-    return after
-
-
-def _with_pools(turns: Trajectories, worth: Floats, advantage: Floats) -> Credit:
+def _with_pools(turns: Trajectories, value: Floats, advantage: Floats) -> Credit:
     """The advantages, with the moments of Q for each game and seat as report."""
     pools = pools_by(turns, ("game", "seat"))
-    stats = moments(worth, pools.of, len(pools.key))
+    stats = moments(value + advantage, pools.of, len(pools.key))
     return with_report(advantage, pools, stats)

@@ -13,24 +13,18 @@ MAX_STATES = 100_000  # of games that are solved exactly
 SEARCH = 100  # simulations of a search bot
 
 
-def baselines_of(game: AnyGame) -> dict[str, Policy]:
-    """The baselines of a game by role: "uniform", "solver", and "constant:K" for each K.
-
-    The solver is exact (minimax or CFR+) in games of at most `MAX_STATES` states, else a
-    search; the row has its name. Language games have uniform play over the finite core.
-    """
-    found: dict[str, Policy] = {"uniform": make_policy("random")}
-    if game.num_actions is not None and game.num_actions <= MAX_CONSTANTS:
-        for action in range(game.num_actions):
-            found[f"constant:{action}"] = make_policy(f"constant:{action}")
-    solver = solver_of(game)
-    if solver is not None:
-        found["solver"] = make_policy(solver)
-    return found
+def constants_of(game: AnyGame) -> list[str]:
+    """The strings of the policies that always play one action."""
+    if game.num_actions is None or game.num_actions > MAX_CONSTANTS:
+        return []
+    return [f"constant:{action}" for action in range(game.num_actions)]
 
 
 def solver_of(game: AnyGame) -> str | None:
-    """The string of the policy that stands for perfect play, if the game has one."""
+    """The string of the policy that stands for perfect play, if the game has one.
+
+    It is exact (minimax or CFR+) in games of at most `MAX_STATES` states, else a search.
+    """
     if type(game).__name__ == "Hanabi":
         return "hanabi_convention"
     if game.num_actions is None or game.kind == "cooperative":

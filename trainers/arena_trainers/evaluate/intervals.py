@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from arena_trainers.extras import import_extra
+
 LEVEL = 0.95
 NUM_RESAMPLES = 2000
 
@@ -30,7 +32,7 @@ def mean_interval(
     if np.ptp(sample) == 0:
         x, q = float(sample[0]), 1 - ((1 - LEVEL) / 2) ** (1 / len(sample))
         return x - q * (x - low), x + q * (high - x)
-    found = _stats().bootstrap(
+    found = import_stats().bootstrap(
         (sample,),
         np.mean,
         n_resamples=NUM_RESAMPLES,
@@ -44,22 +46,6 @@ def mean_interval(
     )
 
 
-def rate_interval(num_hits: int, num_trials: int) -> tuple[float, float]:
-    """The exact (Clopper-Pearson) 95 % interval of a rate.
-
-    >>> [round(x, 3) for x in rate_interval(0, 10)]
-    [0.0, 0.308]
-    """
-    found = _stats().binomtest(num_hits, num_trials).proportion_ci(LEVEL)
-    return float(found.low), float(found.high)
-
-
-def _stats() -> Any:
-    try:
-        import scipy.stats
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "intervals need scipy; install it with: pip install 'arena-envs[eval]'",
-            name=error.name,
-        ) from error
-    return scipy.stats
+def import_stats() -> Any:
+    """`scipy.stats`, which the extra `eval` brings."""
+    return import_extra("scipy.stats", "eval")

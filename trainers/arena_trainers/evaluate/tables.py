@@ -3,7 +3,9 @@
 from rich import box
 from rich.table import Table
 
-from arena_trainers.evaluate.matches import Evaluation, Row
+from arena_trainers.evaluate.matches import Evaluation
+from arena_trainers.evaluate.rows import Row
+from arena_trainers.evaluate.suites import SuiteEvaluation
 
 
 def as_table(found: Evaluation) -> Table:
@@ -14,23 +16,44 @@ def as_table(found: Evaluation) -> Table:
         box=box.SIMPLE_HEAD,
         caption=f"Known value: {found.known_value}" if found.known_value else None,
     )
-    columns = {"policy": "left", "against": "left"}
-    numbers = (
-        "seat",
-        "episodes",
-        "return",
-        "95 %",
-        "score",
-        "win/draw/loss",
-        "invalid",
+    for name in ("policy", "against"):
+        table.add_column(name, overflow="fold")
+    table.add_column("role", no_wrap=True)
+    for name in ("seat", "episodes", "return", "95 %", "score", "win/draw/loss"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("invalid", justify="right")
+    table.add_column("turns", justify="right", no_wrap=True)
+    cells = [_cells(row) for row in found.rows]
+    if any(row.num_tokens is not None for row in found.rows):
+        table.add_column("tokens", justify="right", no_wrap=True)
+    else:
+        cells = [row[:-1] for row in cells]
+    for row in cells:
+        table.add_row(*row)
+    return table
+
+
+def suite_table(found: SuiteEvaluation) -> Table:
+    """The scores of a suite."""
+    table = Table(
+        title=f"{found.policy} in the suite {found.suite!r}",
+        box=box.SIMPLE_HEAD,
+        caption="Score formulas are inferred from published tables.",
     )
-    for name in (*columns, *numbers, "turns", "tokens"):
-        if name in columns:
-            table.add_column(name, overflow="fold")
-        else:
-            table.add_column(name, justify="right", no_wrap=True)
-    for row in found.rows:
-        table.add_row(*_cells(row))
+    for name in ("game", "against"):
+        table.add_column(name, overflow="fold")
+    for name in ("seat", "return", "score"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("formula of the score", overflow="fold")
+    for row in found.scores:
+        table.add_row(
+            row.game,
+            ", ".join(row.opponents),
+            str(row.seat),
+            f"{row.mean_return:.3f}",
+            "" if row.score is None else f"{row.score:.1f}",
+            row.formula,
+        )
     return table
 
 
@@ -41,6 +64,7 @@ def _cells(row: Row) -> list[str]:
     return [
         row.policy,
         row.opponent,
+        row.role,
         str(row.seat),
         str(row.num_episodes),
         f"{row.mean_return:.3f}",

@@ -1,0 +1,193 @@
+"""Lewis signaling: a speaker names a hidden target with words that mean nothing yet.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("signaling-v0", num_targets=3, num_words=3)`          |
+| Agents      | `player_0` speaks, `player_1` guesses                                  |
+| Kind        | cooperative, imperfect information                                     |
+| Actions     | `Discrete(max(T, W))`: "say 0" and so on, then "guess 0" and so on     |
+| Rewards     | both get 1 for a right guess, else 0                                   |
+| Length      | 2 turns                                                                |
+| Known value | best min(T, W) / T; random 1 / T, which nobody betters alone           |
+| Source      | D. Lewis, *Convention* (1969)                                          |
+
+The speaker sees one of T = `num_targets` targets, all of them equally likely, and says one
+of W = `num_words` words. The listener hears the word, not the target, and guesses. No word
+means anything by itself: a pair must agree on a code, and any code that gives each target
+a word of its own is as good as any other. Actions, seats and chance nodes are those of
+OpenSpiel's `lewis_signaling` (there `num_states`, `num_messages`) with its default payoffs.
+What differs: there may be more words than targets, the speaker remembers its word, and both
+see at the end whether the guess was right.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_int,
+    fold,
+)
+
+SPEAKER, LISTENER = 0, 1
+
+
+class State(NamedTuple):
+    """A game in progress; -1 where nothing has been drawn, said or guessed yet."""
+
+    target: int = -1
+    word: int = -1
+    guess: int = -1
+
+
+@dataclass(frozen=True)
+class Signaling(BaseGame[State, int]):
+    """Lewis signaling.
+
+    Args:
+        num_targets: 1 to 100.
+        num_words: 1 to 100.
+
+    Raises:
+        ValueError: a parameter is out of range.
+    """
+
+    num_targets: int = 3
+    num_words: int = 3
+
+    num_players = 2
+    kind: ClassVar[Kind] = "cooperative"
+    information: ClassVar[Information] = "imperfect"
+    min_return = 0.0
+    max_return = 1.0
+    max_turns = 2
+    teams = (0, 0)
+
+    def __post_init__(self) -> None:
+        check_int("num_targets", self.num_targets, 1, 100)
+        check_int("num_words", self.num_words, 1, 100)
+
+    @property
+    def num_actions(self) -> int:
+        return max(self.num_targets, self.num_words)
+
+    def initial_state(self) -> State:
+        return State()
+
+    def current_player(self, state: State) -> int:
+        if state.target < 0:
+            return CHANCE
+        if state.word < 0:
+            return SPEAKER
+        return LISTENER if state.guess < 0 else TERMINAL
+
+    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        return [(target, 1 / self.num_targets) for target in range(self.num_targets)]
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        nums = {SPEAKER: self.num_words, LISTENER: self.num_targets}
+        return range(nums.get(self.current_player(state), 0))
+
+    def apply(self, state: State, action: int) -> State:
+        if state.target < 0:
+            return State(action)
+        if state.word < 0:
+            return State(state.target, action)
+        return State(state.target, state.word, action)
+
+    def returns(self, state: State) -> Sequence[float]:
+        right = float(state.guess == state.target >= 0)
+        return (right, right)
+
+    def observe(self, state: State, seat: int) -> str:
+        player = self.current_player(state)
+        if player == TERMINAL:
+            right = "right" if state.guess == state.target else "wrong"
+            known = f"the target was {state.target}, " if seat == SPEAKER else ""
+            return (
+                f"The game is over: {known}the word was {state.word}, and the guess "
+                f"{state.guess} was {right}."
+            )
+        if seat == LISTENER:
+            said = f"The speaker said word {state.word}. You are to guess the target."
+            return said if player == LISTENER else "player_0 is to say a word."
+        if player == CHANCE:
+            return "No target has been drawn yet."
+        target = f"The target is {state.target}."
+        if player == SPEAKER:
+            return f"{target} You are to say a word."
+        return f"{target} You said word {state.word}. player_1 is to guess."
+
+    def information_state(
+        self, state: State, seat: int
+    ) -> tuple[int, int, int, int, bool]:
+        target = state.target if seat == SPEAKER else -1
+        right = state.guess == state.target >= 0
+        return (seat, target, state.word, state.guess, right)
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """One-hot seat, target (for the speaker), word and guess; whether it is right."""
+        num_targets, num_words = self.num_targets, self.num_words
+        values = np.zeros(2 + 2 * num_targets + num_words + 1, np.float32)
+        values[seat] = 1
+        if seat == SPEAKER and state.target >= 0:
+            values[2 + state.target] = 1
+        if state.word >= 0:
+            values[2 + num_targets + state.word] = 1
+        if state.guess >= 0:
+            values[2 + num_targets + num_words + state.guess] = 1
+        values[-1] = self.returns(state)[seat]
+        return values
+
+    def action_text(self, state: State, action: int) -> str:
+        verb = "say" if self.current_player(state) == SPEAKER else "guess"
+        return f"{verb} {action}"
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads "say 1" or "guess 1", with "word" or "target" before the number, or it."""
+        speaks = self.current_player(state) == SPEAKER
+        verb, noun = ("say ", "word ") if speaks else ("guess ", "target ")
+        wanted = fold(text).removeprefix(verb).removeprefix(noun)
+        legal = {str(action): action for action in self.legal_actions(state)}
+        if wanted not in legal:
+            raise IllegalAction(
+                f"want {verb}and one of {list(legal)}, got {text[:80]!r}"
+            )
+        return legal[wanted]
+
+    def rules(self, seat: int) -> str:
+        targets, words = self._names(self.num_targets), self._names(self.num_words)
+        you = ("the speaker", "the listener")[seat]
+        how = (
+            'You say a word with, for example, "say 0".',
+            'You guess a target with, for example, "guess 0".',
+        )[seat]
+        return (
+            "This is a signaling game of two players, who win or lose together. The "
+            f"speaker (player_0) sees a target, {targets}, each equally likely, and says "
+            f"one word, {words}. The listener (player_1) hears the word but does not see "
+            "the target, and guesses it. The words have no meaning but the one that you "
+            "two give them. Both of you score 1 if the guess is right, else 0. You are "
+            f"{you}. {how}"
+        )
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """For the listener, any target that the guess so far does not rule out."""
+        if seat == SPEAKER or state.target < 0 or state.guess == state.target:
+            return state
+        targets = [t for t in range(self.num_targets) if t != state.guess]
+        return state._replace(target=rng.choice(targets))
+
+    @staticmethod
+    def _names(num: int) -> str:
+        return {1: "0", 2: "0 or 1"}.get(num, f"a number from 0 to {num - 1}")

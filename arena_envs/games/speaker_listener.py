@@ -1,0 +1,280 @@
+"""Speaker and listener: one player knows the goal, the other walks to it on a grid.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("speaker_listener-v0")`; see `SpeakerListener`        |
+| Agents      | `player_0` speaks, `player_1` listens and walks                        |
+| Kind        | cooperative, imperfect information                                     |
+| Actions     | `Discrete(max(W, 5))`: "say 0" and so on; up, down, left, right, stay  |
+| Rewards     | both get (M + 1 - t) / M when move t of M reaches the goal             |
+| Length      | at most 2M turns, M being `max_steps`                                  |
+| Known value | best 3/4, with one word 1/4; random 5303/48000 (0.110)                  |
+| Source      | after R. Lowe et al., *Multi-Agent Actor-Critic* (2017), on a grid     |
+
+The listener starts in the middle of a grid of `size` times `size` cells. One of `num_goals`
+cells, those farthest from the start, is the goal, each equally likely; only the speaker
+knows which. In turn, the speaker says one of W = `num_words` words and the listener, who
+hears it, moves to a cell beside its own or stays. The episode ends when the listener enters
+the goal, or after M moves; the sooner, the more both get. No word means anything by itself.
+
+More words, more steps and a smaller grid make the game easier, more goals make it harder.
+With fewer words than goals the speaker must say more as the listener walks: with the
+default four corners and two words, a word for each move is as good as knowing the goal.
+OpenSpiel has no such game.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_int,
+    fold,
+)
+
+SPEAKER, LISTENER = 0, 1
+MOVES = ("up", "down", "left", "right", "stay")
+STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0), (0, 0))  # column and row
+
+
+class State(NamedTuple):
+    """The goal (-1 before it is drawn), and all words and moves, in order."""
+
+    goal: int = -1
+    words: tuple[int, ...] = ()
+    path: tuple[int, ...] = ()  # cells, after each move
+
+
+@dataclass(frozen=True)
+class SpeakerListener(BaseGame[State, int]):
+    """Speaker and listener.
+
+    Args:
+        size: cells in a row and in a column, 2 to 9.
+        num_goals: cells that may be the goal, 1 to all but the start.
+        num_words: words of the speaker, 1 to 20.
+        max_steps: moves of the listener, from as many as the nearest goal needs to 50.
+
+    Raises:
+        ValueError: a parameter is out of range.
+    """
+
+    size: int = 3
+    num_goals: int = 4
+    num_words: int = 2
+    max_steps: int = 4
+
+    num_players = 2
+    kind: ClassVar[Kind] = "cooperative"
+    information: ClassVar[Information] = "imperfect"
+    min_return = 0.0
+    teams = (0, 0)
+
+    def __post_init__(self) -> None:
+        check_int("size", self.size, 2, 9)
+        check_int("num_goals", self.num_goals, 1, self.size**2 - 1)
+        check_int("num_words", self.num_words, 1, 20)
+        check_int("max_steps", self.max_steps, self._nearest, 50)
+
+    @property
+    def num_actions(self) -> int:
+        return max(self.num_words, len(MOVES))
+
+    @property
+    def max_return(self) -> float:
+        return self._pay(self._nearest)
+
+    @property
+    def max_turns(self) -> int:
+        return 2 * self.max_steps
+
+    @cached_property
+    def start(self) -> int:
+        """The cell in the middle; cells are numbered by rows, from a1 on."""
+        return self.size // 2 * (self.size + 1)
+
+    @cached_property
+    def goals(self) -> tuple[int, ...]:
+        """The cells that may be the goal, ascending."""
+        cells = [cell for cell in range(self.size**2) if cell != self.start]
+        cells.sort(key=self._distance, reverse=True)
+        return tuple(sorted(cells[: self.num_goals]))
+
+    def initial_state(self) -> State:
+        return State()
+
+    def current_player(self, state: State) -> int:
+        if state.goal < 0:
+            return CHANCE
+        if self._is_reached(state) or len(state.path) == self.max_steps:
+            return TERMINAL
+        return SPEAKER if len(state.words) == len(state.path) else LISTENER
+
+    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        return [(goal, 1 / self.num_goals) for goal in self.goals]
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        player = self.current_player(state)
+        if player == SPEAKER:
+            return range(self.num_words)
+        return self._exits[self._cell(state)] if player == LISTENER else ()
+
+    def apply(self, state: State, action: int) -> State:
+        if state.goal < 0:
+            return State(action)
+        if len(state.words) == len(state.path):
+            return state._replace(words=(*state.words, action))
+        column, row = STEPS[action]
+        cell = self._cell(state) + column + row * self.size
+        return state._replace(path=(*state.path, cell))
+
+    def returns(self, state: State) -> Sequence[float]:
+        paid = self._pay(len(state.path)) if self._is_reached(state) else 0.0
+        return (paid, paid)
+
+    def observe(self, state: State, seat: int) -> str:
+        if seat == SPEAKER:
+            known = "unknown yet" if state.goal < 0 else self._name(state.goal)
+        else:
+            known = f"one of {self._names(self.goals)}"
+        lines = [
+            f"You are player_{seat}, the {('speaker', 'listener')[seat]}. "
+            f"The goal is {known}.",
+            f"The listener's way: {self._names((self.start, *state.path))}.",
+            f"Words so far: {', '.join(map(str, state.words)) or 'none'}.",
+        ]
+        player = self.current_player(state)
+        if player == TERMINAL:
+            reached = "" if self._is_reached(state) else "not "
+            return "\n".join([*lines, f"The goal was {reached}reached."])
+        if player >= 0:
+            whose = "You are" if player == seat else f"player_{player} is"
+            step = f"Step {len(state.path) + 1} of {self.max_steps}"
+            lines.append(f"{step}: {whose} to {('speak', 'move')[player]}.")
+        return "\n".join(lines)
+
+    def information_state(
+        self, state: State, seat: int
+    ) -> tuple[int, int, tuple[int, ...], tuple[int, ...], bool]:
+        goal = state.goal if seat == SPEAKER else -1
+        return (seat, goal, state.words, state.path, self._is_reached(state))
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """What a seat knows as numbers.
+
+        One-hot seat, goal (for the speaker) and cell of the listener; share of the moves
+        that are left; whether the goal is reached; then for each step one-hot word and
+        cell.
+        """
+        num_goals, num_cells, num_words = self.num_goals, self.size**2, self.num_words
+        head = np.zeros(2 + num_goals + num_cells + 2, np.float32)
+        steps = np.zeros((self.max_steps, num_words + num_cells), np.float32)
+        head[seat] = 1
+        if seat == SPEAKER and state.goal >= 0:
+            head[2 + self.goals.index(state.goal)] = 1
+        head[2 + num_goals + self._cell(state)] = 1
+        head[-2:] = 1 - len(state.path) / self.max_steps, self._is_reached(state)
+        for step, word in enumerate(state.words):
+            steps[step, word] = 1
+        for step, cell in enumerate(state.path):
+            steps[step, num_words + cell] = 1
+        return np.concatenate([head, steps.ravel()])
+
+    def action_text(self, state: State, action: int) -> str:
+        if self.current_player(state) == SPEAKER:
+            return f"say {action}"
+        return MOVES[action]
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads "say 1", "word 1" or "1"; "up", "go up" or "move up"."""
+        speaks = self.current_player(state) == SPEAKER
+        wanted = fold(text)
+        for verb in ("say ", "word ") if speaks else ("go ", "move "):
+            wanted = wanted.removeprefix(verb)
+        names = map(str, range(self.num_words)) if speaks else MOVES
+        named = dict(zip(names, range(self.num_actions), strict=False))
+        legal = self.legal_actions(state)
+        if named.get(wanted) not in legal:
+            texts = [self.action_text(state, action) for action in legal]
+            raise IllegalAction(f"want one of {texts}, got {text[:80]!r}")
+        return named[wanted]
+
+    def rules(self, seat: int) -> str:
+        last = self._name(self.size**2 - 1)
+        words = ", ".join(map(str, range(self.num_words)))
+        how = (
+            'You speak with, for example, "say 0".',
+            'You move with, for example, "up".',
+        )
+        return (
+            "This is a game of a speaker (player_0) and a listener (player_1), who win or "
+            f"lose together. The listener walks on a grid of cells a1 to {last}: a letter "
+            "for the column, from left to right, and a number for the row, from below. It "
+            f"starts at {self._name(self.start)}. The goal is one of these cells, each "
+            f"equally likely: {self._names(self.goals)}. Only the speaker knows which. In "
+            f"turn, the speaker says a word (one of {words}) and the listener, who hears it, "
+            "moves up, down, left or right to the next cell, or stays. The words have no "
+            "meaning but the one that you two give them. The game ends when the listener "
+            f"enters the goal, or after {self.max_steps} moves. If move number t enters the "
+            f"goal, both of you score ({self.max_steps + 1} - t) / {self.max_steps}; if "
+            f"none does, 0. You are the {('speaker', 'listener')[seat]}. {how[seat]}"
+        )
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """For the listener, any goal that the way so far does not rule out."""
+        if seat == SPEAKER or state.goal < 0 or self._is_reached(state):
+            return state
+        goals = [goal for goal in self.goals if goal not in state.path]
+        return state._replace(goal=rng.choice(goals))
+
+    @cached_property
+    def _nearest(self) -> int:
+        return min(map(self._distance, self.goals))
+
+    @cached_property
+    def _exits(self) -> list[tuple[int, ...]]:
+        """Legal moves, by cell."""
+        inside = range(self.size)
+        return [
+            tuple(
+                move
+                for move, (column, row) in enumerate(STEPS)
+                if cell % self.size + column in inside
+                and cell // self.size + row in inside
+            )
+            for cell in range(self.size**2)
+        ]
+
+    def _distance(self, cell: int) -> int:
+        """Moves from the start to a cell."""
+        (row, column), (to_row, to_column) = (
+            divmod(each, self.size) for each in (self.start, cell)
+        )
+        return abs(row - to_row) + abs(column - to_column)
+
+    def _pay(self, num_moves: int) -> float:
+        return (self.max_steps + 1 - num_moves) / self.max_steps
+
+    def _is_reached(self, state: State) -> bool:
+        return bool(state.path) and state.path[-1] == state.goal
+
+    def _cell(self, state: State) -> int:
+        return state.path[-1] if state.path else self.start
+
+    def _name(self, cell: int) -> str:
+        row, column = divmod(cell, self.size)
+        return f"{'abcdefghi'[column]}{row + 1}"
+
+    def _names(self, cells: Sequence[int]) -> str:
+        return ", ".join(map(self._name, cells))

@@ -1,0 +1,169 @@
+"""Tiny Hanabi: one action tells a partner which card you hold, and is paid for, too.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("tiny_hanabi-v0")`                                    |
+| Agents      | `player_0` and `player_1`                                              |
+| Kind        | cooperative, imperfect information                                     |
+| Actions     | `Discrete(3)`: "play 0", "play 1", "play 2"                            |
+| Rewards     | at the end: both get the points in the table                           |
+| Length      | 2 turns                                                                |
+| Known value | best 10; 8 if cards are ignored; random 67/18; NashConv of random 35/9 |
+| Source      | J. Foerster et al., *Bayesian Action Decoder* (2019)                   |
+
+Each player holds a card, 0 or 1, that only they see; all four deals are equally likely.
+`player_0` plays 0, 1 or 2, and then `player_1`, who has seen what was played. Both get the
+points that a table gives for the two cards and the two actions. Playing 1 twice is always
+worth 8; the best pairs get 10, because `player_0` plays 0 or 2 by its card, and so tells
+it. Actions, seats and chance nodes are OpenSpiel's.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    fold,
+)
+
+NUM_CARDS, NUM_PLAYS = 2, 3
+POINTS = {  # by cards, then by the first and the second play
+    (0, 0): ((10, 0, 0), (4, 8, 4), (10, 0, 0)),
+    (0, 1): ((0, 0, 10), (4, 8, 4), (0, 0, 10)),
+    (1, 0): ((0, 0, 10), (4, 8, 4), (0, 0, 0)),
+    (1, 1): ((10, 0, 0), (4, 8, 4), (10, 0, 0)),
+}
+
+
+class State(NamedTuple):
+    """The cards dealt and the actions played so far, by seat."""
+
+    cards: tuple[int, ...] = ()
+    plays: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TinyHanabi(BaseGame[State, int]):
+    """Tiny Hanabi; it has no parameters."""
+
+    num_players = 2
+    num_actions = NUM_PLAYS
+    kind: ClassVar[Kind] = "cooperative"
+    information: ClassVar[Information] = "imperfect"
+    min_return = 0.0
+    max_return = 10.0
+    max_turns = 2
+    teams = (0, 0)
+
+    def initial_state(self) -> State:
+        return State()
+
+    def current_player(self, state: State) -> int:
+        if len(state.cards) < 2:
+            return CHANCE
+        return len(state.plays) if len(state.plays) < 2 else TERMINAL
+
+    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
+        return [(card, 1 / NUM_CARDS) for card in range(NUM_CARDS)]
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        return range(NUM_PLAYS) if self.current_player(state) >= 0 else ()
+
+    def apply(self, state: State, action: int) -> State:
+        if len(state.cards) < 2:
+            return State((*state.cards, action), state.plays)
+        return State(state.cards, (*state.plays, action))
+
+    def returns(self, state: State) -> Sequence[float]:
+        if len(state.plays) < 2:
+            return (0.0, 0.0)
+        first, second = state.plays
+        points = float(POINTS[state.cards[0], state.cards[1]][first][second])
+        return (points, points)
+
+    def observe(self, state: State, seat: int) -> str:
+        cards = state.cards[seat : seat + 1]
+        hand = f"hold card {cards[0]}" if cards else "have no card yet"
+        played = ", ".join(
+            f"player_{who} played {action}" for who, action in enumerate(state.plays)
+        )
+        player = self.current_player(state)
+        whose = {
+            seat: " You are to move.",
+            1 - seat: f" player_{1 - seat} is to move.",
+            TERMINAL: f" The game is over: {self.returns(state)[seat]:g} points.",
+        }
+        return (
+            f"You are player_{seat} and {hand}. Played: {played or 'nothing'}."
+            f"{whose.get(player, '')}"
+        )
+
+    def information_state(
+        self, state: State, seat: int
+    ) -> tuple[int, tuple[int, ...], tuple[int, ...], Sequence[float]]:
+        """The points at the end tell more of the other card than the plays."""
+        return (seat, state.cards[seat : seat + 1], state.plays, self.returns(state))
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """One-hot seat, own card and both plays, then the points, as a share of 10."""
+        values = np.zeros(2 + NUM_CARDS + 2 * NUM_PLAYS + 1, np.float32)
+        values[seat] = 1
+        if seat < len(state.cards):
+            values[2 + state.cards[seat]] = 1
+        for turn, action in enumerate(state.plays):
+            values[2 + NUM_CARDS + NUM_PLAYS * turn + action] = 1
+        values[-1] = self.returns(state)[seat] / self.max_return
+        return values
+
+    def action_text(self, state: State, action: int) -> str:
+        return f"play {action}"
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads "play 1", and "1" alone."""
+        wanted = fold(text).removeprefix("play ")
+        legal = {str(action): action for action in self.legal_actions(state)}
+        if wanted not in legal:
+            raise IllegalAction(f"want play 0, play 1 or play 2, got {text[:80]!r}")
+        return legal[wanted]
+
+    def rules(self, seat: int) -> str:
+        tables = "\n".join(
+            f"player_0 has card {mine} and player_1 has card {other}: "
+            + "; ".join(
+                f"play {first}: {', '.join(map(str, row))}"
+                for first, row in enumerate(rows)
+            )
+            for (mine, other), rows in POINTS.items()
+        )
+        return (
+            "This is Tiny Hanabi, a cooperative game of two players. Each holds a card, 0 "
+            "or 1, that only its holder sees; all cards are equally likely. First player_0 "
+            'plays an action, "play 0", "play 1" or "play 2", then player_1, who has seen '
+            "it, plays one. Both players score the same points, which depend on both cards "
+            "and both actions. For each pair of cards and each action of player_0, these "
+            "are the points if player_1 then plays 0, 1 and 2:\n"
+            f"{tables}"
+        )
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Deals the other card again; at the end, one that gives the same points."""
+        if len(state.cards) <= 1 - seat:
+            return state
+        draws = []
+        for card in range(NUM_CARDS):
+            cards = list(state.cards)
+            cards[1 - seat] = card
+            draws.append(State(tuple(cards), state.plays))
+        return rng.choice(
+            [draw for draw in draws if self.returns(draw) == self.returns(state)]
+        )

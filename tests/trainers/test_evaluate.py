@@ -1,0 +1,400 @@
+"""`evaluate`: rows that can be checked by hand, baselines, faults, and what is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import arena_envs
+from arena_envs.bots.solved import CFR
+from arena_envs.env import GameEnv
+from arena_envs.games.kuhn_poker import KuhnPoker
+from arena_trainers.evaluate import evaluate, matches
+from arena_trainers.evaluate.baselines import constants_of, solver_of
+from arena_trainers.evaluate.intervals import mean_interval
+from arena_trainers.evaluate.rows import result_of
+from arena_wrappers import BotPolicy, RandomPolicy, Reply, ScriptedPolicy, play
+from arena_wrappers.episode_log import EpisodeLog
+
+KUHN = arena_envs.make_game("kuhn_poker")
+
+
+def bettor() -> ScriptedPolicy:
+    return ScriptedPolicy(lambda request: request.wrap("bet"), name="bettor")
+
+
+def passer() -> ScriptedPolicy:
+    return ScriptedPolicy(lambda request: request.wrap("pass"), name="passer")
+
+
+def rows_by_seat(found, role="policy"):
+    return {row.seat: row for row in found.rows if row.role == role}
+
+
+def test_a_bettor_takes_the_ante_of_a_passer_in_either_seat():
+    found = evaluate(bettor(), "kuhn_poker", [passer()], 40, baselines=False)
+    rows = rows_by_seat(found)
+    assert list(rows) == [0, 1, "all"]
+    quantile = 1 - 0.025 ** (1 / 40)  # of a value that 40 draws have not shown
+    for seat, row in rows.items():
+        assert (row.policy, row.opponent, row.role) == ("bettor", "passer", "policy")
+        assert row.num_episodes == (80 if seat == "all" else 40)
+        assert (row.mean_return, row.high) == (1, pytest.approx(1 + quantile))
+        assert row.low == pytest.approx(1 - 3 * quantile)
+        assert (row.wins, row.draws, row.losses) == (1, 0, 0)
+        assert (row.invalid, row.num_turns, row.num_tokens) == ({}, 1, None)
+        assert row.normalised is None
+    assert (found.game, found.params) == ("kuhn_poker-v0", {"num_players": 2})
+    assert found.known_value.startswith("two players: -1/18")
+
+
+def test_returns_at_showdown_are_those_of_the_deals(tmp_path: Path):
+    out = tmp_path / "log.jsonl"
+    found = evaluate(passer(), KUHN, [passer()], 60, baselines=False, out=out)
+    deals = [episode.actions[:2] for episode in EpisodeLog(out)]
+    assert deals[:60] == deals[60:]  # the same seeds in both seats
+    assert {tuple(deal) for deal in deals} == {
+        (a, b) for a in range(3) for b in range(3) if a != b
+    }
+    first = [1 if deal[0] > deal[1] else -1 for deal in deals[:60]]
+    rows = rows_by_seat(found)
+    assert rows[0].mean_return == sum(first) / 60 == -rows[1].mean_return
+    assert rows[0].wins == first.count(1) / 60 == rows[1].losses
+    assert rows["all"].mean_return == 0
+    # of each deal the two seats win once together: nothing is left to chance
+    quantile = 1 - 0.025 ** (1 / 60)
+    assert rows["all"].high == pytest.approx(2 * quantile)
+
+
+def test_self_play_counts_each_episode_once():
+    found = evaluate("first", "mini_hanabi", ["self"], 30, baselines=False)
+    rows = rows_by_seat(found)
+    assert [row.num_episodes for row in rows.values()] == [30, 30, 30]
+    assert rows[0].mean_return == rows[1].mean_return == rows["all"].mean_return
+    assert (rows[0].low, rows[0].high) == (rows["all"].low, rows["all"].high)
+    assert rows["all"].wins is rows["all"].draws is rows["all"].losses is None
+
+
+def test_seats_can_be_chosen():
+    found = evaluate("random", KUHN, num_episodes=5, seats=[1], baselines=False)
+    assert [row.seat for row in found.rows] == [1]
+    assert found.rows[0].num_episodes == 5
+
+
+def test_baselines_stand_beside_the_policy():
+    found = evaluate("constant:1", "kuhn_poker", ["cfr"], 50)
+    roles = [(row.role, row.policy) for row in found.rows if row.seat == "all"]
+    assert roles[:3] == [
+        ("policy", "constant:1"),
+        ("uniform", "random"),
+        ("solver", "cfr"),
+    ]
+    assert roles[3][0] == "constant"
+    alone = evaluate("constant:1", "kuhn_poker", ["cfr"], 50, baselines=False)
+    played = [replace(row, normalised=None) for row in rows_by_seat(found).values()]
+    assert played == list(alone.rows)
+
+
+def test_the_best_constant_is_chosen_by_other_seeds(tmp_path: Path):
+    out = tmp_path / "log.jsonl"
+    done = []
+    found = evaluate(
+        passer(),
+        "kuhn_poker",
+        [passer()],
+        20,
+        seed=7,
+        out=out,
+        progress=lambda *numbers: done.append(numbers),
+    )
+    constants = rows_by_seat(found, "constant")
+    assert constants["all"].policy == "constant:1"  # betting takes every ante
+    assert constants["all"].mean_return == 1
+    assert {episode.seed for episode in EpisodeLog(out)} == set(range(7, 27))
+    # both seats: 20 of policy, uniform, solver and best constant, trials of two constants
+    total = 2 * (4 * 20 + 2 * 20)
+    assert done == [(number, total) for number in range(1, total + 1)]
+
+
+def test_the_normalised_score_is_0_for_uniform_and_100_for_the_solver():
+    found = evaluate("minimax", "tic_tac_toe", ["random"], 30)
+    uniform, solver = rows_by_seat(found, "uniform"), rows_by_seat(found, "solver")
+    constant = rows_by_seat(found, "constant")
+    for seat in (0, 1, "all"):
+        assert uniform[seat].normalised == 0
+        assert solver[seat].normalised == 100
+        assert rows_by_seat(found)[seat].normalised == 100
+        zero, full = uniform[seat].mean_return, solver[seat].mean_return
+        share = (constant[seat].mean_return - zero) / (full - zero)
+        assert constant[seat].normalised == pytest.approx(100 * share)
+
+
+@pytest.mark.parametrize(
+    ("game", "opponent"), [("kuhn_poker", "self"), ("prisoners_dilemma", "random")]
+)
+def test_no_score_is_given_where_it_would_mean_nothing(game: str, opponent: str):
+    found = evaluate("random", game, [opponent], 5)
+    assert all(row.normalised is None for row in found.rows)
+
+
+def test_solvers_fit_their_games():
+    assert {
+        id: solver_of(arena_envs.make_game(id))
+        for id in (
+            "kuhn_poker",
+            "tic_tac_toe",
+            "connect_four",
+            "mini_hanabi",
+            "rock_paper_scissors",
+            "bargaining",
+        )
+    } == {
+        "kuhn_poker": "cfr",
+        "tic_tac_toe": "minimax",
+        "connect_four": "mcts:100",
+        "mini_hanabi": "hanabi_convention",
+        "rock_paper_scissors": "cfr",
+        "bargaining": None,
+    }
+    assert constants_of(KUHN) == ["constant:0", "constant:1"]
+    assert constants_of(arena_envs.make_game("breakthrough")) == []
+    assert constants_of(arena_envs.make_game("bargaining")) == []
+
+
+class Mumbling:
+    """Passes, or says something else every third time it is asked."""
+
+    name = "mumbling"
+
+    def act(self, requests):
+        return [
+            Reply("", error="no connection")
+            if r.seed % 3 == 0
+            else Reply("well...")
+            if r.seed % 3 == 1
+            else Reply(r.wrap("pass"))
+            for r in requests
+        ]
+
+
+def test_an_own_forfeit_is_a_loss_and_its_reason_is_counted(tmp_path: Path):
+    out = tmp_path / "log.jsonl"
+    found = evaluate(
+        Mumbling(), KUHN, [passer()], 60, seats=[0], baselines=False, out=out
+    )
+    (row,) = found.rows
+    turns = [t for e in EpisodeLog(out) for t in e.turns if t.seat == 0]
+    counts = {
+        reason: sum(turn.invalid == reason for turn in turns)
+        for reason in ("error", "format")
+    }
+    assert min(counts.values()) > 5
+    assert row.invalid == {r: n / len(turns) for r, n in counts.items()}
+    forfeits = [e for e in EpisodeLog(out) if e.forfeited_by == 0]
+    assert len(forfeits) == sum(counts.values())
+    showdowns = [e for e in EpisodeLog(out) if e.forfeited_by is None]
+    lost = len(forfeits) + sum(e.actions[0] < e.actions[1] for e in showdowns)
+    assert row.losses == lost / 60
+    assert row.wins == (60 - lost) / 60
+
+
+class Crashing(RandomPolicy):
+    name = "crashing"
+
+    def act(self, requests):
+        raise RuntimeError("out of memory")
+
+
+class Stalling(RandomPolicy):
+    """Never answers where the seed of its turn is even."""
+
+    name = "stalling"
+
+    def act(self, requests):
+        if any(request.seed % 2 == 0 for request in requests):
+            threading.Event().wait(1.5)
+        return super().act(requests)
+
+
+def test_an_opponent_that_crashes_forfeits_and_the_run_goes_on(tmp_path: Path):
+    out = tmp_path / "log.jsonl"
+    found = evaluate(bettor(), KUHN, [Crashing(), passer()], 4, out=out)
+    against = {(r.opponent, r.seat): r for r in found.rows if r.role == "policy"}
+    assert against["crashing", "all"].wins == 1
+    assert against["crashing", "all"].invalid == {}
+    assert against["passer", "all"].wins == 1
+    crashed = [e for e in EpisodeLog(out) if e.turns[-1].policy == "crashing"]
+    for episode in crashed:
+        turn = episode.turns[-1]
+        assert episode.forfeited_by == turn.seat
+        assert (turn.invalid, turn.detail) == ("error", "RuntimeError: out of memory")
+    assert len(crashed) == 4 * 2 * 4  # four players, two seats
+
+
+def test_an_opponent_that_stalls_forfeits_and_the_run_goes_on(tmp_path: Path):
+    out = tmp_path / "log.jsonl"
+    policy = bettor()
+    options = {"seats": [1], "baselines": False, "timeout": 0.2, "out": out}
+    found = evaluate(policy, KUHN, [Stalling()], 6, **options)
+    forfeits = [e for e in EpisodeLog(out) if e.forfeited_by == 0]
+    assert 0 < len(forfeits) < 6
+    for episode in forfeits:
+        assert episode.turns[-1].detail == "TimeoutError: no reply within 0.2 s"
+    assert found.rows[0].num_episodes == 6
+
+
+@pytest.mark.parametrize("chunk", [1, 7])
+def test_numbers_do_not_depend_on_the_batch(monkeypatch, chunk: int):
+    def run():
+        return evaluate("random", "kuhn_poker", ["cfr:10", Mumbling()], 20, seed=3)
+
+    whole = run()
+    monkeypatch.setattr(matches, "CHUNK", chunk)
+    assert run() == whole
+
+
+def test_three_players_and_an_environment_with_a_limit():
+    env = GameEnv(KuhnPoker(num_players=3), max_turns=1)
+    found = evaluate("first", env, ["first"], 10, baselines=False)
+    assert (found.game, found.params) == ("KuhnPoker", {"num_players": 3})
+    assert [row.seat for row in found.rows] == [0, 1, 2, "all"]
+    assert rows_by_seat(found)["all"].num_episodes == 30
+    assert {row.mean_return for row in found.rows} == {0}
+    assert {row.draws for row in found.rows} == {1}
+
+
+@dataclass(frozen=True)
+class TwoTeams(KuhnPoker):
+    """Kuhn poker for three, of whom seats 0 and 2 play together."""
+
+    teams: ClassVar = (0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("game", "returns", "forfeited_by", "results"),
+    [
+        (KuhnPoker(3), (2, -1, -1), None, ("win", "loss", "loss")),
+        (KuhnPoker(3), (1, 1, -2), None, ("draw", "draw", "loss")),
+        (KuhnPoker(3), (0, 0, 0), 1, ("draw", "loss", "draw")),
+        (KuhnPoker(3), (0, 0, -2), 2, ("draw", "draw", "loss")),
+        (TwoTeams(3), (2, -1, -1), None, ("win", "loss", "draw")),
+        (TwoTeams(3), (1, 1, -2), None, ("draw", "draw", "loss")),
+    ],
+)
+def test_a_win_is_over_every_other_team(game, returns, forfeited_by, results):
+    (episode,) = play(lambda: GameEnv(game), RandomPolicy(), [0])
+    episode = replace(episode, returns=returns, forfeited_by=forfeited_by)
+    assert tuple(result_of(game, seat, episode) for seat in range(3)) == results
+
+
+class Refusing(RandomPolicy):
+    """Fails the test when it has to play."""
+
+    def act(self, requests):
+        raise AssertionError("something was played")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("rndom", "kuhn_poker"), "unknown policy 'rndom'; did you mean 'random'"),
+        ((Refusing(), "kuhn_pokr"), "unknown game 'kuhn_pokr'; did you mean"),
+        ((Refusing(), "kuhn_poker", ["cfr:x"]), "want an integer after 'cfr:'"),
+        ((Refusing(), "kuhn_poker", ["constant:2"]), "has actions 0 to 1, got 2"),
+        ((Refusing(), "kuhn_poker", ["minimax"]), "perfect information"),
+        ((Refusing(), "kuhn_poker", ["mcts"]), 'the bot "ismcts" does not'),
+        ((Refusing(), "kuhn_poker", []), "want at least one opponent"),
+        (
+            (Refusing(), "kuhn_poker", ["random"], 0),
+            "num_episodes of at least 1, got 0",
+        ),
+        (
+            (Refusing(), "kuhn_poker", ["random"], 1, [2]),
+            "want seats from 0 to 1, got 2",
+        ),
+        ((Refusing(), "kuhn_poker", ["random"], 1, []), "got none"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_is_played(arguments, message: str):
+    with pytest.raises(ValueError, match=message):
+        evaluate(*arguments)
+
+
+def test_a_game_too_large_for_a_solver_is_refused_with_its_limit():
+    opponent = BotPolicy(CFR(num_iterations=10, max_states=500), name="cfr")
+    with pytest.raises(ValueError, match="more than 500 states") as info:
+        evaluate(Refusing(), "leduc_poker", [opponent], num_episodes=1)
+    assert "max_states=500" in str(info.value)
+    assert 'the bot "ismcts"' in str(info.value)
+
+
+def test_scipy_is_missed_before_anything_is_played(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'arena-envs\[eval\]'"):
+        evaluate(Refusing(), "kuhn_poker")
+
+
+def test_an_evaluation_is_json():
+    found = evaluate(Mumbling(), "kuhn_poker", ["self", "random"], 5)
+    read = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert read == {**found.to_dict(), "rows": list(read["rows"])}
+    assert read["rows"][0]["opponent"] == "self"
+
+
+SLOW = """
+import sys, time
+from arena_trainers.evaluate import evaluate
+from arena_wrappers import RandomPolicy
+
+class Slow(RandomPolicy):
+    def act(self, requests):
+        time.sleep(0.05)
+        return super().act(requests)
+
+evaluate(Slow(), "kuhn_poker", num_episodes=10_000, baselines=False, out=sys.argv[1])
+"""
+
+
+def test_a_killed_run_leaves_readable_episodes(tmp_path: Path):
+    out = tmp_path / "log.jsonl"
+    process = subprocess.Popen([sys.executable, "-c", SLOW, str(out)])
+    while not out.exists() or out.stat().st_size < 100_000:
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    episodes = list(EpisodeLog(out))
+    assert len(episodes) > 20
+    for episode in episodes[:20]:
+        (again,) = play(
+            lambda: arena_envs.make("kuhn_poker"), RandomPolicy(), [episode.seed]
+        )
+        assert again.returns == episode.returns
+
+
+def test_intervals_cover_the_mean_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    values, chances = np.array([-2.0, -1.0, 1.0, 2.0]), [0.2, 0.3, 0.3, 0.2]
+    num_runs, num_hits = 300, 0
+    for _ in range(num_runs):
+        low, high = mean_interval(rng.choice(values, 50, p=chances), -2, 2)
+        num_hits += low <= 0 <= high
+    assert 0.91 <= num_hits / num_runs <= 0.98
+
+
+def test_intervals_of_few_values_are_finite_and_hold_the_mean():
+    rng = np.random.default_rng(1)
+    for size in (1, 2, 3, 5, 30):
+        for _ in range(10):
+            sample = rng.choice([-1.0, 0.0, 1.0], size, p=[0.05, 0.9, 0.05])
+            low, high = mean_interval(sample, -1, 1)
+            assert -1 <= low <= sample.mean() <= high <= 1

@@ -1,0 +1,108 @@
+"""`arena solve` and `arena play`, as a user calls them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import arena_envs
+from arena_wrappers import replay
+from arena_wrappers.episodes import read_episodes
+
+
+def arena(*arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "arena_trainers", *arguments]
+    return subprocess.run(
+        command, input=typed, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "solver", "value"),
+    [
+        (["kuhn_poker"], "cfr+", -1 / 18),
+        (["kuhn_poker", "--solver", "lp"], "lp", -1 / 18),
+        (["kuhn_poker", "--solver", "cfr", "--iterations", "5000"], "cfr", -1 / 18),
+        (["tic_tac_toe"], "minimax", 0.0),
+        (["nim"], "minimax", -1.0),
+        (["matching_pennies"], "cfr+", 0.0),
+    ],
+)
+def test_solve_finds_the_known_values(
+    arguments: list[str], solver: str, value: float
+) -> None:
+    found = json.loads(arena("solve", *arguments, "--json").stdout)
+    assert found["solver"] == solver
+    assert found["values"] == pytest.approx([value, -value], abs=2e-3)
+    if found["nash_conv"] is not None:
+        assert -1e-9 < found["nash_conv"] < 5e-3
+
+
+def test_solve_writes_a_policy_that_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "kuhn.json"
+    shown = arena("solve", "kuhn_poker", "--out", str(path)).stdout
+    assert "KuhnPoker(num_players=2) by cfr+" in shown
+    found = json.loads(path.read_text())
+    assert len(found["policy"]) == found["num_information_states"] == 12
+    for row in found["policy"]:
+        assert row["text"].startswith(f"You are player_{row['seat']} and hold ")
+        assert sum(row["actions"].values()) == pytest.approx(1)
+        assert list(row["actions"]) == ["pass", "bet"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["solve", "hex", "--max-states", "1000"], "has more than 1000 states"),
+        (["solve", "kuhn_poker", "--solver", "magic"], "want a solver among minimax"),
+        (
+            ["solve", "kuhn_poker", "--solver", "minimax"],
+            "want a game of perfect infor",
+        ),
+        (["solve", "nim", "--out", "/no/such/folder/x"], "want --out in a folder"),
+        (["play", "kuhn_poker", "--seat", "2"], "want --seat from 0 to 1, got 2"),
+        (["play", "kuhn_poker", "-a", "randm"], "unknown policy 'randm'; did you mean"),
+        (["play", "kuhn_poker", "-a", "random", "-a", "random"], "want 1 opponents"),
+        (["play", "kuhn_poker", "-a", "minimax"], "want a game of perfect information"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_status_2(
+    arguments: list[str], sentence: str
+) -> None:
+    done = arena(*arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_person_plays_and_the_episode_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "games.jsonl"
+    options = ["-a", "constant:0", "--seed", "3", "--out", str(path)]
+    done = arena("play", "kuhn_poker", *options, "--hint", "cfr", typed="?\nx\nbet\n")
+    assert done.returncode == 0, done.stderr
+    assert "%  pass" in done.stdout
+    assert "Not a legal action: 'x'." in done.stdout
+    assert done.stdout.splitlines()[-2:] == [
+        "player_0 (you): 1",
+        "player_1 (constant:0): -1",
+    ]
+    (episode,) = read_episodes(path)
+    assert replay(episode) == episode
+    assert [turn.reply for turn in episode.turns] == ["bet", "pass"]
+
+
+def test_a_closed_input_stops_the_game() -> None:
+    done = arena("play", "tic_tac_toe", "--seat", "1")
+    assert done.returncode == 130
+    assert done.stdout.endswith("stopped\n")
+
+
+def test_every_seat_of_a_game_can_be_played() -> None:
+    for seat in range(2):
+        game = arena_envs.make_game("matching_pennies")
+        text = game.action_text(game.initial_state(), 0)
+        done = arena("play", "matching_pennies", "--seat", str(seat), typed=f"{text}\n")
+        assert done.returncode == 0
+        assert f"player_{seat} (you): " in done.stdout

@@ -1,0 +1,158 @@
+"""`arena tournament`, as a user calls it."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena_trainers.tournament import play_tournament
+
+ARENA = [sys.executable, "-m", "arena_trainers"]
+
+
+def arena(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [*ARENA, "tournament", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_a_tournament_writes_results_summary_and_picture(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "run"
+    arguments = ("random", "first", "-g", "mini_hanabi", "-g", "tic_tac_toe", "-n", "6")
+    done = arena(*arguments, "--seed", "2", "--out", str(out))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(p.name for p in out.iterdir()) == [
+        "matrix.png",
+        "results.jsonl",
+        "summary.json",
+    ]
+    found = play_tournament(
+        ["random", "first"], ["mini_hanabi", "tic_tac_toe"], 6, seed=2
+    )
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary == json.loads(json.dumps(found.to_dict()))
+    assert len((out / "results.jsonl").read_text().splitlines()) == 1 + 6 * (4 + 2)
+    assert (out / "matrix.png").read_bytes().startswith(b"\x89PNG")
+    hanabi, board = found.games
+    for text in (
+        "mini_hanabi-v0",
+        f"{hanabi.payoffs[0][1].mean:.3f}",
+        f"= {hanabi.cross_play.gap:.3f}",
+        "Ratings: tic_tac_toe-v0",
+        f"{board.ratings[0].elo:.0f}",
+        "Nash average",
+    ):
+        assert text in done.stdout
+    assert "Forfeits" not in done.stdout
+    again = arena(*arguments, "--seed", "2", "--out", str(out), "--json")
+    assert (again.returncode, json.loads(again.stdout)) == (0, summary)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["random", "rndom", "-g", "nim"], "unknown policy 'rndom'; did you mean"),
+        (["random", "-g", "nim"], "want at least 2 policies, got 1"),
+        (["random", "first", "-g", "nimm"], "unknown game 'nimm'"),
+        (["random", "first", "-g", "nim", "-n", "0"], "want num_episodes of at least"),
+        (["random", "minimax", "-g", "kuhn_poker"], "want a game of perfect informat"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_status_2(
+    tmp_path: Path, arguments: list[str], sentence: str
+) -> None:
+    done = arena(*arguments, "--out", str(tmp_path / "run"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {sentence}")
+    assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_another_tournament_is_refused(tmp_path: Path) -> None:
+    arguments = ("random", "first", "-g", "nim", "--out", str(tmp_path))
+    assert arena(*arguments, "-n", "2").returncode == 0
+    done = arena(*arguments, "-n", "3")
+    assert done.returncode == 2
+    assert "is of another tournament: its num_episodes is 2, now it is 3" in done.stderr
+    assert arena(*arguments, "-n", "2").returncode == 0
+
+
+def test_the_picture_wants_its_extra_before_anything_is_played(tmp_path: Path) -> None:
+    (tmp_path / "matplotlib.py").write_text(
+        "raise ModuleNotFoundError('gone', name='matplotlib')"
+    )
+    path = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    out = tmp_path / "run"
+    done = arena(
+        *("random", "first", "-g", "nim", "--out", str(out)),
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: this needs the package 'matplotlib'; install it with: "
+        "pip install 'arena-envs[eval]'\n"
+    )
+    assert not out.exists()
+
+
+def test_control_c_stops_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    results = tmp_path / "results.jsonl"
+    arguments = ("random", "mcts:30", "-g", "connect_four", "-n", "8")
+    command = [*ARENA, "tournament", *arguments, "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not results.exists() or results.stat().st_size < 5_000:
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130
+    assert (
+        errors == "\nstopped; what was played is kept, and the same command goes on\n"
+    )
+    kept = results.read_bytes()
+    assert arena(*arguments, "--out", str(tmp_path)).returncode == 0
+    assert results.read_bytes().startswith(kept)
+    assert len(results.read_bytes().splitlines()) == 1 + 16
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tournament", "random", "first", "-g", "nim", "-n", "5", "--out"),
+        ("eval", "random", "nim", "-n", "5", "--out"),
+    ],
+)
+def test_a_bar_is_drawn_on_a_terminal_only(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    main, terminal = pty.openpty()
+    command = [*ARENA, *arguments, str(tmp_path / "run"), "--json"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=terminal, env=environment, check=True
+    )
+    os.close(terminal)
+    drawn = os.read(main, 100_000).decode()
+    os.close(main)
+    total = "10/10" if arguments[0] == "tournament" else "/"
+    assert total in drawn
+    assert "━" in drawn
+    json.loads(done.stdout)
+
+
+def test_help_shows_how(tmp_path: Path) -> None:
+    done = arena("--help", env={**os.environ, "COLUMNS": "80"})
+    assert done.returncode == 0
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert "arena tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a" in (
+        lines
+    )
+    assert "-g, --game GAME" in done.stdout

@@ -1,0 +1,99 @@
+"""Which columns an estimator reads, whether rollouts give them, and its credit."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from arena_trainers import credit
+from arena_trainers.config import PARTS, TurnGRPOConfig
+from arena_trainers.credit.batch import INT_COLUMNS
+from arena_trainers.rows import TurnRecord, turn_batch
+
+ALWAYS = ("game", "episode", "seat", "turn", "group", "terminated", "truncated")
+COUNTS = ("num_tokens", "row_length")
+ON_DEMAND = ("state_key", "action", "tokens.entropy", "tokens.logprob")
+PROVIDED = (
+    *ALWAYS,
+    *COUNTS,
+    *(f"rewards.{part}" for part in PARTS),
+    *ON_DEMAND,
+)
+ABSENT = {
+    "value": "set critic='features'",
+    "next_value": "set critic='features'",
+    "action_value": "exact values are for tabular policies, see `action_values` of "
+    "arena_envs.solvers",
+    "rewards.judge": "no judge scores turns",
+    "tokens.value": "no critic values tokens",
+    "parent": "episodes do not branch",
+    "branch": "episodes do not branch",
+    "team": "games name no teams",
+    "stratum": "games name no strata",
+    "rollout": "trajectories are not cut into segments",
+}
+
+
+def check_credit_columns(args: TurnGRPOConfig) -> tuple[str, ...]:
+    """The columns that the estimator reads, all of which rollouts give.
+
+    They are those that it needs, and those that an option names, such as `pool`.
+
+    Raises:
+        ValueError: unknown estimator, or a column that rollouts do not give; says what
+            would give it.
+    """
+    named = [
+        name
+        for value in args.credit_args.values()
+        if isinstance(value, list | tuple)
+        for name in value
+        if name in INT_COLUMNS
+    ]
+    wanted = tuple(dict.fromkeys([*credit.needed_columns(args.credit), *named]))
+    for name in wanted:
+        if name not in PROVIDED:
+            reason = ABSENT.get(name, f"known are {', '.join(PROVIDED)}")
+            raise ValueError(
+                f"credit {args.credit!r} reads the column {name!r}, which these rollouts "
+                f"do not give: {reason}"
+            )
+    return wanted
+
+
+def check_credit(args: TurnGRPOConfig) -> tuple[str, ...]:
+    """Tries the estimator on two turns that have the columns of a real batch.
+
+    Returns:
+        The columns that it reads.
+
+    Raises:
+        ValueError: unknown estimator or option, or a column that rollouts do not give.
+    """
+    credit.check_options(args.credit, args.credit_args)
+    wanted = check_credit_columns(args)
+    tokens = {"entropy": [0.5, 0.5], "logprob": [-1.0, -1.0]}
+    turns = [
+        TurnRecord(0, i, i, 0, 0, {"game": float(i)}, 2, 4, True, False, i, i, tokens)
+        for i in range(2)
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", credit.FlatPoolWarning)
+        estimate_credit(args, turn_batch([turns], {}, ["example"], wanted), None)
+    return wanted
+
+
+def estimate_credit(
+    args: TurnGRPOConfig, batch: credit.TurnBatch, state: Mapping[str, Any] | None
+) -> credit.Credit:
+    """The configured estimator's credit; pools without spread are logged, not warned of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", credit.FlatPoolWarning)
+        result = credit.estimate(args.credit, batch, state=state, **args.credit_args)
+    if not result.advantage.any():
+        warnings.warn(
+            "all advantages of this batch are 0: every pool has equal returns, or a single "
+            "turn; a wider pool or more episodes per step would teach something",
+            credit.FlatPoolWarning,
+            stacklevel=2,
+        )
+    return result

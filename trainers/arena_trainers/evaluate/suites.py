@@ -1,0 +1,200 @@
+"""`evaluate_suite`: fixed sets of games, opponents and numbers of episodes.
+
+The suite "mars" is the protocol of MARSHAL (https://arxiv.org/abs/2510.15414): 1000
+episodes in each seat, against the opponents that the released evaluation names. Its score
+formulas are in no released file. Those here are inferred from published tables, whose
+numbers they can produce: read scores as approximately comparable and raw returns as true.
+Opponents and prompts are ours: our MCTS plays one random rollout per leaf and proves what
+it can, theirs ten without proofs; Leduc poker is dealt as its rules say, theirs from 24
+equally likely deals.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from arena_envs.game import AnyGame
+from arena_envs.registration import did_you_mean
+from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan, Progress
+from arena_wrappers import Policy, make_policy
+
+
+class SuiteGame:
+    """A game of a suite.
+
+    Args:
+        id: of the game.
+        opponents: strings of those that the policy meets.
+        score: a number from the game and a mean return; None if nobody knows how.
+        formula: of the score, in words.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        opponents: tuple[str, ...],
+        score: Callable[[AnyGame, float], float] | None = None,
+        formula: str = "unknown",
+    ) -> None:
+        self.id, self.opponents = id, opponents
+        self.score, self.formula = score, formula
+
+
+def _board_score(game: AnyGame, mean: float) -> float:
+    return 100 * (1 + mean)
+
+
+def _hanabi_score(game: AnyGame, mean: float) -> float:
+    return 100 * mean / game.max_return
+
+
+BOARD: Any = (_board_score, "100 (1 + mean return): 100 if every episode is a draw")
+HANABI: Any = (_hanabi_score, "100 mean return / largest return")
+
+
+SUITES = {
+    "mars": (
+        SuiteGame("tic_tac_toe", ("mcts:100", "mcts:1000"), *BOARD),
+        SuiteGame("connect_four", ("mcts:10", "mcts:100"), *BOARD),
+        SuiteGame("kuhn_poker", ("cfr",)),
+        SuiteGame("leduc_poker", ("cfr",)),
+        SuiteGame("mini_hanabi", ("self",), *HANABI),
+        SuiteGame("simple_hanabi", ("self",), *HANABI),
+    )
+}
+
+
+@dataclass(frozen=True)
+class SuiteScore:
+    """What a policy reached in one seat of one game of a suite.
+
+    Attributes:
+        game: id of the game.
+        opponents: over whom the mean is taken.
+        seat: the seat; "all" in self-play.
+        mean_return: mean true score.
+        score: by the formula of the suite; None if that is unknown.
+        formula: how the score is computed from the mean return, as inferred.
+    """
+
+    game: str
+    opponents: tuple[str, ...]
+    seat: int | Literal["all"]
+    mean_return: float
+    score: float | None
+    formula: str
+
+
+@dataclass(frozen=True)
+class SuiteEvaluation:
+    """A policy's evaluations in the games of a suite.
+
+    Attributes:
+        suite: name of the suite.
+        policy: name of the policy.
+        scores: a line per game and seat.
+        evaluations: one per game, with intervals and baselines.
+    """
+
+    suite: str
+    policy: str
+    scores: tuple[SuiteScore, ...]
+    evaluations: tuple[Evaluation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The evaluations as JSON can hold them."""
+        return asdict(self)
+
+
+def evaluate_suite(
+    suite: str,
+    policy: Policy | str,
+    num_episodes: int = 1000,
+    *,
+    seed: int = 0,
+    prompt: Mapping[str, Any] | None = None,
+    baselines: bool = True,
+    timeout: float | None = None,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+) -> SuiteEvaluation:
+    """Evaluates a policy by a published protocol.
+
+    Args:
+        suite: `"mars"`, see the page of this module.
+        policy: who is evaluated: a policy or a string for `make_policy`.
+        num_episodes: per opponent and seat, the same seeds in each seat.
+        seed: as for `evaluate`, like all that follow.
+        prompt: options of the `PromptWrapper`.
+        baselines: whether the baselines of the games play, too.
+        timeout: seconds that one call of a policy may take.
+        out: a file to which each finished episode is appended.
+        progress: called after each episode.
+
+    Raises:
+        ValueError: as for `evaluate`, or an unknown suite; nothing has been played then.
+        ModuleNotFoundError: scipy is missing.
+    """
+    plan = SuitePlan(
+        suite,
+        policy,
+        num_episodes,
+        seed=seed,
+        prompt=prompt,
+        baselines=baselines,
+        timeout=timeout,
+        out=out,
+    )
+    return plan.run(progress)
+
+
+class SuitePlan:
+    """The evaluations of a suite, checked and ready to run; see `evaluate_suite`."""
+
+    def __init__(
+        self, suite: str, policy: Policy | str, num_episodes: int = 1000, **options: Any
+    ) -> None:
+        if suite not in SUITES:
+            raise ValueError(f"unknown suite {suite!r}; {did_you_mean(suite, SUITES)}")
+        self.suite = suite
+        self.policy = make_policy(policy) if isinstance(policy, str) else policy
+        self._plans = [
+            EvaluationPlan(
+                self.policy, game.id, game.opponents, num_episodes, **options
+            )
+            for game in SUITES[suite]
+        ]
+        self.num_episodes = sum(plan.num_episodes for plan in self._plans)
+
+    def run(self, progress: Progress | None = None) -> SuiteEvaluation:
+        """Plays all episodes; raises as `EvaluationPlan.run` does."""
+        scores, evaluations, before = [], [], 0
+        for game, plan in zip(SUITES[self.suite], self._plans, strict=True):
+            found = plan.run(progress and self._shifted(progress, before))
+            before += plan.num_episodes
+            evaluations.append(found)
+            scores += _scores(game, plan.rules, found)
+        return SuiteEvaluation(
+            self.suite, self.policy.name, tuple(scores), tuple(evaluations)
+        )
+
+    def _shifted(self, progress: Progress, before: int) -> Progress:
+        return lambda done, _: progress(before + done, self.num_episodes)
+
+
+def _scores(game: SuiteGame, rules: AnyGame, found: Evaluation) -> list[SuiteScore]:
+    in_self_play = game.opponents == ("self",)
+    scores = []
+    for seat in ["all"] if in_self_play else range(rules.num_players):
+        means = [
+            row.mean_return
+            for row in found.rows
+            if row.role == "policy" and row.seat == seat
+        ]
+        mean = sum(means) / len(means)
+        score = None if game.score is None else game.score(rules, mean)
+        scores.append(
+            SuiteScore(found.game, game.opponents, seat, mean, score, game.formula)  # type: ignore[arg-type]
+        )
+    return scores

@@ -1,0 +1,37 @@
+"""Round robins between policies: who earns what against whom, and how strong they are.
+
+`play_tournament` plays and sums up; `TournamentPlan` checks first and runs later. Needs
+the extra `eval` (scipy, openskill).
+"""
+
+from arena_trainers.tournament.log import Match, Result, TournamentLog
+from arena_trainers.tournament.payoffs import CrossPlay, Payoff, lineups_of
+from arena_trainers.tournament.ratings import (
+    NashAverage,
+    Outcome,
+    Rating,
+    fit_elo,
+    nash_average,
+    rate,
+)
+from arena_trainers.tournament.round_robin import TournamentPlan, play_tournament
+from arena_trainers.tournament.summary import GameSummary, Tournament
+
+__all__ = [
+    "CrossPlay",
+    "GameSummary",
+    "Match",
+    "NashAverage",
+    "Outcome",
+    "Payoff",
+    "Rating",
+    "Result",
+    "Tournament",
+    "TournamentLog",
+    "TournamentPlan",
+    "fit_elo",
+    "lineups_of",
+    "nash_average",
+    "play_tournament",
+    "rate",
+]

@@ -1,0 +1,139 @@
+"""The file of a tournament's episodes, from which it goes on after any interruption."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from arena_wrappers.episode_log import append_bytes
+from arena_wrappers.episodes import Episode
+
+HEADER, LINE, EPISODE = b'{"tournament": ', b'{"match": ', b', "episode": '
+
+
+class Match(NamedTuple):
+    """Who plays what.
+
+    Attributes:
+        game: label of the game.
+        lineup: name of the policy in each seat.
+        seed: of the episode.
+    """
+
+    game: str
+    lineup: tuple[str, ...]
+    seed: int
+
+
+class Result(NamedTuple):
+    """What came out of a match.
+
+    Attributes:
+        returns: of each seat.
+        forfeited_by: the seat that forfeited, if one did.
+        reason: why; the `detail` of its last turn.
+    """
+
+    returns: tuple[float, ...]
+    forfeited_by: int | None
+    reason: str | None
+
+
+def result_of(episode: Episode) -> Result:
+    """What came out of an episode."""
+    seat, reason = episode.forfeited_by, None
+    if seat is not None:
+        bad = [turn for turn in episode.turns if turn.seat == seat and turn.invalid]
+        reason = f"{bad[-1].invalid}: {bad[-1].detail}" if bad else None
+    return Result(tuple(episode.returns), seat, reason)
+
+
+class TournamentLog:
+    """Appends episodes to a file of JSON lines, the first of which says of what.
+
+    A process that is killed while it writes leaves at most one unfinished line, which is
+    cut off when the log is opened again.
+
+    Args:
+        path: the file; made if there is none.
+        settings: of the tournament, as JSON can hold them.
+
+    Attributes:
+        done: results of the episodes in the file.
+
+    Raises:
+        ValueError: the file holds something else, or episodes of another tournament.
+    """
+
+    def __init__(self, path: str | Path, settings: Mapping[str, Any]) -> None:
+        self.path = Path(path)
+        self.done: dict[Match, Result] = {}
+        header = HEADER + json.dumps(settings).encode() + b"}\n"
+        is_new = True
+        if self.path.exists():
+            if not self.path.is_file():
+                raise ValueError(f"want a regular file for results, got {self.path}")
+            is_new = self._read(settings)
+        if is_new:
+            append_bytes(self.path, header)
+
+    def append(self, match: Match, episode: Episode) -> None:
+        """Adds an episode; it is on the disk when this returns.
+
+        Raises:
+            OSError: the disk is full or the like; no unfinished line stays behind.
+        """
+        named = {"game": match.game, "seats": match.lineup}
+        record = json.dumps(named).encode(), episode.to_json().encode()
+        append_bytes(self.path, LINE + record[0] + EPISODE + record[1] + b"}\n")
+        self.done[match] = result_of(episode)
+
+    def _read(self, settings: Mapping[str, Any]) -> bool:
+        """Takes over what the file holds; whether it holds nothing yet."""
+        end = 0
+        for number, line in enumerate(self._lines(), 1):
+            if not line.endswith(b"\n"):  # the process was killed while it wrote this
+                start = LINE if number > 1 else HEADER
+                if not start.startswith(line[: len(start)]):
+                    raise ValueError(f"{self.path} ends with {line[:60]!r}: no episode")
+                os.truncate(self.path, end)
+                break
+            if number == 1:
+                self._check_header(line, settings)
+            else:
+                self._take(number, line)
+            end += len(line)
+        return end == 0
+
+    def _lines(self) -> Iterator[bytes]:
+        with open(self.path, "rb") as file:
+            yield from file
+
+    def _check_header(self, line: bytes, settings: Mapping[str, Any]) -> None:
+        try:
+            before = json.loads(line)["tournament"]
+            names = sorted({*before, *settings})
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{self.path} holds no tournament") from error
+        for name in names:
+            old, new = before.get(name), json.loads(json.dumps(settings.get(name)))
+            if old != new:
+                raise ValueError(
+                    f"{self.path} is of another tournament: its {name} is {old!r}, "
+                    f"now it is {new!r}; want the same or a new file"
+                )
+
+    def _take(self, number: int, line: bytes) -> None:
+        try:
+            head, found, rest = line.partition(EPISODE)
+            if not found:
+                raise ValueError("want a match and an episode")
+            match = json.loads(head + b"}")["match"]
+            episode = Episode.from_json(rest[:-2].decode())  # without "}\n"
+            key = Match(match["game"], tuple(match["seats"]), episode.seed)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{self.path}, line {number}: {error}") from error
+        if key in self.done:
+            raise ValueError(f"{self.path}, line {number} repeats {key}")
+        self.done[key] = result_of(episode)

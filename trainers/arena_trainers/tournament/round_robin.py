@@ -1,0 +1,205 @@
+"""`play_tournament`: every policy against every other, in every seat of every game."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from arena_envs.env import GameEnv
+from arena_envs.game import AnyGame
+from arena_trainers.evaluate.baselines import prepared
+from arena_trainers.evaluate.matches import Progress, env_of
+from arena_trainers.extras import import_extra
+from arena_trainers.tournament.log import Match, Result, TournamentLog, result_of
+from arena_trainers.tournament.payoffs import lineups_of
+from arena_trainers.tournament.summary import Tournament, meets_itself, summarise
+from arena_wrappers import (
+    EpisodePlan,
+    Policy,
+    PromptWrapper,
+    make_policy,
+    stream_plans,
+)
+from arena_wrappers.episodes import params_of
+
+CHUNK = 256  # episodes in flight
+
+
+def play_tournament(
+    policies: Sequence[Policy | str],
+    games: Sequence[AnyGame | GameEnv | str],
+    num_episodes: int = 50,
+    *,
+    seed: int = 0,
+    self_pairs: bool = False,
+    prompt: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Tournament:
+    """Plays a round robin and sums it up.
+
+    With two players every pair meets in both orders of seats; with more, every policy sits
+    alone in every seat while another one plays all other seats. All lineups of a game play
+    the same seeds. A policy that crashes, stalls or replies illegally forfeits the episode
+    with the reason, and the tournament goes on.
+
+    Args:
+        policies: at least two, of different names.
+        games: ids, rules or environments; of at least two players.
+        num_episodes: of each lineup.
+        seed: seeds are `seed .. seed + num_episodes - 1`.
+        self_pairs: whether policies also play with themselves in games that are not
+            cooperative; in those that are they always do.
+        prompt: options of the `PromptWrapper`.
+        timeout: seconds that one call of a policy may take, see `play`.
+        out: a file to which each finished episode is appended. If it holds episodes of
+            this tournament already, only the others are played.
+        progress: called after each episode with the number done and the number in all.
+
+    Raises:
+        ValueError: a policy, a game or a number will not do, or the file is of another
+            tournament; nothing has been played then.
+        OSError: an episode could not be written; what was before stays readable.
+        ModuleNotFoundError: scipy or openskill is missing.
+
+    >>> found = play_tournament(["first", "random"], ["tic_tac_toe"], 10)
+    >>> found.games[0].payoffs[0][1].mean == -found.games[0].payoffs[1][0].mean
+    True
+    """
+    plan = TournamentPlan(
+        policies,
+        games,
+        num_episodes,
+        seed=seed,
+        self_pairs=self_pairs,
+        prompt=prompt,
+        timeout=timeout,
+        out=out,
+    )
+    return plan.run(progress)
+
+
+class TournamentPlan:
+    """A tournament that has been checked and can be run; see `play_tournament`.
+
+    Attributes:
+        num_episodes: of the whole tournament.
+    """
+
+    def __init__(
+        self,
+        policies: Sequence[Policy | str],
+        games: Sequence[AnyGame | GameEnv | str],
+        num_episodes: int = 50,
+        *,
+        seed: int = 0,
+        self_pairs: bool = False,
+        prompt: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        out: str | Path | None = None,
+    ) -> None:
+        for module in ("scipy.optimize", "openskill.models"):
+            import_extra(module, "eval")  # before hours of play, not after
+        if type(num_episodes) is not int or num_episodes < 1:
+            raise ValueError(f"want num_episodes of at least 1, got {num_episodes!r}")
+        if type(seed) is not int or seed < 0:
+            raise ValueError(f"want a seed of at least 0, got {seed!r}")
+        made = [make_policy(p) if isinstance(p, str) else p for p in policies]
+        self.policies = {policy.name: policy for policy in made}
+        _want_different("policies", [policy.name for policy in made], at_least=2)
+        self._seeds = range(seed, seed + num_episodes)
+        self._self_pairs, self._timeout = self_pairs, timeout
+        options = {"on_invalid": "forfeit", **(prompt or {})}
+        wrappers = [PromptWrapper(env_of(game), **options) for game in games]
+        labels = [_label(wrapper.env) for wrapper in wrappers]
+        _want_different("games", labels, at_least=1)
+        self._wrappers = dict(zip(labels, wrappers, strict=True))
+        for wrapper in wrappers:
+            self._check(wrapper.env.game)
+        self._done: dict[Match, Result] = {}
+        self._log: TournamentLog | None = None
+        if out is not None:
+            self._log = TournamentLog(out, self._settings())
+            self._done = self._log.done
+        self._matches = {label: self._matches_of(label) for label in labels}
+        self.num_episodes = sum(map(len, self._matches.values()))
+        planned = {match for matches in self._matches.values() for match in matches}
+        strange = self._done.keys() - planned
+        if strange:
+            raise ValueError(f"{out} holds {min(strange)}, which is not to be played")
+
+    def run(self, progress: Progress | None = None) -> Tournament:
+        """Plays what has not been played; raises OSError as `play_tournament` does."""
+        for label, matches in self._matches.items():
+            self._play(label, [m for m in matches if m not in self._done], progress)
+        games = {label: w.env.game for label, w in self._wrappers.items()}
+        names = list(self.policies)
+        return summarise(names, self._seeds, games, self._done, self._self_pairs)
+
+    def _play(
+        self, label: str, matches: Sequence[Match], progress: Progress | None
+    ) -> None:
+        make = self._wrappers[label].clone
+        plans = [
+            EpisodePlan(
+                make, [self.policies[name] for name in match.lineup], match.seed
+            )
+            for match in matches
+        ]
+        for index, episode in stream_plans(
+            plans, batch_size=CHUNK, timeout=self._timeout
+        ):
+            if self._log is not None:
+                self._log.append(matches[index], episode)
+            else:
+                self._done[matches[index]] = result_of(episode)
+            if progress is not None:
+                progress(len(self._done), self.num_episodes)
+
+    def _matches_of(self, label: str) -> list[Match]:
+        game, names = self._wrappers[label].env.game, list(self.policies)
+        lineups = lineups_of(
+            len(names), game.num_players, meets_itself(game, self._self_pairs)
+        )
+        return [
+            Match(label, tuple(names[index] for index in lineup), seed)
+            for seed in self._seeds
+            for lineup in lineups
+        ]
+
+    def _check(self, game: AnyGame) -> None:
+        if game.num_players < 2:
+            raise ValueError(f"want games of at least 2 players, got {game!r}")
+        for policy in self.policies.values():
+            prepared(policy, game)
+
+    def _settings(self) -> dict[str, Any]:
+        """What episodes depend on, for the file to tell tournaments apart."""
+        return {
+            "policies": list(self.policies),
+            "games": [
+                {
+                    "game": label,
+                    "params": params_of(wrapper.env.game),
+                    "max_turns": wrapper.env.max_turns,
+                }
+                for label, wrapper in self._wrappers.items()
+            ],
+            "num_episodes": len(self._seeds),
+            "seed": self._seeds.start,
+            "self_pairs": self._self_pairs,
+            "prompt": next(iter(self._wrappers.values())).prompt_options,
+        }
+
+
+def _label(env: GameEnv) -> str:
+    return env.id or repr(env.game)
+
+
+def _want_different(what: str, names: Sequence[str], at_least: int) -> None:
+    if len(names) < at_least:
+        raise ValueError(f"want at least {at_least} {what}, got {len(names)}")
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"want different {what}, got {name!r} {count} times")
