@@ -1,6 +1,7 @@
 """The report on all estimators is up to date, and they do what is claimed for them."""
 
 import inspect
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from arena_trainers.credit import estimators, registry
 from arena_trainers.credit.claims import CLAIMS, claims
 from arena_trainers.credit.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.expectation import REINFORCE
+from arena_trainers.credit.pages import estimators_page
 from arena_trainers.credit.report import (
     examine,
     found_claims,
@@ -22,6 +24,23 @@ DOCS = Path(__file__).parents[2] / "docs" / "credit"
 def test_the_report_is_up_to_date():
     """Write it with: arena credit report."""
     assert (DOCS / "report.md").read_text() == report()
+
+
+def test_the_page_of_the_estimators_is_up_to_date():
+    """Write it with: arena credit report."""
+    measured = json.loads((DOCS / "cost.json").read_text())
+    costs = {name: row["ms"] for name, row in measured.items()}
+    assert (DOCS / "estimators.md").read_text() == estimators_page(costs)
+    assert set(registry._BUILT_IN) <= set(costs)
+
+
+def test_an_estimator_without_a_cost_and_with_options_has_its_page():
+    page = estimators_page({})
+    section = page[page.index("## mars\n") : page.index("## mars_loo\n")]
+    assert "    Aₖ = Rₖ - mean{R of every turn of the pool}" in section
+    assert "- **Cost**: unknown." in section
+    assert "- `discount=1.0`: γ, per turn of the same seat." in section
+    assert "turns: the turns that count" not in section
 
 
 @pytest.mark.parametrize("name", [n for n in estimators() if not undefined(n)])

@@ -1,5 +1,6 @@
 """The commands about credit: `arena credit report` and `arena credit bench`."""
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +24,7 @@ def add_commands(app: typer.Typer) -> None:
 
 Directory = Annotated[Path, typer.Option(help="Where the files go.")]
 DOCS = Path("docs", "credit")
+COSTS = "cost.json"  # what benchmarks/credit_speed.py measured
 
 
 @credit_app.command("report")
@@ -31,12 +33,19 @@ def report(directory: Directory = DOCS) -> None:
 
     Takes about a minute; the same code writes the same files.
     """
+    from arena_trainers.credit.pages import estimators_page
     from arena_trainers.credit.report import report as build
 
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / "report.md"
-    path.write_text(build())
-    typer.echo(f"wrote {path}")
+    costs = directory / COSTS
+    measured = json.loads(costs.read_text()) if costs.exists() else {}
+    pages = {
+        "report.md": build(),
+        "estimators.md": estimators_page({n: row["ms"] for n, row in measured.items()}),
+    }
+    for name, text in pages.items():
+        (directory / name).write_text(text)
+        typer.echo(f"wrote {directory / name}")
 
 
 @credit_app.command("bench")
