@@ -41,4 +41,5 @@ def train(name: str, seed: int) -> Curve:
         lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     key = "arena/nash_conv"
-    return [round(record[key], 4) for record in records if record.get(key) is not None]
+    found = {r["step"]: round(r[key], 4) for r in records if r.get(key) is not None}
+    return list(found.values())
