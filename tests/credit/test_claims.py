@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from arena_trainers.credit import FlatPoolWarning, estimate, estimators
-from arena_trainers.credit.claims import claims
+from arena_trainers.credit.claims import Claims, claims
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 EVERY = estimators()
@@ -115,6 +115,19 @@ def test_a_bonus_at_the_end_of_a_seats_games_changes_nothing(full, name, drawn, 
     same(full.advantage(name, more), full.advantage(name, turns))
 
 
+@who_claim("zero_sum")
+@few
+@given(drawn=batches)
+def test_the_advantages_of_the_trajectories_of_a_pool_sum_to_zero(full, name, drawn):
+    turns = full.build(drawn)
+    got = estimate(name, turns).advantage
+    first = turns.turn == 0
+    columns = [getattr(turns, column)[first] for column in claims(name).zero_sum]
+    _, pool = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    total = np.bincount(pool.ravel(), got[first])
+    same(total, np.zeros_like(total))
+
+
 @who_claim("zero_mean")
 @few
 @given(drawn=batches)
@@ -165,3 +178,7 @@ def test_mars_sums_to_zero_in_units_of_the_deviation_too(full, drawn):
     pool = 3 * turns.game + turns.seat
     total = np.bincount(pool, estimate("mars", turns, scale="std").advantage)
     same(total, np.zeros_like(total))
+
+
+def test_a_plugin_without_claims_promises_nothing():
+    assert claims("somebody_elses") == Claims()

@@ -154,6 +154,9 @@ def test_p_values_are_corrected_for_their_number():
     found = statistics.p_values(finals, "a")
     assert found["b"] == pytest.approx(2 * 0.0705, abs=2e-4)
     assert found["c"] == 1
+    assert statistics.p_values({"a": [1.0, 2.0], "b": [3.0]}, "a") == {}
+    constant = {"a": [1.0, 1.0], "b": [2.0, 2.0], "c": [1.0, 1.0]}
+    assert statistics.p_values(constant, "a") == {"b": 0, "c": 1}
 
 
 def test_the_page_says_which_differences_are_significant():
@@ -165,6 +168,8 @@ def test_the_page_says_which_differences_are_significant():
     }
     text = page.text(runs)
     kuhn, hanabi = text.split("## Mini Hanabi")
+    once = page.text({"kuhn": {"mars": better, "rae": {"0": [0.1] * 4}}})
+    assert "| `rae` | 0.100 | - | 1 |  | too few seeds |" in once
     assert "Significantly worse than `mars`: `rae`." in kuhn
     assert "Significantly better than `mars`: `rae`." in hanabi
     assert "| `mars` | 0.110 | 0.085 to 0.135 | 3 |  |  |" in kuhn

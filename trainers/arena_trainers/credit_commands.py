@@ -67,8 +67,8 @@ def bench(
     """Compare all estimators at equal samples, by tabular self-play on small games.
 
     Does the runs that DIRECTORY/bench.json lacks, draws them, and writes what is
-    significant. About an hour for everything on two cores; the same code gives the same
-    numbers.
+    significant. Tables take about 40 minutes on two cores, the tiny model as long again;
+    the same code gives the same numbers.
     """
     from arena_trainers.bench import experiment, page
     from arena_trainers.bench import tiny_model as tiny

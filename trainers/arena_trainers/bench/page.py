@@ -45,7 +45,8 @@ knows (own hints, fireworks, which of the partner's cards can be played), so tha
 
 **How to read it.** Intervals are 95 %, over seeds. *p* is that of Welch's t-test against
 `{REFERENCE}`, after Holm's correction for the number of estimators; below {ALPHA} is called
-significant. What is not significant may be different and unproven. Tabular self-play says
+significant. What is not significant may be different and unproven. Estimators that differ by a
+factor alone, as `dr_grpo` and `rloo`, are the same here. Tabular self-play says
 something about variance, bias and cycles, and nothing about tokens, clipping or language.
 """
 
@@ -128,7 +129,7 @@ def _row(
     means: Mapping[str, Mean],
     higher: bool,
 ) -> str:
-    verdict = ""
+    verdict = "" if name == REFERENCE else "too few seeds"
     if p is not None:
         verdict = _side(means, name, higher) if p < ALPHA else "not significant"
     cells = [

@@ -37,9 +37,12 @@ def interval(values: Sequence[float]) -> Mean:
 def p_values(finals: Mapping[str, Sequence[float]], reference: str) -> dict[str, float]:
     """How likely so large a difference from the reference is by chance, for each other.
 
-    Welch's t-test, two-sided, with Holm's correction for the number of comparisons.
+    Welch's t-test, two-sided, with Holm's correction for the number of comparisons. There
+    is none where either has a single run.
     """
-    others = [name for name in finals if name != reference]
+    if len(finals[reference]) < 2:
+        return {}
+    others = [n for n, runs in finals.items() if n != reference and len(runs) > 1]
     raw = {name: _welch(finals[name], finals[reference]) for name in others}
     found: dict[str, float] = {}
     least = 0.0
@@ -50,8 +53,8 @@ def p_values(finals: Mapping[str, Sequence[float]], reference: str) -> dict[str,
 
 
 def _welch(one: Sequence[float], other: Sequence[float]) -> float:
-    if min(len(one), len(other)) < 2 or np.ptp(one) == np.ptp(other) == 0:
-        return 0.0 if min(len(one), len(other)) > 1 and one[0] != other[0] else 1.0
+    if np.ptp(one) == np.ptp(other) == 0:
+        return float(one[0] == other[0])
     return float(_stats().ttest_ind(one, other, equal_var=False).pvalue)
 
 

@@ -28,6 +28,8 @@ class Claims:
         bootstraps: whether it is right, in an infinite batch, about what a limit of turns
             cuts off (diagnostic game `patience`); if not, the kinds leave that game out.
         zero_mean: columns over whose pools the advantages of all turns sum to 0.
+        zero_sum: columns over whose pools those of the trajectories (of their first turns)
+            sum to 0.
         shift: whether a constant added to what a seat is paid at the end of each episode
             of a game changes nothing.
         games_apart: whether the other games of a batch change nothing.
@@ -44,6 +46,7 @@ class Claims:
     large: Kind = "reversed"
     bootstraps: bool = False
     zero_mean: tuple[str, ...] | None = None
+    zero_sum: tuple[str, ...] | None = None
     shift: bool = False
     games_apart: bool = False
     groups_apart: bool = False
@@ -77,7 +80,12 @@ CRITIC = Claims(
 CLAIMS: Mapping[str, Claims] = {
     "adca": replace(OUTCOME, large="direction"),
     "advevo_public_baseline": replace(
-        OUTCOME, two="scaled", large="exact", shift=False, seats_apart=False
+        OUTCOME,
+        zero_sum=("group", "team"),
+        two="scaled",
+        large="exact",
+        shift=False,
+        seats_apart=False,
     ),
     "aepo": replace(
         OUTCOME, large="direction", groups_apart=False, seats_apart=False, tokens=False
@@ -97,12 +105,20 @@ CLAIMS: Mapping[str, Claims] = {
         shift=False,
     ),
     "bi_level_gae": replace(CRITIC, tokens=False),
-    "bnpo": replace(OUTCOME, shift=False, groups_apart=False, seats_apart=False),
+    "bnpo": replace(
+        OUTCOME,
+        zero_sum=("group", "seat"),
+        shift=False,
+        groups_apart=False,
+        seats_apart=False,
+    ),
     "canon": replace(OUTCOME, two="exact", large="direction", tokens=False),
     "counterfactual": CRITIC,
-    "dr_grpo": replace(OUTCOME, two="scaled", large="exact"),
-    "episode": OUTCOME,
-    "flow_grpo": OUTCOME,
+    "dr_grpo": replace(
+        OUTCOME, zero_sum=("group", "seat"), two="scaled", large="exact"
+    ),
+    "episode": replace(OUTCOME, zero_sum=("group", "seat")),
+    "flow_grpo": replace(OUTCOME, zero_sum=("group", "seat")),
     "gae": CRITIC,
     "gigpo": replace(OUTCOME, large="direction", shift=False),
     "grpo_passk": replace(OUTCOME, two="direction", large="zero"),
@@ -116,14 +132,14 @@ CLAIMS: Mapping[str, Claims] = {
         OUTCOME, two="exact", large="exact", groups_apart=False, lone="return"
     ),
     "mars_released": Claims(labels=False, continuous=False, lone="zero"),
-    "matpo": replace(OUTCOME, shift=False, seats_apart=False),
-    "mt_grpo": OUTCOME,
+    "matpo": replace(OUTCOME, zero_sum=("group",), shift=False, seats_apart=False),
+    "mt_grpo": replace(OUTCOME, zero_sum=("group", "seat")),
     "normalise_then_sum": Claims(games_apart=True, tokens=True, lone="zero"),
     "poad": replace(CRITIC, tokens=False),
     "rae": replace(CRITIC, bootstraps=False, groups_apart=False),
     "rloo": replace(OUTCOME, two="exact", large="exact", lone="return"),
     "salt": OUTCOME,
-    "stratified_grpo": replace(OUTCOME, large="direction"),
+    "stratified_grpo": replace(OUTCOME, zero_sum=("group", "seat"), large="direction"),
     "turn_ppo": CRITIC,
 }
 
