@@ -129,6 +129,11 @@ def test_canon_of_equal_halves_adds_the_lead_of_the_own_half(batch, drawn, seed)
     np.testing.assert_allclose(got, expected[owner], atol=1e-9)
 
 
+def test_canon_of_two_is_rloo(batch):
+    turns = batch((0, 0, 0, [1, 2]), (1, 0, 0, [7]))
+    same(turns, ("canon", {}), ("rloo", {}))
+
+
 def test_bnpo_of_one_pool_or_of_equal_ones_is_dr_grpo_of_shares(batch):
     """Returns -1 .. 3 are shares 0 .. 1; the second pool has the same mean."""
     rows = [(i, 0, 0, [r]) for i, r in enumerate([-1, 1, 3, 1, 1, 1])]

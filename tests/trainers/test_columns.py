@@ -7,8 +7,14 @@ from transformers import AutoTokenizer
 
 import arena_envs
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
-from arena_trainers.columns import check_credit, check_credit_columns
-from arena_trainers.credit import needed_columns
+from arena_trainers.columns import (
+    ABSENT,
+    PROVIDED,
+    check_credit,
+    check_credit_columns,
+)
+from arena_trainers.credit import estimators, needed_columns
+from arena_trainers.credit.batch import BOOL_COLUMNS, FLOAT_COLUMNS, INT_COLUMNS
 from arena_trainers.rows import turn_batch, turn_records
 from arena_wrappers import PromptWrapper, Reply, play
 
@@ -251,3 +257,21 @@ def test_columns_are_those_needed_and_those_named_once_each(settings):
     pool = ["group", "seat", "state_key"]
     args = TurnGRPOConfig(**settings, credit="aepo", credit_args={"entropy_pool": pool})
     assert check_credit_columns(args) == (*needed_columns("aepo"), *pool)
+
+
+@pytest.mark.parametrize("name", estimators())
+def test_every_estimator_is_taken_or_refused_for_a_column_it_needs(settings, name):
+    args = TurnGRPOConfig(**settings, credit=name)
+    absent = [c for c in needed_columns(name) if c not in PROVIDED]
+    if absent:
+        with pytest.raises(ValueError, match=f"reads the column '{absent[0]}'"):
+            check_credit(args)
+    else:
+        assert check_credit(args) == needed_columns(name)
+
+
+def test_columns_that_rollouts_do_not_give_are_all_explained():
+    """Whatever a turn batch can hold is given, or there is a reason why not."""
+    columns = {*INT_COLUMNS, *FLOAT_COLUMNS, *BOOL_COLUMNS} - {"reward", "mask"}
+    assert columns <= {*PROVIDED, *ABSENT}
+    assert not {*PROVIDED} & {*ABSENT}

@@ -62,11 +62,31 @@ def test_games_whose_extra_is_missing_are_listed_without_numbers(
     assert missing == {info.id for info in arena_envs.games() if info.extra}
 
 
+def test_a_broken_plugin_is_named_and_hides_no_other_game(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from arena_envs.games.kuhn_poker import KuhnPoker\n"
+        "class Mute(KuhnPoker):\n"
+        "    def rules(self, seat):\n"
+        "        raise RuntimeError('no words')\n"
+    )
+    about = tmp_path / "mine-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[arena.games]\nmute = mine:Mute\n")
+    done = arena("games", "--json", path=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "game 'mute-v0' of plug-in 'mine': RuntimeError: no words" in done.stderr
+    rows = {row["id"]: row["prompt"] for row in json.loads(done.stdout)}
+    assert rows["mute-v0"] is None
+    assert {info.id for info in arena_envs.games()} < rows.keys()
+
+
 def test_show_prints_the_page_and_the_prompt_of_every_seat() -> None:
     page = arena("show", "kuhn_poker", "-p", "num_players=3").stdout
     assert page.startswith("# Kuhn poker\n\nThe smallest poker with bluffing")
     assert "\nIds: `kuhn_poker-v0`.\n" in page
     assert "| Known value |" in page
+    assert "\nIn `KuhnPoker(num_players=3)`:\n" in page
     for seat in range(3):
         assert f"`player_{seat}`:" in page
         assert f"You are player_{seat} and hold" in page

@@ -16,6 +16,7 @@ from rich.progress import track
 from rich.table import Table
 
 import arena_envs
+from arena_envs import registration
 from arena_envs.game import AnyGame
 from arena_trainers.usage import usage_errors
 
@@ -59,9 +60,8 @@ def list_games(
         table.add_row(*("-" if v is None else str(v) for v in row.values()))
     Console().print(table)
     pairs = zip(infos, rows, strict=True)
-    missing = {str(info.extra) for info, row in pairs if row["longest"] is None}
-    if missing:
-        extras = ",".join(sorted(missing))
+    missing = {info.extra for info, row in pairs if row["longest"] is None}
+    if extras := ",".join(sorted(filter(None, missing))):
         typer.echo(f"-: not installed; pip install 'arena-envs[{extras}]'")
 
 
@@ -77,17 +77,20 @@ def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
         "longest": None,
         "prompt": None,
     }
+    plugin = registration._entries[info.id].plugin
     try:
         game = arena_envs.make_game(info.id)
+        length = round(mean_prompt_length(game))
+        return {**row, "longest": game.max_turns, "prompt": length}
     except ImportError:
-        if info.extra is None:
+        if info.extra is None and plugin is None:
             raise
-        return row
-    return {
-        **row,
-        "longest": game.max_turns,
-        "prompt": round(mean_prompt_length(game)),
-    }
+    except Exception as error:  # whatever a stranger's game does
+        if plugin is None:
+            raise
+        what = f"{type(error).__name__}: {error}"
+        typer.echo(f"game {info.id!r} of plug-in {plugin!r}: {what}", err=True)
+    return row
 
 
 def show_game(

@@ -63,6 +63,8 @@ def page_text(game: AnyGame, ids: list[str]) -> str:
         _parameters(game),
         "## What a model reads",
     ]
+    if not _has_defaults(game):
+        parts.append(f"In `{game!r}`:")
     for seat, prompt in sample_prompts(game).items():
         quoted = "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in prompt)
         parts.append(f"`player_{seat}`:\n\n```text\n{quoted}\n```")
@@ -72,6 +74,11 @@ def page_text(game: AnyGame, ids: list[str]) -> str:
 def _signature(game: AnyGame) -> str:
     known = inspect.signature(type(game)).parameters.values()
     return f"({', '.join(f'{p.name}={p.default!r}' for p in known)})"
+
+
+def _has_defaults(game: AnyGame) -> bool:
+    known = inspect.signature(type(game)).parameters.values()
+    return all(getattr(game, p.name, p.default) == p.default for p in known)
 
 
 def _parameters(game: AnyGame) -> str:

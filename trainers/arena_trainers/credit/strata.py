@@ -96,8 +96,9 @@ def canon(
         Aᵢₖ = μ (Gᵢ - mean of the other half) + (1 - μ) (Gᵢ - mean of the own half)
 
     The lower half of a pool by a metric has the n // 2 trajectories of least metric (ties
-    in ascending order of episodes, then seats). With μ = 1/2 and equal halves it is `dr_grpo`. The
-    released code also divides by the longest reply, a constant.
+    in ascending order of episodes, then seats). With μ = 1/2 and equal halves it is
+    `dr_grpo`, with two trajectories and μ = 1 `rloo`. The released code also divides by the
+    longest reply, a constant.
 
     Bias: with equal halves it is `dr_grpo`'s advantage plus 2μ - 1 times the lead of the
     own half's mean over the pool's. Play that decides the metric is credited with that lead
