@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from arena_envs import make_game
 from arena_envs.solvers import complete_table, nash_conv
-from arena_trainers.bench import experiment, page, statistics
+from arena_trainers.bench import experiment, page, statistics, tiny_model
 from arena_trainers.bench.tabular import COLUMNS, Table
 from arena_trainers.cli import app
 from arena_trainers.credit import estimate, estimators
@@ -201,3 +201,26 @@ def test_an_unknown_estimator_or_setting_is_named():
         done = CliRunner().invoke(app, ["credit", "bench", option, value])
         assert done.exit_code != 0
         assert f"got '{value}'" in str(done.exception)
+
+
+def test_a_tiny_model_that_is_trained_is_not_trained_again(tmp_path):
+    path = tmp_path / "bench.json"
+    runs = {
+        experiment.TINY: {
+            name: {str(seed): [0.5, 0.25] for seed in range(tiny_model.NUM_SEEDS)}
+            for name in tiny_model.ESTIMATORS
+        }
+    }
+    experiment.write_runs(path, runs)
+    told = []
+    assert tiny_model.run_missing(path, told.append) == runs
+    assert told == []
+    assert "## Kuhn poker, tiny language model" in page.text(runs)
+    page.draw(runs, tmp_path / "tiny.png")
+
+
+@pytest.mark.slow
+def test_a_tiny_model_is_measured_every_ten_steps():
+    curve = tiny_model.train("episode", 0)
+    assert len(curve) == 40
+    assert curve[-1] < 0.9

@@ -29,9 +29,7 @@ from arena_trainers.credit.trajectories import returns_to_go, trajectories
 
 MAX_BATCHES = 1024  # that are enumerated
 MISTAKE = 1e-3  # chance that the z-test refuses what is right
-REINFORCE = (
-    "reinforce"  # the return-to-go itself, which is no estimator of the registry
-)
+REINFORCE = "reinforce"  # the return-to-go itself; no estimator of the registry
 
 Kind = Literal["exact", "scaled", "direction", "zero", "reversed"]
 
@@ -121,7 +119,8 @@ class Verdict(NamedTuple):
     """How an expected gradient compares to the true one.
 
     kind: "exact"; "scaled": every seat's is a positive multiple; "direction": some seat's
-    points elsewhere; "zero": it vanishes for every seat; "reversed": some seat's does not even help it to first order.
+    points elsewhere; "zero": it vanishes for every seat; "reversed": some seat's does not
+    even help it to first order.
     cosine: of the seat with the least.
     factor: that minimises |mean - factor · truth|.
     """
