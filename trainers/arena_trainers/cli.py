@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from arena_trainers import (
+    credit_commands,
     game_commands,
     play_commands,
     solve_command,
@@ -73,6 +74,7 @@ game_commands.add_commands(app)
 play_commands.add_commands(app)
 solve_command.add_commands(app)
 tournament_commands.add_commands(app)
+credit_commands.add_commands(app)
 
 
 def _training_job(arguments: list[str]) -> tuple["TrainingJob", Path]:

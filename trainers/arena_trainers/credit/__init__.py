@@ -42,6 +42,9 @@ returns `state`, one that needs further columns says so by `needs`. It is compos
 and `by_value_differences`. Those of other distributions are found by the entry-point group
 `arena.credit`, such as `my_estimator = "my_package.credit:my_estimator"`, and imported when
 they are first used.
+
+What each does to the gradient of small games is computed exactly (`exact`, `expectation`,
+`report`), and promised in `claims`.
 """
 
 from arena_trainers.credit.baselines import (

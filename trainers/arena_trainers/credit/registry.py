@@ -142,6 +142,15 @@ Options are discount, pool, scale, ddof, eps, baseline
     _check(name, _find(name), options)
 
 
+def docstring(name: str) -> str:
+    """What an estimator says of itself; "" if it says nothing.
+
+    Raises:
+        ValueError: unknown estimator.
+    """
+    return inspect.getdoc(_find(name)) or ""
+
+
 def default_options(name: str) -> dict[str, Any]:
     """The options of an estimator with their defaults, `state` apart.
 

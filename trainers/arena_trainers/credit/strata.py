@@ -155,7 +155,7 @@ def _metric(turns: Trajectories, metric: str) -> Floats:
     num_tokens = turns.column("num_tokens")
     length = np.bincount(turns.index, num_tokens, size).astype(np.float64)
     if metric == "num_tokens":
-        return length
+        return np.asarray(length, np.float64)
     entropy = turns.column("tokens.entropy")
     total = np.bincount(np.repeat(turns.index, num_tokens), entropy, size)
     return np.asarray(total / np.maximum(length, 1))

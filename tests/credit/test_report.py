@@ -1,0 +1,107 @@
+"""The report on all estimators is up to date, and they do what is claimed for them."""
+
+import inspect
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arena_envs import make_game
+from arena_trainers.credit import estimators, registry
+from arena_trainers.credit.claims import CLAIMS, claims
+from arena_trainers.credit.diagnostics import DIAGNOSTICS
+from arena_trainers.credit.exact import ExactGame
+from arena_trainers.credit.expectation import REINFORCE, agrees, expected_gradient
+from arena_trainers.credit.pages import estimators_page
+from arena_trainers.credit.report import (
+    examine,
+    found_claims,
+    report,
+    undefined,
+    undiscounted,
+)
+
+DOCS = Path(__file__).parents[2] / "docs" / "credit"
+
+
+def test_the_report_is_up_to_date():
+    """Write it with: arena credit report."""
+    assert (DOCS / "report.md").read_text() == report()
+
+
+def test_the_page_of_the_estimators_is_up_to_date():
+    """Write it with: arena credit report."""
+    measured = json.loads((DOCS / "cost.json").read_text())
+    costs = {name: row["ms"] for name, row in measured.items()}
+    assert (DOCS / "estimators.md").read_text() == estimators_page(costs)
+    assert set(registry._BUILT_IN) <= set(costs)
+
+
+def test_an_estimator_without_a_cost_and_with_options_has_its_page():
+    page = estimators_page({})
+    section = page[page.index("## mars\n") : page.index("## mars_loo\n")]
+    assert "    Aₖ = Rₖ - mean{R of every turn of the pool}" in section
+    assert "- **Cost**: unknown." in section
+    assert "- `discount=1.0`: γ, per turn of the same seat." in section
+    assert "turns: the turns that count" not in section
+
+
+@pytest.mark.parametrize("name", [n for n in estimators() if not undefined(n)])
+def test_bias_is_what_is_claimed(name):
+    found = found_claims({game: examine(name, game) for game in DIAGNOSTICS})
+    claimed = claims(name)
+    assert (found.two, found.large) == (claimed.two, claimed.large)
+    assert found.bootstraps == claimed.bootstraps
+
+
+@pytest.mark.parametrize("name", estimators())
+def test_a_docstring_says_none_of_bias_where_there_is_none(name):
+    """Its paragraph "Bias:" begins with "none" (or names one that does) if the estimator is
+    unbiased in batches of any size, and does not if it never is. `grpo_passk` estimates
+    another gradient: that of the best of several tries."""
+    text = " ".join(inspect.getdoc(registry._find(name)).split())
+    _, found, bias = text.partition("Bias: ")
+    assert found, "want a paragraph that begins with 'Bias: '"
+    says_none = bias.startswith(("none", '`"pre"` none', "that of `gae`"))
+    kinds = claims(name)
+    if (kinds.two, kinds.large) == ("exact", "exact"):
+        assert says_none
+    if says_none and name != "grpo_passk":
+        assert "exact" in (kinds.two, kinds.large)
+
+
+def test_every_estimator_has_its_claims():
+    assert set(CLAIMS) == set(registry._BUILT_IN)
+
+
+def test_the_return_itself_is_unbiased_until_it_is_cut():
+    found = found_claims({game: examine(REINFORCE, game) for game in DIAGNOSTICS})
+    assert (found.two, found.large, found.bootstraps) == ("exact", "exact", False)
+
+
+UNBIASED = [
+    name
+    for name in estimators()
+    if (claims(name).two, claims(name).large) == ("exact", "exact")
+]
+
+
+@pytest.fixture(scope="module")
+def kuhn():
+    exact = ExactGame(make_game("kuhn_poker"))
+    return exact.at(exact.softmax(np.random.default_rng(0).normal(size=24)))
+
+
+@pytest.mark.parametrize("name", UNBIASED)
+def test_what_is_unbiased_is_so_in_kuhn_poker(kuhn, name):
+    """By a z-test on 300 batches of 8 episodes, at a policy of random logits."""
+    found = expected_gradient(name, kuhn, 8, 300, seed=1, **undiscounted(name))
+    assert agrees(found, kuhn.gradient)
+
+
+@pytest.mark.parametrize("name", ["grpo_passk", "normalise_then_sum", "hapo"])
+def test_what_is_biased_is_found_out_in_kuhn_poker(kuhn, name):
+    """The same test refuses these, or it could not refuse anything."""
+    found = expected_gradient(name, kuhn, 8, 1000, seed=1)
+    assert not agrees(found, kuhn.gradient)

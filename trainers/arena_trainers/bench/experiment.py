@@ -1,0 +1,186 @@
+"""What is compared, how, and where the results are kept."""
+
+import json
+import random
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from arena_envs import make_game
+from arena_envs.solvers import complete_table, nash_conv
+from arena_trainers.bench.tabular import COLUMNS, KeyOf, Table
+from arena_trainers.credit import (
+    FlatPoolWarning,
+    estimate,
+    estimators,
+    needed_columns,
+)
+
+NUM_STARTS, NUM_SAMPLES = 16, 8  # of a batch, and of each start
+NUM_POINTS = 20  # of a curve
+TINY = "tiny_model"
+Curve = list[float]
+Runs = dict[str, dict[str, dict[str, Curve]]]  # by name of the setting, estimator, seed
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A game with what is the same for all estimators.
+
+    Args:
+        title: of the game.
+        id: of the game.
+        params: of the game.
+        num_batches: of 16 starts, each played 8 times.
+        step: size of the first step; it falls to 0 in a straight line.
+        bonus: weight of the entropy.
+        measure: "nash_conv" (exact, of the policy) or "score" (mean, as played).
+    """
+
+    title: str
+    id: str
+    num_batches: int
+    step: float
+    bonus: float
+    params: Mapping[str, Any] = field(default_factory=dict)
+    measure: str = "nash_conv"
+
+    @property
+    def num_episodes(self) -> int:
+        """Episodes of a run."""
+        return self.num_batches * NUM_STARTS * NUM_SAMPLES
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "kuhn": Setting("Kuhn poker", "kuhn_poker-v0", 400, 2.0, 0.1),
+    "kuhn3": Setting(
+        "Kuhn poker, 3 players", "kuhn_poker-v0", 400, 6.0, 0.1, {"num_players": 3}
+    ),
+    "leduc": Setting("Leduc poker", "leduc_poker-v0", 400, 16.0, 0.1),
+    "mini_hanabi": Setting(
+        "Mini Hanabi", "mini_hanabi-v0", 400, 16.0, 0.02, measure="score"
+    ),
+}
+
+
+def runnable() -> list[str]:
+    """The estimators whose columns the self-play has."""
+    return [n for n in estimators() if COLUMNS.issuperset(needed_columns(n))]
+
+
+def learn(setting: str, name: str, seed: int) -> Curve:
+    """A curve of self-play that one estimator trains."""
+    chosen = SETTINGS[setting]
+    game = make_game(chosen.id, **chosen.params)
+    scored = chosen.measure == "score"
+    table = Table(game, hints_and_fireworks(game) if scored else None)
+    rng = random.Random(seed)
+    state: Mapping[str, Any] | None = None
+    curve, since = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FlatPoolWarning)
+        for number in range(chosen.num_batches):
+            played = table.play(NUM_STARTS, NUM_SAMPLES, rng)
+            since.append(played.mean_return)
+            credit = estimate(name, played.turns, state=state)
+            state = credit.state
+            left = 1 - number / chosen.num_batches
+            table.update(played, credit.advantage, chosen.step * left, chosen.bonus)
+            if (number + 1) % (chosen.num_batches // NUM_POINTS) == 0:
+                point = (
+                    float(np.mean(since))
+                    if scored
+                    else nash_conv(game, complete_table(game, table.table()))
+                )
+                curve.append(round(point, 4))
+                since.clear()
+    return curve
+
+
+def hints_and_fireworks(game: Any) -> KeyOf:
+    """What a row stands for in Hanabi: far less than a seat knows, so that rows recur.
+
+    The hints about the own cards, the fireworks, which of the others' cards can be played
+    now, and the legal actions.
+    """
+
+    def key(state: Any, seat: int) -> Hashable:
+        others = tuple(
+            state.fireworks[card // game.num_ranks] == card % game.num_ranks
+            for ahead in range(1, game.num_players)
+            for card in state.hands[(seat + ahead) % game.num_players]
+        )
+        legal = tuple(game.legal_actions(state))
+        return state.hints[seat], state.fireworks, others, legal
+
+    return key
+
+
+def read_runs(path: Path) -> Runs:
+    """The runs of a results file; none if there is no file."""
+    if not path.exists():
+        return {}
+    runs: Runs = json.loads(path.read_text())["runs"]
+    return runs
+
+
+def write_runs(path: Path, runs: Runs) -> None:
+    """Writes a results file, with the settings that made it."""
+    settings = {name: asdict(setting) for name, setting in SETTINGS.items()}
+    rows = [
+        f'  "{game}": {{\n'
+        + ",\n".join(
+            f'   "{name}": {json.dumps(dict(sorted(seeds.items(), key=_number)))}'
+            for name, seeds in sorted(found.items())
+        )
+        + "\n  }"
+        for game, found in sorted(runs.items())
+    ]
+    text = f'{{\n "settings": {json.dumps(settings)},\n "runs": {{\n'
+    path.write_text(text + ",\n".join(rows) + "\n }\n}\n")
+
+
+def _number(item: tuple[str, Any]) -> int:
+    return int(item[0])
+
+
+def missing(
+    runs: Runs, names: Sequence[str], settings: Sequence[str], num_seeds: int
+) -> list[tuple[str, str, int]]:
+    """The runs that are still to be done, seed by seed."""
+    return [
+        (setting, name, seed)
+        for seed in range(num_seeds)
+        for setting in settings
+        for name in names
+        if str(seed) not in runs.get(setting, {}).get(name, {})
+    ]
+
+
+def run_missing(
+    path: Path,
+    todo: Sequence[tuple[str, str, int]],
+    num_jobs: int,
+    tell: Callable[[str], None],
+) -> Runs:
+    """Does runs in several processes, and keeps what is done as it comes."""
+    runs = read_runs(path)
+    with ProcessPoolExecutor(num_jobs) as pool:
+        waiting = {pool.submit(learn, *one): one for one in todo}
+        for count, future in enumerate(as_completed(waiting), 1):
+            setting, name, seed = waiting[future]
+            add(runs, setting, name, seed, future.result())
+            tell(f"{count}/{len(todo)} {setting} {name} seed {seed}")
+            if count % 20 == 0 or count == len(todo):
+                write_runs(path, runs)
+    return runs
+
+
+def add(runs: Runs, setting: str, name: str, seed: int, curve: Curve) -> None:
+    """Adds a run."""
+    runs.setdefault(setting, {}).setdefault(name, {})[str(seed)] = curve

@@ -1,0 +1,190 @@
+"""The comparison as a page and a picture, made of its results alone."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from arena_trainers.bench.experiment import (
+    NUM_SAMPLES,
+    NUM_STARTS,
+    SETTINGS,
+    TINY,
+    Curve,
+    Runs,
+)
+from arena_trainers.bench.statistics import Mean, final, interval, p_values
+
+REFERENCE = "mars"  # the trainer's default
+SHOWN = ("mars", "episode", "mars_loo", "mars_released")  # in colour, by all others
+ALPHA = 0.05
+PICTURE = "learning.png"
+
+HEAD = f"""\
+# Which estimator learns best
+
+Written by `arena credit bench` from [bench.json](bench.json). What each estimator does to the
+gradient, exactly, is in [report.md](report.md); what each one is, in
+[estimators.md](estimators.md).
+
+![Learning curves]({PICTURE})
+
+**What was run.** Softmax policies with a row of logits for each information state play against
+themselves, all seats learning. Every estimator has the same number of episodes, in batches of
+{NUM_STARTS} starts, each played {NUM_SAMPLES} times with the same draws of chance; advantages
+are divided by their root mean square, so that all take steps of the same size; the step falls
+to 0 in a straight line, and entropy is rewarded a little. Sizes of steps were chosen once for
+each game, on a few runs of `episode`, `mars_loo` and `mars_released`, and are the same for
+all. Options are the defaults. Where a critic is needed, it is a running mean of the
+returns-to-go of each information state.
+
+In poker the measure is the exact NashConv of the policy (0 at equilibrium: lower is better), in
+Mini Hanabi the mean score of the episodes as they were played (higher is better), both as mean
+of the last quarter of the run. In Mini Hanabi a row of the table stands for less than a seat
+knows (own hints, fireworks, which of the partner's cards can be played), so that rows recur.
+
+**How to read it.** Intervals are 95 %, over seeds. *p* is that of Welch's t-test against
+`{REFERENCE}`, after Holm's correction for the number of estimators; below {ALPHA} is called
+significant. What is not significant may be different and unproven. Estimators that differ by a
+factor alone, as `dr_grpo` and `rloo`, are the same here. Tabular self-play says
+something about variance, bias and cycles, and nothing about tokens, clipping or language.
+"""
+
+
+def write(directory: Path, runs: Runs) -> list[Path]:
+    """Writes the page and the picture; returns their paths."""
+    page, picture = directory / "README.md", directory / PICTURE
+    draw(runs, picture)
+    page.write_text(text(runs))
+    return [page, picture]
+
+
+def text(runs: Runs) -> str:
+    """The page, in Markdown."""
+    parts = [HEAD]
+    parts += [_section(name, runs[name]) for name in (*SETTINGS, TINY) if name in runs]
+    return "\n".join(parts)
+
+
+def _section(setting: str, runs: Mapping[str, Mapping[str, Curve]]) -> str:
+    finals = {
+        name: [final(curve) for curve in seeds.values()] for name, seeds in runs.items()
+    }
+    higher = setting in SETTINGS and SETTINGS[setting].measure == "score"
+    means = {name: interval(values) for name, values in finals.items()}
+    ordered = sorted(means, key=lambda name: means[name].mean, reverse=higher)
+    p = p_values(finals, REFERENCE) if REFERENCE in finals else {}
+    measure = "Score" if higher else "NashConv"
+    lines = [
+        f"## {_title(setting)}",
+        "",
+        _sentences(setting, means, p, higher),
+        "",
+        f"| Estimator | {measure} | 95 % | seeds | p | against `{REFERENCE}` |",
+        "|---|---|---|---|---|---|",
+        *(_row(name, means[name], p.get(name), means, higher) for name in ordered),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _title(setting: str) -> str:
+    if setting == TINY:
+        return "Kuhn poker, tiny language model"
+    return SETTINGS[setting].title
+
+
+def _sentences(
+    setting: str, means: Mapping[str, Mean], p: Mapping[str, float], higher: bool
+) -> str:
+    """What is significant, in words."""
+    if setting == TINY:
+        what = "The default recipe of `arena train` with each estimator."
+    else:
+        chosen = SETTINGS[setting]
+        what = (
+            f"{chosen.num_episodes:,} episodes a run, first step {chosen.step:g}, "
+            f"entropy bonus {chosen.bonus:g}."
+        )
+    verdicts: dict[str, list[str]] = {"better": [], "worse": []}
+    for name, value in sorted(p.items()):
+        if value < ALPHA:
+            verdicts[_side(means, name, higher)].append(f"`{name}`")
+    found = [
+        f"Significantly {side} than `{REFERENCE}`: {', '.join(names) or 'none'}."
+        for side, names in verdicts.items()
+    ]
+    rest = len(p) - sum(len(names) for names in verdicts.values())
+    return " ".join([what, *found, f"No significant difference: {rest} of {len(p)}."])
+
+
+def _side(means: Mapping[str, Mean], name: str, higher: bool) -> str:
+    more = means[name].mean > means[REFERENCE].mean
+    return "better" if more == higher else "worse"
+
+
+def _row(
+    name: str,
+    mean: Mean,
+    p: float | None,
+    means: Mapping[str, Mean],
+    higher: bool,
+) -> str:
+    verdict = "" if name == REFERENCE else "too few seeds"
+    if p is not None:
+        verdict = _side(means, name, higher) if p < ALPHA else "not significant"
+    cells = [
+        f"`{name}`",
+        f"{mean.mean:.3f}",
+        f"{mean.low:.3f} to {mean.high:.3f}" if mean.num > 1 else "-",
+        str(mean.num),
+        "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
+        verdict,
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def draw(runs: Runs, path: Path) -> None:
+    """Curves of all settings: some estimators in colour with intervals, the others grey."""
+    from matplotlib.figure import Figure
+
+    names = [name for name in (*SETTINGS, TINY) if name in runs]
+    figure = Figure(figsize=(11, 3.6 * -(-len(names) // 2)), layout="constrained")
+    panels = figure.subplots(-(-len(names) // 2), 2, squeeze=False).ravel()
+    for panel, name in zip(panels, names, strict=False):
+        num = SETTINGS[name].num_episodes if name in SETTINGS else None
+        for estimator, seeds in runs[name].items():
+            if estimator not in SHOWN:
+                x, mean, _, _ = _band(list(seeds.values()), num)
+                panel.plot(x, mean, color="0.8", linewidth=0.8, zorder=1)
+        for estimator in SHOWN:
+            if estimator in runs[name]:
+                curves = list(runs[name][estimator].values())
+                x, mean, low, high = _band(curves, num)
+                (line,) = panel.plot(x, mean, label=estimator, zorder=3)
+                panel.fill_between(
+                    x, low, high, color=line.get_color(), alpha=0.2, zorder=2
+                )
+        higher = name in SETTINGS and SETTINGS[name].measure == "score"
+        panel.set_title(_title(name))
+        panel.set_ylabel("mean score" if higher else "exact NashConv")
+        panel.set_xlabel("episodes" if num else "evaluations, 10 steps apart")
+        panel.legend()
+    for panel in panels[len(names) :]:
+        panel.axis("off")
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def _band(
+    curves: Sequence[Curve], num_episodes: int | None
+) -> tuple[Sequence[float], Sequence[float], Sequence[float], Sequence[float]]:
+    """Places, means and 95 % intervals of the points of curves."""
+    size = min(len(curve) for curve in curves)
+    points = [interval([curve[i] for curve in curves]) for i in range(size)]
+    step = (num_episodes or size) / size
+    x = np.arange(1, size + 1) * step
+    return (
+        x.tolist(),
+        [point.mean for point in points],
+        [point.low for point in points],
+        [point.high for point in points],
+    )

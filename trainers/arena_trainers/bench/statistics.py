@@ -1,0 +1,69 @@
+"""Means of runs with intervals, and which differences between them are significant."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from arena_trainers.bench.experiment import Curve
+
+LEVEL = 0.95
+
+
+class Mean(NamedTuple):
+    """A mean over seeds with its 95 % interval (Student's t)."""
+
+    mean: float
+    low: float
+    high: float
+    num: int
+
+
+def final(curve: Curve) -> float:
+    """The mean of the last quarter of a curve."""
+    return float(np.mean(curve[-max(len(curve) // 4, 1) :]))
+
+
+def interval(values: Sequence[float]) -> Mean:
+    """The mean of independent runs; no interval of a single one."""
+    mean, num = float(np.mean(values)), len(values)
+    if num < 2:
+        return Mean(mean, mean, mean, num)
+    error = float(np.std(values, ddof=1)) / num**0.5
+    wide = error * float(_stats().t.ppf((1 + LEVEL) / 2, num - 1))
+    return Mean(mean, mean - wide, mean + wide, num)
+
+
+def p_values(finals: Mapping[str, Sequence[float]], reference: str) -> dict[str, float]:
+    """How likely so large a difference from the reference is by chance, for each other.
+
+    Welch's t-test, two-sided, with Holm's correction for the number of comparisons. There
+    is none where either has a single run.
+    """
+    if len(finals[reference]) < 2:
+        return {}
+    others = [n for n, runs in finals.items() if n != reference and len(runs) > 1]
+    raw = {name: _welch(finals[name], finals[reference]) for name in others}
+    found: dict[str, float] = {}
+    least = 0.0
+    for rank, name in enumerate(sorted(others, key=raw.__getitem__)):
+        least = max(least, min(1.0, raw[name] * (len(others) - rank)))
+        found[name] = least
+    return found
+
+
+def _welch(one: Sequence[float], other: Sequence[float]) -> float:
+    if np.ptp(one) == np.ptp(other) == 0:
+        return float(one[0] == other[0])
+    return float(_stats().ttest_ind(one, other, equal_var=False).pvalue)
+
+
+def _stats() -> Any:
+    try:
+        import scipy.stats
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "statistics need scipy; install it with: pip install 'arena-envs[eval]'",
+            name=error.name,
+        ) from error
+    return scipy.stats

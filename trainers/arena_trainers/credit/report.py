@@ -1,0 +1,200 @@
+"""The report on all estimators: bias, direction and variance on every diagnostic game.
+
+What is written is determined by the code alone.
+"""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from arena_trainers.credit.claims import Claims
+from arena_trainers.credit.diagnostics import DIAGNOSTICS
+from arena_trainers.credit.exact import COLUMNS, ExactGame, ExactPlay
+from arena_trainers.credit.expectation import (
+    REINFORCE,
+    Expectation,
+    Kind,
+    Verdict,
+    compare,
+    expected_gradient,
+    gradient_estimate,
+)
+from arena_trainers.credit.registry import (
+    FlatPoolWarning,
+    default_options,
+    estimate,
+    estimators,
+    needed_columns,
+)
+
+SMALL, LARGE = 2, 4096  # episodes of a batch; LARGE at least, and in proportion
+TOLERANCE = 2e-3  # of a population: leave-one-out is n / (n - 1) there
+ORDER_TOLERANCE = (
+    0.03  # where the order of episodes matters, and one order is looked at
+)
+KINDS: tuple[Kind, ...] = ("exact", "scaled", "direction", "zero", "reversed")
+WORDS: Mapping[Kind, str] = {
+    "exact": "unbiased",
+    "scaled": "positive factor",
+    "direction": "direction",
+    "zero": "vanishes",
+    "reversed": "wrong sign",
+}
+
+
+class Finding(NamedTuple):
+    """What was found of an estimator on one game.
+
+    two, large: of the expected gradient, by size of the batch. variance: of the gradient
+    of batches of two, relative to REINFORCE's once scaled to the true gradient's size;
+    None where that would take a negative factor.
+    """
+
+    two: Verdict
+    large: Verdict
+    variance: float | None
+
+
+@cache
+def play_of(game: str) -> ExactPlay:
+    """A diagnostic game with its policy."""
+    diagnostic = DIAGNOSTICS[game]
+    exact = ExactGame(diagnostic, diagnostic.max_turns)
+    return exact.at(exact.policy(diagnostic.weights))
+
+
+@cache
+def _reinforce(game: str) -> Expectation:
+    return expected_gradient(REINFORCE, play_of(game), SMALL)
+
+
+def undefined(name: str) -> list[str]:
+    """The columns that an estimator needs and batches of diagnostic games do not have."""
+    return [column for column in needed_columns(name) if column not in COLUMNS]
+
+
+def undiscounted(name: str) -> dict[str, Any]:
+    """Options without which an estimator would not look at the return itself."""
+    return {"discount": 1.0} if "discount" in default_options(name) else {}
+
+
+@cache
+def examine(name: str, game: str) -> Finding:
+    """Looks at an estimator, with default options and γ = 1, on a diagnostic game."""
+    play = play_of(game)
+    truth, seat = play.gradient, play.game.seat
+    options = undiscounted(name) if name != REINFORCE else {}
+    small = expected_gradient(name, play, SMALL, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FlatPoolWarning)
+        large = gradient_estimate(name, play, play.population(LARGE), **options)
+        ordered = (
+            name != REINFORCE and estimate(name, play.batch([0])).state is not None
+        )
+    two = compare(small.mean, truth, seat)
+    variance = None
+    if two.factor > 0:
+        variance = float(small.variance.sum() / _reinforce(game).variance.sum())
+        variance /= two.factor**2
+    tolerance = ORDER_TOLERANCE if ordered else TOLERANCE
+    return Finding(two, compare(large, truth, seat, tolerance), variance)
+
+
+def found_claims(findings: Mapping[str, Finding]) -> Claims:
+    """The promises about bias that the findings bear out, the strongest possible."""
+    cut = [game for game in findings if DIAGNOSTICS[game].max_turns is not None]
+    bootstraps = all(findings[game].large.kind in KINDS[:3] for game in cut)
+    counted = [f for game, f in findings.items() if bootstraps or game not in cut]
+    return Claims(
+        two=_worst(f.two.kind for f in counted),
+        large=_worst(f.large.kind for f in counted),
+        bootstraps=bootstraps,
+    )
+
+
+def _worst(kinds: Iterable[Kind]) -> Kind:
+    return max(kinds, key=KINDS.index)
+
+
+HEAD = f"""\
+# What every estimator does to the gradient
+
+Written by `arena credit report`; a test keeps it up to date. Default options throughout, but
+for the discount: γ = 1, as any other is a bias of its own that the user chooses.
+
+On small games everything is known exactly: every line of play, the value of every state, the
+true policy gradient of every seat. An estimator is given batches of such games, and what it
+makes of the gradient, 1/B Σ A ∇log π, is compared with the truth in expectation.
+
+- **Batches of two**: the expectation over all batches of {SMALL} independent episodes of one
+  group, by enumeration.
+- **Large batches**: a batch of at least {LARGE} episodes that holds every line of play exactly
+  as often as it is likely, which stands for an infinite one.
+- **Unbiased**: the true gradient. **Positive factor**: every seat's is a positive multiple.
+  **Direction**: some seat's points elsewhere, by less than a right angle. **Vanishes**: there
+  is none. **Wrong sign**: following some seat's may make that seat worse.
+- **Cosine** to the true gradient, of the seat with the least; **factor**: the size, along the
+  truth.
+- **Variance** of the gradient of batches of two, relative to plain REINFORCE (the return-to-go),
+  after division by the factor; none where the factor is negative.
+- **Limit of turns**: whether what a limit cuts off is estimated (the game `patience`, in large
+  batches), or ignored. Where it is ignored, the kinds are those of the other games.
+- Every turn has one token, with its exact entropy; the critic is exact, and so is the judge
+  (1 where an action is worth no less than the policy, -1 elsewhere).
+
+"""
+
+
+def report() -> str:
+    """The whole report, in Markdown."""
+    names = estimators()
+    known = [name for name in names if not undefined(name)]
+    found = {
+        name: {game: examine(name, game) for game in DIAGNOSTICS} for name in known
+    }
+    reinforce = {game: examine(REINFORCE, game) for game in DIAGNOSTICS}
+    lines = [
+        HEAD + "| Estimator | Batches of two | Large batches | Limit of turns |",
+        "|---|---|---|---|",
+        *(_summary(name, found.get(name)) for name in names),
+    ]
+    for game, diagnostic in DIAGNOSTICS.items():
+        play = play_of(game)
+        lines += [
+            "",
+            f"## `{game}` ({diagnostic.tests})",
+            "",
+            f"{diagnostic.about} {play.game.num_lines} lines of play.",
+            "",
+            "| Estimator | Two | cosine | factor | variance | Large | cosine | factor |",
+            "|---|---|---|---|---|---|---|---|",
+            _row("REINFORCE", reinforce[game]),
+            *(_row(f"`{name}`", found[name][game]) for name in known),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(name: str, findings: Mapping[str, Finding] | None) -> str:
+    if findings is None:
+        missing = ", ".join(f"`{column}`" for column in undefined(name))
+        return f"| `{name}` | not defined here: needs {missing} | | |"
+    kinds = found_claims(findings)
+    limit = "estimated" if kinds.bootstraps else "ignored"
+    return f"| `{name}` | {WORDS[kinds.two]} | {WORDS[kinds.large]} | {limit} |"
+
+
+def _row(title: str, found: Finding) -> str:
+    two, large, variance = found
+    cells = [
+        title,
+        *(WORDS[two.kind], _number(two.cosine), _number(two.factor)),
+        "-" if variance is None else _number(variance),
+        *(WORDS[large.kind], _number(large.cosine), _number(large.factor)),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _number(value: float) -> str:
+    """Three digits; what is halfway up to rounding is always rounded up."""
+    return f"{value + 1e-9:.3f}".replace("-0.000", "0.000")
