@@ -7,7 +7,7 @@ from typing import Any
 
 from arena_envs.env import GameEnv, checked_seed
 from arena_envs.game import CHANCE, AnyGame
-from arena_wrappers.asking import OnError, ask
+from arena_wrappers.asking import OnError, ask, checked_timeout
 from arena_wrappers.episodes import Episode, Turn, params_of, storable
 from arena_wrappers.formats import InvalidReply
 from arena_wrappers.policies import Policy, Reply, TurnRequest, turn_seed
@@ -117,10 +117,11 @@ def stream_plans(
         The index of a plan and its episode, as soon as it is over.
 
     Raises:
-        ValueError: `batch_size` below 1.
+        ValueError: `batch_size` below 1, or `timeout` not above 0.
     """
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"want batch_size of at least 1, got {batch_size}")
+    checked_timeout(timeout)
     limit = batch_size or len(plans)
     rooms: dict[int, _Room] = {}
     waiting = deque(enumerate(plans))
