@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from arena_envs.env import checked_seed
-from arena_wrappers.asking import OnError, ask
+from arena_wrappers.asking import OnError, ask, checked_timeout
 from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode
 from arena_wrappers.policies import Policy
@@ -123,6 +123,7 @@ def _stream(
     """Each episode with the key of its table, as soon as it is over."""
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"want batch_size of at least 1, got {batch_size}")
+    checked_timeout(timeout)
     rooms: dict[int, Room] = {}
     done: dict[Key, tuple[Table, Episode]] = {}
     plans_left = deque(enumerate(plans))
