@@ -23,6 +23,9 @@ which name opponents wherever one is asked for:
 | `generous_tit_for_tat:P`  | so, but cooperates with probability P (1/3)            | repeated matrices  |
 | `grim_trigger`            | cooperates until another has not                       | repeated matrices  |
 | `win_stay_lose_shift`     | cooperates after all chose alike                       | repeated matrices  |
+
+`minimax` and `cfr` refuse games of more than 200,000 states before they have kept anybody
+waiting for minutes; solvers take a limit of their own.
 """
 
 import random

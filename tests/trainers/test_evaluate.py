@@ -172,6 +172,7 @@ def test_solvers_fit_their_games():
     endless = arena_envs.make_game("iterated_prisoners_dilemma", num_rounds=100)
     assert solver_of(endless) is None
     assert constants_of(KUHN) == ["constant:0", "constant:1"]
+    assert len(constants_of(arena_envs.make_game("hanabi"))) == 20
     assert constants_of(arena_envs.make_game("breakthrough")) == []
     assert constants_of(arena_envs.make_game("bargaining")) == []
 

@@ -8,7 +8,7 @@ from arena_envs.solvers import information_states
 from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
 from arena_wrappers.formats import legal_texts
 
-MAX_CONSTANTS = 12  # actions; games with more get no constant baselines
+MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more get no constant baseline
 MAX_STATES = 30_000  # of games that are solved exactly
 SEARCH = 100  # simulations of a search bot
 LONG, TOO_LONG = 100, 180  # turns; there a simulation takes 10 ms, and 100 ms

@@ -8,17 +8,20 @@ from arena_trainers.evaluate.matches import Evaluation
 from arena_trainers.evaluate.rows import Row
 from arena_trainers.evaluate.suites import SuiteEvaluation
 
-WIDTH = 18  # of a name that is not folded
+WIDTH = 12  # of a name that is not folded, where the table has 120 columns
 ATTRIBUTES = {"policy": "policy", "against": "opponent"}
 
 
 def as_table(found: Evaluation) -> Table:
     """The rows of an evaluation; the known value of the game is its caption."""
+    has_tokens = any(row.num_tokens is not None for row in found.rows)
     params = ", ".join(f"{name}={value!r}" for name, value in found.params.items())
     table = Table(
         title=escape(f"{found.game} ({params})" if params else found.game),
         box=box.SIMPLE_HEAD,
         caption=escape(_caption(found)) or None,
+        padding=(0, 0 if has_tokens else 1, 0, 0),
+        pad_edge=False,
     )
     for name in ("policy", "against"):
         longest = max(len(getattr(row, ATTRIBUTES[name])) for row in found.rows)
@@ -30,7 +33,7 @@ def as_table(found: Evaluation) -> Table:
     table.add_column("invalid", justify="right")
     table.add_column("turns", justify="right", no_wrap=True)
     cells = [_cells(row) for row in found.rows]
-    if any(row.num_tokens is not None for row in found.rows):
+    if has_tokens:
         table.add_column("tokens", justify="right", no_wrap=True)
     else:
         cells = [row[:-1] for row in cells]
