@@ -126,8 +126,7 @@ def mars_loo(
     array([-3., -3.,  3.])
     """
     pools, to_go, where = _compared(turns, discount, pool, baseline)
-    whose = turns.column("episode")[turns.first][turns.index]
-    baselines = mean_of_others(pools, whose, to_go, where)
+    baselines = mean_of_others(pools, turns.batch.unit[turns.row], to_go, where)
     stats = moments(to_go[where], pools.of[where], len(pools.key))
     return with_report(to_go - baselines, pools, stats)
 
