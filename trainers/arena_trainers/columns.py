@@ -73,8 +73,8 @@ def check_credit(args: TurnGRPOConfig) -> tuple[str, ...]:
     wanted = check_credit_columns(args)
     tokens = {"entropy": [0.5, 0.5], "logprob": [-1.0, -1.0]}
     turns = [
-        TurnRecord(0, i, i, 0, 0, {"game": float(i)}, 2, 4, True, False, i, i, tokens)
-        for i in range(2)
+        TurnRecord(0, i, i, 0, 0, paid, 2, 4, True, False, i, i, tokens)
+        for i, paid in enumerate([dict.fromkeys(PARTS, 0.0), dict.fromkeys(PARTS, 1.0)])
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", credit.FlatPoolWarning)
