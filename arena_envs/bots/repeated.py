@@ -20,7 +20,8 @@ Rounds = Sequence[Sequence[int]]
 class _Repeated:
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
         rounds = getattr(state, "rounds", None)
-        if rounds is None or not game.simultaneous:
+        # in other games of rounds, such as public_goods, action 0 gives nothing
+        if rounds is None or not hasattr(game, "payoffs"):
             raise ValueError(f"want a repeated matrix game, got {game!r}")
         return self.choose(rounds, game.current_player(state), rng)
 

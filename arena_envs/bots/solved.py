@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_envs.game import AnyGame
-from arena_envs.solvers import MAX_STATES, CFRPlus, Key, Table
+from arena_envs.solvers import CFRPlus, Key, Table
 from arena_envs.solvers.memory import Memory
 from arena_envs.solvers.perfect_information import PerfectInformation
+
+MAX_STATES = 200_000  # of a game that is solved before the first action
 
 _policies = Memory[dict[Key, list[float]]](8)
 _searches = Memory[PerfectInformation](2)
@@ -104,5 +106,5 @@ class Minimax:
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
         if self.depth is not None:
             return PerfectInformation(game).solve(state, self.depth).action
-        search = _searches.recall(game, lambda: PerfectInformation(game))
+        search = _searches.recall(game, lambda: PerfectInformation(game, MAX_STATES))
         return search.solve(state).action

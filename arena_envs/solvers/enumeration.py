@@ -1,5 +1,6 @@
 """Walks through all states of a game, layer by layer."""
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -29,6 +30,15 @@ def too_large(
     elif hint is None:
         hint = 'MCCFR and the bot "ismcts" look at a part'
     return TooLarge(f"{game!r} has {known}, want at most {limit}; {hint}")
+
+
+def about(number: int) -> str:
+    """A number as a text, by its magnitude where it is astronomic.
+
+    >>> about(20_001), about(2**100)
+    ('20001', 'about 10^30')
+    """
+    return str(number) if number < 10**18 else f"about 10^{int(math.log10(number))}"
 
 
 def too_many_states(game: AnyGame, limit: int) -> TooLarge:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from arena_envs.game import AnyGame
-from arena_envs.solvers.enumeration import MAX_STATES, Key, too_large
+from arena_envs.solvers.enumeration import MAX_STATES, Key, about, too_large
 from arena_envs.solvers.matrix import count_plans, pure_plans
 from arena_envs.solvers.sweeps import best_response_of, edge_weights, values_of
 from arena_envs.solvers.tree import Floats, Tree, game_tree
@@ -48,7 +48,7 @@ def optimal_joint_policy(
     answering = max(seats, key=counts.__getitem__)
     num_plans = math.prod(counts) // counts[answering]
     if num_plans > max_plans:
-        known = f"{num_plans} combinations of plans of all seats but one"
+        known = f"{about(num_plans)} combinations of plans of all seats but one"
         hint = "iterated_best_response finds a local optimum"
         raise too_large(game, known, f"max_plans={max_plans}", hint)
     any_plan = [np.zeros(_num_columns(tree, answering))]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from arena_envs.game import AnyGame
-from arena_envs.solvers.enumeration import MAX_STATES, too_large
+from arena_envs.solvers.enumeration import MAX_STATES, about, too_large
 from arena_envs.solvers.sweeps import edge_weights, values_of
 from arena_envs.solvers.tree import Floats, Tree, game_tree
 
@@ -49,7 +49,7 @@ def normal_form(
     tree = game_tree(game, max_states)
     counts = [count_plans(tree, seat) for seat in range(tree.num_players)]
     if math.prod(counts) > max_profiles:
-        known = f"{math.prod(counts)} combinations of plans"
+        known = f"{about(math.prod(counts))} combinations of plans"
         hint = "CFR and solve_zero_sum need none"
         raise too_large(game, known, f"max_profiles={max_profiles}", hint)
     plans = [pure_plans(tree, seat) for seat in range(tree.num_players)]

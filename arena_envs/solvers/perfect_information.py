@@ -4,7 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.solvers.enumeration import MAX_STATES, too_many_states
+from arena_envs.solvers.enumeration import MAX_STATES, too_large, too_many_states
 
 
 class Minimax(NamedTuple):
@@ -84,7 +84,12 @@ class PerfectInformation:
             raise ValueError(f"want depth of 1 or more, got {depth}")
         if len(self._search.met) > self._search.max_states // 2:
             self._search.met.clear()
-        return self._search.solve(state, math.inf if depth is None else depth)
+        try:
+            return self._search.solve(state, math.inf if depth is None else depth)
+        except RecursionError:
+            known = f"up to {self._search.game.max_turns} turns in an episode"
+            limit = "as many as sys.getrecursionlimit() has room for"
+            raise too_large(self._search.game, known, limit) from None
 
 
 class _AlphaBeta:

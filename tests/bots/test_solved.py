@@ -8,7 +8,8 @@ import pytest
 import arena_envs
 from arena_envs.bots import make_bot
 from arena_envs.bots.solved import CFR, Tabular
-from arena_envs.solvers import CFRPlus, uniform_table
+from arena_envs.game import CHANCE
+from arena_envs.solvers import CFRPlus, TooLarge, uniform_table
 
 
 def test_a_table_is_played_as_often_as_it_says():
@@ -48,6 +49,18 @@ def test_a_game_too_large_for_cfr_is_refused():
     game = arena_envs.make_game("goofspiel")
     with pytest.raises(ValueError, match=r"more than 999 states.*MCCFR"):
         CFR(max_states=999)(game, game.initial_state(), random.Random(0))
+
+
+@pytest.mark.parametrize(
+    ("spec", "id"), [("minimax", "connect_four"), ("cfr", "goofspiel")]
+)
+def test_bots_give_up_sooner_than_solvers(spec, id):
+    game = arena_envs.make_game(id)
+    state = game.initial_state()
+    while game.current_player(state) == CHANCE:
+        state = game.apply(state, game.chance_outcomes(state)[0][0])
+    with pytest.raises(TooLarge, match="has more than 200000 states, want at most"):
+        make_bot(spec)(game, state, random.Random(0))
 
 
 def test_minimax_plays_perfectly_and_to_its_depth(after):

@@ -94,6 +94,8 @@ REFUSED = [
     ("hanabi_convention", "kuhn_poker", "want Hanabi, got KuhnPoker"),
     ("othello_greedy", "tic_tac_toe", "want Othello, got TicTacToe"),
     ("tit_for_tat", "kuhn_poker", "want a repeated matrix game, got KuhnPoker"),
+    ("tit_for_tat", "public_goods", "want a repeated matrix game, got PublicGoods"),
+    ("always_cooperate", "donor_game", "want a repeated matrix game, got DonorGame"),
     ("constant:2", "kuhn_poker", "has actions 0 to 1, got 2"),
 ]
 

@@ -85,5 +85,7 @@ def test_what_cannot_be_done_is_refused(toys):
         ValueError, match=r"want a game that pays all seats alike, .*Kuhn"
     ):
         optimal_joint_policy(arena_envs.make_game("kuhn_poker"))
+    with pytest.raises(ValueError, match=r"has about 10\^\d+ combinations of plans"):
+        optimal_joint_policy(arena_envs.make_game("speaker_listener"))
     with pytest.raises(ValueError, match="want num_starts of 1 or more, got 0"):
         iterated_best_response(game, num_starts=0)

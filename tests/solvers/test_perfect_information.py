@@ -1,6 +1,8 @@
 """Minimax, against closed forms and brute force."""
 
+import inspect
 import random
+import sys
 
 import pytest
 
@@ -121,3 +123,15 @@ def test_hidden_information_and_large_games_are_refused():
         minimax(game, max_states=99)
     with pytest.raises(ValueError, match="want depth of 1 or more, got 0"):
         minimax(game, depth=0)
+
+
+def test_a_game_that_goes_too_deep_is_refused():
+    game = arena_envs.make_game("breakthrough")
+    depth = len(inspect.stack())
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(depth + 100)
+    try:
+        with pytest.raises(ValueError, match="177 turns in an episode, want at most"):
+            minimax(game)
+    finally:
+        sys.setrecursionlimit(limit)

@@ -1,6 +1,6 @@
 """Trains two steps under torchrun; each process writes what it computed.
 
-Arguments: folder of the model, folder for the results, estimator, its options as JSON.
+Arguments: folder of the model, folder for the results, further settings as JSON.
 """
 
 import hashlib
@@ -23,6 +23,7 @@ class Recorder(TurnGRPOTrainer):
         batch = super()._generate_and_score_completions(inputs)
         if self.first is None:
             turns, credit = self.last_turns, self.last_credit
+            live = (batch["tool_mask"] * batch["completion_mask"]).bool()
             self.first = {
                 "advantage": credit.advantage.tolist(),
                 "episode": turns.episode.tolist(),
@@ -30,10 +31,15 @@ class Recorder(TurnGRPOTrainer):
                 "turn": turns.turn.tolist(),
                 "replies": [[t.reply for t in e.turns] for e in self.last_episodes],
                 "num_tokens": turns.num_tokens.tolist(),
-                "own": batch["advantages"][batch["tool_mask"].bool()].tolist(),
+                "own": batch["advantages"][live].tolist(),
                 "num_rows": len(batch["advantages"]),
             }
         return batch
+
+
+def critic_values(trainer):
+    """Its values of the last batch, which it was fitted to in between."""
+    return trainer.last_turns.value.tolist()
 
 
 def main():
@@ -48,8 +54,7 @@ def main():
         episodes_per_step=16,
         num_generations=4,
         learning_rate=1e-3,
-        credit=sys.argv[3],
-        credit_args=json.loads(sys.argv[4]),
+        **json.loads(sys.argv[3]),
         bf16=False,
         gradient_checkpointing=False,
         use_cpu=True,
@@ -69,6 +74,7 @@ def main():
     record = {
         **trainer.first,
         "weights": digest.hexdigest(),
+        "critic": None if trainer.critic is None else critic_values(trainer),
         "processes": args.world_size,
     }
     (out / f"rank{args.process_index}.json").write_text(json.dumps(record))

@@ -12,11 +12,37 @@ import pytest
 SCRIPT = Path(__file__).parent / "ddp_script.py"
 
 
-def run(command, model, out, credit, options):
+SETTINGS = {
+    "mars": {"credit": "mars"},
+    "rae": {"credit": "rae"},
+    "entropies": {
+        "credit": "aepo",
+        "credit_args": {"entropy_pool": ["game", "state_key"], "strength": 0.01},
+    },
+    "critic": {"credit": "gae", "critic": "features"},
+    "trees": {
+        "credit": "at_grpo",
+        "credit_args": {"discount": 1.0},
+        "branch": {"num_candidates": 2, "follow": "random"},
+        "temperature": 2.0,
+    },
+    "trajectories": {
+        "layout": "trajectory",
+        "weighting": "turn",
+        "history": "transcript",
+    },
+}
+
+
+QUICK = ("mars", "rae", "entropies", "critic")
+SLOW = ("trees", "trajectories")
+
+
+def run(command, model, out, settings):
     out.mkdir()
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
-        [*command, str(SCRIPT), str(model), str(out), credit, json.dumps(options)],
+        [*command, str(SCRIPT), str(model), str(out), json.dumps(settings)],
         env=environment,
         capture_output=True,
         text=True,
@@ -28,22 +54,17 @@ def run(command, model, out, credit, options):
 
 
 @pytest.mark.parametrize(
-    ("credit", "options", "tolerance"),
-    [
-        ("mars", {}, 1e-12),
-        ("rae", {}, 1e-12),
-        # entropies of a token differ by rounding with the rows beside it
-        ("aepo", {"entropy_pool": ["game", "state_key"], "strength": 0.01}, 1e-4),
-    ],
+    "name",
+    [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)],
 )
-def test_two_processes_give_the_advantages_of_one(
-    model_folder, tmp_path, credit, options, tolerance
-):
-    settings = credit, options
-    (one,) = run([sys.executable], model_folder, tmp_path / "one", *settings)
+def test_two_processes_give_the_advantages_of_one(model_folder, tmp_path, name):
+    settings = SETTINGS[name]
+    # entropies of a token differ by rounding with the rows beside it
+    tolerance = 1e-4 if name == "entropies" else 1e-12
+    (one,) = run([sys.executable], model_folder, tmp_path / "one", settings)
     torchrun = [sys.executable, "-m", "torch.distributed.run"]
     torchrun += ["--standalone", "--nproc_per_node", "2"]
-    two = run(torchrun, model_folder, tmp_path / "two", *settings)
+    two = run(torchrun, model_folder, tmp_path / "two", settings)
     assert [record["processes"] for record in two] == [2, 2]
     # the same episodes, half of them on each process
     assert two[0]["replies"] + two[1]["replies"] == one["replies"]
@@ -53,10 +74,17 @@ def test_two_processes_give_the_advantages_of_one(
         np.testing.assert_allclose(
             record["advantage"], one["advantage"], atol=tolerance
         )
-    own, expected = two[0]["own"] + two[1]["own"], one["advantage"]
-    if len(expected) == len(one["turn"]):
-        expected = np.repeat(expected, one["num_tokens"])
-    np.testing.assert_allclose(own, expected, rtol=1e-6, atol=tolerance)
+    own = two[0]["own"] + two[1]["own"]
+    np.testing.assert_allclose(own, one["own"], rtol=1e-6, atol=tolerance)
+    if name != "trajectories":  # where other tokens stand between, and weights differ
+        expected = one["advantage"]
+        if len(expected) == len(one["turn"]):
+            expected = np.repeat(expected, one["num_tokens"])
+        np.testing.assert_allclose(own, expected, rtol=1e-6, atol=tolerance)
     # every process trains the same number of rows and ends with the same weights
     assert two[0]["num_rows"] == two[1]["num_rows"]
     assert two[0]["weights"] == two[1]["weights"]
+    assert two[0]["critic"] == two[1]["critic"]
+    if name == "critic":
+        np.testing.assert_allclose(two[0]["critic"], one["critic"], atol=1e-6)
+        assert any(one["critic"])

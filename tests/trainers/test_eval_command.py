@@ -58,6 +58,16 @@ def test_the_suite_of_mars_is_printed() -> None:
         assert game in done.stdout
 
 
+def test_names_of_usual_length_stand_in_one_line() -> None:
+    done = arena("eval", "hanabi_convention", "mini_hanabi", "-n", "3")
+    assert "hanabi_convention" in done.stdout
+    done = arena("eval", "constant:0", "goofspiel", "-a", "ismcts:10", "-n", "3")
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["constant:0", "ismcts:10", "policy", "all"] in [row[:4] for row in rows]
+    assert "ismcts:100 searches, it does not solve" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 120
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -70,6 +80,10 @@ def test_the_suite_of_mars_is_printed() -> None:
         (["random", "kuhn_poker", "-n", "0"], "want num_episodes of at least 1, got 0"),
         (["random", "kuhn_poker", "--reply-format", "x"], "unknown reply format 'x'"),
         (["random", "nim", "--prompt", "rule=0"], "PromptWrapper has no option 'rule'"),
+        (
+            ["random", "nim", "--timeout", "-1"],
+            "want a timeout above 0 seconds, got -1",
+        ),
         (["random", "kuhn_poker", "-a", "minimax"], "want a game of perfect inform"),
         (["random", "kuhn_poker", "--out", "pyproject.toml"], "pyproject.toml, line 1"),
     ],

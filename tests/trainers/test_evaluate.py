@@ -156,6 +156,8 @@ def test_solvers_fit_their_games():
             "mini_hanabi",
             "rock_paper_scissors",
             "bargaining",
+            "hex",
+            "goofspiel",
         )
     } == {
         "kuhn_poker": "cfr",
@@ -164,7 +166,11 @@ def test_solvers_fit_their_games():
         "mini_hanabi": "hanabi_convention",
         "rock_paper_scissors": "cfr",
         "bargaining": None,
+        "hex": "mcts:10",
+        "goofspiel": "ismcts:100",
     }
+    endless = arena_envs.make_game("iterated_prisoners_dilemma", num_rounds=100)
+    assert solver_of(endless) is None
     assert constants_of(KUHN) == ["constant:0", "constant:1"]
     assert constants_of(arena_envs.make_game("breakthrough")) == []
     assert constants_of(arena_envs.make_game("bargaining")) == []

@@ -52,6 +52,13 @@ def test_solve_writes_a_policy_that_can_be_read(tmp_path: Path) -> None:
         assert list(row["actions"]) == ["pass", "bet"]
 
 
+def test_a_full_disk_is_one_sentence_and_status_1() -> None:
+    done = arena("solve", "kuhn_poker", "--out", "/dev/full")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: [Errno 28]")
+    assert len(done.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -62,6 +69,8 @@ def test_solve_writes_a_policy_that_can_be_read(tmp_path: Path) -> None:
             "want a game of perfect infor",
         ),
         (["solve", "nim", "--out", "/no/such/folder/x"], "want --out in a folder"),
+        (["solve", "nim", "--out", "x"], "minimax finds values and no table"),
+        (["play", "kuhn_poker", "--seed", "-1"], "want --seed of at least 0, got -1"),
         (["play", "kuhn_poker", "--seat", "2"], "want --seat from 0 to 1, got 2"),
         (["play", "kuhn_poker", "-a", "randm"], "unknown policy 'randm'; did you mean"),
         (["play", "kuhn_poker", "-a", "random", "-a", "random"], "want 1 opponents"),

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from arena_trainers.rows import training_rows, turn_batch, turn_records, with_dead_rows
+from arena_trainers.layouts import training_rows, with_dead_rows
+from arena_trainers.rows import turn_batch, turn_records
 from arena_wrappers import Episode, Turn
 
 

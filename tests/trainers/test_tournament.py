@@ -1,5 +1,6 @@
 """Round robins: lineups, payoffs checked by hand, faults, and going on after a kill."""
 
+import io
 import json
 import os
 import signal
@@ -11,10 +12,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import arena_envs
 from arena_envs.env import GameEnv
 from arena_envs.games.kuhn_poker import KuhnPoker
+from arena_trainers.evaluate import evaluate
+from arena_trainers.evaluate.tables import as_table
 from arena_trainers.tournament import (
     Match,
     TournamentLog,
@@ -23,7 +27,15 @@ from arena_trainers.tournament import (
     play_tournament,
     round_robin,
 )
-from arena_wrappers import RandomPolicy, Reply, ScriptedPolicy, play, replay
+from arena_trainers.tournament.picture import tournament_tables
+from arena_wrappers import (
+    RandomPolicy,
+    Reply,
+    ScriptedPolicy,
+    TurnRequest,
+    play,
+    replay,
+)
 from arena_wrappers.episodes import Episode
 
 
@@ -167,6 +179,20 @@ def test_policies_that_fail_forfeit_with_the_reason(tmp_path: Path) -> None:
     assert game.ratings[0].elo > max(game.ratings[1].elo, game.ratings[2].elo)
     forfeited = [e for e in episodes_in(out) if e.forfeited_by is not None]
     assert sum(sum(r.values()) for r in found.forfeits.values()) == len(forfeited)
+
+
+def test_names_and_reasons_are_printed_as_they_are() -> None:
+    def crash(request: TurnRequest) -> str:
+        raise KeyError("[/INST]")
+
+    policies = [ScriptedPolicy(crash, name="lm:[bold]/[/x]"), "random"]
+    console = Console(width=150, record=True, file=io.StringIO())
+    for table in tournament_tables(play_tournament(policies, ["nim"], 2)):
+        console.print(table)
+    console.print(as_table(evaluate(policies[0], "nim", num_episodes=2)))
+    shown = console.export_text()
+    assert "error: KeyError: '[/INST]'" in shown
+    assert shown.count("lm:[bold]/[/x]") == 8
 
 
 @pytest.mark.parametrize("chunk", [1, 5])

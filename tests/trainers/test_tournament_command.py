@@ -64,6 +64,7 @@ def test_a_tournament_writes_results_summary_and_picture(tmp_path: Path) -> None
         (["random", "first", "-g", "nimm"], "unknown game 'nimm'"),
         (["random", "first", "-g", "nim", "-n", "0"], "want num_episodes of at least"),
         (["random", "minimax", "-g", "kuhn_poker"], "want a game of perfect informat"),
+        (["random", "first", "-g", "nim", "--timeout", "0"], "want a timeout above 0"),
     ],
 )
 def test_mistakes_are_one_sentence_and_status_2(

@@ -139,6 +139,15 @@ def test_the_key_is_nowhere_but_in_the_request(endpoint: Endpoint) -> None:
     assert KEY not in repr(policy)
 
 
+def test_a_key_that_the_endpoint_repeats_is_hidden(endpoint: Endpoint) -> None:
+    message = {"role": "assistant", "content": f"{KEY} <answer>bet</answer>"}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    endpoint.behaviour = lambda number: json.dumps({"choices": [choice]})
+    (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url), 1)
+    assert KEY not in episode.to_json()
+    assert any("*** <answer>bet</answer>" in turn.reply for turn in episode.turns)
+
+
 @pytest.mark.parametrize(
     "behaviour", ["500", "404", "garbage", "cut", "stall", '{"choices": []}', "{}"]
 )

@@ -380,6 +380,9 @@ def test_global_randomness_is_left_alone(make_env):
     ("options", "message"),
     [
         ({"batch_size": 0}, "batch_size of at least 1, got 0"),
+        ({"timeout": 0}, "want a timeout above 0 seconds, got 0"),
+        ({"timeout": -1.0}, "want a timeout above 0 seconds, got -1.0"),
+        ({"timeout": float("nan")}, "want a timeout above 0 seconds, got nan"),
         ({"num_samples": 0}, "num_samples of at least 1, got 0"),
         ({"seeds": [-1]}, "non-negative"),
         ({"seeds": [0.5]}, "non-negative integer"),

@@ -2,7 +2,10 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from arena_trainers import credit
 from arena_trainers.config import PARTS, TurnGRPOConfig
@@ -18,6 +21,8 @@ PROVIDED = (
     *(f"rewards.{part}" for part in PARTS),
     *ON_DEMAND,
 )
+OF_CRITIC = ("value", "next_value")
+OF_TREES = ("parent", "branch")
 ABSENT = {
     "value": "set critic='features'",
     "next_value": "set critic='features'",
@@ -25,8 +30,8 @@ ABSENT = {
     "arena_envs.solvers",
     "rewards.judge": "no judge scores turns",
     "tokens.value": "no critic values tokens",
-    "parent": "episodes do not branch",
-    "branch": "episodes do not branch",
+    "parent": "episodes do not branch, see `branch`",
+    "branch": "episodes do not branch, see `branch`",
     "team": "games name no teams",
     "stratum": "games name no strata",
     "rollout": "trajectories are not cut into segments",
@@ -40,7 +45,8 @@ def check_credit_columns(args: TurnGRPOConfig) -> tuple[str, ...]:
 
     Raises:
         ValueError: unknown estimator, or a column that rollouts do not give; says what
-            would give it.
+            would give it. A critic whose values are not read, or turn trees for an
+            estimator that would compare whole episodes with parts of them.
     """
     named = [
         name
@@ -50,9 +56,25 @@ def check_credit_columns(args: TurnGRPOConfig) -> tuple[str, ...]:
         if name in INT_COLUMNS
     ]
     wanted = tuple(dict.fromkeys([*credit.needed_columns(args.credit), *named]))
+    provided = PROVIDED
+    if args.critic is not None:
+        if not set(OF_CRITIC) & set(wanted):
+            raise ValueError(
+                f"credit {args.credit!r} reads no values: critic={args.critic!r} would do "
+                "nothing"
+            )
+        provided += OF_CRITIC
+    if args.branch is not None:
+        if "state_key" not in wanted:
+            raise ValueError(
+                f"TurnGRPOTrainer does not support branch with credit {args.credit!r}, "
+                "which does not compare turns of the same state, as 'at_grpo' does"
+            )
+        provided += OF_TREES
+        wanted = tuple(dict.fromkeys([*wanted, *OF_TREES]))
     for name in wanted:
-        if name not in PROVIDED:
-            reason = ABSENT.get(name, f"known are {', '.join(PROVIDED)}")
+        if name not in provided:
+            reason = ABSENT.get(name, f"known are {', '.join(provided)}")
             raise ValueError(
                 f"credit {args.credit!r} reads the column {name!r}, which these rollouts "
                 f"do not give: {reason}"
@@ -78,7 +100,10 @@ def check_credit(args: TurnGRPOConfig) -> tuple[str, ...]:
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", credit.FlatPoolWarning)
-        estimate_credit(args, turn_batch([turns], {}, ["example"], wanted), None)
+        batch = turn_batch([turns], {}, ["example"], wanted)
+        if args.critic is not None:
+            batch = replace(batch, value=np.zeros(2), next_value=np.full(2, np.nan))
+        estimate_credit(args, batch, None)
     return wanted
 
 

@@ -2,15 +2,24 @@
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from trl import GRPOConfig
 
 from arena_envs.registration import did_you_mean
+from arena_trainers.config_checks import (
+    check_ranges,
+    refuse_saving_between_generations,
+    refuse_what_is_not_supported,
+)
+from arena_trainers.critic import check_critic
+from arena_trainers.layouts import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
+from arena_wrappers import Branching
 
-LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
 MAX_REPLY_TOKENS = 256  # where the settings give no limit
+BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 PARTS = ("game", "format")  # of the reward, as `PromptWrapper` pays them
 
 
@@ -35,6 +44,23 @@ class TurnGRPOConfig(GRPOConfig):
             it reads, or is refused when the trainer is made.
         credit_args (`dict`, *optional*):
             Options of the estimator.
+        critic (`str`, *optional*):
+            `"features"`: a small network on `Game.features`, which gives the columns `value`
+            and `next_value` to estimators that read them.
+        critic_args (`dict`, *optional*):
+            Options of `FeatureCritic`: `hidden_size`, `learning_rate`, `num_steps`.
+        branch (`dict`, *optional*):
+            Options of `Branching`: training episodes are turn trees, and every branch is
+            trained on. Batch sizes count the episodes that others branch from. By default
+            the seats that learn branch. Only with an estimator that compares turns of the
+            same state.
+        layout (`str`, *optional*, defaults to `"turn"`):
+            What a training row holds: one `"turn"`, or a seat's whole `"trajectory"`, what
+            others said masked, which takes `history="transcript"`.
+        weighting (`str`, *optional*, defaults to `"token"`):
+            Whose mean the loss is: `"token"` as `loss_type` says; `"turn"` over seats, then
+            trajectories, then turns, then tokens (MARS, equation 3), which takes one of the
+            losses that average over tokens. A KL term is averaged as `loss_type` says.
         reply_format (`str`, *optional*, defaults to `"answer"`):
             Reply format of the prompts.
         history (`str`, *optional*, defaults to `"state"`):
@@ -80,6 +106,24 @@ class TurnGRPOConfig(GRPOConfig):
     )
     credit_args: dict[str, Any] = field(
         default_factory=dict, metadata={"help": "Options of the estimator."}
+    )
+    critic: str | None = field(
+        default=None,
+        metadata={"help": "'features': a network gives values to estimators."},
+    )
+    critic_args: dict[str, Any] = field(
+        default_factory=dict, metadata={"help": "Options of the critic."}
+    )
+    branch: dict[str, Any] | None = field(
+        default=None, metadata={"help": "Options of `Branching`: train on turn trees."}
+    )
+    layout: str = field(
+        default="turn",
+        metadata={"help": "A training row is a 'turn' or a 'trajectory'."},
+    )
+    weighting: str = field(
+        default="token",
+        metadata={"help": "Loss averaged by 'token', or by seat, trajectory, 'turn'."},
     )
     reply_format: str = field(
         default="answer", metadata={"help": "Reply format of the prompts."}
@@ -132,9 +176,9 @@ class TurnGRPOConfig(GRPOConfig):
                 )
             self.per_device_train_batch_size = self.episodes_per_step // share
         super().__post_init__()
-        self._check_ranges()
-        self._refuse_what_is_not_supported()
-        self._refuse_saving_between_generations()
+        check_ranges(self)
+        refuse_what_is_not_supported(self)
+        refuse_saving_between_generations(self)
 
     @property
     def generations_per_step(self) -> float:
@@ -177,7 +221,7 @@ class TurnGRPOConfig(GRPOConfig):
                 f"want games as a list of ids or dicts, got {self.games!r}"
             )
         check_opponents(self.opponents)
-        for name in ("credit_args", "part_weights"):
+        for name in ("credit_args", "part_weights", "critic_args"):
             if not isinstance(getattr(self, name), dict):
                 raise ValueError(
                     f"want {name} as a mapping, got {getattr(self, name)!r}"
@@ -190,73 +234,45 @@ class TurnGRPOConfig(GRPOConfig):
                 )
             if not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
-        known = ("forfeit", "retry", "random")
-        if self.on_invalid not in known:
+        for name, known in (
+            ("on_invalid", ("forfeit", "retry", "random")),
+            ("layout", LAYOUTS),
+            ("weighting", WEIGHTINGS),
+        ):
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(
+                    f"want {name} from {known}, got {value!r}; "
+                    f"{did_you_mean(str(value), known)}"
+                )
+        check_critic(self.critic, self.critic_args)
+        self._check_rows()
+        self.branching(())
+
+    def branching(self, seats: Sequence[int]) -> Branching | None:
+        """Where training episodes branch; at these seats, if `branch` names none."""
+        if self.branch is None:
+            return None
+        if not isinstance(self.branch, dict):
+            raise ValueError(f"want branch as a mapping, got {self.branch!r}")
+        for name in self.branch:
+            if name not in BRANCH_OPTIONS:
+                hint = did_you_mean(str(name), BRANCH_OPTIONS)
+                raise ValueError(f"branch has no option {name!r}; {hint}")
+        if "num_candidates" not in self.branch:
+            raise ValueError(f"branch lacks num_candidates, got {self.branch!r}")
+        return Branching(**{"seats": seats, **self.branch})
+
+    def _check_rows(self) -> None:
+        if self.layout == "trajectory" and self.history != "transcript":
             raise ValueError(
-                f"want on_invalid from {known}, got {self.on_invalid!r}; "
-                f"{did_you_mean(str(self.on_invalid), known)}"
+                "layout='trajectory' takes history='transcript', where a seat's prompt "
+                f"begins with its turns before; got {self.history!r}"
             )
-
-    def _check_ranges(self) -> None:
-        """Holds numbers to their ranges where a mistake would show late or never."""
-        length = self.max_completion_length
-        ranges = {
-            "seed": (0 <= self.seed < 2**32, "from 0 to 2**32 - 1"),
-            "temperature": (0 < self.temperature < math.inf, "above 0"),
-            "top_p": (0 < self.top_p <= 1, "above 0 and at most 1"),
-            "learning_rate": (0 <= self.learning_rate < math.inf, "of at least 0"),
-            "max_completion_length": (length is None or length >= 1, "of at least 1"),
-            "num_starts": (self.num_starts is None or self.num_starts >= 1, "above 0"),
-            "rollout_batch_size": (
-                self.rollout_batch_size is None or self.rollout_batch_size >= 1,
-                "above 0",
-            ),
-            "loss_type": (self.loss_type in LOSS_TYPES, f"from {LOSS_TYPES}"),
-        }
-        for name, (holds, wanted) in ranges.items():
-            if not holds:
-                raise ValueError(f"want {name} {wanted}, got {getattr(self, name)!r}")
-
-    def _refuse_what_is_not_supported(self) -> None:
-        deepspeed = getattr(self, "hf_deepspeed_config", None)  # set where it is used
-        untested = "its rollouts have not been tested with it"
-        bypassed = "advantages come from credit; see credit_args and part_weights"
-        refused = {
-            "use_vllm": (self.use_vllm, untested),
-            "use_transformers_continuous_batching": (
-                self.use_transformers_continuous_batching,
-                untested,
-            ),
-            "fsdp": (
-                bool(self.fsdp) or os.environ.get("ACCELERATE_USE_FSDP") == "true",
-                untested,
-            ),
-            "deepspeed stage 3": (
-                deepspeed is not None and deepspeed.is_zero3(),
-                untested,
-            ),
-            "min_p": (bool(self.min_p), untested),
-            "repetition_penalty": (self.repetition_penalty != 1.0, untested),
-            "generation_kwargs": (bool(self.generation_kwargs), untested),
-            "scale_rewards": (self.scale_rewards != "group", bypassed),
-            "reward_weights": (self.reward_weights is not None, bypassed),
-            "multi_objective_aggregation": (
-                self.multi_objective_aggregation != "sum_then_normalize",
-                bypassed,
-            ),
-        }
-        for name, (used, reason) in refused.items():
-            if used:
-                raise ValueError(f"TurnGRPOTrainer does not support {name}: {reason}")
-
-    def _refuse_saving_between_generations(self) -> None:
-        """A generation batch is not in a checkpoint, so none may be in use at one."""
-        window = round(1 / min(self.generations_per_step, 1.0))
-        saves = self.save_strategy == "steps" and self.save_steps >= 1
-        if saves and self.save_steps % window:
+        if self.weighting == "turn" and self.loss_type not in PER_TOKEN_LOSSES:
             raise ValueError(
-                f"want save_steps divisible by {window}, the optimizer steps that share a "
-                f"generation batch, got {self.save_steps}"
+                f"weighting='turn' takes a loss_type from {PER_TOKEN_LOSSES}, whose mean "
+                f"is over all tokens; got {self.loss_type!r}"
             )
 
 

@@ -9,6 +9,7 @@ from datasets import Dataset
 
 from arena_envs.registration import make, make_game
 from arena_trainers.config import TurnGRPOConfig, check_opponents
+from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.lm_policy import LMPolicy
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
@@ -81,7 +82,7 @@ def opponents(
         given: policies that stand for a string, in place of `make_policy`.
 
     Raises:
-        ValueError: a string names no policy.
+        ValueError: a string names no policy, or a bot cannot play a game.
     """
     found = dict(given)
     for spec in (spec for plan in plans for spec in plan.seats):
@@ -90,6 +91,9 @@ def opponents(
             found[spec] = LMPolicy.from_pretrained(argument, **args.sampling_options)
         elif spec != "self" and spec not in found:
             found[spec] = make_policy(spec)
+    for plan in plans:
+        for spec in {*plan.seats} - {"self"}:
+            prepared(found[spec], plan.game)
     return found
 
 

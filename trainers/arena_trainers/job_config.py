@@ -66,19 +66,28 @@ class JobConfig:
             raise ValueError(f"want hidden_size divisible by 4, got {self.hidden_size}")
 
 
+def recipes() -> list[str]:
+    """Names of the embedded recipes."""
+    found = (files("arena_trainers") / "recipes").iterdir()
+    return sorted(f.name.removesuffix(".yaml") for f in found if f.suffix == ".yaml")  # type: ignore[attr-defined] # a Path
+
+
 def load_recipe(path: str) -> dict[str, Any]:
     """The settings of a recipe: a file, or the name of an embedded one.
 
     Raises:
         ValueError: the file is missing or no mapping.
     """
-    embedded = files("arena_trainers") / "recipes" / f"{path}.yaml"
-    if path in (DEFAULT_RECIPE, MODEL_RECIPE):
+    if path in recipes():
+        embedded = files("arena_trainers") / "recipes" / f"{path}.yaml"
         source = embedded.read_bytes()
     elif Path(path).is_file():
         source = Path(path).read_bytes()
     else:
-        raise ValueError(f"want a recipe file, found none at {path!r}")
+        raise ValueError(
+            f"want a recipe file, found none at {path!r}; embedded are "
+            f"{', '.join(recipes())}"
+        )
     try:
         settings = _yaml(source.decode(), f"recipe {path!r}")
     except UnicodeDecodeError:

@@ -12,13 +12,16 @@
 | `arena/legal_rate` | valid replies / replies, learning seats | rises to 1 |
 | `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
 | `arena/episode_turns` | mean turns of an episode, all seats | as the game's |
-| `arena/rows` | training rows of the generation batch, dead ones left out | - |
+| `arena/rows` | turns that are trained in the generation batch | - |
+| `arena/critic_error` | mean squared error of the critic's values, before it is fitted | falls |
 | `arena/reply_tokens` | mean tokens of a learner's reply | does not collapse |
 
 A turn's advantage is the mean over its tokens, where an estimator credits tokens. What a pool
 compares, turns or trajectories, the estimator decides; a pool of the seat is one that can
 hold its turns: of its game and seat, where pools are by game and seat. `gradient_share`
 leaves out how large the gradients of log-probabilities are, and what clipping does.
+
+Of turn trees, returns and replies are counted in the episodes that others branch from.
 
 TRL's own `completions/*`, `reward_std` and `frac_reward_zero_std` count dead rows and TRL's
 groups, which mean nothing here: read these instead.
@@ -48,6 +51,8 @@ def tally(
     returns: dict[tuple[int, int], list[float]] = defaultdict(list)
     counts: Counter[str] = Counter()
     for episode, game in zip(episodes, games, strict=True):
+        if episode.parent is not None:
+            continue  # no fair sample: those that were followed may be the best
         for seat, value in enumerate(episode.returns):
             returns[game, seat].append(value)
         counts.update(episodes=1, turns=len(episode.turns))

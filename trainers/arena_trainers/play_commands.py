@@ -177,6 +177,8 @@ def play(
             raise ValueError(
                 f"want --seat from 0 to {rules.num_players - 1}, got {seat}"
             )
+        if seed is not None and seed < 0:
+            raise ValueError(f"want --seed of at least 0, got {seed}")
         named = against or ["random"]
         others = [prepared(name, rules) for name in named]
         if len(others) == 1:
@@ -202,6 +204,11 @@ def play(
     if log is not None:
         log.append([episode])
     typer.echo(f"\n{rules.observe(final_state(episode, rules), seat)}")
+    if episode.forfeited_by is not None:
+        last = episode.turns[-1]
+        typer.echo(
+            f"player_{episode.forfeited_by} forfeits: {last.invalid}: {last.detail}"
+        )
     for number, score in enumerate(episode.returns):
         who = "you" if number == seat else sitting[number].name
         typer.echo(f"player_{number} ({who}): {score:g}")

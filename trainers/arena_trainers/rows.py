@@ -1,10 +1,9 @@
-"""From played episodes to the turn batch that credit reads and the rows that are trained.
+"""From played episodes to the turn batch that credit reads.
 
 Everything here is free of TRL and of torch.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from arena_envs.game import AnyGame
 from arena_trainers.credit import TurnBatch
 from arena_wrappers.episodes import Episode, Turn
-from arena_wrappers.replay import turn_states
+from arena_wrappers.replay import final_state, turn_states
 
 
 class TurnRecord(NamedTuple):
@@ -32,26 +31,14 @@ class TurnRecord(NamedTuple):
     state: Hashable = None  # what the seat knew
     action: Hashable = None  # what it did; None if the reply was invalid
     tokens: Mapping[str, Sequence[float]] | None = None  # token columns
+    parent: int = -1  # index within its process, as `episode`
+    branch: int = -1
+    features: NDArray[np.float32] | None = None  # for a critic
+    next_features: NDArray[np.float32] | None = None  # where a limit cut
 
 
-OF_STATES = frozenset({"state_key", "action"})  # columns that follow from the rules
-
-
-@dataclass
-class Row:
-    """One training sequence: a turn's prompt and reply, token by token as sampled.
-
-    Attributes:
-        prompt_ids: what the model saw.
-        completion_ids: what it said, its end token included.
-        advantage: float64[num_tokens]; None for a dead row, which carries no loss.
-        episode_return: weighted reward of the whole trajectory, for logging.
-    """
-
-    prompt_ids: Sequence[int]
-    completion_ids: Sequence[int]
-    advantage: NDArray[np.float64] | None
-    episode_return: float
+# columns that follow from the rules
+OF_STATES = frozenset({"state_key", "action", "value"})
 
 
 def turn_records(
@@ -63,11 +50,13 @@ def turn_records(
 ) -> list[TurnRecord]:
     """The learners' turns, episode by episode, in playing order.
 
+    What an episode shares with the one that it branched from is that one's.
+
     Args:
         episodes: what was played.
         games: index of each episode's game.
         learners: for each game, which seats learn.
-        rules: the games, where `columns` asks for states or actions.
+        rules: the games, where `columns` asks for states, actions or values.
         columns: which optional columns are asked for.
     """
     records = []
@@ -76,7 +65,8 @@ def turn_records(
         states: Sequence[Any] = [None] * len(episode.turns)
         if not OF_STATES.isdisjoint(columns):
             states = turn_states(episode, rules[game])
-        for turn, state in zip(episode.turns, states, strict=True):
+        own = slice(episode.branch or 0, None)
+        for turn, state in zip(episode.turns[own], states[own], strict=True):
             if not learners[game][turn.seat]:
                 continue
             if not turn.token_ids or turn.prompt_ids is None:
@@ -94,13 +84,39 @@ def turn_records(
                 terminated=is_last and episode.terminated,
                 truncated=is_last and episode.truncated,
                 tokens=_token_columns(turn, columns),
+                parent=-1 if episode.parent is None else episode.parent,
+                branch=-1 if episode.branch is None else episode.branch,
             )
             if state is not None:
                 known = rules[game].information_state(state, turn.seat)
                 action = None if turn.invalid else turn.action
                 record = record._replace(state=known, action=action)
+            if "value" in columns:
+                record = _with_features(record, episode, rules[game], state)
             records.append(record)
     return records
+
+
+def _with_features(
+    record: TurnRecord, episode: Episode, game: AnyGame, state: Any
+) -> TurnRecord:
+    """What the seat knows as numbers, before its turn and where a limit cut."""
+    record = record._replace(features=game.features(state, record.seat))
+    if not record.truncated:
+        return record
+    end = game.features(final_state(episode, game), record.seat)
+    return record._replace(next_features=end)
+
+
+def games_of(episodes: Sequence[Episode], games: Sequence[int]) -> list[int]:
+    """The game of each episode: that of its plan, which those that branched follow.
+
+    Args:
+        episodes: what was played.
+        games: index of each plan's game.
+    """
+    plans = np.cumsum([episode.parent is None for episode in episodes]) - 1
+    return [games[plan] for plan in plans]
 
 
 def _token_columns(turn: Turn, columns: Collection[str]) -> dict[str, Sequence[float]]:
@@ -138,10 +154,8 @@ def turn_batch(
     for name, values in parts.items():
         reward += weights.get(name, 1.0) * values
     starts = np.array([(turn.game, turn.seed) for turn in turns], np.int64)
-    episodes = np.array(
-        [(rank, t.episode) for rank, share in enumerate(shares) for t in share],
-        np.int64,
-    )
+    ranks = np.repeat(np.arange(len(shares)), [len(share) for share in shares])
+    episodes = np.stack([ranks, _integers(turn.episode for turn in turns)], axis=1)
     return TurnBatch(
         reward=reward,
         game=_integers(turn.game for turn in turns),
@@ -156,7 +170,23 @@ def turn_batch(
         row_length=_integers(turn.row_length for turn in turns),
         game_names=tuple(game_names),
         **_optional_columns(turns, columns),
+        **(_tree_columns(turns, episodes) if "parent" in columns else {}),
     )
+
+
+def _tree_columns(
+    turns: Sequence[TurnRecord], episodes: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Columns `parent`, numbered as `episode`, and `branch`; -1 for what did not branch."""
+    number_of = dict(
+        zip(map(tuple, episodes.tolist()), _numbered(episodes).tolist(), strict=True)
+    )
+    ranks = episodes[:, 0].tolist()
+    pairs = [(rank, turn.parent) for rank, turn in zip(ranks, turns, strict=True)]
+    return {
+        "parent": _integers(number_of.get(pair, -1) for pair in pairs),
+        "branch": _integers(turn.branch for turn in turns),
+    }
 
 
 def _optional_columns(
@@ -190,60 +220,3 @@ def _numbered(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """int64[N]: the rank of each row of `keys` among the distinct ones."""
     _, index = np.unique(keys.reshape(-1, 2), axis=0, return_inverse=True)
     return index.ravel().astype(np.int64)
-
-
-def training_rows(
-    episodes: Sequence[Episode],
-    games: Sequence[int],
-    learners: Sequence[Sequence[bool]],
-    batch: TurnBatch,
-    advantage: NDArray[np.float64],
-    offset: int,
-) -> list[Row]:
-    """One row for each of this process's learner turns, in the order of its records.
-
-    Args:
-        episodes: what this process played.
-        games: index of each episode's game.
-        learners: for each game, which seats learn.
-        batch: the global batch.
-        advantage: float64[N] per turn or float64[num_tokens.sum()] per token, global.
-        offset: number of turns of the processes before this one.
-    """
-    counts = np.zeros(0, np.int64) if batch.num_tokens is None else batch.num_tokens
-    ends = np.cumsum(counts)
-    per_turn = len(advantage) == len(batch.reward)
-    returns: dict[tuple[int, int], float] = {}
-    for e, s, reward in zip(batch.episode, batch.seat, batch.reward, strict=True):
-        returns[e, s] = returns.get((e, s), 0.0) + float(reward)
-    rows: list[Row] = []
-    for episode, game in zip(episodes, games, strict=True):
-        for turn in episode.turns:
-            if not learners[game][turn.seat]:
-                continue
-            n = offset + len(rows)
-            count = int(counts[n])
-            own = (
-                np.full(count, advantage[n])
-                if per_turn
-                else advantage[ends[n] - count : ends[n]]
-            )
-            row = Row(
-                prompt_ids=turn.prompt_ids or (),
-                completion_ids=turn.token_ids or (),
-                advantage=own,
-                episode_return=returns[batch.episode[n], batch.seat[n]],
-            )
-            rows.append(row)
-    return rows
-
-
-def with_dead_rows(rows: Sequence[Row], num_rows: int, end_id: int) -> list[Row]:
-    """`rows` filled up to `num_rows` with rows that carry no loss.
-
-    Every process must train the same number of rows, a multiple of its micro-batches.
-    """
-    template = rows[0] if rows else Row([end_id], [end_id], None, 0.0)
-    mean = float(np.mean([row.episode_return for row in rows])) if rows else 0.0
-    dead = Row(template.prompt_ids, template.completion_ids, None, mean)
-    return [*rows, *[dead] * (num_rows - len(rows))]

@@ -15,7 +15,7 @@ import arena_envs
 from arena_envs import solvers
 from arena_envs.game import AnyGame
 from arena_trainers.game_commands import Params, read_params
-from arena_trainers.usage import usage_errors
+from arena_trainers.usage import running, usage_errors
 
 MAX_SHOWN = 40  # information states of a policy that is printed
 
@@ -76,6 +76,10 @@ def solve(
         rules = arena_envs.make_game(game, **read_params(params))
         if out is not None and not out.parent.is_dir():
             raise ValueError(f"want --out in a folder that exists, got {out}")
+        if out is not None and _named(rules, solver) == "minimax":
+            raise ValueError(
+                "minimax finds values and no table for --out; cfr+ and lp make one"
+            )
         start = time.perf_counter()
         name, table, values = solve_game(rules, solver, iterations, max_states)
         conv = None if table is None else solvers.nash_conv(rules, table)
@@ -89,7 +93,8 @@ def solve(
     )
     policy = [] if table is None else readable(rules, table)
     if out is not None:
-        out.write_text(json.dumps({**asdict(found), "policy": policy}, indent=1))
+        with running(f"nothing was written to {out}"):
+            out.write_text(json.dumps({**asdict(found), "policy": policy}, indent=1))
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=1))
     else:
@@ -104,8 +109,7 @@ def solve_game(
     Raises:
         ValueError: unknown solver, or one that cannot solve this game.
     """
-    if solver == "auto":
-        solver = _suitable(game)
+    solver = _named(game, solver)
     if solver not in SOLVERS:
         raise ValueError(f"want a solver among {', '.join(SOLVERS)}, got {solver!r}")
     table, values = SOLVERS[solver](game, iterations, max_states)
@@ -127,7 +131,10 @@ def readable(game: AnyGame, table: solvers.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _suitable(game: AnyGame) -> str:
+def _named(game: AnyGame, solver: str) -> str:
+    """The solver that is meant, "auto" among them."""
+    if solver != "auto":
+        return solver
     if game.information == "perfect" and not game.simultaneous:
         return "minimax"
     return "joint" if game.kind == "cooperative" else "cfr+"

@@ -8,14 +8,15 @@ from rich.table import Table
 from trl import GRPOConfig
 
 from arena_trainers.config import TurnGRPOConfig
-from arena_trainers.job_config import DEFAULT_RECIPE, MODEL_RECIPE, JobConfig
+from arena_trainers.job_config import DEFAULT_RECIPE, MODEL_RECIPE, JobConfig, recipes
 
 USAGE = """\
-Usage: arena train [RECIPE.yaml] [--key value]...
+Usage: arena train [RECIPE] [--key value]...
 
 Trains a language model by self-play. Without arguments: a tiny model made on the spot
 learns Kuhn poker on a CPU in minutes (recipe {recipe!r}). With --model and no
 recipe, {model_recipe!r}. Options override the recipe; values are read as YAML.
+A recipe is a file, or one of {recipes}.
 
 Examples:
   arena train
@@ -29,7 +30,11 @@ Examples:
 def show(console: Console) -> None:
     """Prints the page."""
     console.print(
-        USAGE.format(recipe=DEFAULT_RECIPE, model_recipe=MODEL_RECIPE),
+        USAGE.format(
+            recipe=DEFAULT_RECIPE,
+            model_recipe=MODEL_RECIPE,
+            recipes=", ".join(recipes()),
+        ),
         markup=False,
         highlight=False,
     )

@@ -5,8 +5,8 @@ episodes, computes credit over the global batch, hands TRL one row per turn (tok
 token what was sampled), and replaces TRL's advantages by ours, one per token. The loss,
 the optimizer, distribution, checkpoints and logging are TRL's.
 
-Where this departs from TRL: a dataset row is the start of an episode, so batch sizes count
-episodes; the number of rows varies, and dead rows (no loss) fill it up on every process;
+Where this departs from TRL: a dataset row is the start of an episode or of a turn tree, so
+batch sizes count those; the number of rows varies, and dead rows (no loss) fill it up on every process;
 `reward` in the logs is the mean return of a trajectory, weighted by its turns.
 
 Metrics logged besides TRL's are explained in `arena_trainers.metrics`.
@@ -16,6 +16,7 @@ import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +30,21 @@ from trl.models import unwrap_model_for_generation
 from arena_trainers import credit
 from arena_trainers.columns import check_credit, estimate_credit
 from arena_trainers.config import TurnGRPOConfig
+from arena_trainers.critic import make_critic
 from arena_trainers.games import GamePlan, episode_starts, opponents
-from arena_trainers.lm_policy import LMPolicy
-from arena_trainers.metrics import metrics, tally
-from arena_trainers.rows import (
+from arena_trainers.layouts import (
     Row,
+    episode_return,
+    replay_rows,
     training_rows,
-    turn_batch,
-    turn_records,
+    trajectory_rows,
+    weighted,
+    whole_row_lengths,
     with_dead_rows,
 )
+from arena_trainers.lm_policy import LMPolicy
+from arena_trainers.metrics import metrics, tally
+from arena_trainers.rows import TurnRecord, games_of, turn_batch, turn_records
 from arena_wrappers import (
     Episode,
     EpisodePlan,
@@ -47,6 +53,7 @@ from arena_wrappers import (
 )
 
 CREDIT_STATE = "credit_state.json"
+CRITIC = "critic.pt"
 REFERENCE = "reference_model.pt"
 ABSOLUTE_POSITIONS = ("gpt2", "gpt_neo", "gpt_bigcode", "opt", "codegen")
 
@@ -96,6 +103,7 @@ class TurnGRPOTrainer(GRPOTrainer):
     ) -> None:
         self._columns = check_credit(args)
         self.game_plans = [GamePlan(spec, args) for spec in args.games]
+        self.critic = make_critic(args, [plan.game for plan in self.game_plans])
         self._opponents = opponents(self.game_plans, args, policies or {})
         if train_dataset is None:
             train_dataset = episode_starts(args, [p.weight for p in self.game_plans])
@@ -113,7 +121,7 @@ class TurnGRPOTrainer(GRPOTrainer):
                 train_dataset=train_dataset,
                 eval_dataset=eval_dataset,
                 processing_class=processing_class,
-                rollout_func=_replay_rows,
+                rollout_func=replay_rows,
                 **kwargs,
             )
         if self.model.config.model_type in ABSOLUTE_POSITIONS:
@@ -136,7 +144,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         )
 
     def play(self, inputs: Sequence[Mapping[str, Any]]) -> list[Episode]:
-        """Plays this process's episodes of the generation batch, one per input."""
+        """Plays this process's episodes of the generation batch: one per input, or a tree."""
         mode = "train" if self.model.training else "eval"
         group = self.num_generations if mode == "train" else self.num_generations_eval
         first = self.accelerator.process_index * len(inputs)
@@ -149,7 +157,13 @@ class TurnGRPOTrainer(GRPOTrainer):
                 for spec in plan.seats
             ]
             sample = number * group + (first + index) % group
-            plans.append(EpisodePlan(plan.env_fn, policies, int(start["seed"]), sample))
+            branch = None
+            if mode == "train":
+                branch = self.args.branching(np.flatnonzero(plan.learners).tolist())
+            seed = int(start["seed"])
+            plans.append(
+                EpisodePlan(plan.env_fn, policies, seed, sample, branch=branch)
+            )
         return play_plans(plans, on_error="raise")
 
     def _generation_number(self) -> int:
@@ -167,20 +181,22 @@ class TurnGRPOTrainer(GRPOTrainer):
         self, inputs: list[dict[str, Any]]
     ) -> dict[str, Any]:
         episodes = self.last_episodes = self.play(inputs)
-        games = [start["game"] for start in inputs]
+        games = games_of(episodes, [start["game"] for start in inputs])
         learners = [plan.learners for plan in self.game_plans]
         rules = [plan.game for plan in self.game_plans]
         records = turn_records(episodes, games, learners, rules, self._columns)
         shares = gather_object([records])
         names = [plan.name for plan in self.game_plans]
-        batch = turn_batch(shares, self.args.part_weights, names, self._columns)
-        result = estimate_credit(self.args, batch, self._credit_state)
-        if self.model.training:
-            self._credit_state = result.state
-        self.last_turns, self.last_credit = batch, result
+        batch, result = self._credited(shares, names)
+        advantage = result.advantage
+        if self.args.weighting == "turn":
+            advantage = weighted(advantage, batch)
         offset = sum(map(len, shares[: self.accelerator.process_index]))
-        rows = training_rows(episodes, games, learners, batch, result.advantage, offset)
-        num_rows = self._num_rows(max(map(len, shares)))
+        rows = training_rows(episodes, games, learners, batch, advantage, offset)
+        if self.args.layout == "trajectory":
+            own = shares[self.accelerator.process_index]
+            rows = trajectory_rows(rows, [(turn.episode, turn.seat) for turn in own])
+        num_rows = self._num_rows(max(gather_object([len(rows)])))
         self._rows = with_dead_rows(rows, num_rows, self.policy.eos_ids[0])
         label = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
         output: dict[str, Any] = super()._generate_and_score_completions(label)
@@ -191,6 +207,25 @@ class TurnGRPOTrainer(GRPOTrainer):
         for name, value in metrics(tallies, names, batch, result).items():
             self._metrics[mode][name].append(value)
         return output
+
+    def _credited(
+        self, shares: list[list[TurnRecord]], names: list[str]
+    ) -> tuple[credit.TurnBatch, credit.Credit]:
+        """The global batch and its credit; in training, states and critics go on."""
+        turns = [turn for share in shares for turn in share]
+        batch = turn_batch(shares, self.args.part_weights, names, self._columns)
+        if self.args.layout == "trajectory":
+            batch = replace(batch, row_length=whole_row_lengths(batch))
+        if self.critic is not None:
+            batch = self.critic.with_values(batch, turns)
+        result = estimate_credit(self.args, batch, self._credit_state)
+        if self.model.training:
+            self._credit_state = result.state
+            if self.critic is not None:
+                error = self.critic.fit(batch, turns)
+                self._metrics["train"]["arena/critic_error"].append(error)
+        self.last_turns, self.last_credit = batch, result
+        return batch, result
 
     def _num_rows(self, most: int) -> int:
         """Rows of each process: enough, whole groups, and whole micro-batches."""
@@ -229,6 +264,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             return
         folder = Path(self._get_output_dir(trial=trial))
         folder /= f"checkpoint-{self.state.global_step}"
+        if self.critic is not None:
+            torch.save(self.critic.state_dict(), folder / CRITIC)
         if self._credit_state is not None:
             (folder / CREDIT_STATE).write_text(json.dumps(self._credit_state))
         if self.args.sync_ref_model:
@@ -242,27 +279,10 @@ class TurnGRPOTrainer(GRPOTrainer):
         state = Path(checkpoint) / CREDIT_STATE
         if state.is_file():
             self._credit_state = json.loads(state.read_text())
+        if self.critic is not None:
+            weights = torch.load(Path(checkpoint) / CRITIC, weights_only=True)
+            self.critic.load_state_dict(weights)
         reference = Path(checkpoint) / REFERENCE
         if self.args.sync_ref_model and reference.is_file():
             weights = torch.load(reference, map_location="cpu", weights_only=True)
             self.accelerator.unwrap_model(self.ref_model).load_state_dict(weights)
-
-
-def episode_return(episode_return: list[float], **_: Any) -> list[float | None]:
-    """TRL's reward function: the return of the row's trajectory, for its logs alone."""
-    return list(episode_return)
-
-
-def _replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
-    """TRL's rollout function: hands over the rows that were already played."""
-    rows = trainer._rows
-    return {
-        "prompt_ids": [list(row.prompt_ids) for row in rows],
-        "completion_ids": [list(row.completion_ids) for row in rows],
-        "logprobs": None,
-        "env_mask": [
-            [0 if row.advantage is None else 1] * len(row.completion_ids)
-            for row in rows
-        ],
-        "episode_return": [row.episode_return for row in rows],
-    }

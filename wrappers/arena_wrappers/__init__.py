@@ -1,5 +1,6 @@
 """The conversation side: prompts, replies, policies, and play in lockstep."""
 
+from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode, Turn, read_episodes, write_episodes
 from arena_wrappers.formats import FORMATS, InvalidReply, ReplyFormat, parse_reply
 from arena_wrappers.human import HumanPolicy
@@ -25,6 +26,7 @@ from arena_wrappers.wrapper import PromptWrapper
 __all__ = [
     "FORMATS",
     "BotPolicy",
+    "Branching",
     "Episode",
     "EpisodePlan",
     "HumanPolicy",

@@ -13,6 +13,7 @@ from typing import Any
 from arena_wrappers.policies import Reply, TurnRequest
 
 MAX_ERROR = 300  # characters
+MIN_SECRET = 12  # characters of a key
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class ChatAPIPolicy:
         base_url: of the endpoint; None: `OPENAI_BASE_URL`, or OpenAI's own.
         key_variable: environment variable that holds the key.
         max_concurrent: most requests in flight.
-        timeout: seconds that one attempt may take.
+        timeout: seconds that one attempt may wait, for a connection or for the next bytes.
         max_retries: attempts after the first, on connection errors, timeouts, status 408,
             409, 429 and 5xx; with exponential backoff, or as `Retry-After` says.
         max_tokens: of a reply; None leaves it to the endpoint.
@@ -117,10 +118,16 @@ class ChatAPIPolicy:
                 raise TypeError(f"want a text as content, got {type(text).__name__}")
         except Exception as error:  # an endpoint may answer anything
             self._count(num_errors=1)
-            said = f"{type(error).__name__}: {error}".replace(self._secret, "***")
+            said = self._hide(f"{type(error).__name__}: {error}")
             return Reply("", error=" ".join(said.split())[:MAX_ERROR])
         self._count(answer.usage, num_calls=1)
-        return Reply(text, truncated=cut)
+        return Reply(self._hide(text), truncated=cut)
+
+    def _hide(self, text: str) -> str:
+        """The text without the key, which an endpoint may repeat."""
+        # local servers take any word for a key, and a reply may hold that
+        is_secret = len(self._secret) >= MIN_SECRET
+        return text.replace(self._secret, "***") if is_secret else text
 
     def _count(self, counted: Any = None, **numbers: int) -> None:
         sent = _number(getattr(counted, "prompt_tokens", 0))

@@ -11,6 +11,13 @@ from arena_wrappers.policies import Policy, Reply, TurnRequest
 OnError = Literal["forfeit", "raise"]
 
 
+def checked_timeout(timeout: float | None) -> float | None:
+    """The timeout; raises ValueError unless it is above 0 or None."""
+    if timeout is not None and not 0 < timeout <= threading.TIMEOUT_MAX:
+        raise ValueError(f"want a timeout above 0 seconds, got {timeout}")
+    return timeout
+
+
 def ask(
     policy: Policy,
     requests: Sequence[TurnRequest],

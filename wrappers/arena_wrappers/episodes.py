@@ -76,8 +76,10 @@ class Episode:
         terminated: whether the episode ended by its rules (a forfeit included).
         truncated: whether it was cut by `max_turns`.
         forfeited_by: the seat that forfeited, if one did.
-        parent: id of the episode that this one branched from, if any.
-        branch: turn at which it branched.
+        parent: place, in what `play` returned, of the episode that this one branched from,
+            if it did.
+        branch: how many of its `turns` it shares with that one: `turns[branch]` is the first
+            of its own.
     """
 
     game: str

@@ -64,6 +64,8 @@ class HumanPolicy:
             pairs = zip(request.legal, chances, strict=True)
             return "\n".join(f"{p:6.1%}  {text}" for text, p in pairs)
         (reply,) = self.advisor.act([request])
+        if reply.error is not None:
+            return f"{self.advisor.name} has failed: {reply.error}"
         return f"{self.advisor.name} says: {reply.text}"
 
 

@@ -1,39 +1,19 @@
 """Plays many episodes in lockstep."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from arena_envs.env import GameEnv, checked_seed
-from arena_envs.game import CHANCE, AnyGame
-from arena_wrappers.asking import OnError, ask
-from arena_wrappers.episodes import Episode, Turn, params_of, storable
-from arena_wrappers.formats import InvalidReply
-from arena_wrappers.policies import Policy, Reply, TurnRequest, turn_seed
-from arena_wrappers.wrapper import PromptWrapper
+from arena_envs.env import checked_seed
+from arena_wrappers.asking import OnError, ask, checked_timeout
+from arena_wrappers.branching import Branching
+from arena_wrappers.episodes import Episode
+from arena_wrappers.policies import Policy
+from arena_wrappers.tables import EnvFn, EpisodePlan, Room, Table
 
-EnvFn = Callable[[], GameEnv | PromptWrapper]
+__all__ = ["EnvFn", "EpisodePlan", "play", "play_plans", "stream_plans"]
 
-
-@dataclass(frozen=True)
-class EpisodePlan:
-    """An episode to be played.
-
-    Attributes:
-        env_fn: makes the environment; plans that share it share its set-up cost.
-        policies: who plays each seat.
-        seed: of the environment and of all random choices.
-        sample: number of the episode among those with the same seed: same chance, other
-            choices of the policies.
-        options: for `reset`.
-    """
-
-    env_fn: EnvFn
-    policies: Sequence[Policy]
-    seed: int
-    sample: int = 0
-    options: Mapping[str, Any] | None = None
+Key = tuple[int, ...]
 
 
 def play(
@@ -45,6 +25,7 @@ def play(
     batch_size: int | None = None,
     timeout: float | None = None,
     on_error: OnError = "forfeit",
+    branch: Branching | None = None,
 ) -> list[Episode]:
     """Plays one episode for each seed; all waiting turns of a policy go to one `act`.
 
@@ -61,9 +42,11 @@ def play(
             timed out goes on in its thread, so `act` has to bear several at once.
         on_error: what an exception in a policy does: `"forfeit"` ends that seat's episode
             and no other, `"raise"` passes it on.
+        branch: where more episodes branch from each one, see `Branching`.
 
     Returns:
-        The episodes, samples of one seed side by side, seeds in order.
+        The episodes, samples of one seed side by side, seeds in order. Those that branched
+        follow the one that they branched from, which `Episode.parent` tells.
 
     Raises:
         ValueError: number of policies, a seed, or a count is out of range.
@@ -81,7 +64,7 @@ def play(
     if num_samples < 1:
         raise ValueError(f"want num_samples of at least 1, got {num_samples}")
     plans = [
-        EpisodePlan(env_fn, seats, checked_seed(seed), sample)
+        EpisodePlan(env_fn, seats, checked_seed(seed), sample, branch=branch)
         for seed in seeds
         for sample in range(num_samples)
     ]
@@ -95,11 +78,13 @@ def play_plans(
     timeout: float | None = None,
     on_error: OnError = "forfeit",
 ) -> list[Episode]:
-    """The episodes of `stream_plans`, in the order of the plans."""
-    done = dict(
-        stream_plans(plans, batch_size=batch_size, timeout=timeout, on_error=on_error)
+    """The episodes of `stream_plans`, in the order of the plans.
+
+    Those that branched follow the one that they branched from, and tell its place.
+    """
+    return _numbered(
+        dict(_stream(plans, batch_size=batch_size, timeout=timeout, on_error=on_error))
     )
-    return [done[index] for index in range(len(plans))]
 
 
 def stream_plans(
@@ -117,182 +102,97 @@ def stream_plans(
         The index of a plan and its episode, as soon as it is over.
 
     Raises:
-        ValueError: `batch_size` below 1.
+        ValueError: `batch_size` below 1, or a plan that branches: episodes tell the place of
+            the one that they branched from, which is known when all are over.
     """
+    if any(plan.branch is not None for plan in plans):
+        raise ValueError("stream_plans does not take plans that branch: use play_plans")
+    for key, episode in _stream(
+        plans, batch_size=batch_size, timeout=timeout, on_error=on_error
+    ):
+        yield key[0], episode
+
+
+def _stream(
+    plans: Sequence[EpisodePlan],
+    *,
+    batch_size: int | None,
+    timeout: float | None,
+    on_error: OnError,
+) -> Iterator[tuple[Key, Episode]]:
+    """Each episode with the key of its table, as soon as it is over."""
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"want batch_size of at least 1, got {batch_size}")
-    limit = batch_size or len(plans)
-    rooms: dict[int, _Room] = {}
-    waiting = deque(enumerate(plans))
-    live: list[_Table] = []
-    while live or waiting:
-        while waiting and len(live) < limit:
-            index, plan = waiting.popleft()
-            if id(plan.env_fn) not in rooms:
-                rooms[id(plan.env_fn)] = _Room(plan.env_fn)
-            live.append(_Table(index, plan, rooms[id(plan.env_fn)]))
-        groups: dict[int, list[_Table]] = {}
-        for table in live:
-            if table.is_over:  # some games can end before anybody moves
-                yield table.index, table.leave()
+    checked_timeout(timeout)
+    rooms: dict[int, Room] = {}
+    done: dict[Key, tuple[Table, Episode]] = {}
+    plans_left = deque(enumerate(plans))
+    candidates: list[Table] = []
+    live: list[Table] = []
+    while live or candidates or plans_left:
+        while batch_size is None or len(live) < batch_size:
+            if candidates:  # first, so that few trees are open at a time
+                live.append(candidates.pop())
+            elif plans_left:
+                index, plan = plans_left.popleft()
+                if id(plan.env_fn) not in rooms:
+                    rooms[id(plan.env_fn)] = Room(plan.env_fn)
+                live.append(Table((index,), plan, rooms[id(plan.env_fn)]))
             else:
-                groups.setdefault(id(table.policy), []).append(table)
-        live = []
-        for group in groups.values():
-            requests = [table.request() for table in group]
-            replies = ask(group[0].policy, requests, timeout, on_error)
-            for table, reply in zip(group, replies, strict=True):
-                table.take(reply)
-                if table.is_over:
-                    yield table.index, table.leave()
-                else:
-                    live.append(table)
+                break
+        # some games can end before anybody moves
+        _take_turns([t for t in live if not t.is_over], timeout, on_error)
+        tables, live = live, []
+        for table in tables:
+            if not table.is_over:
+                live.append(table)
+                continue
+            episode = table.leave()
+            yield table.key, episode
+            if table.plan.branch is not None:
+                done[table.key] = table, episode
+                candidates += _followers(table, done)
 
 
-class _Room:
-    """The environments of one `env_fn`, and what all its episodes record alike."""
-
-    def __init__(self, env_fn: EnvFn) -> None:
-        env = env_fn()
-        self.first = env if isinstance(env, PromptWrapper) else PromptWrapper(env)
-        self.free: list[PromptWrapper] = []
-        base = self.first.env
-        self.header: dict[str, Any] = {
-            "game": base.id or type(base.game).__name__,
-            "params": params_of(base.game),
-            "max_turns": base.max_turns,
-            "prompt": self.first.prompt_options,
-        }
-
-    def enter(self) -> PromptWrapper:
-        return self.free.pop() if self.free else self.first.clone()
+def _take_turns(
+    live: Sequence[Table], timeout: float | None, on_error: OnError
+) -> None:
+    """One reply in each episode; those of one policy come from one call."""
+    groups: dict[int, list[Table]] = {}
+    for table in live:
+        groups.setdefault(id(table.policy), []).append(table)
+    for group in groups.values():
+        requests = [table.request() for table in group]
+        replies = ask(group[0].policy, requests, timeout, on_error)
+        for table, reply in zip(group, replies, strict=True):
+            table.take(reply)
 
 
-class _Table:
-    """An episode in progress."""
+def _followers(table: Table, done: dict[Key, tuple[Table, Episode]]) -> list[Table]:
+    """What branches next, now that this episode is over.
 
-    pending: TurnRequest
-
-    def __init__(self, index: int, plan: EpisodePlan, room: _Room) -> None:
-        self.index, self.plan, self.room = index, plan, room
-        self.env = room.enter()
-        self.env.reset(seed=plan.seed, options=dict(plan.options or {}))
-        self.base = self.env.env
-        self.turns: list[Turn] = []
-        self.last_turn: dict[str, Turn] = {}
-        self.context_ids: dict[int, list[int]] = {}
-
-    @property
-    def is_over(self) -> bool:
-        agent = self.base.agent_selection
-        return self.base.terminations[agent] or self.base.truncations[agent]
-
-    @property
-    def seat(self) -> int:
-        return self.base.possible_agents.index(self.base.agent_selection)
-
-    @property
-    def policy(self) -> Policy:
-        return self.plan.policies[self.seat]
-
-    def request(self) -> TurnRequest:
-        env, base, plan = self.env, self.base, self.plan
-        agent = base.agent_selection
-        seat = self.seat
-        turn = self.last_turn[agent].index + 1 if agent in self.last_turn else 0
-        self.pending = TurnRequest(
-            episode=self.index,
-            turn=turn,
-            seat=seat,
-            game=base.game,
-            state=base.game_state,
-            messages=env.observe(agent),
-            context_ids=self.context_ids.get(seat, ()),
-            legal=env.legal_texts(),
-            seed=turn_seed(plan.seed, plan.sample, turn, seat),
-            reply_format=env.options.reply_format,
-        )
-        return self.pending
-
-    def take(self, reply: Reply) -> None:
-        env, request, text = self.env, self.pending, storable(reply.text)
-        invalid = None
-        if reply.error is not None:
-            invalid = InvalidReply("error", storable(reply.error))
-        elif reply.truncated:
-            invalid = InvalidReply("overlong", "The reply was cut at its length limit.")
-        env.submit(text, invalid)
-        bad = env.outcome if isinstance(env.outcome, InvalidReply) else None
-        turn = Turn(
-            index=request.turn,
-            seat=request.seat,
-            policy=self.plan.policies[request.seat].name,
-            messages=request.messages,
-            legal=request.legal,
-            reply=text,
-            action=env.played,
-            invalid=bad.reason if bad else None,
-            detail=bad.detail if bad else None,
-            prompt_ids=_plain(reply.prompt_ids),
-            token_ids=_plain(reply.token_ids),
-            logprobs=_plain(reply.logprobs),
-            entropies=_plain(reply.entropies),
-            truncated=reply.truncated,
-        )
-        self.turns.append(turn)
-        self.last_turn[self.base.possible_agents[request.seat]] = turn
-        if env.history == "transcript":
-            self._remember(turn)
-        for payee, parts in env.reward_parts.items():
-            if payee in self.last_turn:
-                rewards = self.last_turn[payee].rewards
-                for name, reward in parts.items():
-                    rewards[name] = rewards.get(name, 0.0) + reward
-
-    def _remember(self, turn: Turn) -> None:
-        """Keeps the tokens of a seat's conversation, unless some of them are unknown."""
-        known = turn.index == 0 or turn.seat in self.context_ids
-        if turn.token_ids is not None and turn.prompt_ids is not None and known:
-            self.context_ids[turn.seat] = [*turn.prompt_ids, *turn.token_ids]
-        else:
-            self.context_ids.pop(turn.seat, None)
-
-    def leave(self) -> Episode:
-        """Frees the environment; the record of what happened in it."""
-        base, plan = self.base, self.plan
-        agent = base.possible_agents[0]
-        self.room.free.append(self.env)
-        return Episode(
-            **self.room.header,
-            seed=plan.seed,
-            sample=plan.sample,
-            actions=_action_record(base.game, base.actions),
-            turns=self.turns,
-            returns=list(base.returns),
-            terminated=base.terminations[agent],
-            truncated=base.truncations[agent],
-            forfeited_by=base.forfeited_by,
-        )
+    Candidates are compared when all of them are over.
+    """
+    branch, parent = table.plan.branch, table.key[:-1]
+    if branch is None:
+        return []
+    if not parent:
+        return table.candidates()
+    family = [(*parent, number) for number in range(branch.num_candidates)]
+    if any(key not in done for key in family):
+        return []
+    episodes = [done[key][1] for key in family]
+    chosen = branch.followed(episodes, done[parent][1])
+    return [new for number in chosen for new in done[family[number]][0].candidates()]
 
 
-def _plain(values: Any) -> Any:
-    """A list, as JSON can hold it, of a sequence or an array."""
-    if values is None or type(values) is list:
-        return values
-    return values.tolist() if hasattr(values, "tolist") else list(values)
-
-
-def _action_record(game: AnyGame, actions: Sequence[Any]) -> list[Any]:
-    """The actions as JSON can hold them, see `Episode.actions`."""
-    if game.num_actions is not None:
-        return list(actions)
-    record: list[Any] = []
-    state = game.initial_state()
-    for action in actions:
-        if game.current_player(state) == CHANCE:
-            outcomes = [outcome for outcome, _ in game.chance_outcomes(state)]
-            record.append(outcomes.index(action))
-        else:
-            record.append(game.action_text(state, action))
-        state = game.apply(state, action)
-    return record
+def _numbered(episodes: dict[Key, Episode]) -> list[Episode]:
+    """The episodes in order of their keys, each told where its parent stands."""
+    keys = sorted(episodes)
+    place = {key: number for number, key in enumerate(keys)}
+    return [
+        replace(episodes[key], parent=place[key[:-1]])
+        if len(key) > 1
+        else episodes[key]
+        for key in keys
+    ]

@@ -69,6 +69,7 @@ from arena_trainers.credit.pools import (
 from arena_trainers.credit.registry import (
     FlatPoolWarning,
     check_options,
+    default_options,
     estimate,
     estimators,
     needed_columns,
@@ -103,6 +104,7 @@ __all__ = [
     "by_value_differences",
     "check_options",
     "decayed_sums",
+    "default_options",
     "discounted_sums",
     "estimate",
     "estimators",

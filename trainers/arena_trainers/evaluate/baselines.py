@@ -9,8 +9,9 @@ from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
 from arena_wrappers.formats import legal_texts
 
 MAX_CONSTANTS = 12  # actions; games with more get no constant baselines
-MAX_STATES = 100_000  # of games that are solved exactly
+MAX_STATES = 30_000  # of games that are solved exactly
 SEARCH = 100  # simulations of a search bot
+LONG, TOO_LONG = 100, 180  # turns; there a simulation takes 10 ms, and 100 ms
 
 
 def constants_of(game: AnyGame) -> list[str]:
@@ -23,7 +24,9 @@ def constants_of(game: AnyGame) -> list[str]:
 def solver_of(game: AnyGame) -> str | None:
     """The string of the policy that stands for perfect play, if the game has one.
 
-    It is exact (minimax or CFR+) in games of at most `MAX_STATES` states, else a search.
+    It is exact (minimax or CFR+) in games of at most `MAX_STATES` states, else a search: of
+    `SEARCH` simulations, a tenth of them in games of more than `LONG` turns, and none in
+    games of more than `TOO_LONG`, such as chess, where it would take hours.
     """
     if type(game).__name__ == "Hanabi":
         return "hanabi_convention"
@@ -34,7 +37,11 @@ def solver_of(game: AnyGame) -> str | None:
         if alternating and game.num_players == 2 and game.zero_sum:
             return "minimax"
         return "cfr"
-    return f"{'mcts' if game.information == 'perfect' else 'ismcts'}:{SEARCH}"
+    if game.max_turns > TOO_LONG:
+        return None
+    is_open = game.information == "perfect" and not game.simultaneous
+    size = SEARCH // 10 if game.max_turns > LONG else SEARCH
+    return f"{'mcts' if is_open else 'ismcts'}:{size}"
 
 
 def prepared(policy: Policy | str, game: AnyGame) -> Policy:

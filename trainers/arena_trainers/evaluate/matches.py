@@ -19,6 +19,7 @@ from arena_wrappers import (
     make_policy,
     stream_plans,
 )
+from arena_wrappers.asking import checked_timeout
 from arena_wrappers.episode_log import EpisodeLog
 from arena_wrappers.episodes import Episode, params_of
 
@@ -159,7 +160,7 @@ class EvaluationPlan:
             if solver is not None:
                 self._baselines["solver"] = prepared(solver, rules)
             self._constants = [make_policy(name) for name in constants_of(rules)]
-        self._timeout = timeout
+        self._timeout = checked_timeout(timeout)
         self._log = None if out is None else EpisodeLog(out)
         self.num_episodes = sum(map(self._count, self._opponents))
 

@@ -11,7 +11,7 @@ from arena_envs.solvers import Key, Table, nash_conv
 from arena_trainers.evaluate.exploit import requests_of, want_enumerable
 from arena_trainers.evaluate.intervals import LEVEL
 from arena_wrappers import InvalidReply, Policy, PromptOptions, parse_reply, turn_seed
-from arena_wrappers.asking import ask
+from arena_wrappers.asking import ask, checked_timeout
 
 CHUNK = 1024  # replies asked for at once
 NUM_RESAMPLES = 200
@@ -70,7 +70,8 @@ def sampled_exploitability(
         timeout: seconds that one call of the policy may take; then it is illegal.
 
     Raises:
-        ValueError: the game is too large, or a language game; or `num_samples` below 2.
+        ValueError: the game is too large, or a language game; `num_samples` below 2, or
+            `timeout` not above 0.
 
     >>> from arena_envs import make_game
     >>> from arena_wrappers import RandomPolicy
@@ -80,6 +81,7 @@ def sampled_exploitability(
     """
     if type(num_samples) is not int or num_samples < 2:
         raise ValueError(f"want num_samples of at least 2, got {num_samples!r}")
+    checked_timeout(timeout)
     want_enumerable(game)
     counts = _counts(
         policy, game, num_samples, options or PromptOptions(), seed, timeout

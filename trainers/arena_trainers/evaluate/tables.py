@@ -1,23 +1,29 @@
 """An evaluation as a table to be read."""
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from arena_trainers.evaluate.matches import Evaluation
 from arena_trainers.evaluate.rows import Row
 from arena_trainers.evaluate.suites import SuiteEvaluation
 
+WIDTH = 18  # of a name that is not folded
+ATTRIBUTES = {"policy": "policy", "against": "opponent"}
+
 
 def as_table(found: Evaluation) -> Table:
     """The rows of an evaluation; the known value of the game is its caption."""
     params = ", ".join(f"{name}={value!r}" for name, value in found.params.items())
     table = Table(
-        title=f"{found.game} ({params})" if params else found.game,
+        title=escape(f"{found.game} ({params})" if params else found.game),
         box=box.SIMPLE_HEAD,
-        caption=f"Known value: {found.known_value}" if found.known_value else None,
+        caption=escape(_caption(found)) or None,
     )
     for name in ("policy", "against"):
-        table.add_column(name, overflow="fold")
+        longest = max(len(getattr(row, ATTRIBUTES[name])) for row in found.rows)
+        width = min(max(longest, len(name)), WIDTH)
+        table.add_column(name, overflow="fold", min_width=width)
     table.add_column("role", no_wrap=True)
     for name in ("seat", "episodes", "return", "95 %", "score", "win/draw/loss"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -29,14 +35,27 @@ def as_table(found: Evaluation) -> Table:
     else:
         cells = [row[:-1] for row in cells]
     for row in cells:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     return table
+
+
+def _caption(found: Evaluation) -> str:
+    lines = []
+    if found.known_value:
+        lines.append(f"Known value: {found.known_value}")
+    searches = {
+        row.policy
+        for row in found.rows
+        if row.role == "solver" and "mcts" in row.policy
+    }
+    lines += [f"{name} searches, it does not solve" for name in sorted(searches)]
+    return "\n".join(lines)
 
 
 def suite_table(found: SuiteEvaluation) -> Table:
     """The scores of a suite."""
     table = Table(
-        title=f"{found.policy} in the suite {found.suite!r}",
+        title=escape(f"{found.policy} in the suite {found.suite!r}"),
         box=box.SIMPLE_HEAD,
         caption="Score formulas are inferred from published tables.",
     )
@@ -48,7 +67,7 @@ def suite_table(found: SuiteEvaluation) -> Table:
     for row in found.scores:
         table.add_row(
             row.game,
-            ", ".join(row.opponents),
+            escape(", ".join(row.opponents)),
             str(row.seat),
             f"{row.mean_return:.3f}",
             "" if row.score is None else f"{row.score:.1f}",

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from arena_trainers.extras import import_extra
@@ -67,12 +68,12 @@ def _payoffs(found: Tournament, game: GameSummary) -> Table:
             f"; self-play {cross.self_play:.3f} - cross-play {cross.cross_play:.3f} "
             f"= {cross.gap:.3f} ({cross.low:.3f} to {cross.high:.3f})"
         )
-    table = Table(title=game.game, caption=caption, box=box.SIMPLE_HEAD)
+    table = Table(title=escape(game.game), caption=caption, box=box.SIMPLE_HEAD)
     table.add_column("", overflow="fold")
     for name in found.policies:
-        table.add_column(name, justify="right", overflow="fold")
+        table.add_column(escape(name), justify="right", overflow="fold")
     for name, row in zip(found.policies, game.payoffs, strict=True):
-        table.add_row(name, *map(_cell, row))
+        table.add_row(escape(name), *map(_cell, row))
     return table
 
 
@@ -86,7 +87,9 @@ def _ratings(
     ratings: tuple[Rating, ...], title: str, game: GameSummary | None
 ) -> Table:
     caption = "Elo and OpenSkill count who did better, and not by how much"
-    table = Table(title=f"Ratings: {title}", caption=caption, box=box.SIMPLE_HEAD)
+    table = Table(
+        title=escape(f"Ratings: {title}"), caption=caption, box=box.SIMPLE_HEAD
+    )
     table.add_column("policy", overflow="fold")
     for name in ("Elo", "95 %", "OpenSkill", "sigma"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -97,7 +100,7 @@ def _ratings(
     ranked = sorted(enumerate(ratings), key=lambda pair: -pair[1].elo)
     for index, one in ranked:
         cells = [
-            one.policy,
+            escape(one.policy),
             f"{one.elo:.0f}",
             f"{one.elo_low:.0f} to {one.elo_high:.0f}",
             f"{one.mu:.2f}",
@@ -115,5 +118,5 @@ def _forfeits(found: Tournament) -> Table:
         table.add_column(name, overflow="fold")
     for policy, reasons in found.forfeits.items():
         for reason, count in reasons.items():
-            table.add_row(policy, str(count), reason)
+            table.add_row(escape(policy), str(count), escape(reason))
     return table

@@ -20,6 +20,7 @@ from arena_wrappers import (
     make_policy,
     stream_plans,
 )
+from arena_wrappers.asking import checked_timeout
 from arena_wrappers.episodes import params_of
 
 CHUNK = 256  # episodes in flight
@@ -109,7 +110,7 @@ class TournamentPlan:
         self.policies = {policy.name: policy for policy in made}
         _want_different("policies", [policy.name for policy in made], at_least=2)
         self._seeds = range(seed, seed + num_episodes)
-        self._self_pairs, self._timeout = self_pairs, timeout
+        self._self_pairs, self._timeout = self_pairs, checked_timeout(timeout)
         options = {"on_invalid": "forfeit", **(prompt or {})}
         wrappers = [PromptWrapper(env_of(game), **options) for game in games]
         labels = [_label(wrapper.env) for wrapper in wrappers]

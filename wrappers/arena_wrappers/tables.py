@@ -1,0 +1,247 @@
+"""Episodes in progress: where `play` seats its policies."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from arena_envs.env import GameEnv
+from arena_envs.game import CHANCE, AnyGame
+from arena_wrappers.branching import Branching, candidate_sample
+from arena_wrappers.episodes import Episode, Turn, params_of, storable
+from arena_wrappers.formats import InvalidReply
+from arena_wrappers.policies import Policy, Reply, TurnRequest, turn_seed
+from arena_wrappers.wrapper import PromptWrapper
+
+EnvFn = Callable[[], GameEnv | PromptWrapper]
+
+
+@dataclass(frozen=True)
+class EpisodePlan:
+    """An episode to be played.
+
+    Attributes:
+        env_fn: makes the environment; plans that share it share its set-up cost.
+        policies: who plays each seat.
+        seed: of the environment and of all random choices.
+        sample: number of the episode among those with the same seed: same chance, other
+            choices of the policies.
+        options: for `reset`.
+        branch: where more episodes branch from this one; None for nowhere.
+    """
+
+    env_fn: EnvFn
+    policies: Sequence[Policy]
+    seed: int
+    sample: int = 0
+    options: Mapping[str, Any] | None = None
+    branch: Branching | None = None
+
+
+class Room:
+    """The environments of one `env_fn`, and what all its episodes record alike."""
+
+    def __init__(self, env_fn: EnvFn) -> None:
+        env = env_fn()
+        self.first = env if isinstance(env, PromptWrapper) else PromptWrapper(env)
+        self.free: list[PromptWrapper] = []
+        base = self.first.env
+        self.header: dict[str, Any] = {
+            "game": base.id or type(base.game).__name__,
+            "params": params_of(base.game),
+            "max_turns": base.max_turns,
+            "prompt": self.first.prompt_options,
+        }
+
+    def enter(self) -> PromptWrapper:
+        return self.free.pop() if self.free else self.first.clone()
+
+
+class Fork(NamedTuple):
+    """The moment at which an episode branches: all of it that its candidates share."""
+
+    env: PromptWrapper
+    turns: list[Turn]
+    context_ids: dict[int, list[int]]
+
+
+class Table:
+    """An episode in progress.
+
+    Args:
+        key: index of its plan, and the candidates on the way to it: (3, 0, 2) is the third
+            candidate of the first candidate of the fourth plan.
+        plan: what is played.
+        room: where.
+        fork: what happened before, if it branched from another episode.
+    """
+
+    pending: TurnRequest
+
+    def __init__(
+        self,
+        key: tuple[int, ...],
+        plan: EpisodePlan,
+        room: Room,
+        fork: Fork | None = None,
+    ) -> None:
+        self.key, self.plan, self.room = key, plan, room
+        self.branch = None if fork is None else len(fork.turns)
+        self.fork: Fork | None = None  # where this episode branches
+        self.turns: list[Turn] = []
+        self.context_ids: dict[int, list[int]] = {}
+        if fork is None:
+            self.env = room.enter()
+            self.env.reset(seed=plan.seed, options=dict(plan.options or {}))
+        else:
+            self.env = fork.env.clone()
+            self.turns = _copied(fork.turns)
+            self.context_ids = fork.context_ids.copy()
+        self.base = self.env.env
+        agents = self.base.possible_agents
+        self.last_turn = {agents[turn.seat]: turn for turn in self.turns}
+
+    def candidates(self) -> "list[Table]":
+        """The episodes that branch from this one, at its fork."""
+        if self.fork is None or self.plan.branch is None:
+            return []
+        plan, at = self.plan, len(self.fork.turns)
+        samples = [
+            candidate_sample(plan.seed, plan.sample, at, number)
+            for number in range(self.plan.branch.num_candidates)
+        ]
+        return [
+            Table((*self.key, i), replace(plan, sample=sample), self.room, self.fork)
+            for i, sample in enumerate(samples)
+        ]
+
+    @property
+    def is_over(self) -> bool:
+        agent = self.base.agent_selection
+        return self.base.terminations[agent] or self.base.truncations[agent]
+
+    @property
+    def seat(self) -> int:
+        return self.base.possible_agents.index(self.base.agent_selection)
+
+    @property
+    def policy(self) -> Policy:
+        return self.plan.policies[self.seat]
+
+    def request(self) -> TurnRequest:
+        env, base, plan = self.env, self.base, self.plan
+        agent = base.agent_selection
+        seat = self.seat
+        turn = self.last_turn[agent].index + 1 if agent in self.last_turn else 0
+        self._fork_at(seat, turn)
+        self.pending = TurnRequest(
+            episode=self.key[0],
+            turn=turn,
+            seat=seat,
+            game=base.game,
+            state=base.game_state,
+            messages=env.observe(agent),
+            context_ids=self.context_ids.get(seat, ()),
+            legal=env.legal_texts(),
+            seed=turn_seed(plan.seed, plan.sample, turn, seat),
+            reply_format=env.options.reply_format,
+        )
+        return self.pending
+
+    def _fork_at(self, seat: int, turn: int) -> None:
+        """Keeps this moment, if it is the first after its own branch that is chosen."""
+        branch = self.plan.branch
+        if branch is None or self.fork is not None or len(self.turns) == self.branch:
+            return
+        if branch.is_at(seat, turn):
+            turns, ids = _copied(self.turns), self.context_ids.copy()
+            self.fork = Fork(self.env.clone(), turns, ids)
+
+    def take(self, reply: Reply) -> None:
+        env, request, text = self.env, self.pending, storable(reply.text)
+        invalid = None
+        if reply.error is not None:
+            invalid = InvalidReply("error", storable(reply.error))
+        elif reply.truncated:
+            invalid = InvalidReply("overlong", "The reply was cut at its length limit.")
+        env.submit(text, invalid)
+        bad = env.outcome if isinstance(env.outcome, InvalidReply) else None
+        turn = Turn(
+            index=request.turn,
+            seat=request.seat,
+            policy=self.plan.policies[request.seat].name,
+            messages=request.messages,
+            legal=request.legal,
+            reply=text,
+            action=env.played,
+            invalid=bad.reason if bad else None,
+            detail=bad.detail if bad else None,
+            prompt_ids=_plain(reply.prompt_ids),
+            token_ids=_plain(reply.token_ids),
+            logprobs=_plain(reply.logprobs),
+            entropies=_plain(reply.entropies),
+            truncated=reply.truncated,
+        )
+        self.turns.append(turn)
+        self.last_turn[self.base.possible_agents[request.seat]] = turn
+        if env.history == "transcript":
+            self._remember(turn)
+        for payee, parts in env.reward_parts.items():
+            if payee in self.last_turn:
+                rewards = self.last_turn[payee].rewards
+                for name, reward in parts.items():
+                    rewards[name] = rewards.get(name, 0.0) + reward
+
+    def _remember(self, turn: Turn) -> None:
+        """Keeps the tokens of a seat's conversation, unless some of them are unknown."""
+        known = turn.index == 0 or turn.seat in self.context_ids
+        if turn.token_ids is not None and turn.prompt_ids is not None and known:
+            self.context_ids[turn.seat] = [*turn.prompt_ids, *turn.token_ids]
+        else:
+            self.context_ids.pop(turn.seat, None)
+
+    def leave(self) -> Episode:
+        """Frees the environment; the record of what happened in it."""
+        base, plan = self.base, self.plan
+        agent = base.possible_agents[0]
+        if self.branch is None:
+            self.room.free.append(self.env)
+        return Episode(
+            **self.room.header,
+            seed=plan.seed,
+            sample=plan.sample,
+            actions=_action_record(base.game, base.actions),
+            turns=self.turns,
+            returns=list(base.returns),
+            terminated=base.terminations[agent],
+            truncated=base.truncations[agent],
+            forfeited_by=base.forfeited_by,
+            branch=self.branch,
+        )
+
+
+def _copied(turns: Sequence[Turn]) -> list[Turn]:
+    """Turns that later rewards are added to, and not to the given ones."""
+    return [replace(turn, rewards=turn.rewards.copy()) for turn in turns]
+
+
+def _plain(values: Any) -> Any:
+    """A list, as JSON can hold it, of a sequence or an array."""
+    if values is None or type(values) is list:
+        return values
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def _action_record(game: AnyGame, actions: Sequence[Any]) -> list[Any]:
+    """The actions as JSON can hold them, see `Episode.actions`."""
+    if game.num_actions is not None:
+        return list(actions)
+    record: list[Any] = []
+    state = game.initial_state()
+    for action in actions:
+        if game.current_player(state) == CHANCE:
+            outcomes = [outcome for outcome, _ in game.chance_outcomes(state)]
+            record.append(outcomes.index(action))
+        else:
+            record.append(game.action_text(state, action))
+        state = game.apply(state, action)
+    return record
