@@ -129,4 +129,4 @@ def test_the_table_explains_every_metric_and_no_other():
         for name in logged(estimate("mars", TURNS))
     }
     found = {re.sub("invalid/.*", "invalid/<reason>", name) for name in found}
-    assert found == explained
+    assert found == explained - {"arena/critic_error"}  # logged where there is a critic
