@@ -116,3 +116,13 @@ def test_the_readme_and_the_package_name_every_estimator_once():
         cells = [row.split("|")[1] for row in text.splitlines() if row[:3] == "| `"]
         named = sorted(name for cell in cells for name in re.findall("`(.+?)`", cell))
         assert named == sorted(registry._BUILT_IN)
+
+
+@pytest.mark.parametrize(
+    "name", ["mars", "mars_loo", "rloo", "rae", "dr_grpo", "episode"]
+)
+def test_what_a_limit_cuts_off_counts_as_nothing_and_may_turn_the_gradient(name):
+    """Patience pays after the limit; each docstring says so."""
+    assert examine(name, "patience").large.kind == "reversed"
+    text = " ".join(registry.docstring(name).split())
+    assert re.search("what a limit (of turns )?cuts off counts as nothing", text, re.I)
