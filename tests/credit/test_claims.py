@@ -163,6 +163,16 @@ def test_equal_returns_up_to_rounding_have_no_scale(batch):
     assert not estimate("episode", turns, eps=0.0).advantage.any()
 
 
+@pytest.mark.parametrize("value", [0.1, 1e6 + 0.1, 1e12 + 0.1])
+def test_equal_returns_of_any_size_have_no_scale(batch, value):
+    """The sum of ten is rounded: without care, 1e12 + .1 is off its mean by 1e-4."""
+    turns = batch(*[(i, 0, 0, [value]) for i in range(10)])
+    for name in ("episode", "mars", "hapo"):
+        tokens = {"entropy": np.ones(10)}
+        got = estimate(name, replace(turns, tokens=tokens)).advantage
+        assert not got.any()
+
+
 @pytest.mark.parametrize("name", [n for n in EVERY if claims(n).lone == "return"])
 def test_leaving_one_out_of_one_keeps_the_return_and_does_not_warn(full, name):
     with warnings.catch_warnings():

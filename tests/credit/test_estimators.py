@@ -1,6 +1,7 @@
 """Every estimator on one batch by hand, what it reduces to, and what it refuses."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,15 @@ def test_mars_loo_leaves_out_all_seats_of_the_own_episode(batch):
     check(batch, [*first, *second, [5, 0]], "mars_loo", pool=("game",))
 
 
+def test_mars_loo_leaves_out_all_seats_of_the_own_rollout(batch):
+    """Episodes 0 and 1 are segments of one game: 1 then 2 for seat 0, 10 for seat 1. Its
+    returns 3 2 10 have mean 5, and the baseline 100; those of the other have 5."""
+    turns = batch((0, 0, 0, [1]), (1, 0, 0, [2]), (1, 0, 1, [10]), (2, 0, 0, [100]))
+    turns = replace(turns, rollout=[0, 0, 0, 1])
+    got = estimate("mars_loo", turns, pool=("game",)).advantage
+    assert got.tolist() == [-97, -98, -90, 95]
+
+
 def test_mars_loo_of_episode_returns_by_hand(batch):
     """Returns of the other episode: seat 0: 1 | 3, seat 1: 0 | 1, seat 2: 4 | 2."""
     first = [2] * 3, [1, 0], [-2]
@@ -111,6 +121,14 @@ def test_rae_may_remember_other_pools(batch):
     assert got.state == {"baselines": [[0, 2.328125], [1, 2.5]]}
     with pytest.raises(ValueError, match=r"\[\[game, seat, b\], ...\]}; got"):
         estimate("rae", batch(*HAND), state=got.state)
+
+
+def test_rae_over_seats_takes_the_lower_seats_return_from_the_higher_ones(batch):
+    """α = .75, b = 0 and then a quarter of what seat 0 was paid in the same episode."""
+    for paid, baseline in ((0, 0), (4, 1)):
+        turns = batch((0, 0, 0, [paid]), (0, 0, 1, [8]))
+        got = estimate("rae", turns, pool=("game",), decay=0.75).advantage
+        assert got.tolist() == [paid, 8 - baseline]
 
 
 def test_rae_discounts_by_the_own_turns_left(batch):

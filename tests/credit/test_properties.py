@@ -13,6 +13,7 @@ from arena_trainers.credit import (
     returns_to_go,
     trajectories,
 )
+from arena_trainers.credit.registry import default_options
 from arena_trainers.rows import TurnRecord, turn_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
@@ -180,6 +181,15 @@ def test_nothing_is_written_into_the_batch(full, name):
     for part_of in ("rewards", "tokens"):
         for key, values in getattr(turns, part_of).items():
             np.testing.assert_array_equal(values, getattr(before, part_of)[key])
+
+
+@pytest.mark.parametrize("discount", [-0.5, 1.5, np.nan])
+@pytest.mark.parametrize("name", [n for n in EVERY if "discount" in default_options(n)])
+def test_a_discount_out_of_range_is_named(full, name, discount):
+    turns = full.build([(0, {0: [1.0, 2.0], 1: [3.0]})])
+    message = f"want discount between 0 and 1, got {discount}"
+    with pytest.raises(ValueError, match=message):
+        estimate(name, turns, discount=discount)
 
 
 @given(

@@ -2,12 +2,14 @@
 
 import inspect
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from arena_envs import make_game
+from arena_trainers import credit
 from arena_trainers.credit import estimators, registry
 from arena_trainers.credit.claims import CLAIMS, claims
 from arena_trainers.credit.diagnostics import DIAGNOSTICS
@@ -105,3 +107,22 @@ def test_what_is_biased_is_found_out_in_kuhn_poker(kuhn, name):
     """The same test refuses these, or it could not refuse anything."""
     found = expected_gradient(name, kuhn, 8, 1000, seed=1)
     assert not agrees(found, kuhn.gradient)
+
+
+def test_the_readme_and_the_package_name_every_estimator_once():
+    readme = (DOCS.parents[1] / "README.md").read_text()
+    section = readme[readme.index("\n## Credit") : readme.index("\n## Speed")]
+    for text in (section, credit.__doc__):
+        cells = [row.split("|")[1] for row in text.splitlines() if row[:3] == "| `"]
+        named = sorted(name for cell in cells for name in re.findall("`(.+?)`", cell))
+        assert named == sorted(registry._BUILT_IN)
+
+
+@pytest.mark.parametrize(
+    "name", ["mars", "mars_loo", "rloo", "rae", "dr_grpo", "episode"]
+)
+def test_what_a_limit_cuts_off_counts_as_nothing_and_may_turn_the_gradient(name):
+    """Patience pays after the limit; each docstring says so."""
+    assert examine(name, "patience").large.kind == "reversed"
+    text = " ".join(registry.docstring(name).split())
+    assert re.search("what a limit (of turns )?cuts off counts as nothing", text, re.I)

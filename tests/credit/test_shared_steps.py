@@ -1,5 +1,7 @@
 """Credit by what trajectories share, and by what a judge says: `salt` and `adca`."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -122,6 +124,14 @@ def test_adca_asks_for_no_scale_of_labels(batch, scale, shift):
     second = batch(*LABELLED, rewards=other)
     got = credit(second, "adca", eps=0.0)
     np.testing.assert_allclose(got, credit(first, "adca", eps=0.0), atol=1e-6)
+
+
+def test_adca_of_equal_labels_adds_nothing_even_without_eps(batch):
+    """Three labels of .1 are off their mean by 1e-17; returns 1 2 3 have deviation √(2/3)."""
+    turns = batch(*[(i, 0, 0, [paid]) for i, paid in enumerate([1, 2, 3])])
+    turns = replace(turns, rewards={"judge": [0.1, 0.1, 0.1]})
+    got = credit(turns, "adca", judge_weight=1.0, eps=0.0)
+    np.testing.assert_allclose(got, [-(1.5**0.5), 0, 1.5**0.5], atol=1e-12)
 
 
 @pytest.mark.parametrize("count", ["trajectories", "turns"])

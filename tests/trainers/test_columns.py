@@ -259,6 +259,19 @@ def test_columns_are_those_needed_and_those_named_once_each(settings):
     assert check_credit_columns(args) == (*needed_columns("aepo"), *pool)
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "column"),
+    [
+        ("canon", {"metric": "entropy"}, ("tokens.entropy",)),
+        ("flow_grpo", {"outcome": "format"}, ()),
+        ("mt_grpo", {"outcome": "format"}, ()),
+    ],
+)
+def test_options_may_name_token_columns_and_parts(settings, name, options, column):
+    args = TurnGRPOConfig(**settings, credit=name, credit_args=options)
+    assert check_credit(args) == (*needed_columns(name), *column)
+
+
 @pytest.mark.parametrize("name", estimators())
 def test_every_estimator_is_taken_or_refused_for_a_column_it_needs(settings, name):
     args = TurnGRPOConfig(**settings, credit=name)

@@ -64,6 +64,14 @@ def test_columns_of_a_batch_made_by_hand():
     assert batch.rewards["format"].tolist() == [0.0, -0.5, 0.0, 0.0]
 
 
+def test_parts_that_nobody_was_paid_are_zero():
+    episodes = [episode(7, [turn(0, 0, 1.0), turn(2, 0, 9.0)])]
+    batch = turn_batch([turn_records(episodes, [0], LEARNERS)], {}, ["kuhn"])
+    assert batch.rewards["format"].tolist() == [0.0, 0.0]
+    nothing = turn_batch([[]], {}, ["kuhn"])
+    assert sorted(nothing.rewards) == ["format", "game"]
+
+
 def test_weights_scale_the_parts_of_the_reward():
     records = turn_records(EPISODES, [0, 0], LEARNERS)
     batch = turn_batch([records], {"format": 2.0, "game": 0.5}, ["kuhn"])

@@ -121,7 +121,7 @@ def test_seats_that_do_not_learn_do_not_branch(make_trainer):
     assert {e.turns[e.branch].seat for e in branched} == {1}
 
 
-@pytest.mark.parametrize("credit", ["at_grpo", "agentprm", "gigpo"])
+@pytest.mark.parametrize("credit", ["at_grpo", "agentprm"])
 def test_weights_move_on_trees(make_trainer, credit):
     trainer = make_trainer(
         credit=credit, branch={"num_candidates": 2, "turns": [0], "follow": "all"}
@@ -184,6 +184,10 @@ def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
         (
             {"branch": {"num_candidates": 2}},
             "does not support branch with credit 'mars'",
+        ),
+        (
+            {"credit": "gigpo", "branch": {"num_candidates": 2}},
+            "does not support branch with credit 'gigpo'",
         ),
         ({**TREES, "branch": {"num_candidates": 1}}, "num_candidates from 2"),
         ({**TREES, "branch": {"candidates": 2}}, "branch has no option 'candidates'"),

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from arena_trainers import credit
-from arena_trainers.config import PARTS, TurnGRPOConfig
+from arena_trainers.config import TurnGRPOConfig
 from arena_trainers.credit.batch import INT_COLUMNS
-from arena_trainers.rows import TurnRecord, turn_batch
+from arena_trainers.rows import PARTS, TurnRecord, turn_batch
 
 ALWAYS = ("game", "episode", "seat", "turn", "group", "terminated", "truncated")
 COUNTS = ("num_tokens", "row_length")
@@ -23,6 +23,7 @@ PROVIDED = (
 )
 OF_CRITIC = ("value", "next_value")
 OF_TREES = ("parent", "branch")
+WHOLE = ("gigpo", "salt")  # compare trajectories besides turns of the same state
 ABSENT = {
     "value": "set critic='features'",
     "next_value": "set critic='features'",
@@ -41,7 +42,8 @@ ABSENT = {
 def check_credit_columns(args: TurnGRPOConfig) -> tuple[str, ...]:
     """The columns that the estimator reads, all of which rollouts give.
 
-    They are those that it needs, and those that an option names, such as `pool`.
+    They are those that it needs, and those that an option names, such as `pool` or, for
+    token columns, `metric`.
 
     Raises:
         ValueError: unknown estimator, or a column that rollouts do not give; says what
@@ -55,6 +57,8 @@ def check_credit_columns(args: TurnGRPOConfig) -> tuple[str, ...]:
         for name in value
         if name in INT_COLUMNS
     ]
+    tokens = [f"tokens.{value}" for value in args.credit_args.values()]
+    named += [name for name in tokens if name in ON_DEMAND]
     wanted = tuple(dict.fromkeys([*credit.needed_columns(args.credit), *named]))
     provided = PROVIDED
     if args.critic is not None:
@@ -65,10 +69,10 @@ def check_credit_columns(args: TurnGRPOConfig) -> tuple[str, ...]:
             )
         provided += OF_CRITIC
     if args.branch is not None:
-        if "state_key" not in wanted:
+        if "state_key" not in wanted or args.credit in WHOLE:
             raise ValueError(
                 f"TurnGRPOTrainer does not support branch with credit {args.credit!r}, "
-                "which does not compare turns of the same state, as 'at_grpo' does"
+                "which does not compare turns of the same state alone, as 'at_grpo' does"
             )
         provided += OF_TREES
         wanted = tuple(dict.fromkeys([*wanted, *OF_TREES]))
@@ -95,8 +99,8 @@ def check_credit(args: TurnGRPOConfig) -> tuple[str, ...]:
     wanted = check_credit_columns(args)
     tokens = {"entropy": [0.5, 0.5], "logprob": [-1.0, -1.0]}
     turns = [
-        TurnRecord(0, i, i, 0, 0, {"game": float(i)}, 2, 4, True, False, i, i, tokens)
-        for i in range(2)
+        TurnRecord(0, i, i, 0, 0, paid, 2, 4, True, False, i, i, tokens)
+        for i, paid in enumerate([dict.fromkeys(PARTS, 0.0), dict.fromkeys(PARTS, 1.0)])
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", credit.FlatPoolWarning)

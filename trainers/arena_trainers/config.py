@@ -16,11 +16,11 @@ from arena_trainers.config_checks import (
 )
 from arena_trainers.critic import check_critic
 from arena_trainers.layouts import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
+from arena_trainers.rows import PARTS
 from arena_wrappers import Branching
 
 MAX_REPLY_TOKENS = 256  # where the settings give no limit
 BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
-PARTS = ("game", "format")  # of the reward, as `PromptWrapper` pays them
 
 
 @dataclass

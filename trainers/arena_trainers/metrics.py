@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from arena_trainers.credit import Credit, PoolReport, TurnBatch
+from arena_trainers.credit.pools import ZERO
 from arena_trainers.games import GamePlan
 from arena_wrappers import Episode
 
@@ -90,7 +91,7 @@ def metrics(
         if len(own) > 0:
             found[f"{name}/advantage_mean"] = float(own.mean())
             found[f"{name}/advantage_std"] = float(own.std())
-            found[f"{name}/zero_advantages"] = float((own == 0).mean())
+            found[f"{name}/zero_advantages"] = float((np.abs(own) <= ZERO).mean())
             pools = _pools(result.report, game, seat)
             found[f"{name}/pool_size"], found[f"{name}/flat_pools"] = pools
     shares_of_games = gradient_shares(turns, result, len(names))

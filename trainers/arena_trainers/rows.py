@@ -38,6 +38,7 @@ class TurnRecord(NamedTuple):
 
 
 # columns that follow from the rules
+PARTS = ("game", "format")  # of the reward, as `PromptWrapper` pays them
 OF_STATES = frozenset({"state_key", "action", "value"})
 
 
@@ -145,7 +146,7 @@ def turn_batch(
             they come, so that equal numbers mean equal ones.
     """
     turns = [record for share in shares for record in share]
-    names = sorted(set[str]().union(*(turn.rewards for turn in turns)))
+    names = sorted(set(PARTS).union(*(turn.rewards for turn in turns)))
     parts = {
         name: np.array([turn.rewards.get(name, 0.0) for turn in turns])
         for name in names

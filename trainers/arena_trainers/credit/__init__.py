@@ -21,9 +21,9 @@
 | `gigpo` | z-score of the return, and of its return-to-go at its state | states weighed by visits |
 | `grpo_passk` | the best trajectory's lead over the second | exact, of the best of n |
 | `hapo` | z-score over tokens, less for tokens of low entropy | small pools: any |
+| `mars` | return-to-go less the mean of its game and seat | exact in large batches |
 | `mars_loo` | the same, own episode left out | exact |
 | `mars_released` | as the released MARS code computes it | wrong direction |
-| `mars` | return-to-go less the mean of its game and seat | exact in large batches |
 | `matpo` | z-score of the planner's return, also for its workers | as `episode` |
 | `mt_grpo` | z-score of the outcome; at first that of turn rewards, too | as `episode`, parts evened out |
 | `normalise_then_sum` | sum of normalised turn rewards | wrong direction |

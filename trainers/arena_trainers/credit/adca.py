@@ -8,6 +8,7 @@ from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.grpo import episode
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
+    FLAT,
     Credit,
     Moments,
     Pools,
@@ -87,7 +88,7 @@ def adca(
     spread = np.sqrt(stats.std**2 + eps)[pools.of]
     relative = label - stats.mean[pools.of]
     paid = judge_weight * np.divide(
-        relative, spread, out=np.zeros_like(label), where=spread > 0
+        relative, spread, out=np.zeros_like(label), where=(stats.std > FLAT)[pools.of]
     )
     paid += np.where((turns.left == 0) | (outcome == "all_turns"), base.advantage, 0.0)
     compared = Moments(base.report.size, base.report.mean, base.report.std)

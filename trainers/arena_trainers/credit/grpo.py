@@ -32,8 +32,9 @@ def episode(
     divides it by the spread in large pools, so that pools of little spread weigh more; in
     small ones the spread depends on the trajectory, and the direction can be wrong: towards
     what wins often, away from what seldom pays much (A pays 1, B pays 10 with chance .2,
-    evenly chosen: true gradient towards B, groups of 8 expect one towards A). Early rewards
-    are noise for late turns, as all turns share one number.
+    evenly chosen: true gradient towards B, groups of 8 expect one towards A). What a limit of
+    turns cuts off counts as nothing. Early rewards are noise for late turns, as all turns
+    share one number.
 
     See "DeepSeekMath" by Shao et al. (https://arxiv.org/abs/2402.03300) and "Understanding
     R1-Zero-Like Training" by Liu et al. (https://arxiv.org/abs/2503.20783).

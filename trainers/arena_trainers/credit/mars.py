@@ -39,7 +39,8 @@ def mars(
     mean reward. The released code computes something else: `mars_released`.
 
     Bias: none in an infinite batch, where the baseline depends on nothing that the turn
-    decides. In a finite batch the mean contains the trajectory itself. With one-turn
+    decides, if no limit cut an episode: what a limit cuts off counts as nothing, which may
+    turn the gradient around. In a finite batch the mean contains the trajectory itself. With one-turn
     episodes that shrinks the expected gradient by 1 - 1/n, n trajectories in the pool.
     Where a turn decides how many follow, its trajectory weighs in the mean by its length,
     and a small batch can be wrong in direction too (stop pays 10, going on 10 and then -1,
@@ -101,8 +102,9 @@ def mars_loo(
     what is left out is the whole own episode, so far as it is in the pool. With one-turn
     episodes it is RLOO over (game, seat), n/(n-1) times `mars`.
 
-    Bias: none at γ = 1, in batches of any size, as long as episodes are independent. With
-    nothing to compare with, the return itself stands: unbiased, and noisy.
+    Bias: none at γ = 1, in batches of any size, as long as episodes are independent and
+    none was cut by a limit: what a limit cuts off counts as nothing. With nothing to compare
+    with, the return itself stands: unbiased, and noisy.
 
     See "Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human
     Feedback in LLMs" by Ahmadian et al. (https://arxiv.org/abs/2402.14740).
@@ -126,8 +128,7 @@ def mars_loo(
     array([-3., -3.,  3.])
     """
     pools, to_go, where = _compared(turns, discount, pool, baseline)
-    whose = turns.column("episode")[turns.first][turns.index]
-    baselines = mean_of_others(pools, whose, to_go, where)
+    baselines = mean_of_others(pools, turns.batch.unit[turns.row], to_go, where)
     stats = moments(to_go[where], pools.of[where], len(pools.key))
     return with_report(to_go - baselines, pools, stats)
 

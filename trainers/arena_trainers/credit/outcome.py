@@ -25,8 +25,9 @@ def dr_grpo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> 
     trajectories in the pool. The paper's other half, a loss that is not divided by the
     length of the reply, belongs to the trainer (`loss_type="dr_grpo"`).
 
-    Bias: shrunk by 1 - 1/n, as the mean contains the trajectory itself. Early rewards are
-    noise for late turns, as all turns share one number.
+    Bias: shrunk by 1 - 1/n, as the mean contains the trajectory itself. What a limit of turns
+    cuts off counts as nothing. Early rewards are noise for late turns, as all turns share one
+    number.
 
     See "Understanding R1-Zero-Like Training: A Critical Perspective" by Liu et al.
     (https://arxiv.org/abs/2503.20783).
@@ -60,8 +61,9 @@ def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Cre
     these depend on each other. With one seat per pool it is n / (n - 1) times `dr_grpo`,
     and with one-turn episodes `mars_loo` over the same pool.
 
-    Bias: none, in pools of any size, as long as episodes are independent. Early rewards are
-    noise for late turns, as all turns share one number.
+    Bias: none, in pools of any size, as long as episodes are independent and none was cut by
+    a limit: what a limit cuts off counts as nothing. Early rewards are noise for late turns,
+    as all turns share one number.
 
     See "Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human
     Feedback in LLMs" by Ahmadian et al. (https://arxiv.org/abs/2402.14740).

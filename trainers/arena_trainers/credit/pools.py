@@ -110,6 +110,8 @@ def moments(values: Floats, index: Ints, num: int, ddof: int = 1) -> Moments:
     """
     size = np.bincount(index, minlength=num)
     mean = np.bincount(index, values, num) / np.maximum(size, 1)
+    # what rounding took from the mean, or equal returns of 1e12 would have a spread
+    mean += np.bincount(index, values - mean[index], num) / np.maximum(size, 1)
     square = np.bincount(index, (values - mean[index]) ** 2, num)
     return Moments(size, mean, np.sqrt(square / np.maximum(size - ddof, 1)))
 

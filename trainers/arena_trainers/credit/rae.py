@@ -37,9 +37,12 @@ def rae(
     Departs from the released code, which keeps b by seat alone, one in each process and
     not in checkpoints, and drops the samples whose advantage is 0.
 
-    Bias: `"pre"` none at γ = 1, as b is made of earlier episodes; where batches differ in
-    policy, b lags, which costs variance and not bias. `"post"` shrinks by α exactly. γ < 1
-    weighs early turns less. Early rewards are noise for late turns.
+    Bias: `"pre"` none at γ = 1 where a pool holds one seat and no limit cut an episode, as b
+    is made of earlier episodes; where batches differ in policy, b lags, which costs variance
+    and not bias. Without `"seat"` in the pool, b has the returns of lower seats of the same
+    episode in it, and 1 - α of their gradient is taken away. What a limit cuts off counts as
+    nothing. `"post"` shrinks by α exactly. γ < 1 weighs early turns less. Early rewards are
+    noise for late turns.
 
     See "SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent
     Multi-Turn Reinforcement Learning" by Liu et al. (https://arxiv.org/abs/2506.24119).

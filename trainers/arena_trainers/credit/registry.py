@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+import numpy as np
+
 from arena_trainers.credit.adca import adca
-from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.batch import Floats, TurnBatch
 from arena_trainers.credit.gae import bi_level_gae, gae, turn_ppo
 from arena_trainers.credit.grpo import episode, normalise_then_sum
 from arena_trainers.credit.mars import mars, mars_loo
@@ -90,8 +92,8 @@ def estimate(
 
     Raises:
         ValueError: unknown estimator or option, an option out of range, a column that the
-            estimator needs and the batch does not have, or a state for an estimator that
-            keeps none.
+            estimator needs and the batch does not have, a state for an estimator that
+            keeps none, or an advantage that is not finite, as of rewards near 1e308.
         ImportError: the estimator's plug-in cannot be imported.
 
     >>> one = dict(game=[0, 0], seat=[0, 0], turn=[0, 0], group=[0, 0])
@@ -112,8 +114,10 @@ def estimate(
     live = trajectories(turns)
     require(live, *columns_needed_by(function))
     result = function(live, **options)
+    advantage = live.scatter(result.advantage)
+    _check_finite(name, advantage)
     _warn_of_flat_pools(name, result.report)
-    return result._replace(advantage=live.scatter(result.advantage))
+    return result._replace(advantage=advantage)
 
 
 def estimators() -> list[str]:
@@ -205,6 +209,15 @@ def _check(name: str, function: Estimator, options: Iterable[str]) -> None:
 def _near(word: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1)
     return f"did you mean {near[0]!r}? " if near else ""
+
+
+def _check_finite(name: str, advantage: Floats) -> None:
+    bad = np.flatnonzero(~np.isfinite(advantage))
+    if len(bad) > 0:
+        raise ValueError(
+            f"want finite advantages, got {advantage[bad[0]]} for row {bad[0]} from "
+            f"estimator {name!r}; rewards or values may be too large"
+        )
 
 
 def _warn_of_flat_pools(name: str, report: PoolReport) -> None:

@@ -32,7 +32,8 @@ def advevo_public_baseline(
     which the turn moves as well. The expected gradient of seat s is that of G_s less 1/n
     times that of the team's mean return, with n episodes in the pool: shrunk by 1 - 1/n if
     teammates are paid alike, by 1 - 1/(mn) if nothing that one of m seats does moves the
-    others' returns. None in large pools.
+    others' returns. None in large pools, but that what a limit of turns cuts off counts as
+    nothing.
 
     See "AdvEvo-MARL: Shaping Internalized Safety through Adversarial Co-Evolution in
     Multi-Agent Reinforcement Learning" by Pan et al.
