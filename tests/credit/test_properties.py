@@ -207,3 +207,14 @@ def test_returns_to_go_are_the_sums_written_out(batch, paid, discount):
     ]
     got = returns_to_go(turns, turns.column("reward"), discount)
     np.testing.assert_allclose(got, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_options_of_another_type_are_refused_by_name(full, name):
+    """Such as the text that YAML makes of 1e-6."""
+    turns = full.build([(0, {0: [1.0, 2.0], 1: [3.0]}), (0, {0: [0.0], 1: [1.0]})])
+    for option, default in default_options(name).items():
+        wrong = [1, "no"] if isinstance(default, bool) else ["1e-6", {}, ("nope",)]
+        for value in wrong:
+            with pytest.raises(ValueError, match=r"want .*, got"):
+                estimate(name, turns, **{option: value})

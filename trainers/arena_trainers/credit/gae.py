@@ -65,8 +65,8 @@ def gae(
     """
     check_range("discount", discount, 0, 1)
     check_range("lambda_", lambda_, 0, 1)
-    if num_turns is not None and num_turns < 1:
-        raise ValueError(f"want num_turns of at least 1, got {num_turns}")
+    if num_turns is not None and not (isinstance(num_turns, int) and num_turns > 0):
+        raise ValueError(f"want num_turns of at least 1, got {num_turns!r}")
     value = turns.column("value")
     delta = temporal_differences(turns, turns.column("reward"), value, discount)
     advantage = discounted_sums(delta, turns.left, discount * lambda_, num_turns)

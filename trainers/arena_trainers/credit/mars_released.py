@@ -75,6 +75,12 @@ def mars_released(
     array([-2.75, -0.75,  3.25])
     """
     check_choice("advantage_norm", advantage_norm, ADVANTAGE_NORMS)
+    for name, flag in (
+        ("whiten_rewards", whiten_rewards),
+        ("whiten_advantages", whiten_advantages),
+    ):
+        if not isinstance(flag, bool):
+            raise ValueError(f"want {name} true or false, got {flag!r}")
     num_tokens = turns.column("num_tokens")
     seat, reward = turns.column("seat"), turns.column("reward")
     total = int(num_tokens.sum())

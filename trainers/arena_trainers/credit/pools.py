@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,16 +50,12 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
         ValueError: there is no such column, or it is not constant on trajectories.
     """
     known = OF_TRAJECTORIES if whole else (*POOL_COLUMNS, "num_turns")
-    if isinstance(names, str):
-        raise ValueError(
-            f"want a sequence of columns such as ({names!r},), got {names!r}"
-        )
+    names = column_names(names)
     for name in names:
         if name not in known:
             raise ValueError(
                 f"want pools by columns among {', '.join(known)}, got {name!r}"
             )
-    names = tuple(names)
     if "group" in names and "game" not in names:
         names = ("game", *names)
     columns = [
@@ -68,6 +65,13 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
     keys = [column[examples] for column in columns]
     key = np.stack(keys, axis=1) if keys else np.zeros((len(examples), 0), np.int64)
     return Pools(names, key, index)
+
+
+def column_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The columns that an option names; ValueError for a single one, or for a number."""
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise ValueError(f"want a sequence of columns such as ('game',), got {names!r}")
+    return tuple(names)
 
 
 def number(columns: Sequence[Ints], size: int) -> tuple[Ints, Ints]:
@@ -232,5 +236,5 @@ def check_choice(name: str, value: str, known: Sequence[str]) -> None:
 
 def check_range(name: str, value: float, low: float, high: float) -> None:
     """ValueError unless an option lies between two bounds."""
-    if not low <= value <= high:
+    if not isinstance(value, Real) or not low <= value <= high:
         raise ValueError(f"want {name} between {low} and {high}, got {value!r}")

@@ -6,6 +6,7 @@ from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
     check_range,
+    column_names,
     moments,
     pools_by,
     relative,
@@ -184,8 +185,8 @@ def agentprm(
     """
     check_range("discount", discount, 0, 1)
     to_go = returns_to_go(turns, turns.column("reward"), discount)
-    states = pools_by(turns, (*pool, "state_key"))
-    actions = pools_by(turns, (*pool, "state_key", "action"))
+    states = pools_by(turns, (*column_names(pool), "state_key"))
+    actions = pools_by(turns, (*states.names, "action"))
     value = moments(to_go, states.of, len(states.key))
     action_value = moments(to_go, actions.of, len(actions.key))
     advantage = action_value.mean[actions.of] - value.mean[states.of]

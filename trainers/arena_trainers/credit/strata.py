@@ -12,6 +12,7 @@ from arena_trainers.credit.pools import (
     Credit,
     check_choice,
     check_range,
+    column_names,
     moments,
     number,
     pools_by,
@@ -74,7 +75,7 @@ def stratified_grpo(
     """
     check_range("blend", blend, 0, 1)
     pools = pools_by(turns, pool, whole=True)
-    own = pools_by(turns, (*pool, *strata), whole=True)
+    own = pools_by(turns, (*pool, *column_names(strata)), whole=True)
     returns = returns_to_go(turns, turns.column("reward"))[turns.first]
     scaled = ("std", ddof, eps)
     whole, stats = relative(returns, pools.of[turns.first], len(pools.key), *scaled)
@@ -225,6 +226,9 @@ def _between(
     turns: Trajectories, returns: Floats, low: float | None, high: float | None
 ) -> Floats:
     """float64[R]: returns as shares of the way from the lowest to the highest."""
+    for name, bound in (("min_return", low), ("max_return", high)):
+        if bound is not None:
+            check_range(name, bound, -np.inf, np.inf)
     if low is not None and high is not None and not low < high:
         raise ValueError(f"want min_return below max_return, got {low} and {high}")
     game, examples = number([turns.column("game")[turns.first]], len(returns))
