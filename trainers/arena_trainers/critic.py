@@ -6,7 +6,7 @@ in the same order, in float64 on the CPU.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,9 +18,6 @@ from arena_envs.registration import did_you_mean
 from arena_trainers import credit
 from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
 from arena_trainers.rows import TurnRecord
-
-if TYPE_CHECKING:
-    from arena_trainers.config import TurnGRPOConfig
 
 Floats = NDArray[np.float64]
 
@@ -150,15 +147,10 @@ class FeatureCritic:
         return found
 
 
-def make_critic(
-    args: "TurnGRPOConfig", games: Sequence[AnyGame]
-) -> FeatureCritic | None:
-    """The configured critic, with the discount of the estimator that reads its values."""
-    if args.critic is None:
-        return None
-    options = {**credit.default_options(args.credit), **args.credit_args}
-    discount = options.get("discount", 1.0)
-    return FeatureCritic(games, discount=discount, seed=args.seed, **args.critic_args)
+def discount_of(estimator: str, options: Mapping[str, Any]) -> float:
+    """The discount of an estimator with these options, which its critic shares."""
+    found = {**credit.default_options(estimator), **options}.get("discount", 1.0)
+    return float(found)
 
 
 def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:

@@ -30,7 +30,7 @@ from trl.models import unwrap_model_for_generation
 from arena_trainers import credit
 from arena_trainers.columns import check_credit, estimate_credit
 from arena_trainers.config import TurnGRPOConfig
-from arena_trainers.critic import make_critic
+from arena_trainers.critic import FeatureCritic, discount_of
 from arena_trainers.games import GamePlan, episode_starts, opponents
 from arena_trainers.layouts import (
     Row,
@@ -103,7 +103,14 @@ class TurnGRPOTrainer(GRPOTrainer):
     ) -> None:
         self._columns = check_credit(args)
         self.game_plans = [GamePlan(spec, args) for spec in args.games]
-        self.critic = make_critic(args, [plan.game for plan in self.game_plans])
+        self.critic: FeatureCritic | None = None
+        if args.critic is not None:
+            self.critic = FeatureCritic(
+                [plan.game for plan in self.game_plans],
+                discount=discount_of(args.credit, args.credit_args),
+                seed=args.seed,
+                **args.critic_args,
+            )
         self._opponents = opponents(self.game_plans, args, policies or {})
         if train_dataset is None:
             train_dataset = episode_starts(args, [p.weight for p in self.game_plans])
