@@ -106,7 +106,7 @@ def test_the_picture_wants_its_extra_before_anything_is_played(tmp_path: Path) -
 
 def test_control_c_stops_and_the_same_command_goes_on(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
-    arguments = ("random", "mcts:30", "-g", "connect_four", "-n", "8")
+    arguments = ("random", "mcts:300", "-g", "connect_four", "-n", "8")
     command = [*ARENA, "tournament", *arguments, "--out", str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while not results.exists() or results.stat().st_size < 5_000:
