@@ -231,3 +231,10 @@ def test_missing_columns_are_named(batch, name, missing, options):
     turns = batch(*HAND, **VALUES | {missing: None})
     with pytest.raises(ValueError, match=f"want the column '{missing}'"):
         credit(turns, name, **options)
+
+
+def test_a_trajectory_whose_truncated_turn_is_masked_ends_before_it(batch):
+    """1 - 3, and not 1 + 5 + 9 - 3: neither the masked reward nor what follows is read."""
+    columns = {"value": [3, 3], "truncated": [False, True], "next_value": [np.nan, 9]}
+    turns = batch((0, 0, 0, [1, 5]), **columns, mask=[True, False])
+    assert estimate("gae", turns, lambda_=1.0).advantage.tolist() == [-2, 0]

@@ -52,7 +52,8 @@ class TurnBatch:
         parent: int64[N], episode that this one was branched from, or -1.
         branch: int64[N], which branch of the parent.
         mask: bool[N], false: the turn counts for nothing, as if it were not there. Its
-            floats are never read (they may be NaN) and its advantage is 0.
+            floats are never read (they may be NaN) and its advantage is 0. Where the last
+            turns of a trajectory are masked, it ends before them, and is not truncated.
         terminated: bool[N], on a trajectory's last turn: ended by the rules.
         truncated: bool[N], on a trajectory's last turn: cut by a limit.
         value: float64[N], critic's value before the turn.
