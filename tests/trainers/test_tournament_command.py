@@ -106,9 +106,15 @@ def test_the_picture_wants_its_extra_before_anything_is_played(tmp_path: Path) -
 
 def test_control_c_stops_and_the_same_command_goes_on(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
-    arguments = ("random", "mcts:300", "-g", "connect_four", "-n", "8")
+    arguments = ("random", "mcts:100", "-g", "connect_four", "-n", "8")
     command = [*ARENA, "tournament", *arguments, "--out", str(tmp_path)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a job in the background inherits that it is to ignore the signal
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     while not results.exists() or results.stat().st_size < 5_000:
         assert process.poll() is None
         time.sleep(0.005)
