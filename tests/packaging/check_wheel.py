@@ -51,7 +51,9 @@ def main() -> None:
         check_contents(wheel)
         python = install(folder / "env", wheel)
         run(python, "-I", "-c", PLAY, cwd=folder)
-        run(python.with_name("arena"), "--help", cwd=folder, stdout=subprocess.DEVNULL)
+        for arguments in (["--help"], ["new-game", "probe"]):  # it has its skeletons
+            arena = python.with_name("arena")
+            run(arena, *arguments, cwd=folder, stdout=subprocess.DEVNULL)
         test(python, folder / "tests")
         shutil.rmtree(ROOT / "dist", ignore_errors=True)
         shutil.copytree(folder / "dist", ROOT / "dist")
