@@ -80,3 +80,33 @@ def settings(tmp_path):
         "save_strategy": "no",
         "seed": 3,
     }
+
+
+@pytest.fixture
+def make_trainer(model_folder, settings):
+    """Makes trainers of the tiny model; options override the settings."""
+    from transformers import AutoTokenizer
+
+    from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+
+    def make(**overrides):
+        args = TurnGRPOConfig(**{**settings, **overrides})
+        tokenizer = AutoTokenizer.from_pretrained(model_folder)
+        return TurnGRPOTrainer(str(model_folder), args, processing_class=tokenizer)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def generated():
+    """The batch that TRL's loss reads, for one generation batch of starts."""
+
+    def generate(trainer):
+        starts = [
+            trainer.train_dataset[i // 2 % len(trainer.train_dataset)]
+            for i in range(trainer.args.episodes_per_step)
+        ]
+        trainer.model.train()
+        return trainer._generate_and_score_completions(starts)
+
+    return generate

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer
 
 import arena_envs
-from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers import TurnGRPOConfig
 from arena_trainers.columns import (
     ABSENT,
     PROVIDED,
@@ -17,26 +16,6 @@ from arena_trainers.credit import estimators, needed_columns
 from arena_trainers.credit.batch import BOOL_COLUMNS, FLOAT_COLUMNS, INT_COLUMNS
 from arena_trainers.rows import turn_batch, turn_records
 from arena_wrappers import PromptWrapper, Reply, play
-
-
-@pytest.fixture
-def make_trainer(model_folder, settings):
-    def make(**overrides):
-        args = TurnGRPOConfig(**{**settings, **overrides})
-        tokenizer = AutoTokenizer.from_pretrained(model_folder)
-        return TurnGRPOTrainer(str(model_folder), args, processing_class=tokenizer)
-
-    return make
-
-
-def generated(trainer):
-    """The batch that TRL's loss reads, for one generation batch of starts."""
-    starts = [
-        trainer.train_dataset[i // 2 % len(trainer.train_dataset)]
-        for i in range(trainer.args.episodes_per_step)
-    ]
-    trainer.model.train()
-    return trainer._generate_and_score_completions(starts)
 
 
 class Script:
@@ -105,7 +84,7 @@ def test_a_turn_without_the_column_is_refused():
         turn_records(episodes, [0], [[True, True]], (), ("tokens.entropy",))
 
 
-def test_nothing_is_gathered_that_nobody_asks_for(make_trainer):
+def test_nothing_is_gathered_that_nobody_asks_for(make_trainer, generated):
     trainer = make_trainer()
     generated(trainer)
     turns = trainer.last_turns
@@ -114,7 +93,7 @@ def test_nothing_is_gathered_that_nobody_asks_for(make_trainer):
 
 
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
-def test_columns_that_an_option_names_are_provided(make_trainer):
+def test_columns_that_an_option_names_are_provided(make_trainer, generated):
     trainer = make_trainer(credit_args={"pool": ["game", "seat", "state_key"]})
     generated(trainer)
     turns, advantage = trainer.last_turns, trainer.last_credit.advantage
@@ -122,7 +101,9 @@ def test_columns_that_an_option_names_are_provided(make_trainer):
         assert advantage[turns.state_key == key].sum() == pytest.approx(0, abs=1e-9)
 
 
-def test_steps_that_are_shared_have_the_mean_of_their_trajectories(make_trainer):
+def test_steps_that_are_shared_have_the_mean_of_their_trajectories(
+    make_trainer, generated
+):
     trainer = make_trainer(credit="salt", episodes_per_step=16)
     generated(trainer)
     turns, advantage = trainer.last_turns, trainer.last_credit.advantage
@@ -139,7 +120,9 @@ def token_spans(turns):
 
 
 @pytest.mark.parametrize("name", ["aepo", "hapo"])
-def test_advantages_of_tokens_reach_the_loss_token_by_token(make_trainer, name):
+def test_advantages_of_tokens_reach_the_loss_token_by_token(
+    make_trainer, name, generated
+):
     """The entropies are those of the trained sequences, under the sampling temperature."""
     trainer = make_trainer(credit=name, temperature=0.8)
     batch = generated(trainer)
@@ -167,7 +150,7 @@ def test_advantages_of_tokens_reach_the_loss_token_by_token(make_trainer, name):
 
 @pytest.mark.parametrize("loss_type", ["dapo", "grpo", "bnpo", "dr_grpo", "cispo"])
 def test_raising_one_tokens_advantage_moves_the_gradient_of_that_token_only(
-    make_trainer, monkeypatch, loss_type
+    make_trainer, monkeypatch, loss_type, generated
 ):
     trainer = make_trainer(credit="aepo", loss_type=loss_type)
     trainer.current_gradient_accumulation_steps = 1
@@ -191,7 +174,7 @@ def test_raising_one_tokens_advantage_moves_the_gradient_of_that_token_only(
 
 
 def test_the_gradient_of_a_tokens_advantage_is_that_of_its_log_probability(
-    make_trainer,
+    make_trainer, generated
 ):
     """On the model itself: with advantage 1 at one token and 0 at all others, the gradient
     of the loss is that token's -∇ log π, over the number of trained tokens."""

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer
 
-from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.trainer import CRITIC
 from arena_wrappers import replay
 
@@ -16,31 +14,12 @@ TREES = {
 }
 
 
-@pytest.fixture
-def make_trainer(model_folder, settings):
-    def make(**overrides):
-        args = TurnGRPOConfig(**{**settings, **overrides})
-        tokenizer = AutoTokenizer.from_pretrained(model_folder)
-        return TurnGRPOTrainer(str(model_folder), args, processing_class=tokenizer)
-
-    return make
-
-
-def generated(trainer):
-    starts = [
-        trainer.train_dataset[i // 2 % len(trainer.train_dataset)]
-        for i in range(trainer.args.episodes_per_step)
-    ]
-    trainer.model.train()
-    return trainer._generate_and_score_completions(starts)
-
-
 def weights(trainer):
     model = trainer.accelerator.unwrap_model(trainer.model)
     return {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
 
-def test_each_turn_of_a_tree_is_one_row(make_trainer):
+def test_each_turn_of_a_tree_is_one_row(make_trainer, generated):
     """What candidates share with the episode that they branched from is trained once."""
     trainer = make_trainer(**TREES, temperature=2.0)
     batch = generated(trainer)
@@ -57,7 +36,7 @@ def test_each_turn_of_a_tree_is_one_row(make_trainer):
         replay(episode)
 
 
-def test_the_batch_tells_parents_and_branches(make_trainer):
+def test_the_batch_tells_parents_and_branches(make_trainer, generated):
     trainer = make_trainer(**TREES, temperature=2.0)
     generated(trainer)
     episodes, turns = trainer.last_episodes, trainer.last_turns
@@ -73,7 +52,7 @@ def test_the_batch_tells_parents_and_branches(make_trainer):
     assert turns.group.max() == 3  # of 8 roots of 4 starts
 
 
-def test_candidates_are_compared_with_each_other(make_trainer):
+def test_candidates_are_compared_with_each_other(make_trainer, generated):
     """At the first turn of a tree, by hand: z-scores of what was paid from there on."""
     trainer = make_trainer(**TREES, temperature=2.0, num_generations=2)
     generated(trainer)
@@ -96,7 +75,7 @@ def test_candidates_are_compared_with_each_other(make_trainer):
     assert compared > 0
 
 
-def test_returns_are_logged_of_fair_episodes_alone(make_trainer):
+def test_returns_are_logged_of_fair_episodes_alone(make_trainer, generated):
     trainer = make_trainer(**TREES, temperature=2.0)
     generated(trainer)
     roots = [e for e in trainer.last_episodes if e.parent is None]
@@ -113,7 +92,7 @@ def test_evaluation_plays_no_trees(make_trainer):
     assert len(trainer.last_episodes) == 1
 
 
-def test_seats_that_do_not_learn_do_not_branch(make_trainer):
+def test_seats_that_do_not_learn_do_not_branch(make_trainer, generated):
     trainer = make_trainer(**TREES, opponents=["random", "self"])
     generated(trainer)
     branched = [e for e in trainer.last_episodes if e.parent is not None]
@@ -132,7 +111,7 @@ def test_weights_move_on_trees(make_trainer, credit):
 
 
 @pytest.mark.parametrize("credit", ["gae", "turn_ppo", "archer"])
-def test_a_critic_gives_values_and_learns(make_trainer, credit):
+def test_a_critic_gives_values_and_learns(make_trainer, credit, generated):
     trainer = make_trainer(credit=credit, critic="features", logging_steps=1)
     trainer.train()
     assert not trainer.last_turns.value.any()  # nothing was seen before
