@@ -203,20 +203,22 @@ def test_an_unknown_estimator_or_setting_is_named():
         assert f"got '{value}'" in str(done.exception)
 
 
-def test_a_tiny_model_that_is_trained_is_not_trained_again(tmp_path):
-    path = tmp_path / "bench.json"
-    runs = {
-        experiment.TINY: {
-            name: {str(seed): [0.5, 0.25] for seed in range(tiny_model.NUM_SEEDS)}
-            for name in tiny_model.ESTIMATORS
-        }
-    }
-    experiment.write_runs(path, runs)
-    told = []
-    assert tiny_model.run_missing(path, told.append) == runs
-    assert told == []
+def test_the_tiny_model_is_trained_by_three_estimators_only():
+    settings = [*experiment.SETTINGS, experiment.TINY]
+    todo = experiment.missing({}, experiment.runnable(), settings, 10)
+    tiny = [one for one in todo if one[0] == experiment.TINY]
+    assert tiny == todo[:9]  # the longest first
+    assert {name for _, name, _ in tiny} == set(tiny_model.ESTIMATORS)
+    assert {seed for _, _, seed in tiny} == {0, 1, 2}
+    assert len(todo) == 9 + 10 * 4 * len(experiment.runnable())
+
+
+def test_curves_of_the_tiny_model_are_drawn(tmp_path):
+    curves = {str(seed): [0.5, 0.25 + seed / 100] for seed in range(3)}
+    runs = {experiment.TINY: dict.fromkeys(tiny_model.ESTIMATORS, curves)}
     assert "## Kuhn poker, tiny language model" in page.text(runs)
     page.draw(runs, tmp_path / "tiny.png")
+    assert (tmp_path / "tiny.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow

@@ -59,29 +59,23 @@ def bench(
     game: Annotated[
         list[str] | None, typer.Option(metavar="SETTING", help="Likewise.")
     ] = None,
-    tiny_model: Annotated[
-        bool, typer.Option("--tiny-model", help="Train the tiny language model, too.")
-    ] = False,
     num_jobs: Annotated[int, typer.Option("--jobs", help="Processes.")] = 2,
 ) -> None:
     """Compare all estimators at equal samples, by tabular self-play on small games.
 
-    Does the runs that DIRECTORY/bench.json lacks, draws them, and writes what is
-    significant. Tables take about 40 minutes on two cores, the tiny model as long again;
-    the same code gives the same numbers.
+    `episode`, `mars` and `mars_released` train the tiny language model, too (setting
+    tiny_model, three seeds at most). Does the runs that DIRECTORY/bench.json lacks, draws
+    them, and writes what is significant. The same code gives the same numbers.
     """
     from arena_trainers.bench import experiment, page
-    from arena_trainers.bench import tiny_model as tiny
 
     with usage_errors():
         names = chosen(only, experiment.runnable())
-        settings = chosen(game, experiment.SETTINGS)
+        settings = chosen(game, [*experiment.SETTINGS, experiment.TINY])
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "bench.json"
     todo = experiment.missing(experiment.read_runs(path), names, settings, num_seeds)
     runs = experiment.run_missing(path, todo, num_jobs, typer.echo)
-    if tiny_model:
-        runs = tiny.run_missing(path, typer.echo)
     for written in page.write(directory, runs):
         typer.echo(f"wrote {written}")
 

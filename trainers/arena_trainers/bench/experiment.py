@@ -13,6 +13,7 @@ import numpy as np
 
 from arena_envs import make_game
 from arena_envs.solvers import complete_table, nash_conv
+from arena_trainers.bench import tiny_model
 from arena_trainers.bench.tabular import COLUMNS, KeyOf, Table
 from arena_trainers.credit import (
     FlatPoolWarning,
@@ -23,7 +24,7 @@ from arena_trainers.credit import (
 
 NUM_STARTS, NUM_SAMPLES = 16, 8  # of a batch, and of each start
 NUM_POINTS = 20  # of a curve
-TINY = "tiny_model"
+TINY = "tiny_model"  # beside the settings of tables
 Curve = list[float]
 Runs = dict[str, dict[str, dict[str, Curve]]]  # by name of the setting, estimator, seed
 
@@ -75,6 +76,8 @@ def runnable() -> list[str]:
 
 def learn(setting: str, name: str, seed: int) -> Curve:
     """A curve of self-play that one estimator trains."""
+    if setting == TINY:
+        return tiny_model.train(name, seed)
     chosen = SETTINGS[setting]
     game = make_game(chosen.id, **chosen.params)
     scored = chosen.measure == "score"
@@ -152,12 +155,18 @@ def _number(item: tuple[str, Any]) -> int:
 def missing(
     runs: Runs, names: Sequence[str], settings: Sequence[str], num_seeds: int
 ) -> list[tuple[str, str, int]]:
-    """The runs that are still to be done, seed by seed."""
+    """The runs that are still to be done, seed by seed; the longest first."""
+    tables = [setting for setting in settings if setting != TINY]
+    todo = [
+        (TINY, name, seed)
+        for seed in range(min(num_seeds, tiny_model.NUM_SEEDS))
+        for name in names
+        if TINY in settings and name in tiny_model.ESTIMATORS
+    ]
+    todo += [(g, n, seed) for seed in range(num_seeds) for g in tables for n in names]
     return [
         (setting, name, seed)
-        for seed in range(num_seeds)
-        for setting in settings
-        for name in names
+        for setting, name, seed in todo
         if str(seed) not in runs.get(setting, {}).get(name, {})
     ]
 
@@ -175,9 +184,8 @@ def run_missing(
         for count, future in enumerate(as_completed(waiting), 1):
             setting, name, seed = waiting[future]
             add(runs, setting, name, seed, future.result())
+            write_runs(path, runs)
             tell(f"{count}/{len(todo)} {setting} {name} seed {seed}")
-            if count % 20 == 0 or count == len(todo):
-                write_runs(path, runs)
     return runs
 
 

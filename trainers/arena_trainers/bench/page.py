@@ -50,13 +50,6 @@ factor alone, as `dr_grpo` and `rloo`, are the same here. Tabular self-play says
 something about variance, bias and cycles, and nothing about tokens, clipping or language.
 """
 
-NO_MODEL = """\
-## The tiny language model
-
-No runs here yet: `arena credit bench --tiny-model` trains it with `episode`, `mars` and
-`mars_released` on Kuhn poker, three seeds each.
-"""
-
 
 def write(directory: Path, runs: Runs) -> list[Path]:
     """Writes the page and the picture; returns their paths."""
@@ -70,8 +63,6 @@ def text(runs: Runs) -> str:
     """The page, in Markdown."""
     parts = [HEAD]
     parts += [_section(name, runs[name]) for name in (*SETTINGS, TINY) if name in runs]
-    if TINY not in runs:
-        parts.append(NO_MODEL)
     return "\n".join(parts)
 
 
