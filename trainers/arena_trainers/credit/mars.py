@@ -5,16 +5,15 @@ from collections.abc import Sequence
 from arena_trainers.credit.baselines import mean_of_others
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.pools import (
-    SCALES,
     Credit,
     Pools,
     check_choice,
     check_range,
     moments,
     pools_by,
-    unit_scale,
     with_report,
 )
+from arena_trainers.credit.scales import SCALES, unit_scale
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 BASELINES = ("turn_returns", "episode_returns")
