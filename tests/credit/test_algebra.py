@@ -117,6 +117,21 @@ def test_others_are_all_but_the_own_episode(batch):
     np.testing.assert_allclose(got, [4, 4, 4, 2, 0])
 
 
+def test_trees_are_joined_by_what_they_branched_from(batch):
+    """7 → 3 → 5, 9 → 8 (not in the batch) ← 2, and 4 by itself."""
+    parents = {5: -1, 3: 5, 7: 3, 9: 8, 2: 8, 4: -1}
+    rows = [(episode, 0, 0, [0]) for episode in parents]
+    turns = batch(*rows, parent=list(parents.values()))
+    found = dict(zip(parents, turns.tree.tolist(), strict=True))
+    assert found == {5: 5, 3: 5, 7: 5, 9: 8, 2: 8, 4: 4}
+
+
+def test_a_long_branch_is_one_tree(batch):
+    rows = [(episode, 0, 0, [0]) for episode in range(50)]
+    turns = batch(*rows, parent=list(range(-1, 49)))
+    assert set(turns.tree.tolist()) == {0}
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 3)), max_size=9))
 def test_the_best_of_others_is_the_highest_but_one_for_the_highest(drawn):
     pool = np.array([p for p, _ in drawn], int)
