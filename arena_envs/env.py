@@ -192,11 +192,18 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
             return self._node.legal
         return ()
 
-    def clone(self) -> "GameEnv":
-        """A copy that continues identically; it shares the spaces and the graph."""
+    def clone(self, seed: int | None = None) -> "GameEnv":
+        """A copy that continues identically; it shares the spaces and the graph.
+
+        Args:
+            seed: starts the copy's own generator anew, so that its chance differs from here
+                on.
+        """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._chance = self._chance.copy()
+        if seed is not None:
+            other._chance.seed(checked_seed(seed))
         other.actions = self.actions.copy()
         other.agents = self.agents.copy()
         other.rewards = self.rewards.copy()

@@ -563,6 +563,23 @@ def clone(env: GameEnv) -> GameEnv:
     return env.clone()
 
 
+def test_a_copy_from_a_seed_draws_chance_of_its_own() -> None:
+    """The last card is dealt after player_0 has moved; the first two are alike."""
+    env = started(GameEnv(LateChance()), 7)
+    deals = []
+    for seed in [None, None, *range(8)]:
+        twin = env.clone(seed)
+        again = env.clone(seed)
+        twin.step(0)
+        again.step(0)
+        assert twin.actions == again.actions
+        deals.append(tuple(twin.actions))
+    assert deals[0] == deals[1]
+    assert len(set(deals)) > 2
+    with pytest.raises(ValueError, match="want"):
+        env.clone(-1)
+
+
 def pickled(env: GameEnv) -> GameEnv:
     copied: GameEnv = pickle.loads(pickle.dumps(env))
     return copied

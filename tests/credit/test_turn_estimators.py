@@ -1,6 +1,7 @@
 """Estimators on turns, worked by hand on trajectories of uneven lengths."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -199,6 +200,30 @@ def test_at_grpo_by_hand(batch):
     to_go = [1, 0, 0, 0.5, 0, -1, -1, -0.5, 0, 0, 1, 0, 0, 0]
     check(turns, to_go, "at_grpo", scale="none", discount=1.0)
     check(turns, np.sign(to_go), "at_grpo", discount=1.0, **PLAIN)
+
+
+@pytest.mark.parametrize("name", ["at_grpo", "agentprm"])
+def test_turns_that_are_not_fair_pay_but_are_not_compared(batch, name):
+    """γ = 1/2. State 7: 0 + 4/2, 1 + 2/2 and 8, of which the last is not fair: 2 and 2 are
+    left, 0. State 8: 4 and 6, and 2 that is not fair: mean 5."""
+    rows = [(0, 0, 0, [0, 4]), (1, 0, 0, [1, 2]), (2, 0, 0, [8]), (3, 0, 0, [6])]
+    done = {"state_key": [7, 8, 7, 8, 7, 8], "action": [0, 0, 1, 1, 2, 2]}
+    turns = batch(*rows, **done, fair=[1, 1, 1, 0, 0, 1])
+    options = {"discount": 0.5, "pool": ("group", "seat")}
+    if name == "at_grpo":
+        options |= {"pool": ("group", "seat", "state_key"), "scale": "none"}
+    check(turns, [0, -1, 0, 0, 0, 1], name, **options)
+    report = estimate(name, turns, **options).report
+    assert (report.size.tolist(), report.mean.tolist()) == ([2, 2], [2, 5])
+    alone = estimate(name, batch(*rows, **done, fair=[1, 0, 1, 0, 1, 0]), **options)
+    assert alone.report.size.tolist() == [3]  # state 8 is gone
+
+
+def test_other_estimators_refuse_turns_that_are_not_fair(batch):
+    turns = batch((0, 0, 0, [1, 2]), (1, 0, 0, [3]), fair=[True, True, False])
+    with pytest.raises(ValueError, match=r"'mars' compares all .* fair\[2\] = False"):
+        estimate("mars", turns)
+    assert estimate("mars", replace(turns, mask=turns.fair)).advantage.any()
 
 
 def test_gigpo_by_hand(batch):

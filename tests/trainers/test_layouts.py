@@ -1,5 +1,7 @@
 """Rows of whole trajectories, and averages over turns before tokens."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -54,6 +56,14 @@ def test_the_mean_weight_of_a_token_is_one():
     )
     batch = batch_of(seats, episodes, np.tile([0, 1], 18), rng.integers(1, 9, 36))
     assert np.average(turn_weights(batch), weights=batch.num_tokens) == pytest.approx(1)
+
+
+def test_turns_that_are_not_fair_weigh_nothing_and_count_for_nothing():
+    """Of [[1 1], [4]] and [[2 2 2]] the middle turn: (1 + 2) / 2 = 1.5 is left."""
+    batch = batch_of([0, 0, 0], [0, 0, 1], [0, 1, 0], [2, 1, 3])
+    batch = replace(batch, fair=[True, False, True])
+    assert turn_weights(batch).tolist() == [5 / 4, 0.0, 5 / 6]
+    assert weighted(np.array([1, 4, 2.0]), batch).tolist() == [5 / 4, 0.0, 5 / 3]
 
 
 def test_turns_are_joined_with_what_was_read_between_them():

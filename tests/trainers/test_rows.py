@@ -5,7 +5,7 @@ import pytest
 
 from arena_trainers.layouts import training_rows, with_dead_rows
 from arena_trainers.rows import turn_batch, turn_records
-from arena_wrappers import Episode, Turn
+from arena_wrappers import Branching, Episode, Turn
 
 
 def turn(seat, index, reward, num_tokens=2, penalty=0.0, **values):
@@ -106,6 +106,26 @@ def test_a_process_takes_back_its_own_rows():
     advantage = np.array([10.0, 20.0, 30.0, 40.0])
     rows = training_rows(EPISODES[1:], [0], LEARNERS, batch, advantage, len(shares[0]))
     assert [row.advantage[0] for row in rows] == [30.0, 40.0]
+
+
+TREE = [
+    episode(7, [turn(0, 0, 1.0), turn(2, 0, 9.0), turn(0, 1, 2.0)]),
+    episode(7, [turn(0, 0, 1.0), turn(2, 0, 4.0), turn(0, 1, 3.0)], parent=0, branch=1),
+]
+
+
+@pytest.mark.parametrize("follow", ["best", "random", "all", None])
+def test_later_turns_of_candidates_are_no_fair_sample_where_the_best_is_followed(
+    follow,
+):
+    branching = None if follow is None else Branching(2, follow=follow)
+    records = turn_records(TREE, [0, 0], LEARNERS, branching=branching)
+    batch = turn_batch([records], {}, ["kuhn"], ["parent"])
+    assert batch.reward.tolist() == [1.0, 9.0, 2.0, 4.0, 3.0]
+    assert batch.fair.tolist() == [True] * 4 + [follow != "best"]
+    rows = training_rows(TREE, [0, 0], LEARNERS, batch, 10 * batch.reward, 0)
+    want = [10, 90, 20, 40, 30][: int(batch.fair.sum())]
+    assert [row.advantage[0] for row in rows] == want
 
 
 def test_dead_rows_fill_up_and_carry_nothing():

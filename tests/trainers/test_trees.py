@@ -19,15 +19,29 @@ def weights(trainer):
     return {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
 
-def test_each_turn_of_a_tree_is_one_row(make_trainer, generated):
-    """What candidates share with the episode that they branched from is trained once."""
-    trainer = make_trainer(**TREES, temperature=2.0)
+@pytest.mark.parametrize("follow", ["all", "best"])
+def test_each_turn_of_a_tree_is_one_row(make_trainer, generated, follow):
+    """What candidates share with the episode that they branched from is trained once.
+
+    Where the best is followed, a candidate's own later turns are not trained at all.
+    """
+    branch = {"num_candidates": 3, "turns": [0, 1], "follow": follow}
+    trainer = make_trainer(**TREES | {"branch": branch}, temperature=2.0)
     batch = generated(trainer)
     episodes, turns = trainer.last_episodes, trainer.last_turns
     own = [e.turns[e.branch or 0 :] for e in episodes]
-    said = [list(turn.token_ids) for part in own for turn in part]
     assert len(episodes) > 8 * 4
-    assert len(turns.reward) == len(said)
+    assert len(turns.reward) == sum(map(len, own))
+    if follow == "best":
+        own = [
+            part if e.branch is None else part[:1]
+            for part, e in zip(own, episodes, strict=True)
+        ]
+        assert sum(map(len, own)) < len(turns.reward)
+    said = [list(turn.token_ids) for part in own for turn in part]
+    assert turns.fair.sum() == len(said)
+    (rows,) = trainer._metrics["train"]["arena/rows"]
+    assert rows == len(said)
     live = batch["tool_mask"].bool() & batch["completion_mask"].bool()
     ids = batch["completion_ids"]
     assert [ids[i][live[i]].tolist() for i in range(len(said))] == said
@@ -173,6 +187,13 @@ def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
         ({**TREES, "branch": {"turns": [0]}}, "branch lacks num_candidates"),
         ({**TREES, "branch": 4}, "want branch as a mapping, got 4"),
         ({"credit": "matpo"}, "see `branch`"),
+        (
+            {
+                "credit_args": {"pool": ["group", "seat", "state_key"]},
+                "branch": {"num_candidates": 2},
+            },
+            "'mars' compares all turns, want none that is not fair",
+        ),
     ],
 )
 def test_bad_settings_are_refused_by_name(make_trainer, overrides, message):

@@ -93,7 +93,8 @@ def check_credit(args: TurnGRPOConfig) -> tuple[str, ...]:
         The columns that it reads.
 
     Raises:
-        ValueError: unknown estimator or option, or a column that rollouts do not give.
+        ValueError: unknown estimator or option, a column that rollouts do not give, or turn
+            trees that follow the best for an estimator that compares all turns.
     """
     credit.check_options(args.credit, args.credit_args)
     wanted = check_credit_columns(args)
@@ -102,6 +103,9 @@ def check_credit(args: TurnGRPOConfig) -> tuple[str, ...]:
         TurnRecord(0, i, i, 0, 0, paid, 2, 4, True, False, i, i, tokens)
         for i, paid in enumerate([dict.fromkeys(PARTS, 0.0), dict.fromkeys(PARTS, 1.0)])
     ]
+    branching = args.branching(())
+    if branching is not None and branching.follow == "best":
+        turns[1] = turns[1]._replace(fair=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", credit.FlatPoolWarning)
         batch = turn_batch([turns], {}, ["example"], wanted)

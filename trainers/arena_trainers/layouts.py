@@ -58,6 +58,8 @@ def training_rows(
 ) -> list[Row]:
     """One row for each of this process's learner turns, in the order of its records.
 
+    Turns that are not fair have none: they would be trained on nothing.
+
     Args:
         episodes: what this process played.
         games: index of each episode's game.
@@ -72,12 +74,16 @@ def training_rows(
     returns: dict[tuple[int, int], float] = {}
     for e, s, reward in zip(batch.episode, batch.seat, batch.reward, strict=True):
         returns[e, s] = returns.get((e, s), 0.0) + float(reward)
+    fair = np.ones(len(batch.reward), bool) if batch.fair is None else batch.fair
     rows: list[Row] = []
+    n = offset - 1
     for episode, game in zip(episodes, games, strict=True):
         for turn in episode.turns[episode.branch or 0 :]:
             if not learners[game][turn.seat]:
                 continue
-            n = offset + len(rows)
+            n += 1
+            if not fair[n]:
+                continue
             count = int(counts[n])
             own = (
                 np.full(count, advantage[n])
@@ -122,18 +128,21 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
         batch: the global batch, with `num_tokens`.
 
     Returns:
-        float64[N], one for each turn.
+        float64[N], one for each turn; 0 for one that is not fair, and so not trained.
     """
     if batch.num_tokens is None:
         raise ValueError("want the column 'num_tokens' in the turn batch, got None")
-    keys = np.stack([batch.seat, batch.episode], axis=1)
+    own = np.ones(len(batch.reward), bool) if batch.fair is None else batch.fair
+    num_tokens = batch.num_tokens[own]
+    keys = np.stack([batch.seat, batch.episode], axis=1)[own]
     pairs, trajectory = np.unique(keys, axis=0, return_inverse=True)
     trajectory = trajectory.ravel()
     num_turns = np.bincount(trajectory)[trajectory]
     seats, seat = np.unique(pairs[:, 0], return_inverse=True)
     num_trajectories = np.bincount(seat)[seat][trajectory]
-    parts = len(seats) * num_trajectories * num_turns * batch.num_tokens
-    weights: NDArray[np.float64] = batch.num_tokens.sum() / parts
+    parts = len(seats) * num_trajectories * num_turns * num_tokens
+    weights = np.zeros(len(own))
+    weights[own] = num_tokens.sum() / parts
     return weights
 
 

@@ -16,6 +16,9 @@
 | `arena/critic_error` | mean squared error of the critic's values, before it is fitted | falls |
 | `arena/reply_tokens` | mean tokens of a learner's reply | does not collapse |
 
+What is said of advantages and rows is said of the turns that are trained, which in turn trees
+that follow the best are the fair ones.
+
 A turn's advantage is the mean over its tokens, where an estimator credits tokens. What a pool
 compares, turns or trajectories, the estimator decides; a pool of the seat is one that can
 hold its turns: of its game and seat, where pools are by game and seat. `gradient_share`
@@ -84,10 +87,11 @@ def metrics(
             returns[key] += values
     found: dict[str, float] = {}
     advantage = _per_turn(turns, result.advantage)
+    fair = np.ones(len(advantage), bool) if turns.fair is None else turns.fair
     for (game, seat), values in sorted(returns.items()):
         name = f"arena/{names[game]}/player_{seat}"
         found[f"{name}/return"] = float(np.mean(values))
-        own = advantage[(turns.game == game) & (turns.seat == seat)]
+        own = advantage[(turns.game == game) & (turns.seat == seat) & fair]
         if len(own) > 0:
             found[f"{name}/advantage_mean"] = float(own.mean())
             found[f"{name}/advantage_std"] = float(own.std())
@@ -102,7 +106,7 @@ def metrics(
     for reason in REASONS:
         found[f"arena/invalid/{reason}"] = counts[reason] / replies
     found["arena/episode_turns"] = counts["turns"] / counts["episodes"]
-    found["arena/rows"] = float(len(turns.reward))
+    found["arena/rows"] = float(fair.sum())
     if turns.num_tokens is not None:
         found["arena/reply_tokens"] = float(turns.num_tokens.mean())
     return found

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from arena_envs.game import AnyGame
 from arena_trainers.credit import TurnBatch
+from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode, Turn
 from arena_wrappers.replay import final_state, turn_states
 
@@ -33,6 +34,7 @@ class TurnRecord(NamedTuple):
     tokens: Mapping[str, Sequence[float]] | None = None  # token columns
     parent: int = -1  # index within its process, as `episode`
     branch: int = -1
+    fair: bool = True
     features: NDArray[np.float32] | None = None  # for a critic
     next_features: NDArray[np.float32] | None = None  # where a limit cut
 
@@ -48,6 +50,7 @@ def turn_records(
     learners: Sequence[Sequence[bool]],
     rules: Sequence[AnyGame] = (),
     columns: Collection[str] = (),
+    branching: Branching | None = None,
 ) -> list[TurnRecord]:
     """The learners' turns, episode by episode, in playing order.
 
@@ -59,6 +62,7 @@ def turn_records(
         learners: for each game, which seats learn.
         rules: the games, where `columns` asks for states, actions or values.
         columns: which optional columns are asked for.
+        branching: where episodes branched, if they did.
     """
     records = []
     for number, (episode, game) in enumerate(zip(episodes, games, strict=True)):
@@ -66,8 +70,8 @@ def turn_records(
         states: Sequence[Any] = [None] * len(episode.turns)
         if not OF_STATES.isdisjoint(columns):
             states = turn_states(episode, rules[game])
-        own = slice(episode.branch or 0, None)
-        for turn, state in zip(episode.turns[own], states[own], strict=True):
+        for place in range(episode.branch or 0, len(episode.turns)):
+            turn, state = episode.turns[place], states[place]
             if not learners[game][turn.seat]:
                 continue
             if not turn.token_ids or turn.prompt_ids is None:
@@ -87,6 +91,7 @@ def turn_records(
                 tokens=_token_columns(turn, columns),
                 parent=-1 if episode.parent is None else episode.parent,
                 branch=-1 if episode.branch is None else episode.branch,
+                fair=branching is None or branching.is_fair(episode, place),
             )
             if state is not None:
                 known = rules[game].information_state(state, turn.seat)
@@ -178,7 +183,7 @@ def turn_batch(
 def _tree_columns(
     turns: Sequence[TurnRecord], episodes: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """Columns `parent`, numbered as `episode`, and `branch`; -1 for what did not branch."""
+    """Columns `parent`, numbered as `episode`, `branch` (-1 for none), and `fair`."""
     number_of = dict(
         zip(map(tuple, episodes.tolist()), _numbered(episodes).tolist(), strict=True)
     )
@@ -187,6 +192,7 @@ def _tree_columns(
     return {
         "parent": _integers(number_of.get(pair, -1) for pair in pairs),
         "branch": _integers(turn.branch for turn in turns),
+        "fair": np.array([turn.fair for turn in turns], bool),
     }
 
 

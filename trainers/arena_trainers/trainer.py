@@ -191,7 +191,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         games = games_of(episodes, [start["game"] for start in inputs])
         learners = [plan.learners for plan in self.game_plans]
         rules = [plan.game for plan in self.game_plans]
-        records = turn_records(episodes, games, learners, rules, self._columns)
+        tree = self.args.branching(())
+        records = turn_records(episodes, games, learners, rules, self._columns, tree)
         shares = gather_object([records])
         names = [plan.name for plan in self.game_plans]
         batch, result = self._credited(shares, names)
@@ -202,7 +203,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         rows = training_rows(episodes, games, learners, batch, advantage, offset)
         if self.args.layout == "trajectory":
             own = shares[self.accelerator.process_index]
-            rows = trajectory_rows(rows, [(turn.episode, turn.seat) for turn in own])
+            keys = [(turn.episode, turn.seat) for turn in own if turn.fair]
+            rows = trajectory_rows(rows, keys)
         num_rows = self._num_rows(max(gather_object([len(rows)])))
         self._rows = with_dead_rows(rows, num_rows, self.policy.eos_ids[0])
         label = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]

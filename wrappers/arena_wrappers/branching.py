@@ -26,11 +26,16 @@ class Branching:
     episode and K candidates that makes 1 + TK episodes if one is followed, and
     1 + K + K² + ... + Kᵀ if all are.
 
-    What a followed candidate was paid is what it was followed for, so with `"best"` its
-    later turns are no fair sample; its candidates there are.
+    What the best candidate was paid is what it was followed for, and the others were left
+    for theirs. So with `"best"` only the replies at which candidates branch are fair samples
+    of what a seat does and is paid; their later turns are not (`is_fair`), and credit that
+    compares them can turn the gradient around. Which states branch depends on luck, too: in
+    games of hidden information the followed lines are those where what is hidden was kind,
+    which no choice of turns can mend. With `"random"` and `"all"` every turn is fair.
 
     Candidates have the chance of the episode that they branch from as long as they draw
-    alike, and their own choices of all policies from the branch on.
+    alike, and their own choices of all policies from the branch on. Where the best is
+    followed, its candidates share new chance instead, as its own was part of why it was.
 
     Args:
         num_candidates: episodes that start where one branches, K.
@@ -69,6 +74,12 @@ class Branching:
             self.seats is None or seat in self.seats
         )
 
+    def is_fair(self, episode: Episode, place: int) -> bool:
+        """Whether neither `turns[place]`, nor what it led to, was chosen for its pay."""
+        return (
+            self.follow != "best" or episode.branch is None or place <= episode.branch
+        )
+
     def followed(self, candidates: Sequence[Episode], parent: Episode) -> list[int]:
         """Which of the candidates that branched from `parent` branch again."""
         if self.follow == "all":
@@ -86,6 +97,11 @@ def paid_from_branch(episode: Episode) -> float:
     """What the seat that branched was paid from its reply on, all parts together."""
     turns = episode.turns[episode.branch or 0 :]
     return sum(turn.reward for turn in turns if turn.seat == turns[0].seat)
+
+
+def chance_seed(seed: int, sample: int, branch: int) -> int:
+    """Seed of the chance of all candidates that branch from a followed one."""
+    return turn_seed(seed, sample, branch, _CANDIDATE - 2)
 
 
 def candidate_sample(seed: int, sample: int, branch: int, candidate: int) -> int:

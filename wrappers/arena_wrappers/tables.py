@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, AnyGame
-from arena_wrappers.branching import Branching, candidate_sample
+from arena_wrappers.branching import Branching, candidate_sample, chance_seed
 from arena_wrappers.episodes import Episode, Turn, params_of, storable
 from arena_wrappers.formats import InvalidReply
 from arena_wrappers.policies import Policy, Reply, TurnRequest, turn_seed
@@ -154,7 +154,14 @@ class Table:
             return
         if branch.is_at(seat, turn):
             turns, ids = _copied(self.turns), self.context_ids.copy()
-            self.fork = Fork(self.env.clone(), turns, ids)
+            self.fork = Fork(self.env.clone(self._fresh_seed()), turns, ids)
+
+    def _fresh_seed(self) -> int | None:
+        """Seed of the candidates' chance, if ours may be what we are followed for."""
+        plan, branch = self.plan, self.plan.branch
+        if self.branch is None or branch is None or branch.follow != "best":
+            return None
+        return chance_seed(plan.seed, plan.sample, len(self.turns))
 
     def take(self, reply: Reply) -> None:
         env, request, text = self.env, self.pending, storable(reply.text)

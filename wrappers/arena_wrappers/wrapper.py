@@ -213,11 +213,11 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             paid = env.rewards
         self._publish(paid, agent, outcome if bad else None)
 
-    def clone(self) -> "PromptWrapper":
-        """A copy that continues identically."""
+    def clone(self, seed: int | None = None) -> "PromptWrapper":
+        """A copy that continues identically, or with chance of its own, from a seed."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.env = self.env.clone()
+        other.env = self.env.clone(seed)
         other._rng = copy.copy(self._rng)
         for name in ("_cumulative_rewards", "rewards", "infos", "_conversations"):
             if name in self.__dict__:  # after the first reset

@@ -26,7 +26,7 @@ _COUNTS = ("num_tokens", "row_length")
 INT_COLUMNS = (*_REQUIRED, *_OPTIONAL, *_COUNTS)
 POOL_COLUMNS = (*_REQUIRED, *_OPTIONAL)  # counts follow from what the turn decides
 FLOAT_COLUMNS = ("reward", "value", "next_value", "action_value")
-BOOL_COLUMNS = ("mask", "terminated", "truncated")
+BOOL_COLUMNS = ("mask", "fair", "terminated", "truncated")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,9 @@ class TurnBatch:
         mask: bool[N], false: the turn counts for nothing, as if it were not there. Its
             floats are never read (they may be NaN) and its advantage is 0. Where the last
             turns of a trajectory are masked, it ends before them, and is not truncated.
+        fair: bool[N], false: the turn, or what it led to, is there for what it was paid, as
+            are later turns in a turn tree that follows the best. It counts in the
+            returns-to-go of turns before it, is not compared, and its advantage is 0.
         terminated: bool[N], on a trajectory's last turn: ended by the rules.
         truncated: bool[N], on a trajectory's last turn: cut by a limit.
         value: float64[N], critic's value before the turn.
@@ -86,6 +89,7 @@ class TurnBatch:
     parent: Ints | None = None
     branch: Ints | None = None
     mask: Bools | None = None
+    fair: Bools | None = None
     terminated: Bools | None = None
     truncated: Bools | None = None
     value: Floats | None = None

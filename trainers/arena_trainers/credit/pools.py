@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arena_trainers.credit.batch import POOL_COLUMNS, Floats, Ints
+from arena_trainers.credit.batch import POOL_COLUMNS, Bools, Floats, Ints
 from arena_trainers.credit.trajectories import Trajectories
 
 ZERO = 1e-9  # what rounding leaves of an advantage of zero
@@ -63,6 +63,14 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
     keys = [column[examples] for column in columns]
     key = np.stack(keys, axis=1) if keys else np.zeros((len(examples), 0), np.int64)
     return Pools(names, key, index)
+
+
+def only(pools: Pools, chosen: Bools) -> Pools:
+    """The pools of some turns alone, of which `of` tells; those without any are gone."""
+    if chosen.all():
+        return pools
+    kept, of = np.unique(pools.of[chosen], return_inverse=True)
+    return Pools(pools.names, pools.key[kept], of.ravel().astype(np.int64))
 
 
 def column_names(names: Sequence[str]) -> tuple[str, ...]:

@@ -67,6 +67,9 @@ _BUILT_IN: Mapping[str, Estimator] = {
 }
 
 
+_COMPARE_FAIR = ("agentprm", "at_grpo")  # leave out turns that are not fair
+
+
 class FlatPoolWarning(UserWarning):
     """Turns of a pool teach nothing: their advantages are all 0."""
 
@@ -94,7 +97,8 @@ def estimate(
 
     Raises:
         ValueError: unknown estimator or option, an option out of range, a column that the
-            estimator needs and the batch does not have, a state for an estimator that
+            estimator needs and the batch does not have, turns that are not fair for an
+            estimator that would compare them, a state for an estimator that
             keeps none, or an advantage that is not finite, as of rewards near 1e308.
         ImportError: the estimator's plug-in cannot be imported.
 
@@ -114,6 +118,12 @@ def estimate(
     elif state is not None:
         raise ValueError(f"estimator {name!r} keeps no state, got {state!r}")
     live = trajectories(turns)
+    if name in _BUILT_IN and name not in _COMPARE_FAIR and not live.fair.all():
+        row = live.row[~live.fair].min()
+        raise ValueError(
+            f"estimator {name!r} compares all turns, want none that is not fair, got "
+            f"fair[{row}] = False; {' and '.join(_COMPARE_FAIR)} leave such turns out"
+        )
     require(live, *columns_needed_by(function))
     result = function(live, **options)
     advantage = live.scatter(result.advantage)

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
     check_range,
     column_names,
     moments,
+    only,
     pools_by,
     with_report,
 )
@@ -31,7 +34,9 @@ def at_grpo(
 
     over the turns of one group and seat in which the seat knew the same, such as the
     candidates of a turn tree, where the paper's key (instance, agent, turn) means just
-    that. γ = 0 is the paper's: its games pay every turn, for the team and for the agent.
+    that. Turns that are not `fair` count in R alone, as do the later turns of candidates in
+    a tree that follows the best. The paper's r = α r_team + r_local, with α = 1, is what
+    the weights of the reward's parts make of it. γ = 0 is the paper's: its games pay every turn, for the team and for the agent.
     Where only the end is paid, candidates are played to the end, and γ = 1. With one turn
     and one agent it is `episode`.
 
@@ -39,7 +44,9 @@ def at_grpo(
     here these turns get 0.
 
     Bias: with γ = 1 and `"none"`, at each state only shrunk, by 1 - 1/n with n turns in the
-    pool; states that were seen once teach nothing. γ = 0 ignores what comes later, and is
+    pool; states that were seen once teach nothing. In trees, states that were followed for
+    what they paid are seen more often, and where information is hidden with what was kind
+    there, which can be wrong in direction. γ = 0 ignores what comes later, and is
     wrong in direction where a turn pays now what it costs then. `"std"` weighs each state
     by 1 / std, with the bias that `episode` has.
 
@@ -55,8 +62,8 @@ def at_grpo(
         eps: added to the standard deviation.
 
     Returns:
-        float64[N], without unit (`"none"`: in the reward's); 0 where masked, and in a pool
-        of one turn or of equal returns.
+        float64[N], without unit (`"none"`: in the reward's); 0 where masked or not fair, and
+        in a pool of one turn or of equal returns.
 
     Raises:
         ValueError: an option out of range, or there is no column `state_key`.
@@ -68,10 +75,17 @@ def at_grpo(
     array([-1.5,  1.5,  1. , -1. ])
     """
     check_range("discount", discount, 0, 1)
-    pools = pools_by(turns, pool)
-    to_go = returns_to_go(turns, turns.column("reward"), discount)
+    pools = only(pools_by(turns, pool), turns.fair)
+    to_go = returns_to_go(turns, turns.column("reward"), discount)[turns.fair]
     advantage, stats = relative(to_go, pools.of, len(pools.key), scale, ddof, eps)
-    return with_report(advantage, pools, stats)
+    return _of_all(turns, with_report(advantage, pools, stats))
+
+
+def _of_all(turns: Trajectories, fair: Credit) -> Credit:
+    """Credit of the fair turns as that of all: the others have none."""
+    advantage = np.zeros(len(turns.row))
+    advantage[turns.fair] = fair.advantage
+    return fair._replace(advantage=advantage)
 
 
 @needs("state_key")
@@ -152,14 +166,16 @@ def agentprm(
 
     Q is the Monte-Carlo target of the paper's process reward model, read from its table
     instead of from a network that was fitted to it; V is subtracted as a baseline. Where
-    every action is tried once it is `at_grpo` with the same γ, unscaled.
+    every action is tried once it is `at_grpo` with the same γ, unscaled. As there, turns
+    that are not `fair` count in R alone.
 
     Departs from the released code, which discounts by γ^k of the turn's index k, so that
     late actions count less, instead of by the distance to what is paid.
 
     Bias: that of `at_grpo` with γ = 1, unscaled, and the same gradient exactly where turns
     of one state and action have the same score (a tabular policy): at each state shrunk by
-    1 - 1/n with n visits, 0 for one. γ < 1 ignores what comes late.
+    1 - 1/n with n visits, 0 for one; in trees that follow the best of hidden information
+    wrong as it is there. γ < 1 ignores what comes late.
 
     See "Process Reward Models for LLM Agents: Practical Framework and Directions" by
     Choudhury (https://arxiv.org/abs/2502.10325).
@@ -170,8 +186,8 @@ def agentprm(
         pool: columns that agree wherever states are compared.
 
     Returns:
-        float64[N], in the reward's unit; 0 where masked, and where a state was visited once
-        or all its actions led to the same on average.
+        float64[N], in the reward's unit; 0 where masked or not fair, and where a state was
+        visited once or all its actions led to the same on average.
 
     Raises:
         ValueError: γ out of range, or there is no column `state_key` or `action`.
@@ -184,10 +200,11 @@ def agentprm(
     array([-2., -2.,  4.])
     """
     check_range("discount", discount, 0, 1)
-    to_go = returns_to_go(turns, turns.column("reward"), discount)
+    to_go = returns_to_go(turns, turns.column("reward"), discount)[turns.fair]
     states = pools_by(turns, (*column_names(pool), "state_key"))
-    actions = pools_by(turns, (*states.names, "action"))
+    actions = only(pools_by(turns, (*states.names, "action")), turns.fair)
+    states = only(states, turns.fair)
     value = moments(to_go, states.of, len(states.key))
     action_value = moments(to_go, actions.of, len(actions.key))
     advantage = action_value.mean[actions.of] - value.mean[states.of]
-    return with_report(advantage, states, value)
+    return _of_all(turns, with_report(advantage, states, value))

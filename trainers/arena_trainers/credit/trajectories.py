@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from arena_trainers.credit.batch import Floats, Ints, TurnBatch
+from arena_trainers.credit.batch import Bools, Floats, Ints, TurnBatch
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,13 @@ class Trajectories:
         own = num[self.row]
         shift = (np.cumsum(num) - num)[self.row] - (np.cumsum(own) - own)
         return np.repeat(shift, own) + np.arange(int(own.sum()))
+
+    @property
+    def fair(self) -> Bools:
+        """bool[M]: which of these turns may be compared; all, if the batch does not say."""
+        if self.batch.fair is None:
+            return np.ones(len(self.row), np.bool_)
+        return self.batch.fair[self.row]
 
     @property
     def num_turns(self) -> Ints:
