@@ -50,6 +50,18 @@ def test_each_turn_of_a_tree_is_one_row(make_trainer, generated, follow):
         replay(episode)
 
 
+def test_whole_trajectories_of_a_tree_end_with_their_last_fair_turn(
+    make_trainer, generated
+):
+    settings = {**TREES, "layout": "trajectory", "history": "transcript"}
+    trainer = make_trainer(**settings, weighting="turn", temperature=2.0)
+    batch = generated(trainer)
+    turns = trainer.last_turns
+    live = batch["tool_mask"].bool() & batch["completion_mask"].bool()
+    assert not turns.fair.all()
+    assert live.sum() == turns.num_tokens[turns.fair].sum()
+
+
 def test_the_batch_tells_parents_and_branches(make_trainer, generated):
     trainer = make_trainer(**TREES, temperature=2.0)
     generated(trainer)
