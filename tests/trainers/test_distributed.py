@@ -23,7 +23,7 @@ SETTINGS = {
     "trees": {
         "credit": "at_grpo",
         "credit_args": {"discount": 1.0},
-        "branch": {"num_candidates": 2, "follow": "random"},
+        "branch": {"num_candidates": 2, "follow": "best"},
         "temperature": 2.0,
     },
     "trajectories": {
@@ -80,6 +80,7 @@ def test_two_processes_give_the_advantages_of_one(model_folder, tmp_path, name):
         expected = one["advantage"]
         if len(expected) == len(one["turn"]):
             expected = np.repeat(expected, one["num_tokens"])
+        expected = np.array(expected)[np.repeat(one["fair"], one["num_tokens"])]
         np.testing.assert_allclose(own, expected, rtol=1e-6, atol=tolerance)
     # every process trains the same number of rows and ends with the same weights
     assert two[0]["num_rows"] == two[1]["num_rows"]
