@@ -53,6 +53,7 @@ from arena_trainers.credit.baselines import (
     running_means,
 )
 from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.claims import Claims, claims
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
@@ -91,6 +92,7 @@ from arena_trainers.credit.trajectories import (
 )
 
 __all__ = [
+    "Claims",
     "Credit",
     "FlatPoolWarning",
     "Moments",
@@ -103,6 +105,7 @@ __all__ = [
     "by_token_entropy",
     "by_value_differences",
     "check_options",
+    "claims",
     "decayed_sums",
     "default_options",
     "discounted_sums",

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from arena_trainers.credit.claims import claims
+from arena_trainers.credit.claims import claims_of
 from arena_trainers.credit.registry import (
     default_options,
     docstring,
@@ -36,7 +36,7 @@ def estimators_page(costs: Mapping[str, float]) -> str:
 def _section(name: str, costs: Mapping[str, float]) -> str:
     text, options = _parts(docstring(name))
     needed = ", ".join(f"`{column}`" for column in needed_columns(name))
-    promised = claims(name)
+    promised = claims_of(name)
     limit = "is estimated" if promised.bootstraps else "is ignored"
     facts = [
         f"- **Needs** {needed or 'no further columns'}.",
