@@ -138,10 +138,10 @@ def find_estimator(name: str | Estimator) -> Estimator:
     """The function of a name; a function is its own.
 
     Raises:
-        ValueError: unknown estimator.
+        ValueError: unknown estimator, or neither a name nor a function.
         ImportError: the estimator's plug-in cannot be imported.
     """
-    if not isinstance(name, str):
+    if callable(name):
         return name
     if name in _BUILT_IN:
         return _BUILT_IN[name]

@@ -184,17 +184,14 @@ def _summary(name: str, findings: Mapping[str, Finding] | None) -> str:
 
 
 def _row(title: str, found: Finding) -> str:
-    return f"| {' | '.join([title, *cells(found)])} |"
-
-
-def cells(found: Finding) -> list[str]:
-    """Kind, cosine, factor and variance in batches of two; kind, cosine, factor in large."""
     two, large, variance = found
-    return [
+    cells = [
+        title,
         *(WORDS[two.kind], _number(two.cosine), _number(two.factor)),
         "-" if variance is None else _number(variance),
         *(WORDS[large.kind], _number(large.cosine), _number(large.factor)),
     ]
+    return f"| {' | '.join(cells)} |"
 
 
 def _number(value: float) -> str:

@@ -81,14 +81,13 @@ def full_batch(drawn: Iterable[Drawn], needed: Iterable[str] = ()) -> TurnBatch:
 
 
 def random_batches(num: int, seed: int, needed: Iterable[str] = ()) -> list[TurnBatch]:
-    """Random batches of at most 16 episodes, 3 seats and 2 games, the smallest first."""
+    """Random batches of 1 to 16 episodes, more and more, of 2 games with 3 seats."""
     rng = np.random.default_rng(seed)
     needed = tuple(needed)
-    batches = [
-        full_batch([_episode(rng) for _ in range(rng.integers(1, 17))], needed)
-        for _ in range(num)
+    return [
+        full_batch([_episode(rng) for _ in range(1 + 16 * index // num)], needed)
+        for index in range(num)
     ]
-    return sorted(batches, key=lambda turns: len(turns.reward))
 
 
 def _episode(rng: np.random.Generator) -> Drawn:
@@ -128,6 +127,11 @@ def take(turns: TurnBatch, rows: Ints, **changed: Any) -> TurnBatch:
         elif isinstance(column, np.ndarray) and name != "order":
             columns[name] = column[rows]
     return TurnBatch(**columns | changed)
+
+
+def copied(turns: TurnBatch) -> TurnBatch:
+    """The same batch, made of other arrays."""
+    return take(turns, np.arange(len(turns.reward)))
 
 
 def paid(turns: TurnBatch, reward: Floats) -> TurnBatch:
