@@ -44,7 +44,8 @@ and `by_value_differences`. Those of other distributions are found by the entry-
 they are first used.
 
 What each does to the gradient of small games is computed exactly (`exact`, `expectation`,
-`report`), and promised in `claims`.
+`report`). What an estimator promises of that and of other turns it declares by `claims`, and
+`testing.check_estimator` holds any to it, and to what every estimator must keep.
 """
 
 from arena_trainers.credit.baselines import (
