@@ -48,7 +48,9 @@ knows (own hints, fireworks, which of the partner's cards can be played), so tha
 **How to read it.** Intervals are 95 %, over seeds. *p* is that of Welch's t-test against
 `{REFERENCE}`, after Holm's correction for the number of estimators; below {ALPHA} is called
 significant. What is not significant may be different and unproven. Estimators that differ by a
-factor alone, as `dr_grpo` and `rloo`, are the same here. Tabular self-play says
+factor alone, as `dr_grpo` and `rloo`, are the same here. The advantages of `counterfactual`
+have no noise and vanish at an equilibrium; division by their root mean square undoes that, so
+that it circles: what is best to first order need not learn best. Tabular self-play says
 something about variance, bias and cycles, and nothing about tokens, clipping or language.
 """
 
