@@ -158,6 +158,9 @@ CLAIMS: Mapping[str, Claims] = {
     ),
     "poad": replace(CRITIC, tokens=False),
     "rae": replace(CRITIC, bootstraps=False, groups_apart=False, lone="return"),
+    "reinforce_plus_plus_baseline": replace(
+        OUTCOME, games_apart=False, groups_apart=False, seats_apart=False, tokens=False
+    ),
     "rloo": replace(OUTCOME, two="exact", large="exact", lone="return"),
     "salt": OUTCOME,
     "stratified_grpo": replace(OUTCOME, zero_sum=("group", "seat"), large="direction"),

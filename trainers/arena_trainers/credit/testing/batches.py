@@ -1,7 +1,7 @@
 """Batches with all columns there are, and the batches that checks make of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -118,13 +118,14 @@ def tokens_of(turns: TurnBatch, rows: Ints) -> Ints:
 def take(turns: TurnBatch, rows: Ints, **changed: Any) -> TurnBatch:
     """The batch of some rows, in their order; then some columns are changed."""
     columns: dict[str, Any] = {}
-    for name, column in vars(turns).items():
+    for name in (field.name for field in fields(turns)):
+        column = getattr(turns, name)
         if name == "tokens" and column is not None:
             places = tokens_of(turns, rows)
             columns[name] = {k: v[places] for k, v in column.items()}
         elif name == "rewards" and column is not None:
             columns[name] = {k: v[rows] for k, v in column.items()}
-        elif isinstance(column, np.ndarray) and name != "order":
+        elif isinstance(column, np.ndarray):
             columns[name] = column[rows]
     return TurnBatch(**columns | changed)
 
