@@ -8,6 +8,7 @@ import pytest
 
 from arena_trainers.credit import (
     Claims,
+    Pools,
     claims,
     moments,
     needs,
@@ -74,9 +75,9 @@ def of_all_rows(turns):
     return credit(turns, to_go(turns) - turns.batch.reward.sum())
 
 
-def paying_masked_rows(turns):
-    result = plain(turns)
-    return result._replace(advantage=np.ones(len(turns.batch.reward)))
+def with_a_pool(turns):
+    one = Pools((), np.zeros((1, 0), int), np.zeros(len(turns.row), int))
+    return with_report(to_go(turns), one, moments(to_go(turns), one.of, 1))
 
 
 def by_num_rows(turns):
@@ -150,15 +151,20 @@ def silent_zeros(turns):
     return result._replace(advantage=0 * to_go(turns))
 
 
+def crying_wolf(turns):
+    return credit(turns, 0 * to_go(turns))._replace(advantage=to_go(turns))
+
+
 BROKEN_PROPERTIES = [
     ("check_finite", infinite, "want finite advantages, got -inf for row"),
     ("check_finite", too_short, "one per turn, or one per token"),
-    ("check_unwritten", writing, "want reward = "),
-    ("check_unwritten", writing_parts, "want tokens = "),
+    ("check_unwritten", writing, r"want reward\[\d+\] = .+, got 0\.0, of"),
+    ("check_unwritten", writing_parts, r"want tokens.entropy\[0\] = 0.0, got 1.0"),
     ("check_repeatable", random, "want .* in row 0 "),
     ("check_row_order", by_row, "want .* in row"),
     ("check_numbers", by_parity, "want .* in row"),
     ("check_nothing", best_of_some, "it raised ValueError: zero-size array"),
+    ("check_nothing", with_a_pool, "want no pool, got 1"),
     ("check_masked_rows", of_all_rows, "want finite advantages, got nan"),
     ("check_masked_trajectories", by_num_rows, "want .* in row"),
     ("check_segments", by_episode, "want .* in row"),
@@ -188,6 +194,7 @@ BROKEN_CLAIMS = [
     ("lone", "zero", plain),
     ("lone", "zero", silent_zeros),
     ("lone", "return", mars),
+    ("lone", "return", crying_wolf),
 ]
 BROKEN_BIAS = [
     ("two", "exact", mars, "exact or better in batches of two of the game 'bandit'"),

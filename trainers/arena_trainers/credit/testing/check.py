@@ -19,8 +19,9 @@ from arena_trainers.credit.testing.properties import CHECKS, Check
 class Evidence(NamedTuple):
     """What was found of an estimator that keeps its promises.
 
-    name: of the estimator. claimed: what it promises. found: what held, promised or not.
-    findings: by diagnostic game; none where they lack a column that it needs.
+    name: of the estimator. claimed: what it promises. found: what held, promised or not;
+    of the bias what is claimed, where it cannot be measured. findings: by diagnostic game;
+    none where these lack a column that the estimator needs.
     num_batches: random batches that were looked at.
     """
 
@@ -47,7 +48,7 @@ def check_estimator(
         seed: of these.
 
     Returns:
-        What was found; `found` may be declared, as far as random batches can show it.
+        What was found, as far as random batches can show it; `claims` may declare it.
 
     Raises:
         BrokenClaim: names the estimator and the first promise that it breaks, with numbers.
@@ -70,7 +71,7 @@ def check_estimator(
     held = {
         field: value
         for field in TRIED.keys() - claimed.keys()
-        for value in reversed(TRIED[field])
+        for value in reversed(TRIED[field])  # the last that holds stands
         if _holds(check_of(field, value), name, batches)
     }
     found = replace(claims, **held)

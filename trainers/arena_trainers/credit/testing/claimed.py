@@ -35,7 +35,7 @@ from arena_trainers.credit.testing.properties import Check
 @promise
 def check_labels(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
     """`labels`: seats are only names."""
-    labels = rng.permutation(int(turns.seat.max()) + 1)
+    labels = rng.permutation(int(turns.seat.max()) + 2)
     renamed = replace(turns, seat=labels[turns.seat])
     same(turns, advantage(name, renamed), advantage(name, turns), 1e-8)
 
