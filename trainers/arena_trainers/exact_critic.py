@@ -46,13 +46,15 @@ class ExactCritic:
     the policies that played, with nothing to learn and nothing to save. All processes have
     the same: those of the probabilities that the first one found.
 
-    They are exact for canonical replies. π has no others: it is what the policy says, given
-    that it says a legal action in its canonical text. So V is no expectation over illegal
-    replies, which does no harm to a baseline: it is a function of the state. Q of a legal
-    action assumes canonical replies of all seats later on, and is biased by what others
-    would change, up to their mass times the range of the returns (`illegal_mass` tells how
-    much that is). For a model that
-    reasons before it answers they are of no use.
+    π is what a policy says, given that it says the canonical text of a legal action. So V is
+    no mean over illegal replies; it is a function of the information state none the less, and
+    as a baseline without bias. Q takes all other replies, those before included, for
+    canonical ones. Where others are said with probability ε, it is wrong by the order of ε
+    times the range of the returns, and biases the gradient by as much; `illegal_mass` tells
+    whether that matters. For a model that reasons before it answers, it does.
+
+    The price is a forward pass for each action in each information state and batch: 24 rows
+    in Kuhn poker, 2,184 in Leduc poker.
 
     Args:
         games: the rules, by index of the game.
@@ -93,7 +95,7 @@ class ExactCritic:
             records: its turns, with states and actions, in the order of its rows. An
                 invalid reply is the last of its episode.
         """
-        tables = {game: self._table(game) for game in {r.game for r in records}}
+        tables = {game: self._table(game) for game in sorted({r.game for r in records})}
         self.illegal_mass = float(
             np.mean([m for _, mass in tables.values() for m in mass])
         )
