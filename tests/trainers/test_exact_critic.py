@@ -35,6 +35,7 @@ SHORT = PromptOptions("bare", rules=False)
 COLUMNS = ("value", "action_value")
 EXACT = {"credit": "counterfactual", "critic": "exact"}
 KUHN = arena_envs.make_game("kuhn_poker")
+ITERATED = arena_envs.make_game("iterated_matrix_game", num_rounds=2)
 
 
 class Tolled(NamedTuple):
@@ -203,7 +204,7 @@ def whole_batch(game, found, max_turns=None):
 
 @pytest.mark.parametrize(
     "game",
-    [KUHN, arena_envs.make_game("iterated_matrix_game", num_rounds=2), Toll()],
+    [KUHN, ITERATED, Toll()],
     ids=["kuhn", "iterated", "toll"],
 )
 def test_columns_are_what_is_paid_from_there_on_in_the_mean(game):
@@ -263,16 +264,23 @@ def test_seats_are_valued_by_the_policies_that_play_them():
 
 
 def test_where_a_limit_cut_the_rest_of_what_was_expected_is_the_next_value():
-    """Kuhn poker pays at the end: after one turn all that its action is worth is left."""
-    _, probabilities = some_table(KUHN)
-    found = lines(KUHN, probabilities)
-    batch, records = whole_batch(KUHN, found, max_turns=1)
-    critic = ExactCritic([KUHN], [[RandomPolicy()] * 2], SHORT)
-    batch = critic.with_values(batch, records)
+    """After one of two rounds: what the second pays, in the mean over what the other did."""
+    table, probabilities = some_table(ITERATED)
+    found = lines(ITERATED, probabilities)
+    batch, records = whole_batch(ITERATED, found, max_turns=2)
+    seats = [ScoringBotPolicy(Tabular(table))] * 2
+    batch = ExactCritic([ITERATED], [seats], SHORT).with_values(batch, records)
     assert batch.truncated.all()
-    np.testing.assert_allclose(batch.next_value, batch.action_value)
+    assert batch.reward.any()
+    got, want = [], []
+    for row, record in enumerate(records):
+        probability, *_, returns = found[record.episode]
+        key = record.seat, record.action
+        got.append((key, probability, batch.next_value[row]))
+        want.append((key, probability, returns[record.seat] - batch.reward[row]))
+    assert means(got) == pytest.approx(means(want))
     expected = estimate("counterfactual", batch).advantage
-    np.testing.assert_allclose(estimate("gae", batch).advantage, expected)
+    np.testing.assert_allclose(estimate("gae", batch).advantage, expected, atol=1e-12)
 
 
 def probabilities_of(policy, game):
