@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 
 from arena_trainers.credit import (
     best_of_others,
+    clipped,
     discounted_sums,
     mean_of_others,
     pools_by,
     require,
+    rescaled,
     returns_to_go,
     temporal_differences,
     trajectories,
@@ -115,6 +117,21 @@ def test_others_are_all_but_the_own_episode(batch):
     np.testing.assert_allclose(got, [4, 4, 4, 2, 0])
 
 
+def test_trees_are_joined_by_what_they_branched_from(batch):
+    """7 → 3 → 5, 9 → 8 (not in the batch) ← 2, and 4 by itself."""
+    parents = {5: -1, 3: 5, 7: 3, 9: 8, 2: 8, 4: -1}
+    rows = [(episode, 0, 0, [0]) for episode in parents]
+    turns = batch(*rows, parent=list(parents.values()))
+    found = dict(zip(parents, turns.tree.tolist(), strict=True))
+    assert found == {5: 5, 3: 5, 7: 5, 9: 8, 2: 8, 4: 4}
+
+
+def test_a_long_branch_is_one_tree(batch):
+    rows = [(episode, 0, 0, [0]) for episode in range(50)]
+    turns = batch(*rows, parent=list(range(-1, 49)))
+    assert set(turns.tree.tolist()) == {0}
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 3)), max_size=9))
 def test_the_best_of_others_is_the_highest_but_one_for_the_highest(drawn):
     pool = np.array([p for p, _ in drawn], int)
@@ -186,3 +203,44 @@ def test_a_value_after_the_end_is_wanted_only_where_something_was_cut(batch):
     turns = trajectories(batch(*CUT, value=[0] * 5, truncated=[False] * 5))
     got = temporal_differences(turns, turns.column("reward"), turns.column("value"), 1)
     assert got.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_scales_by_hand():
+    """3 5 | 4 | 0 0: rms √17, 4, 0; std √2 (ddof 1), and none of one value or of zeros."""
+    values, index = np.array([3.0, 5.0, 4.0, 0.0, 0.0]), np.array([0, 0, 1, 2, 2])
+    rms = [3 / 17**0.5, 5 / 17**0.5, 1, 0, 0]
+    np.testing.assert_allclose(rescaled(values, index, 3), rms)
+    unbiased = rescaled(values, index, 3, ddof=1)
+    np.testing.assert_allclose(unbiased[:3], [3 / 34**0.5, 5 / 34**0.5, 1])
+    std = [3 / 2**0.5, 5 / 2**0.5, 0, 0, 0]
+    np.testing.assert_allclose(rescaled(values, index, 3, "std", ddof=1), std)
+    assert rescaled(values, index, 3, "none").tolist() == values.tolist()
+
+
+def test_one_scale_for_all_is_that_of_the_batch():
+    values = np.array([3.0, 5.0, 4.0])
+    got = rescaled(values, np.zeros(3, int), 1, eps=1.0)
+    np.testing.assert_allclose(got, values / ((50 / 3) ** 0.5 + 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"by": "sd"}, "want by among none, std, rms, got 'sd'"),
+        ({"ddof": 2}, "want ddof between 0 and 1, got 2"),
+        ({"eps": -1.0}, "want eps between 0 and inf, got -1.0"),
+    ],
+)
+def test_a_scale_out_of_range_is_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        rescaled(np.ones(2), np.zeros(2, int), 1, **options)
+
+
+def test_bounds_may_differ_but_not_change_a_sign():
+    values = np.array([-3.0, -0.5, 0.5, 7.0])
+    assert clipped(values, -1, 3).tolist() == [-1, -0.5, 0.5, 3]
+    assert clipped(values, low=-1).tolist() == [-1, -0.5, 0.5, 7]
+    with pytest.raises(ValueError, match="want low between -inf and 0, got 1"):
+        clipped(values, 1, 3)
+    with pytest.raises(ValueError, match="want high between 0 and inf, got -1"):
+        clipped(values, -3, -1)

@@ -308,3 +308,33 @@ def test_z_scores_of_small_pools_prefer_what_wins_often(batch, size, known):
 
     np.testing.assert_allclose(of(), known, atol=0.002)
     np.testing.assert_allclose(of(scale="none"), -0.25 * (1 - 1 / size))
+
+
+@pytest.mark.parametrize("name", ["mars_loo", "rloo"])
+def test_leaving_out_the_tree_keeps_trees_unbiased(batch, name):
+    """Two trees of an episode, actions a and b, and a second b from the same a; b is paid
+    1 + 3a + 2ab, and chosen with chance q. What a earns is p(1-p)(3 + 2q).
+
+    A baseline of all other episodes would hold what the candidate was paid, which a moves.
+    """
+    p, q = 0.3, 0.6
+    found = shared = 0.0
+    for drawn in itertools.product([0, 1], repeat=6):
+        trees = drawn[:3], drawn[3:]
+        chances = [p if a else 1 - p for a, _, _ in trees]
+        chances += [q if b else 1 - q for _, *both in trees for b in both]
+        rows, parents = [], []
+        for number, (a, *both) in enumerate(trees):
+            first, second = (1 + 3 * a + 2 * a * b for b in both)
+            rows += [(2 * number, 0, 0, [0, first]), (2 * number + 1, 0, 0, [second])]
+            parents += [-1, -1, 2 * number]
+        score = np.array([1 - p if a else -p for a, _, _ in trees])
+        turns = batch(*rows, parent=parents)
+        roots = (turns.turn == 0) & (turns.parent < 0)
+        advantage = estimate(name, turns).advantage[roots]
+        found += np.prod(chances) * np.mean(score * advantage)
+        alone = batch(*rows)
+        advantage = estimate(name, alone).advantage[roots]
+        shared += np.prod(chances) * np.mean(score * advantage)
+    np.testing.assert_allclose(found, p * (1 - p) * (3 + 2 * q))
+    assert abs(shared - found) > 0.1

@@ -240,6 +240,14 @@ def test_rae_keeps_baselines_of_seats_that_did_not_play(batch):
         ("rae", {"state": {"ema": 1}}, r"want the state that 'rae' returned.*'ema'"),
         ("normalise_then_sum", {"discount": -1}, "want discount between"),
         ("mars_released", {"advantage_norm": "std"}, "among mean, none, got 'std'"),
+        ("mars_released", {"reward_norm": "running"}, "identity, got 'running'"),
+        ("mars_released", {"reward_clip": -1}, "want reward_clip between 0 and inf"),
+        ("mars_released", {"advantage_clip": -1}, "want advantage_clip between 0"),
+        (
+            "reinforce_plus_plus_baseline",
+            {"count": "words"},
+            "want count among tokens, turns, got 'words'",
+        ),
     ],
 )
 def test_options_out_of_range_are_named(batch, name, options, message):

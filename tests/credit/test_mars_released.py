@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from arena_trainers.credit import estimate
+from arena_trainers.credit import FlatPoolWarning, estimate
 from arena_trainers.credit.mars_released import centre_distinct
 
 OFF = {"whiten_rewards": False, "whiten_advantages": False}
@@ -36,6 +36,44 @@ def test_the_core_is_centre_then_sum(vector_batches):
     released = estimate("mars_released", turns, advantage_norm="none", **OFF)
     expected = estimate("normalise_then_sum", turns, **core)
     np.testing.assert_allclose(released.advantage, expected.advantage, atol=1e-12)
+
+
+BARE = {**OFF, "advantage_norm": "none"}
+
+
+def one_turn_each(batch, rewards):
+    return batch(*[(i, 0, 0, [reward]) for i, reward in enumerate(rewards)])
+
+
+@pytest.mark.parametrize(
+    ("norm", "best", "worst"),
+    [("mean", 11, -11), ("mean_std", 11, -11), ("asym_clip", 3, -1)],
+)
+def test_rewards_are_normalised_as_asked(batch, norm, best, worst):
+    """12 and eleven 0: mean 1, variance (121 + 11) / 11 = 12; z of the best 3.18."""
+    unit = 1 if norm == "mean" else 12**0.5 + 1e-6
+    for sign, extreme in ((1, best), (-1, worst)):
+        turns = one_turn_each(batch, [12 * sign, *[0] * 11])
+        got = estimate("mars_released", turns, reward_norm=norm, **BARE).advantage
+        alone = extreme if norm == "asym_clip" else extreme / unit
+        np.testing.assert_allclose(got, [alone, *[-sign / unit] * 11])
+
+
+def test_equal_rewards_in_units_of_their_deviation_are_zero(batch):
+    turns = one_turn_each(batch, [2, 2])
+    with pytest.warns(FlatPoolWarning):
+        got = estimate("mars_released", turns, reward_norm="mean_std", **BARE).advantage
+    assert not got.any()
+
+
+def test_rewards_and_advantages_are_clipped(batch):
+    """5 5 -7 are held to 2 2 -2, sums 2 0 -2; then to 1.5."""
+    turns = batch((0, 0, 0, [5, 5, -7]))
+    options = {"reward_norm": "identity", "reward_clip": 2, **BARE}
+    got = estimate("mars_released", turns, **options).advantage
+    np.testing.assert_allclose(got, [2, 0, -2])
+    got = estimate("mars_released", turns, advantage_clip=1.5, **options).advantage
+    np.testing.assert_allclose(got, [1.5, 0, -1.5])
 
 
 # What is known to be wrong, by how much. Each is a property that `mars` has.

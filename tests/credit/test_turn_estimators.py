@@ -51,6 +51,18 @@ def test_rloo_leaves_out_all_seats_of_the_own_episode(batch):
     check(batch(*HAND), expected, "rloo", pool=("game",))
 
 
+def test_reinforce_plus_plus_baseline_by_hand(batch):
+    """Returns 3 and 0, mean 1.5. Of 1 2 1 tokens 1.5 1.5 -1.5, mean .75, deviations .75 .75
+    -2.25, variance (3 · .5625 + 5.0625) / 3 = 1.5²; of three turns mean .5, variance 3."""
+    turns = batch((0, 0, 0, [1, 2]), (1, 0, 0, [0]), num_tokens=[1, 2, 1])
+    name = "reinforce_plus_plus_baseline"
+    check(turns, [[0.5, 0.5, -1.5]], name, eps=0)
+    root = 3**0.5
+    expected = [[1 / root, 1 / root, -2 / root]]
+    check(turns, expected, name, count="turns", eps=0)
+    check(turns, [[0.25, 0.25, -0.75]], name, eps=1.5)
+
+
 def test_flow_grpo_by_hand(batch):
     """Differences ±1 ±.5 ±1 from the mean, over deviations √2 √.5 √2 (and 1e-6)."""
     a, b = 1 / (2**0.5 + 1e-6), 0.5 / (0.5**0.5 + 1e-6)

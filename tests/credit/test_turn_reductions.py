@@ -352,3 +352,21 @@ def test_bnpo_of_small_batches_prefers_what_wins_often_unless_bounds_are_given(
         advantage = estimate("bnpo", turns, **bounds).advantage
         total += pair[0][1] * pair[1][1] * np.mean(score * advantage)
     np.testing.assert_allclose(total, known)
+
+
+@given(returns=RETURNS)
+def test_reinforce_plus_plus_of_one_pool_and_one_turn_is_grpo(batch, returns):
+    turns = batch(*[(i, 0, 0, [r]) for i, r in enumerate(returns)])
+    plus = ("reinforce_plus_plus_baseline", {"eps": 1e-4})
+    same(turns, plus, ("episode", {"eps": 1e-4}))
+
+
+@given(drawn=TRAJECTORIES)
+def test_reinforce_plus_plus_is_dr_grpo_in_other_units(batch, drawn):
+    """Equally many turns: the batch's mean is 0, and there is one scale for both games."""
+    rows = [(i, i % 2, 0, [sum(rewards), 0]) for i, rewards in enumerate(drawn)]
+    turns = batch(*rows)
+    plus = estimate("reinforce_plus_plus_baseline", turns).advantage
+    plain = estimate("dr_grpo", turns).advantage
+    std = np.std(plain, ddof=1)
+    np.testing.assert_allclose(plus * std, plain, atol=1e-6)

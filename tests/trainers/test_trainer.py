@@ -288,7 +288,13 @@ def test_a_resumed_run_ends_with_the_same_weights(
     for name, tensor in weights(whole).items():
         assert torch.equal(tensor, weights(resumed)[name]), name
     if credit == "rae":
-        assert json.loads((checkpoint / CREDIT_STATE).read_text())
+        assert json.loads((checkpoint / CREDIT_STATE).read_text())["state"]
+        games = {"games": ["kuhn_poker", "test_bandit"]}
+        other = make_trainer(output_dir=str(tmp_path / "other"), **options | games)
+        with pytest.raises(
+            ValueError, match=r"want a checkpoint of games .*test_bandit"
+        ):
+            other.train(resume_from_checkpoint=str(checkpoint))
 
 
 def test_lora_trains_its_adapter_and_nothing_else(make_trainer):

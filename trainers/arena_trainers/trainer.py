@@ -262,6 +262,11 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._logs["advantages"].pop()
         self._logs["advantages"].extend(logged)
 
+    def _credited_by(self) -> dict[str, Any]:
+        """What states and critics belong to; states number games as they are listed."""
+        names = [plan.name for plan in self.game_plans]
+        return {"credit": self.args.credit, "critic": self.args.critic, "games": names}
+
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Writes none: TRL's describes other training."""
 
@@ -273,8 +278,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         folder /= f"checkpoint-{self.state.global_step}"
         if isinstance(self.critic, FeatureCritic):
             torch.save(self.critic.state_dict(), folder / CRITIC)
-        if self._credit_state is not None:
-            (folder / CREDIT_STATE).write_text(json.dumps(self._credit_state))
+        if self.critic is not None or self._credit_state is not None:
+            found = {**self._credited_by(), "state": self._credit_state}
+            (folder / CREDIT_STATE).write_text(json.dumps(found))
         if self.args.sync_ref_model:
             reference = self.accelerator.unwrap_model(self.ref_model)
             torch.save(reference.state_dict(), folder / REFERENCE)
@@ -283,9 +289,14 @@ class TurnGRPOTrainer(GRPOTrainer):
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is None:
             return
-        state = Path(checkpoint) / CREDIT_STATE
-        if state.is_file():
-            self._credit_state = json.loads(state.read_text())
+        if (Path(checkpoint) / CREDIT_STATE).is_file():
+            found = json.loads((Path(checkpoint) / CREDIT_STATE).read_text())
+            for key, wanted in self._credited_by().items():
+                if found[key] != wanted:
+                    raise ValueError(
+                        f"want a checkpoint of {key} {wanted!r}, got one of {found[key]!r}"
+                    )
+            self._credit_state = found["state"]
         if isinstance(self.critic, FeatureCritic):
             weights = torch.load(Path(checkpoint) / CRITIC, weights_only=True)
             self.critic.load_state_dict(weights)

@@ -29,6 +29,7 @@
 | `normalise_then_sum` | sum of normalised turn rewards | wrong direction |
 | `poad` | GAE over tokens, discounted between turns only | as good as the critic |
 | `rae` | return less a running mean of its game and seat (SPIRAL) | exact (`post`: times α) |
+| `reinforce_plus_plus_baseline` | `dr_grpo`, in units of the batch's spread | divided by one spread |
 | `rloo` | its trajectory's return less the mean of other episodes | exact |
 | `salt` | mean of `episode` over all that did the same there | that of `episode` |
 | `stratified_grpo` | z-score of the return within its stratum, and in its pool | blind between strata |
@@ -38,7 +39,7 @@ An estimator is a function of `Trajectories` (the turns that count, in order) an
 options, which returns `Credit`, per turn or per token; one that needs memory takes and
 returns `state`, one that needs further columns says so by `needs`. It is composed of
 `require`, `returns_to_go`, `temporal_differences`, `pools_by`, `moments`, `mean_of_others`,
-`unit_scale` and `with_report`, and within turns of `uniform_over_tokens`, `by_token_entropy`
+`unit_scale`, `rescaled`, `clipped` and `with_report`, and within turns of `uniform_over_tokens`, `by_token_entropy`
 and `by_value_differences`. Those of other distributions are found by the entry-point group
 `arena.credit`, such as `my_estimator = "my_package.credit:my_estimator"`, and imported when
 they are first used.
@@ -62,8 +63,6 @@ from arena_trainers.credit.pools import (
     Pools,
     moments,
     pools_by,
-    relative,
-    unit_scale,
     with_report,
 )
 from arena_trainers.credit.registry import (
@@ -74,6 +73,7 @@ from arena_trainers.credit.registry import (
     estimators,
     needed_columns,
 )
+from arena_trainers.credit.scales import clipped, relative, rescaled, unit_scale
 from arena_trainers.credit.tokens import (
     by_token_entropy,
     by_value_differences,
@@ -103,6 +103,7 @@ __all__ = [
     "by_token_entropy",
     "by_value_differences",
     "check_options",
+    "clipped",
     "decayed_sums",
     "default_options",
     "discounted_sums",
@@ -115,6 +116,7 @@ __all__ = [
     "pools_by",
     "relative",
     "require",
+    "rescaled",
     "returns_to_go",
     "running_means",
     "temporal_differences",

@@ -8,7 +8,6 @@ from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.grpo import episode
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
-    FLAT,
     Credit,
     Moments,
     Pools,
@@ -18,6 +17,7 @@ from arena_trainers.credit.pools import (
     pools_by,
     with_report,
 )
+from arena_trainers.credit.scales import FLAT
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 OUTCOMES = ("last_turn", "all_turns")

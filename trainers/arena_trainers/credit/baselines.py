@@ -20,7 +20,7 @@ def mean_of_others(
 
     Args:
         pools: of the turns.
-        whose: int64[M], what is left out together: the episode, for independence.
+        whose: int64[M], what is left out together: the episode or tree, for independence.
         values: float64[M].
         where: the turns whose values enter the mean; all by default.
 

@@ -131,6 +131,27 @@ class TurnBatch:
         """int64[N]: what holds one trajectory of each seat, an episode or a rollout."""
         return self.episode if self.rollout is None else self.rollout
 
+    @cached_property
+    def tree(self) -> Ints:
+        """int64[N]: equal where rows may depend on each other, through what they branched from.
+
+        It is `unit` where nothing branched; a parent that is not in the batch still joins
+        those that branched from it.
+        """
+        if self.parent is None:
+            return self.unit
+        branched = np.flatnonzero(self.parent >= 0)
+        own = np.concatenate([self.episode, self.parent[branched]])
+        episodes, index = np.unique(own, return_inverse=True)
+        index, size = index.ravel(), len(self.episode)
+        up = np.arange(len(episodes))
+        up[index[branched]] = index[size:]
+        for _ in range(len(episodes).bit_length()):
+            up = up[up]
+        unit_of = episodes.copy()
+        unit_of[index[:size]] = self.unit
+        return np.asarray(unit_of[up][index[:size]])
+
     def _check_values(self) -> None:
         parts = {f"rewards[{k!r}]": v for k, v in (self.rewards or {}).items()}
         for name, column in {

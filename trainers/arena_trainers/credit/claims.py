@@ -137,6 +137,9 @@ CLAIMS: Mapping[str, Claims] = {
     "normalise_then_sum": Claims(games_apart=True, tokens=True, lone="zero"),
     "poad": replace(CRITIC, tokens=False),
     "rae": replace(CRITIC, bootstraps=False, groups_apart=False),
+    "reinforce_plus_plus_baseline": replace(
+        OUTCOME, games_apart=False, groups_apart=False, seats_apart=False, tokens=False
+    ),
     "rloo": replace(OUTCOME, two="exact", large="exact", lone="return"),
     "salt": OUTCOME,
     "stratified_grpo": replace(OUTCOME, zero_sum=("group", "seat"), large="direction"),

@@ -5,16 +5,15 @@ from collections.abc import Sequence
 from arena_trainers.credit.baselines import mean_of_others
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.pools import (
-    SCALES,
     Credit,
     Pools,
     check_choice,
     check_range,
     moments,
     pools_by,
-    unit_scale,
     with_report,
 )
+from arena_trainers.credit.scales import SCALES, unit_scale
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 BASELINES = ("turn_returns", "episode_returns")
@@ -98,9 +97,9 @@ def mars_loo(
 
         Aₖ = Rₖ - mean{R of the pool's turns in other episodes},   0 if there are none
 
-    The turns of a trajectory depend on each other, and so do the seats of an episode:
-    what is left out is the whole own episode, so far as it is in the pool. With one-turn
-    episodes it is RLOO over (game, seat), n/(n-1) times `mars`.
+    The turns of a trajectory depend on each other, and so do the seats of an episode, and
+    the episodes of a turn tree (`parent`): what is left out is the whole own episode, or
+    tree, so far as it is in the pool. With one-turn episodes it is RLOO over (game, seat), n/(n-1) times `mars`.
 
     Bias: none at γ = 1, in batches of any size, as long as episodes are independent and
     none was cut by a limit: what a limit cuts off counts as nothing. With nothing to compare
@@ -128,7 +127,7 @@ def mars_loo(
     array([-3., -3.,  3.])
     """
     pools, to_go, where = _compared(turns, discount, pool, baseline)
-    baselines = mean_of_others(pools, turns.batch.unit[turns.row], to_go, where)
+    baselines = mean_of_others(pools, turns.batch.tree[turns.row], to_go, where)
     stats = moments(to_go[where], pools.of[where], len(pools.key))
     return with_report(to_go - baselines, pools, stats)
 

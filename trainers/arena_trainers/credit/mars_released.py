@@ -2,18 +2,24 @@
 
 import numpy as np
 
-from arena_trainers.credit.batch import Floats
+from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.pools import (
     Credit,
+    Moments,
     check_choice,
+    check_range,
     moments,
     pools_by,
     with_report,
 )
+from arena_trainers.credit.scales import clipped, unit_scale
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 SEATS = (0, 1)  # "player_0" and "player_1" are written into the released code
+REWARD_NORMS = ("mean", "mean_std", "asym_clip", "identity")
 ADVANTAGE_NORMS = ("mean", "none")
+ASYMMETRIC = (-1.0, 3.0)  # the bounds of "asym_clip"
+STD_EPS = 1e-6
 EPS = 1e-8  # added to the variance when whitening
 DIGITS = 9  # values that agree to so many digits are not distinct
 
@@ -21,13 +27,16 @@ DIGITS = 9  # values that agree to so many digits are not distinct
 def mars_released(
     turns: Trajectories,
     *,
+    reward_norm: str = "mean",
+    reward_clip: float | None = None,
     whiten_rewards: bool = True,
     advantage_norm: str = "mean",
     whiten_advantages: bool = True,
+    advantage_clip: float | None = None,
 ) -> Credit:
     """Credits turns as the released MARS code does; to compare with, not to train with.
 
-        1. cₖ = rₖ - mean{r of every turn of the same (game, seat)}
+        1. cₖ = rₖ - mean{r of every turn of the same (game, seat)}, or another norm
         2. divide by the standard deviation over the batch's trained tokens, where cₖ sits
            on the last token of its turn and all other tokens hold 0
         3. Aₖ = Σ_{j ≥ k} cⱼ
@@ -44,8 +53,9 @@ def mars_released(
     released code pads every row to 32,768 tokens: 0 is always one of the values.
 
     Departs from the released code: values are distinct in the 9th digit, and not as
-    float32; with further seats the token mean in step 2 is not 0, and is not subtracted
-    (the released code then gives every token of a turn another value).
+    float32; where step 1 does not centre (further seats, `"asym_clip"`, `"identity"`, a
+    clip), the token mean in step 2 is not 0, and is not subtracted (the released code then
+    gives every token of a turn another value).
 
     Bias: wrong in direction where what a player does decides how many turns follow, as in
     `normalise_then_sum` (gradient p(1-p)μ / (1+p) instead of p(1-p)μ, before scaling). Not
@@ -57,9 +67,14 @@ def mars_released(
 
     Args:
         turns: the turns that count, with `num_tokens`.
+        reward_norm: of step 1, `"mean"`; `"mean_std"`, divided by the standard deviation (ddof
+            1, eps 1e-6) as well; `"asym_clip"`, which holds that between -1 and 3; or
+            `"identity"`.
+        reward_clip: size that step 1 leaves at most; None for any.
         whiten_rewards: whether step 2 is done.
         advantage_norm: `"mean"` does step 4, `"none"` leaves it out.
         whiten_advantages: whether step 5 is done.
+        advantage_clip: size of the advantage at most; None for any.
 
     Returns:
         float64[N], without unit (no whitening: in the reward's); 0 where masked.
@@ -74,7 +89,14 @@ def mars_released(
     >>> estimate("mars_released", turns, **off).advantage  # {-3, -1, 0, 3}, mean -1/4
     array([-2.75, -0.75,  3.25])
     """
+    check_choice("reward_norm", reward_norm, REWARD_NORMS)
     check_choice("advantage_norm", advantage_norm, ADVANTAGE_NORMS)
+    for name, size in (
+        ("reward_clip", reward_clip),
+        ("advantage_clip", advantage_clip),
+    ):
+        if size is not None:
+            check_range(name, size, 0, float("inf"))
     for name, flag in (
         ("whiten_rewards", whiten_rewards),
         ("whiten_advantages", whiten_advantages),
@@ -86,7 +108,8 @@ def mars_released(
     total = int(num_tokens.sum())
     pools = pools_by(turns, ("game", "seat"))
     stats = moments(reward, pools.of, len(pools.key))
-    values = np.where(np.isin(seat, SEATS), reward - stats.mean[pools.of], reward)
+    normal = _normalised(reward, pools.of, stats, reward_norm)
+    values = _held(np.where(np.isin(seat, SEATS), normal, reward), reward_clip)
     if whiten_rewards:
         values = values / np.sqrt((values**2).sum() / max(total - 1, 1) + EPS)
     values = returns_to_go(turns, values)
@@ -97,7 +120,23 @@ def mars_released(
         values = values - (num_tokens * values).sum() / max(total, 1)
         square = (num_tokens * values**2).sum() / max(total - 1, 1)
         values = values / np.sqrt(square + EPS)
+    values = _held(values, advantage_clip)
     return with_report(values, pools, stats)
+
+
+def _normalised(reward: Floats, index: Ints, stats: Moments, norm: str) -> Floats:
+    """Step 1: rewards of turns, relative to those of their pool."""
+    if norm == "identity":
+        return reward
+    centred = reward - stats.mean[index]
+    if norm == "mean":
+        return centred
+    z = centred * unit_scale(stats.std, STD_EPS)[index]
+    return clipped(z, *ASYMMETRIC) if norm == "asym_clip" else z
+
+
+def _held(values: Floats, size: float | None) -> Floats:
+    return values if size is None else clipped(values, -size, size)
 
 
 def centre_distinct(values: Floats) -> Floats:

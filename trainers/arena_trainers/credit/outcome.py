@@ -10,9 +10,9 @@ from arena_trainers.credit.pools import (
     Credit,
     moments,
     pools_by,
-    relative,
     with_report,
 )
+from arena_trainers.credit.scales import relative
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 
@@ -57,8 +57,8 @@ def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Cre
 
         Aᵢₖ = Gᵢ - mean{Gⱼ : other episodes of the pool},   Gᵢ if there are none
 
-    What is left out is the own episode, with all its seats that are in the pool, since
-    these depend on each other. With one seat per pool it is n / (n - 1) times `dr_grpo`,
+    What is left out is the own episode, or turn tree (`parent`), with all its seats that are
+    in the pool, since these depend on each other. With one seat per pool it is n / (n - 1) times `dr_grpo`,
     and with one-turn episodes `mars_loo` over the same pool.
 
     Bias: none, in pools of any size, as long as episodes are independent and none was cut by
@@ -87,7 +87,7 @@ def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Cre
     pools = pools_by(turns, pool, whole=True)
     returns = returns_to_go(turns, turns.column("reward"))[turns.first]
     stats = moments(returns, pools.of[turns.first], len(pools.key))
-    whose = turns.batch.unit[turns.row]
+    whose = turns.batch.tree[turns.row]
     each = returns[turns.index]
     others = mean_of_others(pools, whose, each, turns.first)
     return with_report(each - others, pools, stats)

@@ -10,8 +10,6 @@ import numpy as np
 from arena_trainers.credit.batch import POOL_COLUMNS, Floats, Ints
 from arena_trainers.credit.trajectories import Trajectories
 
-SCALES = ("none", "std")
-FLAT = 1e-6  # a pool of at most this standard deviation has no scale
 ZERO = 1e-9  # what rounding leaves of an advantage of zero
 OF_TRAJECTORIES = (
     "game",
@@ -118,48 +116,6 @@ def moments(values: Floats, index: Ints, num: int, ddof: int = 1) -> Moments:
     mean += np.bincount(index, values - mean[index], num) / np.maximum(size, 1)
     square = np.bincount(index, (values - mean[index]) ** 2, num)
     return Moments(size, mean, np.sqrt(square / np.maximum(size - ddof, 1)))
-
-
-def unit_scale(std: Floats, eps: float) -> Floats:
-    """float64[P]: 1 / (std + eps), and 0 where a pool is flat."""
-    return 1.0 / (np.where(std > FLAT, std, np.inf) + eps)
-
-
-def relative(
-    values: Floats,
-    index: Ints,
-    num: int,
-    scale: str = "none",
-    ddof: int = 1,
-    eps: float = 0.0,
-) -> tuple[Floats, Moments]:
-    """Values less the mean of their pool, and in its standard deviations if `scale` is `"std"`.
-
-    Args:
-        values: float64[V].
-        index: int64[V], the pool of each value.
-        num: how many pools there are, P.
-        scale: `"none"` or `"std"`.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
-        eps: added to the standard deviation.
-
-    Returns:
-        float64[V], 0 in a pool of one or (up to rounding) of equal values; and the moments.
-
-    Raises:
-        ValueError: an option out of range.
-
-    >>> relative(np.array([1.0, 3.0, 7.0]), np.array([0, 0, 1]), 2)[0]
-    array([-1.,  1.,  0.])
-    """
-    check_choice("scale", scale, SCALES)
-    check_range("ddof", ddof, 0, 1)
-    check_range("eps", eps, 0, float("inf"))
-    stats = moments(values, index, num, ddof)
-    centred = values - stats.mean[index]
-    if scale == "std":
-        centred *= unit_scale(stats.std, eps)[index]
-    return centred, stats
 
 
 class Pool(NamedTuple):

@@ -21,6 +21,7 @@ from arena_trainers.credit.outcome import dr_grpo, flow_grpo, grpo_passk, rloo
 from arena_trainers.credit.poad import poad
 from arena_trainers.credit.pools import Credit, PoolReport
 from arena_trainers.credit.rae import rae
+from arena_trainers.credit.reinforce_plus_plus import reinforce_plus_plus_baseline
 from arena_trainers.credit.salt import salt
 from arena_trainers.credit.states import agentprm, at_grpo, gigpo
 from arena_trainers.credit.strata import bnpo, canon, stratified_grpo
@@ -58,6 +59,7 @@ _BUILT_IN: Mapping[str, Estimator] = {
     "normalise_then_sum": normalise_then_sum,
     "poad": poad,
     "rae": rae,
+    "reinforce_plus_plus_baseline": reinforce_plus_plus_baseline,
     "rloo": rloo,
     "salt": salt,
     "stratified_grpo": stratified_grpo,

@@ -9,9 +9,9 @@ from arena_trainers.credit.pools import (
     column_names,
     moments,
     pools_by,
-    relative,
     with_report,
 )
+from arena_trainers.credit.scales import relative
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
-    FLAT,
     Credit,
     check_choice,
     check_range,
@@ -16,9 +15,9 @@ from arena_trainers.credit.pools import (
     moments,
     number,
     pools_by,
-    relative,
     with_report,
 )
+from arena_trainers.credit.scales import FLAT, relative
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 METRICS = ("num_tokens", "num_turns", "entropy")

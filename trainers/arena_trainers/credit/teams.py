@@ -11,9 +11,9 @@ from arena_trainers.credit.pools import (
     Credit,
     number,
     pools_by,
-    relative,
     with_report,
 )
+from arena_trainers.credit.scales import relative
 from arena_trainers.credit.trajectories import Trajectories
 
 

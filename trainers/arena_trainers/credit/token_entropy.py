@@ -12,9 +12,9 @@ from arena_trainers.credit.pools import (
     check_range,
     moments,
     pools_by,
-    unit_scale,
     with_report,
 )
+from arena_trainers.credit.scales import unit_scale
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 MIN_ENTROPY = 1e-8  # of a token, before its logarithm is taken

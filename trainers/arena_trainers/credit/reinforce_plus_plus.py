@@ -1,0 +1,69 @@
+"""`reinforce_plus_plus_baseline`: centred on the group, scaled by the whole batch."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from arena_trainers.credit.outcome import dr_grpo
+from arena_trainers.credit.pools import Credit, check_choice, check_range
+from arena_trainers.credit.scales import unit_scale
+from arena_trainers.credit.trajectories import Trajectories
+
+COUNTS = ("tokens", "turns")
+
+
+def reinforce_plus_plus_baseline(
+    turns: Trajectories,
+    *,
+    pool: Sequence[str] = ("group", "seat"),
+    count: str = "tokens",
+    eps: float = 1e-8,
+) -> Credit:
+    """Credits every turn with `dr_grpo`, normalised over the batch (REINFORCE++ w/ Baseline).
+
+        A'ᵢₖ = Gᵢ - mean G,   Aᵢₖ = (A'ᵢₖ - mean A') / (std A' + eps),   Gᵢ = Σₖ rᵢₖ
+
+    with the mean of G over the trajectories of the pool, and those of A' over all tokens of
+    the batch, each with the value of its turn (ddof 1). It is `dr_grpo` over one scale where
+    turns are equally many and equally long.
+
+    The paper's other half, a KL term within the reward, is none of credit.
+
+    Bias: in large batches a positive factor, the same for all games and seats, since the
+    scale is the batch's and the mean of A' no function of the turn; what a limit of turns
+    cuts off counts as nothing. In small batches both depend on the turn itself, and the
+    direction can be wrong, as in `episode`. Games mix: beside one that pays in hundreds,
+    one that pays in units teaches little.
+
+    See "REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage
+    Normalization" by Hu et al. (https://arxiv.org/abs/2501.03262).
+
+    Args:
+        turns: the turns that count, with `num_tokens` if tokens are counted.
+        pool: columns that agree within a pool, constant on trajectories.
+        count: what weighs the same in the batch's moments, `"tokens"` or `"turns"`.
+        eps: added to the standard deviation.
+
+    Returns:
+        float64[N], without unit; 0 where masked, and everywhere if all A' are alike.
+
+    Raises:
+        ValueError: an option out of range, or a column is missing.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0] * 3, seat=[0] * 3, group=[0] * 3, turn=[0] * 3)
+    >>> turns = TurnBatch(reward=[1, 2, 3], episode=[0, 1, 2], num_tokens=[1, 1, 1], **one)
+    >>> estimate("reinforce_plus_plus_baseline", turns, eps=0).advantage
+    array([-1.,  0.,  1.])
+    """
+    check_choice("count", count, COUNTS)
+    check_range("eps", eps, 0, float("inf"))
+    credit = dr_grpo(turns, pool=pool)
+    advantage = credit.advantage
+    weight = np.ones(len(advantage))
+    if count == "tokens":
+        weight = turns.column("num_tokens").astype(np.float64)
+    total = weight.sum()
+    centred = advantage - weight @ advantage / max(total, 1)
+    std = np.sqrt(weight @ centred**2 / max(total - 1, 1))
+    return credit._replace(advantage=centred * unit_scale(std, eps))
