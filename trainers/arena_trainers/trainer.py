@@ -30,6 +30,7 @@ from trl.models import unwrap_model_for_generation
 from arena_trainers import credit
 from arena_trainers.columns import check_credit, estimate_credit
 from arena_trainers.config import TurnGRPOConfig
+from arena_trainers.config_checks import refuse_absolute_positions
 from arena_trainers.critic import FeatureCritic, discount_of
 from arena_trainers.exact_critic import ExactCritic, check_exact, exact_critic
 from arena_trainers.games import GamePlan, episode_starts, opponents
@@ -51,7 +52,6 @@ from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
 CREDIT_STATE = "credit_state.json"
 CRITIC = "critic.pt"
 REFERENCE = "reference_model.pt"
-ABSOLUTE_POSITIONS = ("gpt2", "gpt_neo", "gpt_bigcode", "opt", "codegen")
 
 
 class TurnGRPOTrainer(GRPOTrainer):
@@ -98,19 +98,18 @@ class TurnGRPOTrainer(GRPOTrainer):
         **kwargs: Any,
     ) -> None:
         self._columns = check_credit(args)
-        self.game_plans = [GamePlan(spec, args) for spec in args.games]
+        plans = self.game_plans = [GamePlan(spec, args) for spec in args.games]
         self.critic: FeatureCritic | ExactCritic | None = None
         if args.critic == "features":
+            games = [plan.game for plan in plans]
+            discount = discount_of(args.credit, args.credit_args)
             self.critic = FeatureCritic(
-                [plan.game for plan in self.game_plans],
-                discount=discount_of(args.credit, args.credit_args),
-                seed=args.seed,
-                **args.critic_args,
+                games, discount=discount, seed=args.seed, **args.critic_args
             )
-        self._opponents = opponents(self.game_plans, args, policies or {})
-        check_exact(args, self.game_plans, self._opponents)
+        self._opponents = opponents(plans, args, policies or {})
+        check_exact(args, plans, self._opponents)
         if train_dataset is None:
-            train_dataset = episode_starts(args, [p.weight for p in self.game_plans])
+            train_dataset = episode_starts(args, [p.weight for p in plans])
         self._rows: list[Row] = []
         self._credit_state: Mapping[str, Any] | None = None
         self._generation = (-1, 0)  # optimizer step, and number within it
@@ -128,11 +127,7 @@ class TurnGRPOTrainer(GRPOTrainer):
                 rollout_func=replay_rows,
                 **kwargs,
             )
-        if self.model.config.model_type in ABSOLUTE_POSITIONS:
-            raise ValueError(
-                f"TurnGRPOTrainer does not support {self.model.config.model_type}: TRL's "
-                "loss shifts its absolute positions by the padding"
-            )
+        refuse_absolute_positions(self.model.config.model_type)
         for policy in self._opponents.values():
             if isinstance(policy, LMPolicy):
                 policy.model.to(self.accelerator.device)
@@ -147,9 +142,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             **args.sampling_options,
         )
         if args.critic == "exact":
-            self.critic = exact_critic(
-                args, self.game_plans, self.policy, self._opponents
-            )
+            self.critic = exact_critic(args, plans, self.policy, self._opponents)
 
     def play(self, inputs: Sequence[Mapping[str, Any]]) -> list[Episode]:
         """Plays this process's episodes of the generation batch: one per input, or a tree."""
