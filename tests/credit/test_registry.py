@@ -72,6 +72,41 @@ def test_the_share_of_zeros_is_of_the_pools_turns(batch):
     assert estimate("mars", turns).report.zeros.tolist() == [0.5]
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "off", "column"),
+    [
+        ("stratified_grpo", {"blend": 1.0}, {"blend": 0.0}, "num_turns"),
+        ("gigpo", {}, {"omega": 0.0}, "state_key"),
+    ],
+)
+def test_flat_pools_within_pools_are_reported_and_warned_of(
+    batch, name, options, off, column
+):
+    """Returns 1 3 of one turn, 8 of two turns. Of states, 5 is seen three times, 6 once."""
+    rows = [(0, 0, 0, [1]), (1, 0, 0, [3]), (2, 0, 0, [4, 4])]
+    turns = batch(*rows, state_key=[5, 5, 5, 6])
+    message = rf"{name!r}: a part of all advantages is 0 in some pool by .*{column}"
+    with pytest.warns(FlatPoolWarning, match=message):
+        report = estimate(name, turns, **options).report
+    assert (len(report), report.size.tolist(), report.zeros[0] < 1) == (1, [3], True)
+    assert report.within.names[-1] == column
+    assert report.within.size.tolist() == ([2, 1] if column == "num_turns" else [3, 1])
+    assert report.within.zeros.tolist() == [0, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert estimate(name, turns, **off).report.within is None
+
+
+def test_a_lone_stratum_keeps_the_blended_part(batch):
+    """As the docstring says: 1 - α of `episode`, and nothing with α = 1."""
+    turns = batch((0, 0, 0, [1]), (1, 0, 0, [3]), (2, 0, 0, [4, 4]))
+    whole = estimate("episode", turns, eps=1e-6).advantage
+    for blend in (0.25, 1.0):
+        with pytest.warns(FlatPoolWarning):
+            got = estimate("stratified_grpo", turns, blend=blend).advantage
+        np.testing.assert_allclose(got[2:], (1 - blend) * whole[2:])
+
+
 def test_groups_of_different_games_are_apart_although_of_one_number(batch):
     turns = batch((0, 0, 0, [1]), (1, 0, 0, [3]), (2, 1, 0, [7]), (3, 1, 0, [9]))
     same = batch(

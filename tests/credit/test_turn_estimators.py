@@ -180,6 +180,31 @@ def test_bnpo_by_hand(batch):
     check(turns, expected, "bnpo")  # the lowest and the highest are -1 and 1
 
 
+def test_bnpo_decomposes_the_reward_by_hand(batch):
+    """The game as above; formats 0 0 | 0 0 -.5 0, p = 1 and 3/4: mean 7/8, variance 1/32,
+    m(1-m)/v - 1 is 3.5 - 1, so a = 35/16, b = 5/16, α = 83/48, β = 53/48."""
+    rows = [(i, 0, 0, [paid]) for i, paid in enumerate([-1, 1, 1, 1, 0.5, -1])]
+    parts = {"game": [-1, 1, 1, 1, 1, -1], "format": [0, 0, 0, 0, -0.5, 0]}
+    turns = batch(*rows, group=[0, 0, 1, 1, 1, 1], rewards=parts)
+
+    def weight(p, a, b):
+        beta = math.gamma(a) * math.gamma(b) / math.gamma(a + b)
+        return beta / (p ** (a - 1) * (1 - p) ** (b - 1))
+
+    first, second = (weight(p, 113 / 48, 29 / 16) for p in (0.5, 0.75))
+    form = weight(0.75, 83 / 48, 53 / 48)
+    game = np.array([-first / 2, first / 2, *second * np.array([1, 1, 1, -3]) / 4])
+    formal = np.array([0, 0, *form * np.array([1, 1, -3, 1]) / 4])
+    check(turns, game, "bnpo", parts=["game"])
+    check(turns, game + formal, "bnpo", parts=["game", "format"])
+    bounds = {"min_return": {"game": -1, "format": -0.5}, "max_return": {"format": 0}}
+    check(turns, game + formal, "bnpo", parts=["game", "format"], **bounds)
+    half = weight(0.875, 1, 1)  # of -1: 1 1 | 1 1 .5 1, p = 1 and 7/8, v = 1/128
+    a, b = (1 + (15 / 256 * 128 - 1) * m / 3 for m in (15 / 16, 1 / 16))
+    half = weight(0.875, a, b) * np.array([0, 0, 1, 1, -3, 1]) / 8
+    check(turns, half, "bnpo", parts=["format"], min_return={"format": -1})
+
+
 def test_mt_grpo_by_hand(batch):
     """Outcomes 4 2 0 and turn rewards 1 2 3, so that z is ±√1.5 or 0; in all 5 4 3. With
     λ = 1/2: √1.5 (1 - 1/2) and √1.5 | 0 and 0 | one turn, of the sum: -√1.5."""
@@ -311,6 +336,20 @@ def test_bi_level_gae_by_hand(batch):
             "bnpo",
             {"min_return": 0, "max_return": 2},
             "from min_return 0.0 to max_return 2.0, got 3.0 of seat 0 in episode 0",
+        ),
+        ("bnpo", {"parts": ()}, "want parts of the reward, got none"),
+        ("bnpo", {"parts": "game"}, "want a sequence of columns"),
+        ("bnpo", {"parts": ("wit",)}, "want the column 'rewards.wit'"),
+        (
+            "bnpo",
+            {"parts": ("game",), "max_return": 1},
+            r"max_return by part \('game',\), got 1",
+        ),
+        ("bnpo", {"min_return": {"game": 0}}, "want min_return between -inf and inf"),
+        (
+            "bnpo",
+            {"parts": ["game"], "min_return": {"judge": 0}},
+            r"want min_return by part \('game',\), got \{'judge': 0\}",
         ),
         ("at_grpo", {"discount": -0.5}, "want discount between 0 and 1, got -0.5"),
         ("at_grpo", {"scale": "rms"}, "want scale among none, std, got 'rms'"),

@@ -6,12 +6,14 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def needs(*columns: str) -> Callable[[F], F]:
+def needs(*columns: str, fair_only: bool = False) -> Callable[[F], F]:
     """Declares the columns without which an estimator cannot be computed.
 
     Args:
         *columns: names of columns of `TurnBatch`; `"tokens.entropy"` is a token column and
             `"rewards.judge"` a named part of the reward.
+        fair_only: whether it leaves turns that are not `fair` out of what it compares. If
+            not, it is not given a batch that holds such turns.
 
     >>> @needs("value", "tokens.entropy")
     ... def my_estimator(turns): ...
@@ -21,9 +23,15 @@ def needs(*columns: str) -> Callable[[F], F]:
 
     def declare(estimator: F) -> F:
         estimator.__dict__["needs"] = columns
+        estimator.__dict__["fair_only"] = fair_only
         return estimator
 
     return declare
+
+
+def compares_fair_only(estimator: Callable[..., Any]) -> bool:
+    """Whether an estimator declares that it leaves out turns that are not fair."""
+    return bool(getattr(estimator, "fair_only", False))
 
 
 def columns_needed_by(estimator: Callable[..., Any]) -> tuple[str, ...]:

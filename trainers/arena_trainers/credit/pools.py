@@ -1,7 +1,7 @@
 """Pools: which turns are compared with each other, their moments, the report."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -147,6 +147,8 @@ class PoolReport:
         mean: float64[P], of the values.
         std: float64[P], of the values.
         zeros: float64[P], share of the pool's turns whose advantage is 0.
+        within: likewise of the pools in these pools, such as strata, for an estimator that
+            adds two comparisons; its zeros are of the second one alone.
     """
 
     names: tuple[str, ...]
@@ -155,6 +157,7 @@ class PoolReport:
     mean: Floats
     std: Floats
     zeros: Floats
+    within: "PoolReport | None" = None
 
     def __len__(self) -> int:
         return len(self.size)
@@ -190,6 +193,11 @@ def with_report(
     zero = np.bincount(pools.of, np.abs(advantage) <= ZERO, num)
     share = zero / np.maximum(np.bincount(pools.of, minlength=num), 1)
     return Credit(advantage, state, PoolReport(pools.names, pools.key, *stats, share))
+
+
+def with_inner(credit: Credit, inner: Credit) -> Credit:
+    """Credit that also reports on the pools of a part of it, as `within`."""
+    return credit._replace(report=replace(credit.report, within=inner.report))
 
 
 def check_choice(name: str, value: str, known: Sequence[str]) -> None:

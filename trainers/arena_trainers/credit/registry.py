@@ -16,7 +16,7 @@ from arena_trainers.credit.grpo import episode, normalise_then_sum
 from arena_trainers.credit.mars import mars, mars_loo
 from arena_trainers.credit.mars_released import mars_released
 from arena_trainers.credit.mt_grpo import mt_grpo
-from arena_trainers.credit.needs import columns_needed_by
+from arena_trainers.credit.needs import columns_needed_by, compares_fair_only
 from arena_trainers.credit.outcome import dr_grpo, flow_grpo, grpo_passk, rloo
 from arena_trainers.credit.poad import poad
 from arena_trainers.credit.pools import Credit, PoolReport
@@ -67,9 +67,6 @@ _BUILT_IN: Mapping[str, Estimator] = {
 }
 
 
-_COMPARE_FAIR = ("agentprm", "at_grpo")  # leave out turns that are not fair
-
-
 class FlatPoolWarning(UserWarning):
     """Turns of a pool teach nothing: their advantages are all 0."""
 
@@ -84,7 +81,8 @@ def estimate(
     """Computes the advantage of every turn.
 
     Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or of
-    equal returns. Which pools, and why, is in the report.
+    equal returns, or the part of them that a pool within pools gives. Which pools, and why,
+    is in the report.
 
     Args:
         name: of the estimator (`estimators()` lists them), or the function itself.
@@ -98,8 +96,7 @@ def estimate(
     Raises:
         ValueError: unknown estimator or option, an option out of range, a column that the
             estimator needs and the batch does not have, turns that are not fair for an
-            estimator that would compare them, a state for an estimator that
-            keeps none, or an advantage that is not finite, as of rewards near 1e308.
+            estimator that would compare them, a state for an estimator that keeps none, or an advantage that is not finite, as of rewards near 1e308.
         ImportError: the estimator's plug-in cannot be imported.
 
     >>> one = dict(game=[0, 0], seat=[0, 0], turn=[0, 0], group=[0, 0])
@@ -118,11 +115,11 @@ def estimate(
     elif state is not None:
         raise ValueError(f"estimator {own_name!r} keeps no state, got {state!r}")
     live = trajectories(turns)
-    if name in _BUILT_IN and name not in _COMPARE_FAIR and not live.fair.all():
+    if not live.fair.all() and not compares_fair_only(function):
         row = live.row[~live.fair].min()
         raise ValueError(
-            f"estimator {name!r} compares all turns, want none that is not fair, got "
-            f"fair[{row}] = False; {' and '.join(_COMPARE_FAIR)} leave such turns out"
+            f"estimator {own_name!r} compares all turns, want none that is not fair, got "
+            f"fair[{row}] = False; 'at_grpo' and 'agentprm' leave such turns out"
         )
     require(live, *columns_needed_by(function))
     result = function(live, **options)
@@ -250,11 +247,20 @@ def _check_finite(name: str, advantage: Floats) -> None:
 
 
 def _warn_of_flat_pools(name: str, report: PoolReport) -> None:
-    """One text for all batches, so that Python shows it once."""
-    if (report.zeros == 1).any():
+    """One text for all batches, so that Python shows it once.
+
+    Of pools within pools only where those around them are not flat.
+    """
+    found = report
+    if report.within is not None and not (report.zeros == 1).any():
+        found = report.within
+    if (found.zeros == 1).any():
+        what = (
+            "all advantages are" if found is report else "a part of all advantages is"
+        )
         warnings.warn(
-            f"estimator {name!r}: all advantages are 0 in some pool by "
-            f"({', '.join(report.names)}), which holds one value or equal ones; "
+            f"estimator {name!r}: {what} 0 in some pool by "
+            f"({', '.join(found.names)}), which holds one value or equal ones; "
             "see the report",
             FlatPoolWarning,
             stacklevel=3,

@@ -12,13 +12,14 @@ from arena_trainers.credit.pools import (
     moments,
     only,
     pools_by,
+    with_inner,
     with_report,
 )
 from arena_trainers.credit.scales import relative
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 
-@needs("state_key")
+@needs("state_key", fair_only=True)
 def at_grpo(
     turns: Trajectories,
     *,
@@ -104,7 +105,8 @@ def gigpo(
         Aᵢₖ = z(Gᵢ) + ω z(Rᵢₖ),   Gᵢ = Σₖ rᵢₖ,   Rᵢₖ = Σ_{j ≥ k} γ^{j - k} rᵢⱼ
 
     z over the trajectories of the pool for G, and over its turns of the same state for R: a
-    group in a group. A state that was seen once adds 0. With ω = 0 it is `episode`.
+    group in a group. A state that was seen once adds 0, and so does one whose turns led to
+    the same, of which the report tells (`within`). With ω = 0 it is `episode`.
 
     Bias: the sum of two estimates, so that with γ = 1 and `scale="none"` a turn whose state
     is seen often is weighed up to 1 + ω times; states do not lose their direction. γ < 1
@@ -133,11 +135,11 @@ def gigpo(
     >>> from arena_trainers.credit import TurnBatch, estimate
     >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0])
     >>> turns = TurnBatch(
-    ...     [0, 2, 4], episode=[0, 0, 1], turn=[0, 1, 0], state_key=[5, 6, 5], **one
+    ...     [0, 2, 4], episode=[0, 0, 1], turn=[0, 1, 0], state_key=[5, 5, 5], **one
     ... )
     >>> gigpo = estimate("gigpo", turns, discount=0.5, scale="none")
-    >>> gigpo.advantage  # returns 2, 4; at state 5: 1, 4
-    array([-2.5, -1. ,  2.5])
+    >>> gigpo.advantage  # returns 2, 4; at the state 1, 2, 4
+    array([-2.33333333, -1.33333333,  2.66666667])
     """
     check_range("discount", discount, 0, 1)
     check_range("omega", omega, 0, float("inf"))
@@ -148,11 +150,13 @@ def gigpo(
     whole, stats = relative(returns, own, len(pools.key), scale, ddof, eps)
     states = pools_by(turns, (*pool, "state_key"))
     to_go = returns_to_go(turns, reward, discount)
-    at_state, _ = relative(to_go, states.of, len(states.key), scale, ddof, eps)
-    return with_report(whole[turns.index] + omega * at_state, pools, stats)
+    at_state, own_stats = relative(to_go, states.of, len(states.key), scale, ddof, eps)
+    result = with_report(whole[turns.index] + omega * at_state, pools, stats)
+    by_state = with_report(at_state, states, own_stats)
+    return with_inner(result, by_state) if omega > 0 else result
 
 
-@needs("state_key", "action")
+@needs("state_key", "action", fair_only=True)
 def agentprm(
     turns: Trajectories,
     *,

@@ -1,7 +1,8 @@
 """Pools that are split or weighed by what is in them: `stratified_grpo`, `canon`, `bnpo`."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from arena_trainers.credit.pools import (
     moments,
     number,
     pools_by,
+    with_inner,
     with_report,
 )
 from arena_trainers.credit.scales import FLAT, relative
@@ -40,7 +42,8 @@ def stratified_grpo(
 
     A stratum holds the trajectories of a pool that agree in some more columns, in the paper
     the number of searches. With α = 0, or one stratum, it is `episode`. The paper tunes α;
-    the default is ours.
+    the default is ours. Small strata are left to the blend, as in the paper: one of a
+    single trajectory leaves 1 - α of `episode`. `within` in the report tells of strata.
 
     Bias: a stratum that follows from chance alone (`stratum`: cards dealt, opponent) is a
     better pool, with the bias of `episode`. One that the seat's own play decides, as
@@ -78,9 +81,11 @@ def stratified_grpo(
     returns = returns_to_go(turns, turns.column("reward"))[turns.first]
     scaled = ("std", ddof, eps)
     whole, stats = relative(returns, pools.of[turns.first], len(pools.key), *scaled)
-    within, _ = relative(returns, own.of[turns.first], len(own.key), *scaled)
+    within, own_stats = relative(returns, own.of[turns.first], len(own.key), *scaled)
     advantage = blend * within + (1 - blend) * whole
-    return with_report(advantage[turns.index], pools, stats)
+    result = with_report(advantage[turns.index], pools, stats)
+    strata_credit = with_report(within[turns.index], own, own_stats)
+    return with_inner(result, strata_credit) if blend > 0 else result
 
 
 @needs("num_tokens")
@@ -164,8 +169,9 @@ def _metric(turns: Trajectories, metric: str) -> Floats:
 def bnpo(
     turns: Trajectories,
     *,
-    min_return: float | None = None,
-    max_return: float | None = None,
+    min_return: float | Mapping[str, float] | None = None,
+    max_return: float | Mapping[str, float] | None = None,
+    parts: Sequence[str] | None = None,
     pool: Sequence[str] = ("group", "seat"),
 ) -> Credit:
     """Credits a trajectory relative to its pool, over the density of pools like it (BNPO).
@@ -179,11 +185,15 @@ def bnpo(
     of equal p, f = 1 and it is `dr_grpo` of Y; α = β = 3/2 divides by √(p(1-p)), as GRPO
     does with returns of 0 and 1, up to a constant.
 
+    With `parts`, A is the sum of those of the parts of the reward, each with its own bounds,
+    p and f (the paper's advantage decomposition); a part's weight cancels out.
+
     Bias: of each pool as `dr_grpo`, shrunk by 1 - 1/n; between pools as `episode`, since
     the weight 1 / f depends on what the pool's own trajectories earned. Without given
     bounds so does the unit, and small batches can be wrong in direction: of two episodes,
     one that is seldom paid much counts no more than one that often is paid a little.
-    Of returns between the bounds only the mean is seen, not the spread.
+    Of returns between the bounds only the mean is seen, not the spread. `parts` count alike,
+    whatever they weigh in the reward: each is biased so towards its own.
 
     See "BNPO: Beta Normalization Policy Optimization" by Xiao et al.
     (https://arxiv.org/abs/2506.02864).
@@ -192,7 +202,10 @@ def bnpo(
         turns: the turns that count.
         min_return: the return that counts as 0; None for the lowest of the game in this
             batch. Give it where it is known: the lowest is a matter of luck.
-        max_return: the return that counts as 1; None for the highest.
+        max_return: the return that counts as 1; None for the highest. With `parts`, both
+            are mappings from parts to bounds; None, or a part left out, is as above.
+        parts: names of the parts of the reward to decompose it into, as ("game", "format");
+            None for the whole reward.
         pool: columns that agree within a pool, constant on trajectories.
 
     Returns:
@@ -200,7 +213,7 @@ def bnpo(
         equal returns.
 
     Raises:
-        ValueError: bounds in the wrong order, or a return beyond them.
+        ValueError: bounds in the wrong order, or a return beyond them; no such part.
 
     >>> from arena_trainers.credit import TurnBatch, estimate
     >>> one = dict(game=[0] * 4, seat=[0] * 4, group=[0] * 4, turn=[0] * 4)
@@ -210,15 +223,34 @@ def bnpo(
     """
     pools = pools_by(turns, pool, whole=True)
     own = pools.of[turns.first]
-    returns = returns_to_go(turns, turns.column("reward"))[turns.first]
-    share = _between(turns, returns, min_return, max_return)
-    centred, stats = relative(share, own, len(pools.key))
     at = turns.first
     fits, _ = number([turns.column("game")[at], turns.column("seat")[at]], len(at))
     fit = np.zeros(len(pools.key), np.int64)
     fit[own] = fits
-    centred *= np.where(stats.std > FLAT, _weight(stats.mean, fit), 0.0)[own]
-    return with_report(centred[turns.index], pools, stats)
+    advantage, total = np.zeros(len(at)), np.zeros(len(at))
+    for paid, *bounds in _decomposed(parts, min_return, max_return):
+        returns = returns_to_go(turns, turns.column(paid))[at]
+        share = _between(turns, returns, *bounds)
+        centred, stats = relative(share, own, len(pools.key))
+        centred *= np.where(stats.std > FLAT, _weight(stats.mean, fit), 0.0)[own]
+        advantage += centred
+        total += share
+    stats = moments(total, own, len(pools.key))
+    return with_report(advantage[turns.index], pools, stats)
+
+
+def _decomposed(parts: Sequence[str] | None, low: Any, high: Any) -> list[Any]:
+    """Column of each part, or of the whole reward, with its bounds."""
+    if parts is None:
+        return [("reward", low, high)]
+    names = column_names(parts)
+    if not names:
+        raise ValueError("want parts of the reward, got none")
+    low, high = ({} if bound is None else bound for bound in (low, high))
+    for name, bound in (("min_return", low), ("max_return", high)):
+        if not isinstance(bound, Mapping) or not bound.keys() <= set(names):
+            raise ValueError(f"want {name} by part {names}, got {bound!r}")
+    return [(f"rewards.{name}", low.get(name), high.get(name)) for name in names]
 
 
 def _between(
