@@ -52,10 +52,10 @@ class TurnGRPOConfig(GRPOConfig):
         critic_args (`dict`, *optional*):
             Options of `FeatureCritic`: `hidden_size`, `learning_rate`, `num_steps`.
         branch (`dict`, *optional*):
-            Options of `Branching`: training episodes are turn trees, and every branch is
-            trained on. Batch sizes count the episodes that others branch from. By default
-            the seats that learn branch. Only with an estimator that compares turns of the
-            same state.
+            Options of `Branching`: training episodes are turn trees, and all their fair
+            turns are trained on. Batch sizes count the episodes that others branch from.
+            By default the seats that learn branch. Only with an estimator that compares
+            turns of the same state.
         layout (`str`, *optional*, defaults to `"turn"`):
             What a training row holds: one `"turn"`, or a seat's whole `"trajectory"`, what
             others said masked, which takes `history="transcript"`.

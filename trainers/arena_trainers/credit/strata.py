@@ -186,7 +186,7 @@ def bnpo(
     does with returns of 0 and 1, up to a constant.
 
     With `parts`, A is the sum of those of the parts of the reward, each with its own bounds,
-    p and f (the paper's advantage decomposition); a part's weight cancels out.
+    p and f: the paper's advantage decomposition, up to a constant factor.
 
     Bias: of each pool as `dr_grpo`, shrunk by 1 - 1/n; between pools as `episode`, since
     the weight 1 / f depends on what the pool's own trajectories earned. Without given
