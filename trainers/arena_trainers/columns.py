@@ -25,7 +25,7 @@ OF_CRITIC = {
     "features": ("value", "next_value"),
     "exact": ("value", "next_value", "action_value"),
 }
-OF_TREES = ("parent", "branch")
+OF_TREES = ("parent", "branch", "fair")
 WHOLE = ("gigpo", "salt")  # compare trajectories besides turns of the same state
 ABSENT = {
     "value": "set critic='features', or 'exact' for games that can be enumerated",
@@ -35,6 +35,7 @@ ABSENT = {
     "tokens.value": "no critic values tokens",
     "parent": "episodes do not branch, see `branch`",
     "branch": "episodes do not branch, see `branch`",
+    "fair": "episodes do not branch, see `branch`",
     "team": "games name no teams",
     "stratum": "games name no strata",
     "rollout": "trajectories are not cut into segments",
