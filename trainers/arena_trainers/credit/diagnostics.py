@@ -10,6 +10,8 @@
 | `signal` | team | a signal pays both seats if the other seat reads it |
 | `three_seats` | seats | three seats, one of which may have a second turn |
 | `patience` | truncation | a limit of turns cuts off what waiting would pay |
+| `hidden_card` | chance | what often helps a little seldom does great harm, by an unseen card |
+| `call` | parts | a call is paid at once, besides an outcome that it makes less likely |
 
 They are finite trees with the methods of `arena_envs.game.Game` that `exact` reads. Seats
 remember all that they saw and did, and no probability is irrational: a batch can hold every
@@ -27,11 +29,16 @@ Weights = dict[Key, tuple[int, ...]]
 
 
 class Branch(NamedTuple):
-    """An action or an outcome of chance: what it pays each seat, what follows, how likely."""
+    """An action or an outcome of chance.
+
+    paid: to each seat. then: what follows. chance: how likely it is. besides: what is paid
+    to each seat that is not the outcome of the game.
+    """
 
     paid: tuple[float, ...]
     then: "Node | None" = None
     chance: float = 1.0
+    besides: tuple[float, ...] = ()
 
 
 class Node(NamedTuple):
@@ -43,10 +50,11 @@ class Node(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where a game is, and what each seat has been paid."""
+    """Where a game is, what each seat has been paid, and what of it is not the outcome."""
 
     node: Node | None
     paid: tuple[float, ...]
+    besides: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,8 @@ class Diagnostic:
 
     def initial_state(self) -> State:
         """The root, nothing paid."""
-        return State(self.root, (0.0,) * self.num_players)
+        nothing = (0.0,) * self.num_players
+        return State(self.root, nothing, nothing)
 
     def current_player(self, state: State) -> int:
         """The seat to move, `CHANCE` or `TERMINAL`."""
@@ -98,12 +107,17 @@ class Diagnostic:
     def apply(self, state: State, action: int) -> State:
         """The state after a branch, with what it pays."""
         branch = _branches(state)[action]
-        paid = tuple(a + b for a, b in zip(state.paid, branch.paid, strict=True))
-        return State(branch.then, paid)
+        more = branch.besides or (0.0,) * self.num_players
+        besides = _added(state.besides, more)
+        return State(branch.then, _added(_added(state.paid, branch.paid), more), besides)
 
     def returns(self, state: State) -> Sequence[float]:
         """What each seat has been paid."""
         return state.paid
+
+    def besides(self, state: State) -> Sequence[float]:
+        """What of it is not the outcome."""
+        return state.besides
 
     def information_state(self, state: State, seat: int) -> Hashable:
         """What the seat to move knows."""
@@ -112,6 +126,10 @@ class Diagnostic:
 
 def _branches(state: State) -> tuple[Branch, ...]:
     return () if state.node is None else state.node.branches
+
+
+def _added(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
 def _alone(knows: Hashable, *branches: Branch) -> Node:
@@ -284,6 +302,50 @@ def _patience() -> Diagnostic:
     )
 
 
+def _hidden_card() -> Diagnostic:
+    """Evenly chosen: 1/4 (3/4 · 0.1 - 1/4 · 1)."""
+
+    def deal(chance: float, pays: float) -> Branch:
+        return Branch((0.0,), _alone("unseen", _pay(0.0), _pay(pays)), chance)
+
+    root = Node(CHANCE, None, (deal(0.75, 0.1), deal(0.25, -1.0)))
+    known: Known = {(0, "unseen"): -0.04375}
+    return Diagnostic(
+        "hidden_card",
+        "chance",
+        "Daring pays 0.1, but -1 with every fourth card, which cannot be seen.",
+        root,
+        known,
+    )
+
+
+def _call() -> Diagnostic:
+    """Evenly chosen: 1/4 (0.1 + 0.2 - 0.5), then half the time 1/4 · 0.25."""
+
+    def last(calls: bool) -> Node:
+        chance = 0.2 if calls else 0.5
+        ends = (Branch((1.0,), chance=chance), Branch((0.0,), chance=1 - chance))
+        judged = Node(CHANCE, None, ends)
+        neat = Branch((0.0,), judged, besides=(0.25,))
+        return _alone(("last", calls), _pay(0.0, judged), neat)
+
+    call = Branch((0.0,), last(True), besides=(0.1,))
+    root = _alone("first", _pay(0.0, last(False)), call)
+    known: Known = {
+        (0, "first"): -0.05,
+        (0, ("last", False)): 0.03125,
+        (0, ("last", True)): 0.03125,
+    }
+    return Diagnostic(
+        "call",
+        "parts",
+        "A call is paid 0.1 besides the outcome, which is 1 with chance 0.2 instead of 0.5; "
+        "neatness at the end is paid 0.25 besides.",
+        root,
+        known,
+    )
+
+
 DIAGNOSTICS: Mapping[str, Diagnostic] = {
     game.name: game
     for game in (
@@ -295,5 +357,7 @@ DIAGNOSTICS: Mapping[str, Diagnostic] = {
         _signal(),
         _three_seats(),
         _patience(),
+        _hidden_card(),
+        _call(),
     )
 }
