@@ -34,8 +34,8 @@ def test_an_estimator_without_a_cost_and_with_options_has_its_page():
 def test_bias_is_what_is_claimed(name):
     found = found_claims({game: examine(name, game) for game in DIAGNOSTICS})
     claimed = claims(name)
-    assert (found.two, found.large) == (claimed.two, claimed.large)
-    assert found.bootstraps == claimed.bootstraps
+    for kind in ("two", "large", "shared", "bootstraps"):
+        assert getattr(found, kind) == getattr(claimed, kind), kind
 
 
 @pytest.mark.parametrize("name", estimators())

@@ -262,10 +262,7 @@ class ExactPlay:
         smallest = likely[likely > 0].min()
         for size in range(1, most + 1):
             count = size * likely
-            if (
-                size * smallest > 0.5
-                and np.abs(count - count.round()).max() < ROUNDING
-            ):
+            if size * smallest > 0.5 and np.abs(count - count.round()).max() < ROUNDING:
                 return -(-least // size) * count.round().astype(np.int64)
         raise ValueError(
             f"want a policy whose lines are all likely in proportion to integers of sum "
