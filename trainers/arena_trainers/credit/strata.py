@@ -39,11 +39,14 @@ def stratified_grpo(
         Aᵢₖ = α z(Gᵢ; own stratum of the pool) + (1 - α) z(Gᵢ; pool)
 
     A stratum holds the trajectories of a pool that agree in some more columns, in the paper
-    the number of searches. With α = 0, or one stratum, it is `episode`. The paper tunes α;
-    the default is ours.
+    the number of searches. The paper tunes α; the default is ours.
 
-    Bias: a stratum that follows from chance alone (`stratum`: cards dealt, opponent) is a
-    better pool, with the bias of `episode`. One that the seat's own play decides, as
+    Reduces to: `episode` with the same ddof and eps where α = 0, or where a pool is one
+    stratum; with α = 1, `episode` with the columns of the strata in its pool.
+
+    Bias: strata and pools are divided by their spread. A stratum that follows from chance
+    alone (`stratum`: cards dealt, opponent) has less noise, and the bias that `episode` has
+    where a group shares the draws of chance. One that the seat's own play decides, as
     `num_turns`, takes all differences between strata away: with α = 1 nothing teaches which
     stratum to choose, and the gradient towards longer or shorter games is 0.
 
@@ -100,10 +103,14 @@ def canon(
     `dr_grpo`, with two trajectories and μ = 1 `rloo`. The released code also divides by the
     longest reply, a constant.
 
-    Bias: with equal halves it is `dr_grpo`'s advantage plus 2μ - 1 times the lead of the
-    own half's mean over the pool's. Play that decides the metric is credited with that lead
-    besides its own (μ = 1: up to twice), or not at all (μ = 0). Play that does not has the
-    bias of `dr_grpo`, and more or less noise.
+    Reduces to: `dr_grpo` with μ = 1/2 and halves of equal size; `rloo` with two
+    trajectories in a pool and μ = 1.
+
+    Bias: play that decides the metric is credited with its half's lead. With equal halves
+    it is `dr_grpo`'s advantage plus 2μ - 1 times the lead of the own half's mean over the
+    pool's. Play that decides the metric is credited with that lead besides its own (μ = 1:
+    up to twice), or not at all (μ = 0). Play that does not has the bias of `dr_grpo`, and
+    more or less noise.
 
     See "Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning
     Models" by Chen et al. (https://arxiv.org/abs/2509.23962).
@@ -176,14 +183,19 @@ def bnpo(
     a = (m(1 - m)/v - 1) m and b = (m(1 - m)/v - 1)(1 - m) are the moment fit to the p of
     all pools of the same game and seat, of mean m and variance v. Pools of a usual p weigh
     less, rare ones more. A win, draw or loss is 1, 1/2 or 0. With one pool, or with pools
-    of equal p, f = 1 and it is `dr_grpo` of Y; α = β = 3/2 divides by √(p(1-p)), as GRPO
-    does with returns of 0 and 1, up to a constant.
+    of equal p, f = 1; α = β = 3/2 divides by √(p(1-p)), the deviation of returns of 0 and 1.
 
-    Bias: of each pool as `dr_grpo`, shrunk by 1 - 1/n; between pools as `episode`, since
-    the weight 1 / f depends on what the pool's own trajectories earned. Without given
-    bounds so does the unit, and small batches can be wrong in direction: of two episodes,
-    one that is seldom paid much counts no more than one that often is paid a little.
-    Of returns between the bounds only the mean is seen, not the spread.
+    Reduces to: `dr_grpo` of Y with one pool of each game and seat, or with pools of equal
+    p; with returns of 0 and 1 and α = β = 3/2, `episode` with `ddof=0, eps=0.0` up to a
+    constant factor.
+
+    Bias: the weight of a pool depends on what was drawn and earned in it. Each pool is as
+    `dr_grpo`, shrunk by 1 - 1/n. Where a group shares the draws of chance, draws of a usual
+    p weigh less than those of a rare one, and the sign can be wrong in batches of any size.
+    Without given bounds the unit depends on the trajectories as well, and small batches can
+    be wrong in direction: of two episodes, one that is seldom paid much counts no more than
+    one that often is paid a little. Of returns between the bounds only the mean is seen,
+    not the spread.
 
     See "BNPO: Beta Normalization Policy Optimization" by Xiao et al.
     (https://arxiv.org/abs/2506.02864).
