@@ -83,7 +83,7 @@ def turn_ppo(
 
         Aₖ = Σ_{l ≥ 0} (γλ)^l δₖ₊ₗ,   δₖ = rₖ + γ Vₖ₊₁ - Vₖ
 
-    It is `gae` with γ = .99 and λ = .9: a turn is one action, and V is the critic's at its
+    As `gae`, with the paper's settings: a turn is one action, and V is the critic's at its
     start. One ratio and one clip per turn, the paper's other half, belong to the loss.
 
     Reduces to: `gae` with the same γ and λ.

@@ -29,8 +29,8 @@ def reinforce_plus_plus_baseline(
     The paper's other half, a KL term within the reward, is none of credit.
 
     Reduces to: `dr_grpo` divided by one number where turns are equally many and equally
-    long; `episode` with the same eps, with one pool of one-turn episodes that are equally
-    long.
+    long; `episode` with the same eps, with one pool of one-turn episodes and
+    `count="turns"`.
 
     Bias: the batch's scale and mean depend on the turn itself. In large batches that is a
     positive factor, the same for all games, seats and groups, which may share the draws of

@@ -29,8 +29,7 @@ def salt(
 
     The trajectories of a pool make a graph: states are its nodes, actions its edges. A step
     that only one of them took keeps its trajectory's advantage, one that all took gets 0,
-    and steps shared by good and bad trajectories are in between. Where no step is shared,
-    it is `episode`.
+    and steps shared by good and bad trajectories are in between.
 
     Departs from the paper, which compares the texts of the last few steps: here nodes are
     `state_key`, so that steps are merged exactly where the seat knew the same.
