@@ -85,8 +85,8 @@ def matpo(
     independent planners, their gradient and that of their workers are the same positive
     multiple of the true one, of all that is paid for the planner, however many workers
     there are and whether or not they are sent. In small pools, and where a group shares the
-    draws of chance, the sign can be wrong for both. What the planner and other workers did
-    is noise in a worker's share.
+    draws of chance, the sign can be wrong. What the planner and other workers did is noise
+    in a worker's share.
 
     See "Multi-Agent Tool-Integrated Policy Optimization" by Mo et al.
     (https://arxiv.org/abs/2510.04678).
