@@ -13,9 +13,8 @@
 | `hidden_card` | chance | what often helps a little seldom does great harm, by an unseen card |
 | `call` | parts | a call is paid at once, besides an outcome that it makes less likely |
 
-They are finite trees (`game_trees`). Seats
-remember all that they saw and did, and no probability is irrational: a batch can hold every
-line of play exactly as often as it is likely.
+They are finite trees (`game_trees`). Seats remember all that they saw and did, and no
+probability is irrational: a batch can hold every line of play exactly as often as it is likely.
 """
 
 from collections.abc import Mapping

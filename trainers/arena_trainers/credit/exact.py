@@ -84,6 +84,9 @@ class ExactGame:
 
         Episodes of one start share the draws of chance, as the episodes of a group do in
         training, where they have one seed.
+
+        Raises:
+            ValueError: there are more than 10,000 starts.
         """
         return starts_of(self._walk.lines)
 
@@ -246,7 +249,7 @@ class ExactPlay:
             ValueError: there are no such groups.
         """
         chance, allowed = self.game.starts
-        likely = allowed * np.divide(self.probability, self.game.flat.chance)
+        likely = np.where(allowed, self.probability / self.game.flat.chance, 0.0)
         each = self._counts(likely, min_episodes, max_episodes)  # [S, L]
         groups = np.repeat(
             np.arange(len(chance)), self._counts(chance, 1, max_episodes)

@@ -170,9 +170,9 @@ def grpo_passk(
     Reduces to: `rloo` where that is positive, and 0 elsewhere, with two trajectories in a
     pool; with returns of 0 and 1, to 1 for a lone winner and 0 for all others.
 
-    Bias: the best of n tries is raised, and not the mean return. Of the expected best return
-    (pass@n), n the size of the pool, it is the exact gradient. The mean may fall, and in
-    large pools nothing is left of the lead.
+    Bias: the best of n tries is raised, and not the mean return. Summed over a pool of n, it
+    is unbiased for their expected best return (pass@n). The mean may fall, and in large
+    pools nothing is left of the lead.
 
     See "Optimizing Language Models for Inference Time Objectives using Reinforcement
     Learning" by Tang et al. (https://arxiv.org/abs/2503.19595).
