@@ -49,7 +49,8 @@ and `by_value_differences`. Those of other distributions are found by the entry-
 they are first used.
 
 What each does to the gradient of small games is computed exactly (`exact`, `expectation`,
-`report`), and promised in `claims`.
+`report`). What an estimator promises of that and of other turns it declares by `claims`, and
+`testing.check_estimator` holds any to it, and to what every estimator must keep.
 """
 
 from arena_trainers.credit.baselines import (
@@ -58,6 +59,7 @@ from arena_trainers.credit.baselines import (
     running_means,
 )
 from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.claims import Claims, claims
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
@@ -95,6 +97,7 @@ from arena_trainers.credit.trajectories import (
 )
 
 __all__ = [
+    "Claims",
     "Credit",
     "FlatPoolWarning",
     "Moments",
@@ -107,6 +110,7 @@ __all__ = [
     "by_token_entropy",
     "by_value_differences",
     "check_options",
+    "claims",
     "clipped",
     "decayed_sums",
     "default_options",

@@ -80,7 +80,8 @@ def counterfactual(turns: Trajectories) -> Credit:
     with Q(I, a) the expected return-to-go of the seat when it does a and all play on by
     their policies. It is COMA's advantage with exact values in place of a critic's, for
     games with a solver: `arena_envs.solvers.action_values` computes Q from the policies of
-    all seats. What was paid is not read.
+    all seats, and in the trainer `critic="exact"` gives both columns. What was paid is not
+    read.
 
     Reduces to: `archer` with `action_value="column"`; with the return-to-go for Q, `gae`
     with γ = λ = 1 where nothing was cut.
