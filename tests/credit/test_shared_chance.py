@@ -76,13 +76,13 @@ def test_what_is_exact_in_batches_of_two_is_so_if_they_share_chance(name, game):
     np.testing.assert_allclose(total, play.gradient, atol=1e-12)
 
 
-def kuhn_verdict(name):
+def kuhn_verdict(name, **options):
     """By deal, at a policy that bets or calls once in four times or evenly, in turns."""
     exact = ExactGame(make_game("kuhn_poker"))
     weights = {key: (3, 1) if i % 2 else (1, 1) for i, key in enumerate(exact.keys)}
     play = exact.at(exact.policy(weights))
     groups = play.grouped_population(2000)
-    found = gradient_estimate(name, play, *groups, **undiscounted(name))
+    found = gradient_estimate(name, play, *groups, **undiscounted(name), **options)
     return compare(found, play.gradient, exact.seat, 3e-3)
 
 
@@ -96,6 +96,12 @@ def test_kuhn_poker_by_deals_is_turned_by_z_scores(name):
     found = kuhn_verdict(name)
     assert found.kind in ("direction", "reversed")
     assert found.cosine < 0.99
+
+
+def test_mars_by_deals_as_the_default_job_has_it_is_exact_but_for_a_scale():
+    by_deal = {"pool": ("group", "seat")}
+    assert kuhn_verdict("mars", **by_deal).kind == "exact"
+    assert kuhn_verdict("mars", scale="std", **by_deal).kind == "direction"
 
 
 def test_z_scores_by_deal_turn_the_gradient_around():

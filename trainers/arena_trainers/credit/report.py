@@ -142,7 +142,8 @@ true policy gradient of every seat. An estimator is given batches of such games,
 makes of the gradient, 1/B Σ A ∇log π, is compared with the truth in expectation.
 
 - **Batches of two**: the expectation over all batches of {SMALL} independent episodes of one
-  group, by enumeration.
+  group, by enumeration. What is unbiased there stays so where the two share the draws of
+  chance.
 - **One large group**: a batch of at least {LARGE} episodes that holds every line of play exactly
   as often as it is likely, which stands for an infinite one.
 - **Shared chance**: the same in large groups whose episodes share the draws of chance (one
