@@ -16,6 +16,7 @@ from arena_trainers.credit import (
     returns_to_go,
     with_report,
 )
+from arena_trainers.credit.grpo import episode
 from arena_trainers.credit.mars import mars
 from arena_trainers.credit.outcome import dr_grpo
 from arena_trainers.credit.testing import CHECKS, BrokenClaim, check_estimator
@@ -199,7 +200,8 @@ BROKEN_CLAIMS = [
 BROKEN_BIAS = [
     ("two", "exact", mars, "exact or better in batches of two of the game 'bandit'"),
     ("two", "scaled", mars, "got reversed .cosine -1.000, factor -2.000"),
-    ("large", "exact", partial(mars, scale="std"), "in large batches .* got scaled"),
+    ("large", "exact", partial(mars, scale="std"), "in one large group .* got scaled"),
+    ("shared", "scaled", episode, "or better in groups that share chance .*'bandit'"),
     ("bootstraps", True, dr_grpo, "want direction or better .* of the game 'patience'"),
 ]
 
@@ -267,6 +269,7 @@ def test_what_holds_is_told_although_nobody_claims_it():
     assert evidence.claimed == Claims()
     assert evidence.found == Claims(
         large="exact",
+        shared="exact",
         zero_mean=("game", "seat"),
         shift=True,
         games_apart=True,

@@ -265,7 +265,11 @@ def test_flat_pools_of_tiny_batches_are_not_warned_about():
 
 def test_every_line_is_different():
     for name in DIAGNOSTICS:
-        flat = play_of(name).game.flat
+        game = play_of(name).game
+        flat, allowed = game.flat, game.starts[1].T
         parts = np.split(np.arange(len(flat.seat)), flat.start[1:])
-        rows = [(tuple(flat.column[p]), tuple(flat.reward[p])) for p in parts]
+        rows = [
+            (tuple(flat.column[p]), tuple(flat.reward[p]), tuple(starts))
+            for p, starts in zip(parts, allowed, strict=True)
+        ]
         assert all(a != b for a, b in itertools.combinations(rows, 2)), name

@@ -182,7 +182,7 @@ class TestPlugins:
         assert claims_of("own_reward") == Claims(large="direction", games_apart=True)
         assert claims_of("per_token") == Claims()
         page = pages._section("own_reward", {})
-        assert "**Promised**: batches of two: wrong sign; large batches: dir" in page
+        assert "**Promised**: batches of two: wrong sign; one large group: dir" in page
 
     def test_a_built_in_goes_before_a_plugin(self, batch):
         assert estimators().count("mars") == 1

@@ -14,6 +14,7 @@ from arena_trainers.credit.exact import ExactGame
 from arena_trainers.credit.expectation import REINFORCE, agrees, expected_gradient
 from arena_trainers.credit.pages import estimators_page
 from arena_trainers.credit.report import (
+    cause,
     examine,
     found_claims,
     undiscounted,
@@ -89,3 +90,8 @@ def test_what_a_limit_cuts_off_counts_as_nothing_and_may_turn_the_gradient(name)
     assert examine(name, "patience").large.kind == "reversed"
     text = " ".join(registry.docstring(name).split())
     assert re.search("what a limit (of turns )?cuts off counts as nothing", text, re.I)
+
+
+@pytest.mark.parametrize("name", estimators())
+def test_what_biases_an_estimator_is_said_in_a_few_words(name):
+    assert 10 < len(cause(name)) < 80

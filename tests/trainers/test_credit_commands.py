@@ -50,6 +50,7 @@ def test_what_holds_is_printed_beside_what_is_promised(mine):
     assert ["groups_apart", "-", "-"] in rows
     assert ["zero_mean", "-", "game, seat"] in rows
     assert ["toll", "reversed", "-1.000", "-2.000", "exact", "1.000", "1.000"] in rows
+    assert ["hidden_card", "exact", "1.000", "1.000"] in rows
     last = "kept keeps its promises on 40 random batches and on the diagnostic games"
     assert done.output.splitlines()[-1] == last
 

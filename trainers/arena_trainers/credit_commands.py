@@ -68,9 +68,11 @@ def check(
 
 
 def _tables(evidence: "Evidence") -> Iterable[Table]:
+    from arena_trainers.credit.report import has_chance
+
     found = asdict(evidence.found)
     if not evidence.findings:
-        found |= dict.fromkeys(("two", "large", "bootstraps"))
+        found |= dict.fromkeys(("two", "large", "shared", "bootstraps"))
     table = Table("claim", "promised", "found")
     for field, promised in asdict(evidence.claimed).items():
         table.add_row(field, _word(promised), _word(found[field]))
@@ -78,9 +80,13 @@ def _tables(evidence: "Evidence") -> Iterable[Table]:
     if evidence.findings:
         sizes = ("of two", "cosine", "factor", "large", "cosine", "factor")
         table = Table("game", *sizes)
+        shared = Table("game with chance", "shared by a group", "cosine", "factor")
         for game, finding in evidence.findings.items():
             table.add_row(game, *_words(finding.two), *_words(finding.large))
+            if has_chance(game):
+                shared.add_row(game, *_words(finding.shared))
         yield table
+        yield shared
 
 
 def _word(value: object) -> str:

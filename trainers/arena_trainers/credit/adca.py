@@ -42,14 +42,18 @@ def adca(
     the episode return. The two are z-scored apart, labels over the turns of the pool and
     outcomes over its trajectories (ddof 0), so that neither drowns the other. With
     `count="trajectories"`, each trajectory weighs the same in the labels' moments. The
-    labels' scale cancels but for eps. With α = 0 it is `episode` with ddof 0 and eps 0.
+    labels' scale cancels but for eps.
 
     The judge's part is not to be paid as well: give it the weight 0 in `part_weights`.
 
-    Bias: wrong in direction where what a player does decides how many turns follow, as in
-    `normalise_then_sum`: each further turn is charged the mean label. With
-    `outcome="all_turns"` early turns get the outcome once for each turn that follows. And
-    a judge is as wrong as it is.
+    Reduces to: `episode` with `ddof=0, eps=0.0` where α = 0, or where the labels of a pool
+    are all alike.
+
+    Bias: further turns are charged the mean label, and pools divided by their spread. The
+    one is wrong in direction where what a player does decides how many turns follow, as in
+    `normalise_then_sum`, the other where a group shares the draws of chance, as in
+    `episode`. With `outcome="all_turns"` early turns get the outcome once for each turn
+    that follows. And a judge is as wrong as it is.
 
     See "AgentEvolver: Towards Efficient Self-Evolving Agent System" by Zhai et al.
     (https://arxiv.org/abs/2511.10395).

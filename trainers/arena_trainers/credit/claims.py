@@ -2,8 +2,10 @@
 
 The tests, the report and `testing.check_estimator` hold them to it.
 
-`two` and `large` are the worst kind over the diagnostic games (`diagnostics`) of the expected
-gradient of batches of two episodes and of an infinite batch, default options:
+`two`, `large` and `shared` are the worst kind over the diagnostic games (`diagnostics`) of the
+expected gradient of batches of two independent episodes, of an infinite batch of one group of
+these, and of an infinite batch of large groups whose episodes share the draws of chance, as
+they do in training; default options:
 
 | Kind | The expected gradient of a seat is |
 |---|---|
@@ -33,7 +35,8 @@ class Claims:
 
     Args:
         two: worst kind in batches of two episodes.
-        large: worst kind in an infinite batch.
+        large: worst kind in an infinite batch of one group.
+        shared: worst kind in an infinite batch of groups that share the draws of chance.
         bootstraps: whether it is right, in an infinite batch, about what a limit of turns
             cuts off (diagnostic game `patience`); if not, the kinds leave that game out.
         zero_mean: columns over whose pools the advantages of all turns sum to 0.
@@ -56,6 +59,7 @@ class Claims:
 
     two: Kind = "reversed"
     large: Kind = "reversed"
+    shared: Kind = "reversed"
     bootstraps: bool = False
     zero_mean: tuple[str, ...] | None = None
     zero_sum: tuple[str, ...] | None = None
@@ -79,6 +83,7 @@ class Claims:
 OUTCOME = Claims(
     two="reversed",
     large="scaled",
+    shared="reversed",
     shift=True,
     games_apart=True,
     groups_apart=True,
@@ -89,6 +94,7 @@ OUTCOME = Claims(
 CRITIC = Claims(
     two="exact",
     large="exact",
+    shared="exact",
     bootstraps=True,
     games_apart=True,
     groups_apart=True,
@@ -103,6 +109,7 @@ CLAIMS: Mapping[str, Claims] = {
         zero_sum=("group", "team"),
         two="scaled",
         large="exact",
+        shared="exact",
         shift=False,
         seats_apart=False,
     ),
@@ -113,6 +120,7 @@ CLAIMS: Mapping[str, Claims] = {
         OUTCOME,
         two="direction",
         large="exact",
+        shared="exact",
         zero_mean=("game", "seat", "state_key"),
         groups_apart=False,
     ),
@@ -131,37 +139,53 @@ CLAIMS: Mapping[str, Claims] = {
         groups_apart=False,
         seats_apart=False,
     ),
-    "canon": replace(OUTCOME, two="exact", large="direction", tokens=False),
+    "canon": replace(
+        OUTCOME, two="exact", large="direction", shared="direction", tokens=False
+    ),
     "counterfactual": replace(CRITIC, shift=True),
     "dr_grpo": replace(
-        OUTCOME, zero_sum=("group", "seat"), two="scaled", large="exact"
+        OUTCOME, zero_sum=("group", "seat"), two="scaled", large="exact", shared="exact"
     ),
     "episode": replace(OUTCOME, zero_sum=("group", "seat")),
     "flow_grpo": replace(OUTCOME, zero_sum=("group", "seat")),
     "gae": CRITIC,
     "gigpo": replace(OUTCOME, large="direction", shift=False),
-    "grpo_passk": replace(OUTCOME, two="direction", large="zero"),
+    "grpo_passk": replace(OUTCOME, large="zero", shared="zero"),
     "hapo": replace(
         OUTCOME, large="direction", groups_apart=False, seats_apart=False, tokens=False
     ),
     "mars": replace(
-        OUTCOME, large="exact", zero_mean=("game", "seat"), groups_apart=False
+        OUTCOME,
+        large="exact",
+        shared="exact",
+        zero_mean=("game", "seat"),
+        groups_apart=False,
     ),
     "mars_loo": replace(
-        OUTCOME, two="exact", large="exact", groups_apart=False, lone="return"
+        OUTCOME,
+        two="exact",
+        large="exact",
+        shared="exact",
+        groups_apart=False,
+        lone="return",
     ),
     "mars_released": Claims(labels=False, continuous=False, lone="zero"),
     "matpo": replace(OUTCOME, zero_sum=("group",), shift=False, seats_apart=False),
-    "mt_grpo": replace(OUTCOME, zero_sum=("group", "seat")),
+    "mt_grpo": replace(OUTCOME, large="reversed", zero_sum=("group", "seat")),
     "normalise_then_sum": Claims(
         zero_sum=("game",), games_apart=True, tokens=True, lone="zero"
     ),
     "poad": replace(CRITIC, tokens=False),
     "rae": replace(CRITIC, bootstraps=False, groups_apart=False, lone="return"),
     "reinforce_plus_plus_baseline": replace(
-        OUTCOME, games_apart=False, groups_apart=False, seats_apart=False, tokens=False
+        OUTCOME,
+        shared="scaled",
+        games_apart=False,
+        groups_apart=False,
+        seats_apart=False,
+        tokens=False,
     ),
-    "rloo": replace(OUTCOME, two="exact", large="exact", lone="return"),
+    "rloo": replace(OUTCOME, two="exact", large="exact", shared="exact", lone="return"),
     "salt": OUTCOME,
     "stratified_grpo": replace(OUTCOME, zero_sum=("group", "seat"), large="direction"),
     "turn_ppo": CRITIC,

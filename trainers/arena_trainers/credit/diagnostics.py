@@ -10,122 +10,31 @@
 | `signal` | team | a signal pays both seats if the other seat reads it |
 | `three_seats` | seats | three seats, one of which may have a second turn |
 | `patience` | truncation | a limit of turns cuts off what waiting would pay |
+| `hidden_card` | chance | what often helps a little seldom does great harm, by an unseen card |
+| `call` | parts | a call is paid at once, besides an outcome that it makes less likely |
 
-They are finite trees with the methods of `arena_envs.game.Game` that `exact` reads. Seats
-remember all that they saw and did, and no probability is irrational: a batch can hold every
-line of play exactly as often as it is likely.
+They are finite trees (`game_trees`). Seats remember all that they saw and did, and no
+probability is irrational: a batch can hold every line of play exactly as often as it is likely.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Mapping
 
-CHANCE, TERMINAL = -1, -4
-Key = tuple[int, Hashable]  # seat, what it knows
-Known = dict[Key, float]
-Weights = dict[Key, tuple[int, ...]]
-
-
-class Branch(NamedTuple):
-    """An action or an outcome of chance: what it pays each seat, what follows, how likely."""
-
-    paid: tuple[float, ...]
-    then: "Node | None" = None
-    chance: float = 1.0
-
-
-class Node(NamedTuple):
-    """Who moves (a seat or `CHANCE`), what the seat knows, and the branches in order."""
-
-    seat: int
-    knows: Hashable
-    branches: tuple[Branch, ...]
-
-
-class State(NamedTuple):
-    """Where a game is, and what each seat has been paid."""
-
-    node: Node | None
-    paid: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Diagnostic:
-    """A game written as a tree, with the policy at which it is looked at.
-
-    Args:
-        name: of the game.
-        tests: the ability that it tests.
-        about: what is hard, in a sentence.
-        root: the tree.
-        known: derivative of a seat's return by the logit of the last action where the
-            seat knows this, by (seat, knowledge); worked by hand.
-        weights: of the actions where a seat knows this; equal elsewhere.
-        teams: team of each seat.
-        max_turns: limit of turns, all seats together; None for no limit.
-    """
-
-    name: str
-    tests: str
-    about: str
-    root: Node
-    known: Mapping[Key, float]
-    weights: Mapping[Key, tuple[int, ...]] = field(default_factory=dict)
-    teams: Sequence[int] = (0,)
-    max_turns: int | None = None
-
-    @property
-    def num_players(self) -> int:
-        """Number of seats."""
-        return len(self.teams)
-
-    def initial_state(self) -> State:
-        """The root, nothing paid."""
-        return State(self.root, (0.0,) * self.num_players)
-
-    def current_player(self, state: State) -> int:
-        """The seat to move, `CHANCE` or `TERMINAL`."""
-        return TERMINAL if state.node is None else state.node.seat
-
-    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        """Outcomes with their probabilities."""
-        return [(i, b.chance) for i, b in enumerate(_branches(state))]
-
-    def legal_actions(self, state: State) -> Sequence[int]:
-        """Numbers of the branches."""
-        return range(len(_branches(state)))
-
-    def apply(self, state: State, action: int) -> State:
-        """The state after a branch, with what it pays."""
-        branch = _branches(state)[action]
-        paid = tuple(a + b for a, b in zip(state.paid, branch.paid, strict=True))
-        return State(branch.then, paid)
-
-    def returns(self, state: State) -> Sequence[float]:
-        """What each seat has been paid."""
-        return state.paid
-
-    def information_state(self, state: State, seat: int) -> Hashable:
-        """What the seat to move knows."""
-        return None if state.node is None else state.node.knows
-
-
-def _branches(state: State) -> tuple[Branch, ...]:
-    return () if state.node is None else state.node.branches
-
-
-def _alone(knows: Hashable, *branches: Branch) -> Node:
-    return Node(0, knows, branches)
-
-
-def _pay(amount: float, then: Node | None = None) -> Branch:
-    return Branch((amount,), then)
+from arena_trainers.credit.game_trees import (
+    CHANCE,
+    Branch,
+    Diagnostic,
+    Known,
+    Node,
+    Weights,
+    alone,
+    pay,
+)
 
 
 def _bandit() -> Diagnostic:
     """Evenly chosen arms are worth 1 and 2: the derivative is 1/4 (2 - 1)."""
     prize = (Branch((0.0,), chance=0.8), Branch((10.0,), chance=0.2))
-    root = _alone("arms", _pay(1.0), _pay(0.0, Node(CHANCE, None, prize)))
+    root = alone("arms", pay(1.0), pay(0.0, Node(CHANCE, None, prize)))
     known: Known = {(0, "arms"): 0.25}
     return Diagnostic(
         "bandit",
@@ -138,8 +47,8 @@ def _bandit() -> Diagnostic:
 
 def _stop_or_go(name: str, stop: float, now: float, later: float) -> Diagnostic:
     """Evenly chosen: 1/4 (now + later - stop)."""
-    last = _alone("last", _pay(later))
-    root = _alone("first", _pay(stop), _pay(now, last))
+    last = alone("last", pay(later))
+    root = alone("first", pay(stop), pay(now, last))
     known: Known = {(0, "first"): 0.25 * (now + later - stop)}
     about = f"Stopping pays {stop:g}, going on {now:g}, and {later:g} one turn later."
     return Diagnostic(name, "length", about, root, known)
@@ -149,15 +58,15 @@ def _chain() -> Diagnostic:
     """The first choice is worth 1 at the end: 1/4. Later ones pay 1 or 0, chosen 3 to 1."""
 
     def after(first: int, second: int) -> Branch:
-        ends = (_pay(1.0 + first), _pay(0.0 + first))
-        return _pay(1.0 - second, _alone((first, second), *ends))
+        ends = (pay(1.0 + first), pay(0.0 + first))
+        return pay(1.0 - second, alone((first, second), *ends))
 
     def start(first: int) -> Branch:
-        return _pay(0.0, _alone((first,), after(first, 0), after(first, 1)))
+        return pay(0.0, alone((first,), after(first, 0), after(first, 1)))
 
     pasts: list[tuple[int, ...]] = [(0,), (1,), (0, 0), (0, 1), (1, 0), (1, 1)]
     weights: Weights = {(0, past): (3, 1) for past in pasts}
-    root = _alone((), start(0), start(1))
+    root = alone((), start(0), start(1))
     known: Known = {(0, ()): 0.25, (0, (0,)): -0.09375}
     return Diagnostic(
         "chain",
@@ -180,13 +89,13 @@ def _umbrella() -> Diagnostic:
 
         def last(paid: float) -> Node:
             outcomes = tuple(Branch((end + x,), chance=0.5) for x in (-1.0, 1.0))
-            return _alone((rain, taken, paid), _pay(0.0, luck(outcomes)))
+            return alone((rain, taken, paid), pay(0.0, luck(outcomes)))
 
         outcomes = tuple(Branch((x,), last(x), 0.5) for x in (-1.0, 1.0))
-        return _alone((rain, taken), _pay(0.0, luck(outcomes)))
+        return alone((rain, taken), pay(0.0, luck(outcomes)))
 
     def morning(rain: int) -> Branch:
-        choice = _alone(rain, _pay(0.0, days(rain, 0)), _pay(0.0, days(rain, 1)))
+        choice = alone(rain, pay(0.0, days(rain, 0)), pay(0.0, days(rain, 1)))
         return Branch((0.0,), choice, 0.5)
 
     weights: Weights = {(0, 0): (1, 1), (0, 1): (1, 3)}
@@ -269,10 +178,10 @@ def _three_seats() -> Diagnostic:
 
 def _patience() -> Diagnostic:
     """Evenly chosen: 1 at once, or 3 after the limit of two turns: 1/4 (3 - 1)."""
-    late = _alone("late", _pay(3.0))
-    quick = _alone("quick", _pay(0.0), _pay(0.25))
-    slow = _alone("slow", _pay(0.0, late), _pay(0.25, late))
-    root = _alone("first", _pay(1.0, quick), _pay(0.0, slow))
+    late = alone("late", pay(3.0))
+    quick = alone("quick", pay(0.0), pay(0.25))
+    slow = alone("slow", pay(0.0, late), pay(0.25, late))
+    root = alone("first", pay(1.0, quick), pay(0.0, slow))
     known: Known = {(0, "first"): 0.5, (0, "slow"): 0.03125}
     return Diagnostic(
         "patience",
@@ -281,6 +190,61 @@ def _patience() -> Diagnostic:
         root,
         known,
         max_turns=2,
+    )
+
+
+def _hidden_card() -> Diagnostic:
+    """Chosen 3 to 1: 3/16 (9/10 · 0.05 - 1/10), and of the other seat 3/16 (0.18 - 0.1).
+
+    A group that shares the card has a spread, and a mean, of its own. Divided by its spread,
+    0.05 is as much as -1; by the density of such means (`bnpo`), 0.2 is less than a ninth.
+    """
+    nothing = (0.0, 0.0)
+
+    def deal(chance: float, first: float, second: float) -> Branch:
+        last = Node(1, "unseen", (Branch(nothing), Branch((0.0, second))))
+        root = Node(0, "unseen", (Branch(nothing, last), Branch((first, 0.0), last)))
+        return Branch(nothing, root, chance)
+
+    root = Node(CHANCE, None, (deal(0.9, 0.05, 0.2), deal(0.1, -1.0, -1.0)))
+    known: Known = {(0, "unseen"): -0.0103125, (1, "unseen"): 0.015}
+    weights: Weights = {(0, "unseen"): (3, 1), (1, "unseen"): (3, 1)}
+    return Diagnostic(
+        "hidden_card",
+        "chance",
+        "Daring pays one seat 0.05 and the other 0.2, but costs 1 with every tenth card, "
+        "which neither can see.",
+        root,
+        known,
+        weights,
+        teams=(0, 1),
+    )
+
+
+def _call() -> Diagnostic:
+    """Evenly chosen: 1/4 (0.1 + 0.2 - 0.5), then half the time 1/4 · 0.25."""
+
+    def last(calls: bool) -> Node:
+        chance = 0.2 if calls else 0.5
+        ends = (Branch((1.0,), chance=chance), Branch((0.0,), chance=1 - chance))
+        judged = Node(CHANCE, None, ends)
+        neat = Branch((0.0,), judged, besides=(0.25,))
+        return alone(("last", calls), pay(0.0, judged), neat)
+
+    call = Branch((0.0,), last(True), besides=(0.1,))
+    root = alone("first", pay(0.0, last(False)), call)
+    known: Known = {
+        (0, "first"): -0.05,
+        (0, ("last", False)): 0.03125,
+        (0, ("last", True)): 0.03125,
+    }
+    return Diagnostic(
+        "call",
+        "parts",
+        "A call is paid 0.1 besides the outcome, which is 1 with chance 0.2 instead of 0.5; "
+        "neatness at the end is paid 0.25 besides.",
+        root,
+        known,
     )
 
 
@@ -295,5 +259,7 @@ DIAGNOSTICS: Mapping[str, Diagnostic] = {
         _signal(),
         _three_seats(),
         _patience(),
+        _hidden_card(),
+        _call(),
     )
 }

@@ -16,11 +16,12 @@ array([-0.25,  0.25])
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
-from arena_trainers.credit.batch import Floats, Ints, TurnBatch
-from arena_trainers.credit.lines import Key, Playable, Walk, flatten
+from arena_trainers.credit.batch import Bools, Floats, Ints, TurnBatch
+from arena_trainers.credit.lines import Key, Playable, Walk, flatten, starts_of
 
 COLUMNS = frozenset(
     {
@@ -40,6 +41,7 @@ COLUMNS = frozenset(
             "num_tokens",
             "row_length",
             "rewards.game",
+            "rewards.besides",
             "rewards.judge",
         ),
         *("tokens.entropy", "tokens.logprob", "tokens.value"),
@@ -75,6 +77,18 @@ class ExactGame:
         self.flat = flatten(self._walk.lines)
         self.whole = flatten(self._walk.whole)
         self.begin: Ints = np.array(self._walk.begin)
+
+    @cached_property
+    def starts(self) -> tuple[Floats, Bools]:
+        """float64[S], how likely each start is, and bool[S, L], the lines that it allows.
+
+        Episodes of one start share the draws of chance, as the episodes of a group do in
+        training, where they have one seed.
+
+        Raises:
+            ValueError: there are more than 10,000 starts.
+        """
+        return starts_of(self._walk.lines)
 
     @property
     def num_lines(self) -> int:
@@ -146,18 +160,25 @@ class ExactPlay:
         surprise = -policy * np.log(np.where(policy > 0, policy, 1.0))
         self.entropy = np.bincount(infoset, surprise)[infoset]
 
-    def batch(self, drawn: Sequence[int] | Ints) -> TurnBatch:
-        """Episodes that went along these lines, as one group of starts.
+    def batch(
+        self,
+        drawn: Sequence[int] | Ints,
+        groups: Sequence[int] | Ints | None = None,
+    ) -> TurnBatch:
+        """Episodes that went along these lines, of these groups; of one if none are given.
 
         The critic is exact, and nowhere else than it should be read are there numbers.
         Every turn has one token. `rewards["judge"]` is 1 where an action is worth no less
-        than the policy, and -1 elsewhere.
+        than the policy, and -1 elsewhere; `rewards["game"]` is the outcome, and
+        `rewards["besides"]` all else that was paid.
         """
         flat = self.game.flat
         rows = flat.rows(drawn)
         column, seat, turn = flat.column[rows], flat.seat[rows], flat.turn[rows]
         last, cut, reward = flat.last[rows], flat.cut[rows], flat.reward[rows]
+        besides = flat.besides[rows]
         zeros = np.zeros(len(rows), np.int64)
+        of = np.repeat(np.arange(len(drawn)), flat.size[drawn])
         tokens = {
             "entropy": self.entropy[column],
             "logprob": np.log(self.policy[column]),
@@ -166,11 +187,15 @@ class ExactPlay:
         return TurnBatch(
             reward=reward,
             game=zeros,
-            episode=np.repeat(np.arange(len(drawn)), flat.size[drawn]),
+            episode=of,
             seat=seat,
             turn=turn,
-            group=zeros,
-            rewards={"game": reward, "judge": self.judge[column]},
+            group=zeros if groups is None else np.asarray(groups)[of],
+            rewards={
+                "game": reward - besides,
+                "besides": besides,
+                "judge": self.judge[column],
+            },
             team=np.asarray(self.game.game.teams)[seat],
             state_key=self.game.infoset[column],
             action=column,
@@ -201,18 +226,50 @@ class ExactPlay:
         Raises:
             ValueError: no batch of at most `max_episodes` does.
         """
-        least = self.probability.min()
-        for size in range(1, max_episodes + 1):
-            count = size * self.probability
-            if size * least > 0.5 and np.abs(count - count.round()).max() < ROUNDING:
-                times = -(-min_episodes // size)
-                drawn = np.repeat(
-                    np.arange(len(count)), times * count.round().astype(np.int64)
-                )
-                return np.random.default_rng(0).permutation(drawn)
+        count = self._counts(self.probability, min_episodes, max_episodes)
+        drawn = np.repeat(np.arange(len(count)), count)
+        return np.random.default_rng(0).permutation(drawn)
+
+    def grouped_population(
+        self, min_episodes: int, max_episodes: int = 20_000
+    ) -> tuple[Ints, Ints]:
+        """The same in groups that share the draws of chance, as they do in training.
+
+        Every start has groups as often as it is likely, all groups are of one size, and a
+        group holds every line that its start allows as often as it is likely then.
+
+        Args:
+            min_episodes: of a group.
+            max_episodes: of the least group that will do; and of groups.
+
+        Returns:
+            The line and the group of each episode, shuffled.
+
+        Raises:
+            ValueError: there are no such groups.
+        """
+        chance, allowed = self.game.starts
+        likely = np.where(allowed, self.probability / self.game.flat.chance, 0.0)
+        each = self._counts(likely, min_episodes, max_episodes)  # [S, L]
+        groups = np.repeat(
+            np.arange(len(chance)), self._counts(chance, 1, max_episodes)
+        )
+        lines = np.arange(each.shape[1])
+        drawn = np.concatenate([np.repeat(lines, each[start]) for start in groups])
+        group = np.repeat(np.arange(len(groups)), each[groups].sum(axis=1))
+        order = np.random.default_rng(0).permutation(len(drawn))
+        return drawn[order], group[order]
+
+    def _counts(self, likely: Floats, least: int, most: int) -> Ints:
+        """A multiple of probabilities that is whole, and sums to `least` at least."""
+        smallest = likely[likely > 0].min()
+        for size in range(1, most + 1):
+            count = size * likely
+            if size * smallest > 0.5 and np.abs(count - count.round()).max() < ROUNDING:
+                return -(-least // size) * count.round().astype(np.int64)
         raise ValueError(
             f"want a policy whose lines are all likely in proportion to integers of sum "
-            f"at most {max_episodes}, got {self.policy.tolist()}"
+            f"at most {most}, got {self.policy.tolist()}"
         )
 
 

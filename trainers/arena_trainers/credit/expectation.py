@@ -47,10 +47,22 @@ class Expectation(NamedTuple):
 
 
 def gradient_estimate(
-    name: str | Estimator, play: ExactPlay, drawn: Sequence[int] | Ints, **options: Any
+    name: str | Estimator,
+    play: ExactPlay,
+    drawn: Sequence[int] | Ints,
+    groups: Ints | None = None,
+    **options: Any,
 ) -> Floats:
-    """float64[C]: the gradient that an estimator makes of a batch of lines."""
-    turns = play.batch(drawn)
+    """float64[C]: the gradient that an estimator makes of a batch of lines, of one group.
+
+    Args:
+        name: of the estimator, or `REINFORCE`.
+        play: the game and the policy.
+        drawn: the lines.
+        groups: their groups, if there are several.
+        **options: of the estimator.
+    """
+    turns = play.batch(drawn, groups)
     if name == REINFORCE:
         live = trajectories(turns)
         advantage = live.scatter(returns_to_go(live, live.column("reward")))

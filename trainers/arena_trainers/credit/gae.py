@@ -31,11 +31,13 @@ def gae(
         Aₖ = Σ_{l ≥ 0} (γλ)^l δₖ₊ₗ,   δₖ = rₖ + γ Vₖ₊₁ - Vₖ
 
     V after a trajectory's last turn is 0 if it ended by the rules, and `next_value` if a
-    limit cut it. λ = 1 is the return-to-go less the value (TD(1), Monte Carlo), λ = 0 the
-    difference of one step. With γ = λ = 1 and the mean of the pool as value it is `mars`.
-    With λ = 1 and `num_turns` n it is the n-step return less the value.
+    limit cut it. With λ = 1 and `num_turns` n it is the n-step return less the value.
 
-    Bias: none with γ = λ = 1 where nothing was cut, whatever the values are, as long as
+    Reduces to: the return-to-go less the value with λ = 1 (TD(1), Monte Carlo); the
+    difference of one step with λ = 0, as with `num_turns=1`; `mars` with γ = λ = 1 and the
+    mean of the pool as value.
+
+    Bias: none with γ = λ = 1 where nothing was cut. There the values may be any, as long as
     they do not depend on what the turn decides: on its own episode, say, by fitting it
     first. With λ < 1, few turns, or at a cut, as biased as the values; none if these are
     the true ones. γ < 1 ignores what comes late.
@@ -81,8 +83,10 @@ def turn_ppo(
 
         Aₖ = Σ_{l ≥ 0} (γλ)^l δₖ₊ₗ,   δₖ = rₖ + γ Vₖ₊₁ - Vₖ
 
-    It is `gae` with γ = .99 and λ = .9: a turn is one action, and V is the critic's at its
+    As `gae`, with the paper's settings: a turn is one action, and V is the critic's at its
     start. One ratio and one clip per turn, the paper's other half, belong to the loss.
+
+    Reduces to: `gae` with the same γ and λ.
 
     Bias: that of `gae`.
 
@@ -123,14 +127,16 @@ def bi_level_gae(
         Aₖ = Σ_{l ≥ 0} (γλ)^l δₖ₊ₗ,   δₖ = rₖ + γ vₖ₊₁,ₙ - vₖₙ     turns, v of last tokens
         Aₖₙ = Aₖ,   Aₖₜ = (γ' vₖₜ₊₁ - vₖₜ) + γ' λ Aₖₜ₊₁             tokens before the last
 
-    The second level takes Aₖ + vₖₙ for the reward of the reply's end. With one token per
-    turn it is `gae`, with γ = γ' = λ = 1 the return-to-go less the token's value.
+    The second level takes Aₖ + vₖₙ for the reward of the reply's end.
 
     Departs from the released code, which finds the ends of turns by rewards that are not 0,
     so that turns without reward vanish, has 0 for the value after a truncation, and whitens
     over the batch in the end.
 
-    Bias: none with γ = γ' = λ = 1 where nothing was cut, whatever the values are, as a
+    Reduces to: `gae` with the same γ and λ, of one token per turn; the return-to-go less
+    the token's value with γ = γ' = λ = 1.
+
+    Bias: none with γ = γ' = λ = 1 where nothing was cut. There the values may be any, as a
     value depends on what was said before its token. Otherwise as biased as the values; the
     last token's value is of a reply that is almost whole, and takes the place of what the
     turn was worth at its start. γ < 1 ignores what comes late, γ' < 1 lets long replies be

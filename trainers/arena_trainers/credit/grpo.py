@@ -24,17 +24,22 @@ def episode(
 
         Aᵢₖ = (Gᵢ - mean G) / (std G + eps),   Gᵢ = Σₖ rᵢₖ
 
-    over the trajectories of the pool. With `scale="none"` it is Dr.GRPO. With one-turn
-    episodes it is what `trl.GRPOTrainer` computes for groups of the same size.
+    over the trajectories of the pool.
 
-    Bias: with `"none"` the expected gradient is that of the mean return, shrunk by 1 - 1/n
-    with n trajectories in the pool, as the mean contains the trajectory itself. `"std"`
-    divides it by the spread in large pools, so that pools of little spread weigh more; in
-    small ones the spread depends on the trajectory, and the direction can be wrong: towards
-    what wins often, away from what seldom pays much (A pays 1, B pays 10 with chance .2,
-    evenly chosen: true gradient towards B, groups of 8 expect one towards A). What a limit of
-    turns cuts off counts as nothing. Early rewards are noise for late turns, as all turns
-    share one number.
+    Reduces to: `dr_grpo` with `scale="none"`; with one-turn episodes, what
+    `trl.GRPOTrainer` computes for groups of the same size.
+
+    Bias: each pool is divided by its own spread (`"std"`). In one large pool of independent
+    episodes that is a positive factor. But where a group shares the draws of chance, as in
+    training, each deal is divided by a spread of its own, though a seat may not see which
+    it is, and the sign can be wrong in batches of any size (with nine cards of ten daring
+    pays .05, with the other it costs 1, unseen: the true gradient is against it, that of
+    z-scores for it). In small pools the spread depends on the trajectory, and the sign can
+    be wrong: towards what wins often, away from what seldom pays much (A pays 1, B pays 10
+    with chance .2, evenly chosen: true gradient towards B, groups of 8 expect one towards
+    A). With `"none"` the gradient is only shrunk, by 1 - 1/n with n trajectories in the
+    pool. What a limit of turns cuts off counts as nothing. Early rewards are noise for late
+    turns, as all turns share one number.
 
     See "DeepSeekMath" by Shao et al. (https://arxiv.org/abs/2402.03300) and "Understanding
     R1-Zero-Like Training" by Liu et al. (https://arxiv.org/abs/2503.20783).
@@ -79,14 +84,17 @@ def normalise_then_sum(
 
         Aₖ = Σ_{j ≥ k} γ^{j - k} (rⱼ - mean r) / (std r + eps)
 
-    over the turn rewards of the pool. With one-turn episodes it is `episode` over the same
-    pool. Here for comparison, and as the core of the released MARS
+    over the turn rewards of the pool. Here for comparison, and as the core of the released MARS
     (`pool=("game", "seat"), scale="none"`).
 
-    Bias: wrong in direction, in batches of any size, where what a player does decides how
-    many turns follow. Every further turn is charged the mean turn reward: the gradient
-    is p(1-p)μ / (1+p) instead of p(1-p)μ when continuing, with probability p, earns μ one
-    turn later, and has the wrong sign when stopping earns a little less than that.
+    Reduces to: `episode` over the same pool with the same ddof and eps, with one-turn
+    episodes.
+
+    Bias: every further turn is charged the mean turn reward. That is wrong in direction, in
+    batches of any size, where what a player does decides how many turns follow: the
+    gradient is p(1-p)μ / (1+p) instead of p(1-p)μ when continuing, with probability p,
+    earns μ one turn later, and has the wrong sign when stopping earns a little less than
+    that.
 
     See "DeepSeekMath" by Shao et al., section 4.1.3 (https://arxiv.org/abs/2402.03300).
 

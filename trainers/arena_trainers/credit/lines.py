@@ -1,7 +1,7 @@
 """All lines of play of a small game, turn by turn."""
 
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from arena_trainers.credit.batch import Bools, Floats, Ints
 
 CHANCE = -1
 MAX_LINES = 10_000
+ROUNDED = 12  # digits of what is drawn
 Key = tuple[int, Hashable]  # seat, information state
 
 
@@ -45,23 +46,35 @@ class Playable(Protocol):
         """What a seat knows."""
 
 
+@runtime_checkable
+class PaysBesides(Protocol):
+    """A game that pays more than the outcome."""
+
+    def besides(self, state: Any) -> Sequence[float]:
+        """What of its return so far is not the outcome, of each seat."""
+
+
 class Line(NamedTuple):
     """One way an episode can go; the tuples have one entry per turn, in playing order.
 
     chance: probability of its chance outcomes.
+    luck: from where to where in [0, 1) the number lies that is drawn at each chance node.
     columns: (information state, action) of each turn, by number.
     seats: whose turn.
     turns: number among the seat's own.
     rewards: what the turn is paid until the seat's next turn, or the end of the line.
+    besides: what of that is not the outcome.
     to_go: the same until the end of the line.
     cut: whether a limit of turns ended it.
     """
 
     chance: float
+    luck: tuple[tuple[float, float], ...]
     columns: tuple[int, ...]
     seats: tuple[int, ...]
     turns: tuple[int, ...]
     rewards: tuple[float, ...]
+    besides: tuple[float, ...]
     to_go: tuple[float, ...]
     cut: bool
 
@@ -70,6 +83,12 @@ class _Step(NamedTuple):
     seat: int
     column: int
     before: float  # return of the seat when it chose
+    besides: float  # what of that is not the outcome
+
+
+class _Drawn(NamedTuple):
+    chance: float = 1.0
+    luck: tuple[tuple[float, float], ...] = ()
 
 
 class Walk:
@@ -99,22 +118,27 @@ class Walk:
         self._game = game
         self._limit = max_turns
         self._first: dict[Key, int] = {}
-        self._visit(game.initial_state(), 1.0, (), -1)
+        self._visit(game.initial_state(), _Drawn(), (), -1)
 
     def _visit(
-        self, state: Any, chance: float, steps: tuple[_Step, ...], begin: int
+        self, state: Any, drawn: _Drawn, steps: tuple[_Step, ...], begin: int
     ) -> None:
         game = self._game
         player = game.current_player(state)
         if player == CHANCE:
+            low = 0.0
             for outcome, p in game.chance_outcomes(state):
-                self._visit(game.apply(state, outcome), chance * p, steps, begin)
+                luck = (*drawn.luck, (low, low + p))
+                more = _Drawn(drawn.chance * p, luck)
+                self._visit(game.apply(state, outcome), more, steps, begin)
+                low += p
             return
+        paid, besides = game.returns(state), self._besides(state)
         if player >= 0 and len(steps) == self._limit:
             begin = len(self.lines)
-            self.lines.append(_line(chance, steps, game.returns(state), True))
+            self.lines.append(_line(drawn, steps, paid, besides, True))
         if player < 0:
-            line = _line(chance, steps, game.returns(state), False)
+            line = _line(drawn, steps, paid, besides, False)
             self.whole.append(line)
             self.begin.append(len(self.lines) if begin < 0 else begin)
             if begin < 0:
@@ -124,10 +148,14 @@ class Walk:
             return
         actions = game.legal_actions(state)
         first = self._column((player, game.information_state(state, player)), actions)
-        before = game.returns(state)[player]
         for column, action in enumerate(actions, first):
-            step = _Step(player, column, before)
-            self._visit(game.apply(state, action), chance, (*steps, step), begin)
+            step = _Step(player, column, paid[player], besides[player])
+            self._visit(game.apply(state, action), drawn, (*steps, step), begin)
+
+    def _besides(self, state: Any) -> Sequence[float]:
+        if isinstance(self._game, PaysBesides):
+            return self._game.besides(state)
+        return (0.0,) * self._game.num_players
 
     def _column(self, key: Key, actions: Sequence[Any]) -> int:
         """The first column of an information state."""
@@ -139,26 +167,36 @@ class Walk:
 
 
 def _line(
-    chance: float, steps: tuple[_Step, ...], returns: Sequence[float], cut: bool
+    drawn: _Drawn,
+    steps: tuple[_Step, ...],
+    returns: Sequence[float],
+    besides: Sequence[float],
+    cut: bool,
 ) -> Line:
-    turns, later = [], list(returns)
-    count = [0] * len(returns)
-    for step in steps:
-        turns.append(count[step.seat])
-        count[step.seat] += 1
-    rewards = []
-    for step in reversed(steps):
-        rewards.append(later[step.seat] - step.before)
-        later[step.seat] = step.before
+    seats = tuple(step.seat for step in steps)
+    before = tuple(step.before for step in steps)
     return Line(
-        chance,
+        drawn.chance,
+        drawn.luck,
         tuple(step.column for step in steps),
-        tuple(step.seat for step in steps),
-        tuple(turns),
-        tuple(reversed(rewards)),
+        seats,
+        tuple(seats[:k].count(seat) for k, seat in enumerate(seats)),
+        _differences(seats, before, returns),
+        _differences(seats, tuple(step.besides for step in steps), besides),
         tuple(returns[step.seat] - step.before for step in steps),
         cut,
     )
+
+
+def _differences(
+    seats: tuple[int, ...], before: tuple[float, ...], end: Sequence[float]
+) -> tuple[float, ...]:
+    """What each turn adds until the seat's next one, or the end."""
+    later, added = list(end), []
+    for seat, at in zip(reversed(seats), reversed(before), strict=True):
+        added.append(later[seat] - at)
+        later[seat] = at
+    return tuple(reversed(added))
 
 
 class Flat(NamedTuple):
@@ -166,7 +204,7 @@ class Flat(NamedTuple):
 
     chance: float64[L], probability of the chance outcomes of each line.
     start: int64[L], where each line starts; size: int64[L], its number of turns.
-    column, seat, turn, reward, to_go: of each turn.
+    column, seat, turn, reward, besides, to_go: of each turn.
     last: bool, the seat's last turn. cut: bool, on a line that was cut.
     """
 
@@ -177,6 +215,7 @@ class Flat(NamedTuple):
     seat: Ints
     turn: Ints
     reward: Floats
+    besides: Floats
     to_go: Floats
     last: Bools
     cut: Bools
@@ -211,7 +250,35 @@ def flatten(lines: Sequence[Line]) -> Flat:
         np.concatenate([line.seats for line in lines]).astype(np.int64),
         np.concatenate([line.turns for line in lines]).astype(np.int64),
         np.concatenate([line.rewards for line in lines]),
+        np.concatenate([line.besides for line in lines]),
         np.concatenate([line.to_go for line in lines]),
         np.array(last),
         np.repeat([line.cut for line in lines], size),
     )
+
+
+def starts_of(lines: Sequence[Line]) -> tuple[Floats, Bools]:
+    """What may be drawn before an episode begins, and what it leads to.
+
+    Chance is a row of numbers in [0, 1): the k-th decides at the k-th chance node, whichever
+    that is. A start is a set of such rows that make no difference to any line.
+
+    Returns:
+        float64[S], how likely each start is, and bool[S, L], the lines that it allows.
+
+    Raises:
+        ValueError: there are more than 10,000 starts.
+    """
+    depth = max(len(line.luck) for line in lines)
+    probability, allowed = np.ones(1), np.ones((1, len(lines)), bool)
+    for k in range(depth):
+        spans = [line.luck[k] if k < len(line.luck) else (0.0, 1.0) for line in lines]
+        low, high = np.array(spans).T.round(ROUNDED)
+        edges = np.unique(np.append(low, high))
+        middle = (edges[1:] + edges[:-1])[:, None] / 2
+        inside = (low < middle) & (middle < high)  # [parts of [0, 1), L]
+        if len(probability) * len(middle) > MAX_LINES:
+            raise ValueError(f"want at most {MAX_LINES} starts, got more")
+        probability = np.outer(probability, np.diff(edges)).ravel()
+        allowed = (allowed[:, None] & inside).reshape(-1, len(lines))
+    return probability, allowed

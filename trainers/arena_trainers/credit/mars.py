@@ -33,20 +33,23 @@ def mars(
 
         Aₖ = Rₖ - mean{R of every turn of the pool},   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
 
-    The paper's form. It is GAE with γ = λ = 1 and the mean as value; with one-turn
-    episodes it is Dr.GRPO over (game, seat), and with γ = 0 a turn's own reward less the
-    mean reward. The released code computes something else: `mars_released`.
+    The paper's form. The released code computes something else: `mars_released`.
 
-    Bias: none in an infinite batch, where the baseline depends on nothing that the turn
-    decides, if no limit cut an episode: what a limit cuts off counts as nothing, which may
-    turn the gradient around. In a finite batch the mean contains the trajectory itself. With one-turn
-    episodes that shrinks the expected gradient by 1 - 1/n, n trajectories in the pool.
-    Where a turn decides how many follow, its trajectory weighs in the mean by its length,
-    and a small batch can be wrong in direction too (stop pays 10, going on 10 and then -1,
-    evenly chosen: true gradient -.25, batches of 2 expect +.5, of 8 -.08).
-    `"episode_returns"` is only shrunk, by 1 - 1/n, and `mars_loo` is exact. γ < 1 ignores
-    what comes late; `"std"` weighs each pool by 1 / std, with the bias that `episode` has.
-    A bonus per turn ranks early turns above late ones.
+    Reduces to: `gae` with γ = λ = 1 and the mean of the pool as value; with one-turn
+    episodes `dr_grpo` over the same pool, or `episode` with `scale="std"` and the same eps;
+    with γ = 0 `normalise_then_sum` over the same pool with `discount=0.0, scale="none"`, a
+    turn's own reward less the mean reward.
+
+    Bias: the mean contains the trajectory itself, by its length. None in an infinite batch,
+    where the baseline depends on nothing that the turn decides and groups may share the
+    draws of chance, if no limit cut an episode: what a limit cuts off counts as nothing,
+    which may turn the gradient around. With one-turn episodes a finite batch shrinks it by
+    1 - 1/n, n trajectories in the pool. Where a turn decides how many follow, its
+    trajectory weighs in the mean by its length, and a small batch can be wrong in direction
+    too (stop pays 10, going on 10 and then -1, evenly chosen: true gradient -.25, batches
+    of 2 expect +.5, of 8 -.08). `"episode_returns"` is only shrunk, by 1 - 1/n, and
+    `mars_loo` is exact. γ < 1 ignores what comes late; `"std"` weighs each pool by 1 / std,
+    with the bias that `episode` has. A bonus per turn ranks early turns above late ones.
 
     See "MARS: Reinforcing Multi-Agent Reasoning of LLMs through Self-Play in Strategic
     Games" by Yuan et al. (https://arxiv.org/abs/2510.15414).
@@ -99,11 +102,15 @@ def mars_loo(
 
     The turns of a trajectory depend on each other, and so do the seats of an episode, and
     the episodes of a turn tree (`parent`): what is left out is the whole own episode, or
-    tree, so far as it is in the pool. With one-turn episodes it is RLOO over (game, seat), n/(n-1) times `mars`.
+    tree, so far as it is in the pool.
 
-    Bias: none at γ = 1, in batches of any size, as long as episodes are independent and
-    none was cut by a limit: what a limit cuts off counts as nothing. With nothing to compare
-    with, the return itself stands: unbiased, and noisy.
+    Reduces to: `rloo` over the same pool with one-turn episodes, and there n / (n - 1)
+    times `mars` with n trajectories of one seat in the pool.
+
+    Bias: none at γ = 1 where no limit cut an episode. So it is in batches of any size, also
+    where groups share the draws of chance, as long as episodes are independent given these.
+    What a limit cuts off counts as nothing. With nothing to compare with, the return itself
+    stands: unbiased, and noisy.
 
     See "Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human
     Feedback in LLMs" by Ahmadian et al. (https://arxiv.org/abs/2402.14740).

@@ -57,9 +57,13 @@ def mars_released(
     clip), the token mean in step 2 is not 0, and is not subtracted (the released code then
     gives every token of a turn another value).
 
-    Bias: wrong in direction where what a player does decides how many turns follow, as in
-    `normalise_then_sum` (gradient p(1-p)μ / (1+p) instead of p(1-p)μ, before scaling). Not
-    invariant to a constant added to a seat's final rewards, nor to other games' rewards.
+    Reduces to: `normalise_then_sum` with `pool=("game", "seat"), scale="none"` for seats 0
+    and 1, without steps 2, 4 and 5; the return-to-go with `reward_norm="identity"` as well.
+
+    Bias: each further turn is charged the mean turn reward. That is wrong in direction
+    where what a player does decides how many turns follow, as in `normalise_then_sum`
+    (gradient p(1-p)μ / (1+p) instead of p(1-p)μ, before scaling). Not invariant to a
+    constant added to a seat's final rewards, nor to other games' rewards.
 
     See https://github.com/thu-nics/MARS and "MARS: Reinforcing Multi-Agent Reasoning of LLMs
     through Self-Play in Strategic Games" by Yuan et al. (https://arxiv.org/abs/2510.15414),

@@ -31,12 +31,18 @@ def mt_grpo(
 
     O is what the trajectory was paid as outcome, T all else that it was paid, z their
     scores over the trajectories of the pool. Made for two turns, a call of a tool and an
-    answer, with T the reward of the call. With one-turn episodes, or with λ = 0 and nothing
-    but the outcome paid, it is `episode`.
+    answer, with T the reward of the call.
 
-    Bias: the two parts are divided by spreads of their own, so that a small reward weighs
-    as much as the outcome; besides that, `episode`'s. What later turns are paid besides the
-    outcome is credited to the first turn only: to them it is worth nothing.
+    Reduces to: `episode` with the same ddof and eps with one-turn episodes, or where
+    nothing but the outcome is paid; `flow_grpo` of the same outcome with λ = 0 where all
+    trajectories have several turns.
+
+    Bias: outcome and turn rewards are divided by spreads of their own. A small reward
+    weighs as much as the outcome, and the sign can be wrong in batches of any size (a first
+    turn is paid .1 for what lowers the chance of an outcome of 1 from .5 to .2: the true
+    gradient is against it, this one for it). What later turns are paid besides the outcome
+    is credited to the first turn only: to them it is worth nothing. Besides that, the bias
+    of `episode`.
 
     See "Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment" by
     Zeng et al. (https://arxiv.org/abs/2505.11821) and its code

@@ -21,12 +21,16 @@ def dr_grpo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> 
 
         Aᵢₖ = Gᵢ - mean G,   Gᵢ = Σₖ rᵢₖ
 
-    It is `episode` with `scale="none"`, and n / (n - 1) times smaller than `rloo` with n
-    trajectories in the pool. The paper's other half, a loss that is not divided by the
-    length of the reply, belongs to the trainer (`loss_type="dr_grpo"`).
+    The paper's other half, a loss that is not divided by the length of the reply, belongs to
+    the trainer (`loss_type="dr_grpo"`).
 
-    Bias: shrunk by 1 - 1/n, as the mean contains the trajectory itself. What a limit of turns
-    cuts off counts as nothing. Early rewards are noise for late turns, as all turns share one
+    Reduces to: `episode` with `scale="none"`; (n - 1) / n times `rloo` with n trajectories
+    of one seat in the pool; `mars` over the same pool with one-turn episodes.
+
+    Bias: the mean contains the return itself. That shrinks the gradient by 1 - 1/n, with n
+    trajectories in the pool, and does nothing else: large groups are exact, also where each
+    shares the draws of chance and has a mean of its own. What a limit of turns cuts off
+    counts as nothing. Early rewards are noise for late turns, as all turns share one
     number.
 
     See "Understanding R1-Zero-Like Training: A Critical Perspective" by Liu et al.
@@ -58,12 +62,15 @@ def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Cre
         Aᵢₖ = Gᵢ - mean{Gⱼ : other episodes of the pool},   Gᵢ if there are none
 
     What is left out is the own episode, or turn tree (`parent`), with all its seats that are
-    in the pool, since these depend on each other. With one seat per pool it is n / (n - 1) times `dr_grpo`,
-    and with one-turn episodes `mars_loo` over the same pool.
+    in the pool, since these depend on each other.
 
-    Bias: none, in pools of any size, as long as episodes are independent and none was cut by
-    a limit: what a limit cuts off counts as nothing. Early rewards are noise for late turns,
-    as all turns share one number.
+    Reduces to: `mars_loo` over the same pool with one-turn episodes; n / (n - 1) times
+    `dr_grpo` with n trajectories of one seat in the pool.
+
+    Bias: none where no limit cut an episode. So it is in pools of any size, also where they
+    share the draws of chance, as long as episodes are independent given these. What a limit
+    cuts off counts as nothing. Early rewards are noise for late turns, as all turns share
+    one number.
 
     See "Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human
     Feedback in LLMs" by Ahmadian et al. (https://arxiv.org/abs/2402.14740).
@@ -106,12 +113,15 @@ def flow_grpo(
         Aᵢₖ = (Oᵢ - mean O) / (std O + eps)
 
     One verdict on the whole trajectory is broadcast to all its turns, whatever else they
-    were paid. It is `episode` where the outcome is all that is paid. The paper also averages
-    the loss over the tokens of a turn, then turns, then trajectories: that is the trainer's.
-    (Flow-GRPO for image models is another method.)
+    were paid. The paper also averages the loss over the tokens of a turn, then turns, then
+    trajectories: that is the trainer's. (Flow-GRPO for image models is another method.)
 
-    Bias: as `episode` with `scale="std"`, towards the outcome alone: other parts of the
-    reward are not read.
+    Reduces to: `episode` with the same ddof and eps where `outcome` is None, or where
+    nothing but the outcome is paid.
+
+    Bias: each pool is divided by its own spread. That is the bias of `episode`; with an
+    `outcome` it is towards that part of the reward alone, and other parts are worth
+    nothing.
 
     See "In-the-Flow Agentic System Optimization for Effective Planning and Tool Use" by Li
     et al. (https://arxiv.org/abs/2510.05592).
@@ -157,8 +167,12 @@ def grpo_passk(
     What the best of n tries is worth, less what it would be without this one: the price of
     a second-price auction. A pool of one has nothing to be better than, and gets 0.
 
-    Bias: none for the gradient of the expected best return of n tries (pass@n), n the size
-    of the pool, which is what it is meant to raise; it is not that of the mean return.
+    Reduces to: `rloo` where that is positive, and 0 elsewhere, with two trajectories in a
+    pool; with returns of 0 and 1, to 1 for a lone winner and 0 for all others.
+
+    Bias: the best of n tries is raised, and not the mean return. Summed over a pool of n, it
+    is unbiased for their expected best return (pass@n). The mean may fall, and in large
+    pools nothing is left of the lead.
 
     See "Optimizing Language Models for Inference Time Objectives using Reinforcement
     Learning" by Tang et al. (https://arxiv.org/abs/2503.19595).

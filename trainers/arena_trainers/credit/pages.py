@@ -17,7 +17,8 @@ HEAD = """\
 
 Written by `arena credit report` from the docstrings; a test keeps it up to date. Measured: what
 the expected gradient is on all [diagnostic games](report.md) together, in batches of two
-episodes and in large ones. Cost: CPU time of 100,000 turns on one core, as
+episodes, in one large group, and in large groups that share the draws of chance, as in
+training. Cost: CPU time of 100,000 turns on one core, as
 `benchmarks/credit_speed.py` measured it once ([cost.json](cost.json)).
 """
 
@@ -41,8 +42,9 @@ def _section(name: str, costs: Mapping[str, float]) -> str:
     how = "Measured" if name in CLAIMS else "Promised"  # a test measures ours
     facts = [
         f"- **Needs** {needed or 'no further columns'}.",
-        f"- **{how}**: batches of two: {WORDS[promised.two]}; large batches: "
-        f"{WORDS[promised.large]}; what a limit of turns cuts off {limit}.",
+        f"- **{how}**: batches of two: {WORDS[promised.two]}; one large group: "
+        f"{WORDS[promised.large]}; groups that share chance: {WORDS[promised.shared]}; "
+        f"what a limit of turns cuts off {limit}.",
         f"- **Cost**: {costs[name]:.0f} ms."
         if name in costs
         else "- **Cost**: unknown.",

@@ -31,14 +31,15 @@ def poad(
     with vₖₜ the value before token t of turn k; after the end it is 0, or `next_value` if
     the trajectory was truncated. This is the Bellman backup with action decomposition
     (BAD): what is optimal does not depend on how many tokens an action has. With λ' = 1,
-    splitting an action into more tokens of equal value changes no advantage; with one token
-    per turn it is turn-level GAE; with γ = λ = λ' = 1 it is the return-to-go less the
-    value.
+    splitting an action into more tokens of equal value changes no advantage.
 
-    Bias: none with γ = λ = λ' = 1, whatever the values are (a truncated end's apart), as a
-    value depends on what was said before its token. Otherwise none where the values are those of the current policy
-    and γ = 1. λ' < 1, as in the released code, lets late rewards reach the first token of a
-    long reply less than that of a short one.
+    Reduces to: `gae` with the same γ and λ, of one token per turn; the return-to-go less
+    the token's value with γ = λ = λ' = 1.
+
+    Bias: none with γ = λ = λ' = 1 where nothing was cut. There the values may be any, as a
+    value depends on what was said before its token. Otherwise none where the values are
+    those of the current policy and γ = 1. λ' < 1, as in the released code, lets late
+    rewards reach the first token of a long reply less than that of a short one.
 
     See "Reinforcing Language Agents via Policy Optimization with Action Decomposition" by
     Wen et al. (https://arxiv.org/abs/2405.15821).

@@ -32,17 +32,20 @@ def rae(
         post:  b ← α b + (1 - α) Gᵢ,  then  Aᵢ = Gᵢ - b;   both  Aᵢₖ = γ^{K - k} Aᵢ
 
     episode by episode in ascending number, b = 0 at first. `"pre"` is the released code,
-    `"post"` equation 2 of the paper read literally. α = 1 is no baseline.
+    `"post"` equation 2 of the paper read literally.
 
     Departs from the released code, which keeps b by seat alone, one in each process and
     not in checkpoints, and drops the samples whose advantage is 0.
 
-    Bias: `"pre"` none at γ = 1 where a pool holds one seat and no limit cut an episode, as b
-    is made of earlier episodes; where batches differ in policy, b lags, which costs variance
-    and not bias. Without `"seat"` in the pool, b has the returns of lower seats of the same
-    episode in it, and 1 - α of their gradient is taken away. What a limit cuts off counts as
-    nothing. `"post"` shrinks by α exactly. γ < 1 weighs early turns less. Early rewards are
-    noise for late turns.
+    Reduces to: the return itself where α = 1, which is no baseline; `"post"` is α times
+    `"pre"`.
+
+    Bias: `"pre"` none at γ = 1 where no limit cut an episode. For that a pool must hold one
+    seat, as b is made of earlier episodes, which may share the draws of chance; where
+    batches differ in policy, b lags, which costs variance and not bias. Without `"seat"` in
+    the pool, b has the returns of lower seats of the same episode in it, and 1 - α of their
+    gradient is taken away. What a limit cuts off counts as nothing. `"post"` shrinks by α
+    exactly. γ < 1 weighs early turns less. Early rewards are noise for late turns.
 
     See "SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent
     Multi-Turn Reinforcement Learning" by Liu et al. (https://arxiv.org/abs/2506.24119).

@@ -11,6 +11,7 @@ import numpy as np
 
 from arena_trainers.credit.adca import adca
 from arena_trainers.credit.batch import Floats, TurnBatch
+from arena_trainers.credit.canon import canon
 from arena_trainers.credit.gae import bi_level_gae, gae, turn_ppo
 from arena_trainers.credit.grpo import episode, normalise_then_sum
 from arena_trainers.credit.mars import mars, mars_loo
@@ -24,7 +25,7 @@ from arena_trainers.credit.rae import rae
 from arena_trainers.credit.reinforce_plus_plus import reinforce_plus_plus_baseline
 from arena_trainers.credit.salt import salt
 from arena_trainers.credit.states import agentprm, at_grpo, gigpo
-from arena_trainers.credit.strata import bnpo, canon, stratified_grpo
+from arena_trainers.credit.strata import bnpo, stratified_grpo
 from arena_trainers.credit.teams import advevo_public_baseline, matpo
 from arena_trainers.credit.token_entropy import aepo, hapo
 from arena_trainers.credit.trajectories import require, trajectories

@@ -24,16 +24,19 @@ def reinforce_plus_plus_baseline(
         A'ᵢₖ = Gᵢ - mean G,   Aᵢₖ = (A'ᵢₖ - mean A') / (std A' + eps),   Gᵢ = Σₖ rᵢₖ
 
     with the mean of G over the trajectories of the pool, and those of A' over all tokens of
-    the batch, each with the value of its turn (ddof 1). It is `dr_grpo` over one scale where
-    turns are equally many and equally long.
+    the batch, each with the value of its turn (ddof 1).
 
     The paper's other half, a KL term within the reward, is none of credit.
 
-    Bias: in large batches a positive factor, the same for all games and seats, since the
-    scale is the batch's and the mean of A' no function of the turn; what a limit of turns
-    cuts off counts as nothing. In small batches both depend on the turn itself, and the
-    direction can be wrong, as in `episode`. Games mix: beside one that pays in hundreds,
-    one that pays in units teaches little.
+    Reduces to: `dr_grpo` divided by one number where turns are equally many and equally
+    long; `episode` with the same eps, with one pool of one-turn episodes and
+    `count="turns"`.
+
+    Bias: the batch's scale and mean depend on the turn itself. In large batches that is a
+    positive factor, the same for all games, seats and groups, which may share the draws of
+    chance; what a limit of turns cuts off counts as nothing. In small batches the direction
+    can be wrong, as in `episode`. Games mix: beside one that pays in hundreds, one that
+    pays in units teaches little.
 
     See "REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage
     Normalization" by Hu et al. (https://arxiv.org/abs/2501.03262).

@@ -3,6 +3,7 @@
 What is written is determined by the code alone.
 """
 
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -23,6 +24,7 @@ from arena_trainers.credit.registry import (
     Estimator,
     FlatPoolWarning,
     default_options,
+    docstring,
     estimate,
     estimators,
     needed_columns,
@@ -30,9 +32,8 @@ from arena_trainers.credit.registry import (
 
 SMALL, LARGE = 2, 4096  # episodes of a batch; LARGE at least, and in proportion
 TOLERANCE = 2e-3  # of a population: leave-one-out is n / (n - 1) there
-ORDER_TOLERANCE = (
-    0.03  # where the order of episodes matters, and one order is looked at
-)
+ORDERED = 8 * LARGE  # where the order of episodes matters, and one is looked at
+ORDER_TOLERANCE = 0.03  # likewise
 WORDS: Mapping[Kind, str] = {
     "exact": "unbiased",
     "scaled": "positive factor",
@@ -45,13 +46,15 @@ WORDS: Mapping[Kind, str] = {
 class Finding(NamedTuple):
     """What was found of an estimator on one game.
 
-    two, large: of the expected gradient, by size of the batch. variance: of the gradient
-    of batches of two, relative to REINFORCE's once scaled to the true gradient's size;
-    None where that would take a negative factor.
+    two, large: of the expected gradient, by size of the batch. shared: of that of large
+    groups that share the draws of chance; `large` in games without chance. variance: of the
+    gradient of batches of two, relative to REINFORCE's once scaled to the true gradient's
+    size; None where that would take a negative factor.
     """
 
     two: Verdict
     large: Verdict
+    shared: Verdict
     variance: float | None
 
 
@@ -61,6 +64,11 @@ def play_of(game: str) -> ExactPlay:
     diagnostic = DIAGNOSTICS[game]
     exact = ExactGame(diagnostic, diagnostic.max_turns)
     return exact.at(exact.policy(diagnostic.weights))
+
+
+def has_chance(game: str) -> bool:
+    """Whether a diagnostic game has draws of chance that a group can share."""
+    return len(play_of(game).game.starts[0]) > 1
 
 
 @cache
@@ -87,17 +95,23 @@ def examine(name: str | Estimator, game: str) -> Finding:
     small = expected_gradient(name, play, SMALL, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
-        large = gradient_estimate(name, play, play.population(LARGE), **options)
         ordered = (
             name != REINFORCE and estimate(name, play.batch([0])).state is not None
         )
+        size = ORDERED if ordered else LARGE
+        large = gradient_estimate(name, play, play.population(size), **options)
+        shared = large
+        if has_chance(game):
+            groups = play.grouped_population(LARGE)
+            shared = gradient_estimate(name, play, *groups, **options)
     two = compare(small.mean, truth, seat)
     variance = None
     if two.factor > 0:
         variance = float(small.variance.sum() / _reinforce(game).variance.sum())
         variance /= two.factor**2
     tolerance = ORDER_TOLERANCE if ordered else TOLERANCE
-    return Finding(two, compare(large, truth, seat, tolerance), variance)
+    one, many = (compare(found, truth, seat, tolerance) for found in (large, shared))
+    return Finding(two, one, many, variance)
 
 
 def found_claims(findings: Mapping[str, Finding]) -> Claims:
@@ -108,6 +122,7 @@ def found_claims(findings: Mapping[str, Finding]) -> Claims:
     return Claims(
         two=_worst(f.two.kind for f in counted),
         large=_worst(f.large.kind for f in counted),
+        shared=_worst(f.shared.kind for f in counted),
         bootstraps=bootstraps,
     )
 
@@ -127,9 +142,14 @@ true policy gradient of every seat. An estimator is given batches of such games,
 makes of the gradient, 1/B Σ A ∇log π, is compared with the truth in expectation.
 
 - **Batches of two**: the expectation over all batches of {SMALL} independent episodes of one
-  group, by enumeration.
-- **Large batches**: a batch of at least {LARGE} episodes that holds every line of play exactly
+  group, by enumeration. What is unbiased there stays so where the two share the draws of
+  chance.
+- **One large group**: a batch of at least {LARGE} episodes that holds every line of play exactly
   as often as it is likely, which stands for an infinite one.
+- **Shared chance**: the same in large groups whose episodes share the draws of chance (one
+  deal, one prize), as those of a group do in training, where they have one seed. A group
+  holds every way to play its draws as often as it is likely, and each kind of draws has as
+  many groups as it is likely. Games without chance have no such column.
 - **Unbiased**: the true gradient. **Positive factor**: every seat's is a positive multiple.
   **Direction**: some seat's points elsewhere, by less than a right angle. **Vanishes**: there
   is none. **Wrong sign**: following some seat's may make that seat worse.
@@ -137,8 +157,9 @@ makes of the gradient, 1/B Σ A ∇log π, is compared with the truth in expecta
   truth.
 - **Variance** of the gradient of batches of two, relative to plain REINFORCE (the return-to-go),
   after division by the factor; none where the factor is negative.
-- **Limit of turns**: whether what a limit cuts off is estimated (the game `patience`, in large
-  batches), or ignored. Where it is ignored, the kinds are those of the other games.
+- **Limit of turns**: whether what a limit cuts off is estimated (the game `patience`, in one
+  large group), or ignored. Where it is ignored, the kinds are those of the other games.
+- **Because of**: what its docstring names first.
 - Every turn has one token, with its exact entropy; the critic is exact, and so is the judge
   (1 where an action is worth no less than the policy, -1 elsewhere).
 
@@ -154,44 +175,60 @@ def report() -> str:
     }
     reinforce = {game: examine(REINFORCE, game) for game in DIAGNOSTICS}
     lines = [
-        HEAD + "| Estimator | Batches of two | Large batches | Limit of turns |",
-        "|---|---|---|---|",
+        HEAD + "| Estimator | Batches of two | One large group | Shared chance | "
+        "Limit of turns | Because of |",
+        "|---|---|---|---|---|---|",
         *(_summary(name, found.get(name)) for name in names),
     ]
     for game, diagnostic in DIAGNOSTICS.items():
-        play = play_of(game)
+        play, more = play_of(game), " Shared | cosine | factor |"
+        columns = (
+            "| Estimator | Two | cosine | factor | variance | Large | cosine | factor |"
+        )
         lines += [
             "",
             f"## `{game}` ({diagnostic.tests})",
             "",
             f"{diagnostic.about} {play.game.num_lines} lines of play.",
             "",
-            "| Estimator | Two | cosine | factor | variance | Large | cosine | factor |",
-            "|---|---|---|---|---|---|---|---|",
-            _row("REINFORCE", reinforce[game]),
-            *(_row(f"`{name}`", found[name][game]) for name in known),
+            columns + more * has_chance(game),
+            "|" + "---|" * (8 + 3 * has_chance(game)),
+            _row("REINFORCE", reinforce[game], has_chance(game)),
+            *(_row(f"`{name}`", found[name][game], has_chance(game)) for name in known),
         ]
     return "\n".join(lines) + "\n"
+
+
+def cause(name: str) -> str:
+    """What biases an estimator, in a few words: how its paragraph "Bias:" begins."""
+    _, _, bias = " ".join(docstring(name).split()).partition("Bias: ")
+    return re.split(r"[.;:](?: |$)", bias, maxsplit=1)[0]
 
 
 def _summary(name: str, findings: Mapping[str, Finding] | None) -> str:
     if findings is None:
         missing = ", ".join(f"`{column}`" for column in undefined(name))
-        return f"| `{name}` | not defined here: needs {missing} | | |"
+        return f"| `{name}` | not defined here: needs {missing} | | | | {cause(name)} |"
     kinds = found_claims(findings)
     limit = "estimated" if kinds.bootstraps else "ignored"
-    return f"| `{name}` | {WORDS[kinds.two]} | {WORDS[kinds.large]} | {limit} |"
+    words = (WORDS[kind] for kind in (kinds.two, kinds.large, kinds.shared))
+    return f"| `{name}` | {' | '.join(words)} | {limit} | {cause(name)} |"
 
 
-def _row(title: str, found: Finding) -> str:
-    two, large, variance = found
+def _row(title: str, found: Finding, chance: bool) -> str:
+    two, large, shared, variance = found
     cells = [
         title,
-        *(WORDS[two.kind], _number(two.cosine), _number(two.factor)),
+        *_cells(two),
         "-" if variance is None else _number(variance),
-        *(WORDS[large.kind], _number(large.cosine), _number(large.factor)),
+        *_cells(large),
+        *(_cells(shared) if chance else ()),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _cells(verdict: Verdict) -> tuple[str, str, str]:
+    return WORDS[verdict.kind], _number(verdict.cosine), _number(verdict.factor)
 
 
 def _number(value: float) -> str:

@@ -29,16 +29,17 @@ def salt(
 
     The trajectories of a pool make a graph: states are its nodes, actions its edges. A step
     that only one of them took keeps its trajectory's advantage, one that all took gets 0,
-    and steps shared by good and bad trajectories are in between. Where no step is shared,
-    it is `episode`.
+    and steps shared by good and bad trajectories are in between.
 
     Departs from the paper, which compares the texts of the last few steps: here nodes are
     `state_key`, so that steps are merged exactly where the seat knew the same.
 
-    Bias: that of `episode`. Turns that share an edge share their score if the policy sees
-    only what is in the key, and the sum over the edge stays the same: for a tabular policy
-    the gradient IS that of `episode`. What changes is the credit of different words for
-    one action, and what clipping does.
+    Reduces to: `episode` with the same options where no step is shared.
+
+    Bias: each pool is divided by its own spread, as in `episode`. Turns that share an edge
+    share their score if the policy sees only what is in the key, and the sum over the edge
+    stays the same: for a tabular policy the gradient IS that of `episode`. What changes is
+    the credit of different words for one action, and what clipping does.
 
     See "SALT: Step-level Advantage Assignment for Long-horizon Agents via Trajectory Graph"
     by Li et al. (https://arxiv.org/abs/2510.20022).

@@ -35,21 +35,25 @@ def at_grpo(
 
     over the turns of one group and seat in which the seat knew the same, such as the
     candidates of a turn tree, where the paper's key (instance, agent, turn) means just
-    that. Turns that are not `fair` count in R alone, as do the later turns of candidates in
-    a tree that follows the best. The paper's r = α r_team + r_local, with α = 1, is what
-    the weights of the reward's parts make of it. γ = 0 is the paper's: its games pay every turn, for the team and for the agent.
-    Where only the end is paid, candidates are played to the end, and γ = 1. With one turn
-    and one agent it is `episode`.
+    that. γ = 0 is the paper's: its games pay every turn, for the team and for the agent.
+    Where only the end is paid, candidates are played to the end, and γ = 1. Turns that are
+    not `fair` count in R alone, as do the later turns of candidates in a tree that follows
+    the best. The paper's r = α r_team + r_local, with α = 1, is what the weights of the
+    reward's parts make of it.
 
     Departs from the released code, which keeps raw rewards where no state occurs twice:
     here these turns get 0.
 
-    Bias: with γ = 1 and `"none"`, at each state only shrunk, by 1 - 1/n with n turns in the
-    pool; states that were seen once teach nothing. In trees, states that were followed for
-    what they paid are seen more often, and where information is hidden with what was kind
-    there, which can be wrong in direction. γ = 0 ignores what comes later, and is
-    wrong in direction where a turn pays now what it costs then. `"std"` weighs each state
-    by 1 / std, with the bias that `episode` has.
+    Reduces to: `episode` with the same ddof and eps in games of one turn and one state;
+    `mars` with γ = 1, `scale="none"` and `pool=("game", "seat")`.
+
+    Bias: each state is divided by its spread; γ = 0 ignores what comes later. With γ = 1
+    and `"none"`, at each state only shrunk, by 1 - 1/n with n turns in the pool; states
+    that were seen once teach nothing. In trees, states that were followed for what they paid
+    are seen more often, and where information is hidden with what was kind there, which can
+    be wrong in direction. γ = 0 is wrong in direction where a turn pays now
+    what it costs then. `"std"` weighs each state of a group by 1 / std, with the bias that
+    `episode` has: the sign can be wrong where a group shares the draws of chance.
 
     See "Stronger Together: On-Policy Reinforcement Learning for Collaborative LLMs" by Zhao
     et al. (https://arxiv.org/abs/2510.11062).
@@ -106,12 +110,16 @@ def gigpo(
 
     z over the trajectories of the pool for G, and over its turns of the same state for R: a
     group in a group. A state that was seen once adds 0, and so does one whose turns led to
-    the same, of which the report tells (`within`). With ω = 0 it is `episode`.
+    the same, of which the report tells (`within`).
 
-    Bias: the sum of two estimates, so that with γ = 1 and `scale="none"` a turn whose state
-    is seen often is weighed up to 1 + ω times; states do not lose their direction. γ < 1
-    prefers early rewards, in the second part alone. `"std"` divides both parts, with the
-    bias that `episode` has, and weighs rare and even states up.
+    Reduces to: `episode` with the same ddof and eps where ω = 0, or where no state of a
+    pool was seen twice.
+
+    Bias: pools and states are divided by their spread. With `"none"` and γ = 1 it is the
+    sum of two estimates, so that a turn whose state is seen often is weighed up to 1 + ω
+    times; states do not lose their direction. γ < 1 prefers early rewards, in the second
+    part alone. `"std"` divides both parts, with the bias that `episode` has, to the wrong
+    sign where a group shares the draws of chance, and weighs rare and even states up.
 
     See "Group-in-Group Policy Optimization for LLM Agent Training" by Feng et al.
     (https://arxiv.org/abs/2505.10978).
@@ -169,17 +177,21 @@ def agentprm(
         V = mean{R at the same state},   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
 
     Q is the Monte-Carlo target of the paper's process reward model, read from its table
-    instead of from a network that was fitted to it; V is subtracted as a baseline. Where
-    every action is tried once it is `at_grpo` with the same γ, unscaled. As there, turns
-    that are not `fair` count in R alone.
+    instead of from a network that was fitted to it; V is subtracted as a baseline. As in
+    `at_grpo`, turns that are not `fair` count in R alone.
 
     Departs from the released code, which discounts by γ^k of the turn's index k, so that
     late actions count less, instead of by the distance to what is paid.
 
-    Bias: that of `at_grpo` with γ = 1, unscaled, and the same gradient exactly where turns
-    of one state and action have the same score (a tabular policy): at each state shrunk by
-    1 - 1/n with n visits, 0 for one; in trees that follow the best of hidden information
-    wrong as it is there. γ < 1 ignores what comes late.
+    Reduces to: `at_grpo` with `scale="none"`, the same γ and `pool=("game", "seat",
+    "state_key")`, where every action was tried once at its state.
+
+    Bias: the mean of a state contains the turn itself. At each state the gradient is shrunk
+    by 1 - 1/n with n visits, 0 for one, and so turned in small batches. It is that of
+    `at_grpo` over the same pools, unscaled, exactly where turns of one state and action
+    have the same score (a tabular policy). None in large batches at γ = 1, but that what a
+    limit of turns cuts off counts as nothing, and that trees which follow the best are
+    wrong where information is hidden, as with `at_grpo`. γ < 1 ignores what comes late.
 
     See "Process Reward Models for LLM Agents: Practical Framework and Directions" by
     Choudhury (https://arxiv.org/abs/2502.10325).

@@ -1,4 +1,4 @@
-"""Pools that are split or weighed by what is in them: `stratified_grpo`, `canon`, `bnpo`."""
+"""Pools that are split or weighed by what is in them: `stratified_grpo`, `bnpo`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints
-from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
-    check_choice,
     check_range,
     column_names,
     moments,
@@ -22,7 +20,6 @@ from arena_trainers.credit.pools import (
 from arena_trainers.credit.scales import FLAT, relative
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
-METRICS = ("num_tokens", "num_turns", "entropy")
 LARGEST = 1e6  # bound on 1 / density, as released
 TINY = 1e-300  # where a density at 0 or 1 has no logarithm, and nothing is divided
 
@@ -41,12 +38,16 @@ def stratified_grpo(
         Aᵢₖ = α z(Gᵢ; own stratum of the pool) + (1 - α) z(Gᵢ; pool)
 
     A stratum holds the trajectories of a pool that agree in some more columns, in the paper
-    the number of searches. With α = 0, or one stratum, it is `episode`. The paper tunes α;
-    the default is ours. Small strata are left to the blend, as in the paper: one of a
-    single trajectory leaves 1 - α of `episode`. `within` in the report tells of strata.
+    the number of searches. The paper tunes α; the default is ours. Small strata are left to
+    the blend, as in the paper: one of a single trajectory leaves 1 - α of `episode`.
+    `within` in the report tells of strata.
 
-    Bias: a stratum that follows from chance alone (`stratum`: cards dealt, opponent) is a
-    better pool, with the bias of `episode`. One that the seat's own play decides, as
+    Reduces to: `episode` with the same ddof and eps where α = 0, or where a pool is one
+    stratum; with α = 1, `episode` with the columns of the strata in its pool.
+
+    Bias: strata and pools are divided by their spread. A stratum that follows from chance
+    alone (`stratum`: cards dealt, opponent) has less noise, and the bias that `episode` has
+    where a group shares the draws of chance. One that the seat's own play decides, as
     `num_turns`, takes all differences between strata away: with α = 1 nothing teaches which
     stratum to choose, and the gradient towards longer or shorter games is 0.
 
@@ -88,84 +89,6 @@ def stratified_grpo(
     return with_inner(result, strata_credit) if blend > 0 else result
 
 
-@needs("num_tokens")
-def canon(
-    turns: Trajectories,
-    *,
-    metric: str = "num_tokens",
-    mu: float = 1.0,
-    pool: Sequence[str] = ("group", "seat"),
-) -> Credit:
-    """Credits a trajectory relative to the half of its pool with other traits (CANON).
-
-        Aᵢₖ = μ (Gᵢ - mean of the other half) + (1 - μ) (Gᵢ - mean of the own half)
-
-    The lower half of a pool by a metric has the n // 2 trajectories of least metric (ties
-    in ascending order of episodes, then seats). With μ = 1/2 and equal halves it is
-    `dr_grpo`, with two trajectories and μ = 1 `rloo`. The released code also divides by the
-    longest reply, a constant.
-
-    Bias: with equal halves it is `dr_grpo`'s advantage plus 2μ - 1 times the lead of the
-    own half's mean over the pool's. Play that decides the metric is credited with that lead
-    besides its own (μ = 1: up to twice), or not at all (μ = 0). Play that does not has the
-    bias of `dr_grpo`, and more or less noise.
-
-    See "Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning
-    Models" by Chen et al. (https://arxiv.org/abs/2509.23962).
-
-    Args:
-        turns: the turns that count, with `num_tokens`.
-        metric: `"num_tokens"` of the trajectory, its `"num_turns"`, or the mean `"entropy"`
-            of its tokens, which needs the token column.
-        mu: μ, weight of the comparison between halves.
-        pool: columns that agree within a pool, constant on trajectories.
-
-    Returns:
-        float64[N], in the reward's unit; 0 where masked, in a pool of one trajectory and of
-        equal returns.
-
-    Raises:
-        ValueError: an option out of range, or no such column.
-
-    >>> from arena_trainers.credit import TurnBatch, estimate
-    >>> one = dict(game=[0] * 4, seat=[0] * 4, group=[0] * 4, turn=[0] * 4)
-    >>> turns = TurnBatch([1, 3, 5, 9], episode=range(4), num_tokens=[1, 2, 3, 4], **one)
-    >>> estimate("canon", turns).advantage  # halves of mean 2 and 7
-    array([-6., -4.,  3.,  7.])
-    """
-    check_choice("metric", metric, METRICS)
-    check_range("mu", mu, 0, 1)
-    pools = pools_by(turns, pool, whole=True)
-    own = pools.of[turns.first]
-    returns = returns_to_go(turns, turns.column("reward"))[turns.first]
-    stats = moments(returns, own, len(pools.key))
-    order = np.lexsort(
-        (turns.column("episode")[turns.first], _metric(turns, metric), own)
-    )
-    rank = np.empty(len(own), np.int64)
-    rank[order] = np.arange(len(own)) - (np.cumsum(stats.size) - stats.size)[own[order]]
-    half = 2 * own + (rank >= stats.size[own] // 2)
-    halves = moments(returns, half, 2 * len(pools.key))
-    opposite = half ^ 1
-    mean = np.where(halves.size[opposite] > 0, halves.mean[opposite], returns)
-    advantage = mu * (returns - mean) + (1 - mu) * (returns - halves.mean[half])
-    return with_report(advantage[turns.index], pools, stats)
-
-
-def _metric(turns: Trajectories, metric: str) -> Floats:
-    """float64[R]: what trajectories are ranked by."""
-    size = len(turns.first)
-    if metric == "num_turns":
-        return np.bincount(turns.index, minlength=size).astype(np.float64)
-    num_tokens = turns.column("num_tokens")
-    length = np.bincount(turns.index, num_tokens, size).astype(np.float64)
-    if metric == "num_tokens":
-        return np.asarray(length, np.float64)
-    entropy = turns.column("tokens.entropy")
-    total = np.bincount(np.repeat(turns.index, num_tokens), entropy, size)
-    return np.asarray(total / np.maximum(length, 1))
-
-
 def bnpo(
     turns: Trajectories,
     *,
@@ -182,18 +105,23 @@ def bnpo(
     a = (m(1 - m)/v - 1) m and b = (m(1 - m)/v - 1)(1 - m) are the moment fit to the p of
     all pools of the same game and seat, of mean m and variance v. Pools of a usual p weigh
     less, rare ones more. A win, draw or loss is 1, 1/2 or 0. With one pool, or with pools
-    of equal p, f = 1 and it is `dr_grpo` of Y; α = β = 3/2 divides by √(p(1-p)), as GRPO
-    does with returns of 0 and 1, up to a constant.
+    of equal p, f = 1; α = β = 3/2 divides by √(p(1-p)), the deviation of returns of 0 and 1.
 
     With `parts`, A is the sum of those of the parts of the reward, each with its own bounds,
     p and f: the paper's advantage decomposition, up to a constant factor.
 
-    Bias: of each pool as `dr_grpo`, shrunk by 1 - 1/n; between pools as `episode`, since
-    the weight 1 / f depends on what the pool's own trajectories earned. Without given
-    bounds so does the unit, and small batches can be wrong in direction: of two episodes,
-    one that is seldom paid much counts no more than one that often is paid a little.
-    Of returns between the bounds only the mean is seen, not the spread. `parts` count alike,
-    whatever they weigh in the reward: each is biased so towards its own.
+    Reduces to: `dr_grpo` of Y with one pool of each game and seat, or with pools of equal
+    p; with returns of 0 and 1 and α = β = 3/2, `episode` with `ddof=0, eps=0.0` up to a
+    constant factor.
+
+    Bias: the weight of a pool depends on what was drawn and earned in it. Each pool is as
+    `dr_grpo`, shrunk by 1 - 1/n. Where a group shares the draws of chance, draws of a usual
+    p weigh less than those of a rare one, and the sign can be wrong in batches of any size.
+    Without given bounds the unit depends on the trajectories as well, and small batches can
+    be wrong in direction: of two episodes, one that is seldom paid much counts no more than
+    one that often is paid a little. Of returns between the bounds only the mean is seen,
+    not the spread. `parts` count alike, whatever they weigh in the reward: each is biased so
+    towards its own.
 
     See "BNPO: Beta Normalization Policy Optimization" by Xiao et al.
     (https://arxiv.org/abs/2506.02864).

@@ -25,15 +25,16 @@ def advevo_public_baseline(
 
         Aᵢₖ = Gᵢ - mean{Gⱼ : seats of the same team},   Gᵢ = Σₖ rᵢₖ
 
-    The public baseline of AdvEvo-MARL: all seats of one function share it. With one seat in
-    a team it is `dr_grpo`.
+    The public baseline of AdvEvo-MARL: all seats of one function share it.
 
-    Bias: the mean contains the return itself and those of teammates in the same episode,
-    which the turn moves as well. The expected gradient of seat s is that of G_s less 1/n
-    times that of the team's mean return, with n episodes in the pool: shrunk by 1 - 1/n if
+    Reduces to: `dr_grpo` with one seat in a team.
+
+    Bias: the mean contains the return itself, and teammates'. Those of the same episode are
+    moved by the turn as well. The expected gradient of seat s is that of G_s less 1/n times
+    that of the team's mean return, with n episodes in the pool: shrunk by 1 - 1/n if
     teammates are paid alike, by 1 - 1/(mn) if nothing that one of m seats does moves the
-    others' returns. None in large pools, but that what a limit of turns cuts off counts as
-    nothing.
+    others' returns. None in large pools, which may share the draws of chance, but that what
+    a limit of turns cuts off counts as nothing.
 
     See "AdvEvo-MARL: Shaping Internalized Safety through Adversarial Co-Evolution in
     Multi-Agent Reinforcement Learning" by Pan et al.
@@ -75,11 +76,17 @@ def matpo(
     A planner is a trajectory without a parent; the pool is of planners alone. Gᵢ is what is
     paid for it, workers included: the paper's planners are paid in part for the replies of
     their workers, which have no return of their own. A worker's `parent` is the episode of
-    its planner, or of the worker that sent it. Without workers it is `episode`.
+    its planner, or of the worker that sent it.
 
-    Bias: of planners as `episode` with `scale="std"`. A worker's share is unbiased up to the
-    same scale, however many workers there are; what the planner and other workers did is
-    noise in it.
+    Reduces to: `episode` with the same ddof and eps where nobody has workers and a group
+    has one seat.
+
+    Bias: each pool is divided by its own spread, as in `episode`. In one large pool of
+    independent planners, their gradient and that of their workers are the same positive
+    multiple of the true one, of all that is paid for the planner, however many workers
+    there are and whether or not they are sent. In small pools, and where a group shares the
+    draws of chance, the sign can be wrong. What the planner and other workers did is noise
+    in a worker's share.
 
     See "Multi-Agent Tool-Integrated Policy Optimization" by Mo et al.
     (https://arxiv.org/abs/2510.04678).

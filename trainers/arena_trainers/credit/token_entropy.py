@@ -36,16 +36,20 @@ def aepo(
         Aᵢₜ = Aᵢ (1 + a z(Hᵢₜ)),   z(H) = (H - mean H) / std H
 
     with Aᵢ that of `episode`, and z over the tokens of the entropy pool (ddof 1, 0 where
-    they are alike). With a = 0 it is `episode`.
+    they are alike).
 
     This is the entropy-aware advantage alone: the paper's rollouts and its clipping, which
     keeps gradients of clipped tokens, are no matter of credit. Departs from the released
     code, where the entropies of one micro-batch are compared; `entropy_pool=()` compares
     those of the whole batch.
 
-    Bias: that of `episode`; and weights that differ between tokens turn the gradient towards
-    uncertain ones. A token's weight is below 0 where its entropy is more than 1/a deviations
-    below the mean. The mean weight of a pool is 1.
+    Reduces to: `episode` with the same ddof and eps where a = 0, or where all entropies are
+    alike.
+
+    Bias: pools are divided by their spread, and tokens weighed by entropy. The first is the
+    bias of `episode`; the second turns the gradient towards uncertain tokens. A token's
+    weight is below 0 where its entropy is more than 1/a deviations below the mean. The mean
+    weight of a pool is 1.
 
     See "Agentic Entropy-Balanced Policy Optimization" by Dong et al.
     (https://arxiv.org/abs/2510.14545).
@@ -100,8 +104,7 @@ def hapo(
 
     A trajectory counts once for each of its tokens, so that before redistribution (b = 0)
     the credit of a pool's tokens sums to 0. Where some |Aᵢ| of a pool reaches 5, the pool
-    has the z-scores of trajectories instead (ddof 1). With b = 0 and equal numbers of
-    tokens it is `episode` with ddof 0.
+    has the z-scores of trajectories instead (ddof 1).
 
     This is what holds at the first update after sampling, when the ratio of old and new
     policy is 1: the paper's redistribution also asks, for each token, how far the ratio has
@@ -109,7 +112,11 @@ def hapo(
     Departs from the released code, where h' is positive for low entropies too, as they are
     divided by a negative minimum; here h' is in [-1, 1], as the paper has it.
 
-    Bias: as `episode`, with a mean that weighs trajectories by their tokens: where play
+    Reduces to: `episode` with `ddof=0` and the same eps where b = 0, trajectories have
+    equally many tokens, and no |Aᵢ| reaches 5.
+
+    Bias: pools are divided by their spread, and sure tokens trained less. The first is the
+    bias of `episode`, with a mean that weighs trajectories by their tokens: where play
     decides how much is said, a small pool can be wrong in direction. Redistribution trains
     tokens below the quantile less, and the surest of these not at all.
 

@@ -26,15 +26,17 @@ def archer(
     by an utterance-level critic. `"column"` reads Q from the column `action_value`. `"td"`
     puts what ArCHer fits Q to in its place, Qₖ = rₖ + γ Vₖ₊₁, with V = 0 after the end and
     `next_value` after a truncation: turn-level GAE with λ = 0. All tokens of the turn share
-    the advantage; ArCHer's optional token-level baseline is not here. With γ = 0 it is the
-    own reward less the value.
+    the advantage; ArCHer's optional token-level baseline is not here.
 
     Departs from the released code in what is its critic's matter: two critics whose smaller
     values count, target networks, and utterances sampled anew for turns of a replay buffer.
 
-    Bias: none where the values are those of the current policy and γ = 1. A critic that is
-    wrong about sₖ alone costs variance; one that is wrong about Q, or with `"td"` about
-    Vₖ₊₁, biases the gradient by as much.
+    Reduces to: `gae` with λ = 0 and the same γ (`"td"`); the own reward less the value at γ
+    = 0; `counterfactual` (`"column"`).
+
+    Bias: none where the values are the policy's own and γ = 1. A critic that is wrong about
+    sₖ alone costs variance; one that is wrong about Q, or with `"td"` about Vₖ₊₁, biases
+    the gradient by as much.
 
     See "ArCHer: Training Language Model Agents via Hierarchical Multi-Turn RL" by Zhou et
     al. (https://arxiv.org/abs/2402.19446).
@@ -81,10 +83,13 @@ def counterfactual(turns: Trajectories) -> Credit:
     all seats, and in the trainer `critic="exact"` gives both columns. What was paid is not
     read.
 
-    Bias: none, in batches of any size, if the values are those of the policies that played;
-    and no variance from what follows the turn. Values of other policies credit for what
-    would be good with these: with those of optimal play, a best action gets 0 and any other
-    its regret, which is not the gradient of the return.
+    Reduces to: `archer` with `action_value="column"`; with the return-to-go for Q, `gae`
+    with γ = λ = 1 where nothing was cut.
+
+    Bias: none if the values are those of the policies that played. So it is in batches of
+    any size, and there is no variance from what follows the turn. Values of other policies
+    credit for what would be good with these: with those of optimal play, a best action gets
+    0 and any other its regret, which is not the gradient of the return.
 
     See "Counterfactual Multi-Agent Policy Gradients" by Foerster et al.
     (https://arxiv.org/abs/1705.08926).

@@ -15,6 +15,8 @@ from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of, c
 from arena_trainers.credit.testing.promise import BrokenClaim, Named
 from arena_trainers.credit.testing.properties import CHECKS, Check
 
+BIAS = ("two", "large", "shared", "bootstraps")  # what the diagnostic games show
+
 
 class Evidence(NamedTuple):
     """What was found of an estimator that keeps its promises.
@@ -79,7 +81,8 @@ def check_estimator(
         return Evidence(name_of(name), claims, found, {}, num_batches)
     findings = check_bias(name, claims)
     bias = found_claims(findings)
-    found = replace(found, two=bias.two, large=bias.large, bootstraps=bias.bootstraps)
+    kinds = {field: getattr(bias, field) for field in BIAS}
+    found = replace(found, **kinds)
     return Evidence(name_of(name), claims, found, findings, num_batches)
 
 

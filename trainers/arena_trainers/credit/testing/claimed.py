@@ -173,7 +173,7 @@ def _alike(name: Named, reward: float, num: int) -> TurnBatch:
 
 @promise
 def check_bias(name: Named, claims: Claims) -> Mapping[str, Finding]:
-    """`two`, `large`, `bootstraps`: the expected gradient is as good as they say.
+    """`two`, `large`, `shared`, `bootstraps`: the expected gradient is as good as they say.
 
     Returns:
         What was found on each diagnostic game.
@@ -183,12 +183,14 @@ def check_bias(name: Named, claims: Claims) -> Mapping[str, Finding]:
         limited = DIAGNOSTICS[game].max_turns is not None
         if limited and not claims.bootstraps:
             continue
-        two, large = KINDS.index(claims.two), KINDS.index(claims.large)
+        kinds = (claims.two, claims.large, claims.shared)
+        two, large, shared = map(KINDS.index, kinds)
         if limited:
             large = min(large, KINDS.index("direction"))
         for size, verdict, worst in (
             ("batches of two", finding.two, two),
-            ("large batches", finding.large, large),
+            ("one large group", finding.large, large),
+            ("groups that share chance", finding.shared, shared),
         ):
             kind, cosine, factor = verdict
             got = f"{kind} (cosine {cosine:.3f}, factor {factor:.3f})"
