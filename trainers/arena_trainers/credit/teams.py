@@ -109,13 +109,15 @@ def matpo(
     root = _roots(turns)
     known = root >= 0
     pools = pools_by(turns, pool, whole=True)
-    whole = np.zeros(len(turns.first))  # a planner's return, at its own place
-    np.add.at(
-        whole, root[known], np.bincount(turns.index, turns.column("reward"))[known]
+    reward, num = turns.column("reward"), len(turns.first)
+    planners = np.flatnonzero(root == np.arange(num))
+    whole, sizes = (
+        np.bincount(root[known], np.bincount(turns.index, paid)[known], num)[planners]
+        for paid in (reward, np.abs(reward))
     )
-    planners = np.flatnonzero(root == np.arange(len(root)))
     own = pools.of[turns.first][planners]
-    advantage, stats = relative(whole[planners], own, len(pools.key), "std", ddof, eps)
+    scaled = ("std", ddof, eps, sizes)
+    advantage, stats = relative(whole, own, len(pools.key), *scaled)
     share = np.zeros(len(root))
     share[planners] = advantage
     share = np.where(known, share[root], 0.0)

@@ -15,7 +15,11 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.scales import unit_scale
-from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+from arena_trainers.credit.trajectories import (
+    Trajectories,
+    returns_to_go,
+    sizes_to_go,
+)
 
 MIN_ENTROPY = 1e-8  # of a token, before its logarithm is taken
 SMOOTH = 5.0  # a larger token-level z-score is replaced by that of trajectories
@@ -145,9 +149,13 @@ def hapo(
     if (entropy < 0).any():
         raise ValueError(f"want entropies of at least 0, got {entropy.min()}")
     pools = pools_by(turns, pool, whole=True)
-    returns = returns_to_go(turns, turns.column("reward"))[turns.first][turns.index]
-    of_tokens = np.repeat(pools.of, num_tokens)
-    stats = moments(np.repeat(returns, num_tokens), of_tokens, len(pools.key), ddof=0)
+    reward, of_tokens = turns.column("reward"), np.repeat(pools.of, num_tokens)
+    returns, sizes = (
+        sums(turns, reward)[turns.first][turns.index]
+        for sums in (returns_to_go, sizes_to_go)
+    )
+    paid, paid_sizes = np.repeat(returns, num_tokens), np.repeat(sizes, num_tokens)
+    stats = moments(paid, of_tokens, len(pools.key), 0, paid_sizes)
     relative = (returns - stats.mean[pools.of]) * unit_scale(stats.std, eps)[pools.of]
     far = np.bincount(pools.of, np.abs(relative) >= SMOOTH, len(pools.key)) > 0
     whole = episode(turns, pool=pool, eps=eps).advantage

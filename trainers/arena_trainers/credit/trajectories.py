@@ -132,6 +132,11 @@ def returns_to_go(turns: Trajectories, reward: Floats, discount: float = 1.0) ->
     return discounted_sums(reward, turns.left, discount)
 
 
+def sizes_to_go(turns: Trajectories, reward: Floats, discount: float = 1.0) -> Floats:
+    """How large the numbers are of which `returns_to_go` is the sum: float64[M], Σ γʲ|r|."""
+    return returns_to_go(turns, np.abs(reward), discount)
+
+
 def discounted_sums(
     values: Floats, left: Ints, discount: float, num_terms: int | None = None
 ) -> Floats:
