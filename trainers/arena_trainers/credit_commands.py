@@ -68,9 +68,10 @@ def bench(
     them, and writes what is significant. The same code gives the same numbers.
     """
     from arena_trainers.bench import experiment, page
+    from arena_trainers.credit import estimators
 
     with usage_errors():
-        names = chosen(only, experiment.runnable())
+        names = chosen(only, estimators())
         settings = chosen(game, [*experiment.SETTINGS, experiment.TINY])
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "bench.json"

@@ -14,6 +14,7 @@ import numpy as np
 from arena_envs import make_game
 from arena_envs.solvers import complete_table, nash_conv
 from arena_trainers.bench import tiny_model
+from arena_trainers.bench.exact_values import EXACT, with_exact_values
 from arena_trainers.bench.tabular import COLUMNS, KeyOf, Table
 from arena_trainers.credit import (
     FlatPoolWarning,
@@ -21,6 +22,7 @@ from arena_trainers.credit import (
     estimators,
     needed_columns,
 )
+from arena_trainers.credit.report import undiscounted
 
 NUM_STARTS, NUM_SAMPLES = 16, 8  # of a batch, and of each start
 NUM_POINTS = 20  # of a curve
@@ -69,9 +71,13 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
-def runnable() -> list[str]:
-    """The estimators whose columns the self-play has."""
-    return [n for n in estimators() if COLUMNS.issuperset(needed_columns(n))]
+def runnable(setting: str) -> list[str]:
+    """The estimators whose columns the self-play has: exact values where the tree is small."""
+    if setting == TINY:
+        return list(tiny_model.ESTIMATORS)
+    exact = SETTINGS[setting].measure == "nash_conv"
+    columns = COLUMNS | EXACT if exact else COLUMNS
+    return [name for name in estimators() if columns.issuperset(needed_columns(name))]
 
 
 def learn(setting: str, name: str, seed: int) -> Curve:
@@ -83,6 +89,8 @@ def learn(setting: str, name: str, seed: int) -> Curve:
     scored = chosen.measure == "score"
     table = Table(game, hints_and_fireworks(game) if scored else None)
     rng = random.Random(seed)
+    options = undiscounted(name)
+    needs_exact = not EXACT.isdisjoint(needed_columns(name))
     state: Mapping[str, Any] | None = None
     curve, since = [], []
     with warnings.catch_warnings():
@@ -90,7 +98,8 @@ def learn(setting: str, name: str, seed: int) -> Curve:
         for number in range(chosen.num_batches):
             played = table.play(NUM_STARTS, NUM_SAMPLES, rng)
             since.append(played.mean_return)
-            credit = estimate(name, played.turns, state=state)
+            turns = with_exact_values(table, played) if needs_exact else played.turns
+            credit = estimate(name, turns, state=state, **options)
             state = credit.state
             left = 1 - number / chosen.num_batches
             table.update(played, credit.advantage, chosen.step * left, chosen.bonus)
@@ -155,19 +164,16 @@ def _number(item: tuple[str, Any]) -> int:
 def missing(
     runs: Runs, names: Sequence[str], settings: Sequence[str], num_seeds: int
 ) -> list[tuple[str, str, int]]:
-    """The runs that are still to be done, seed by seed; the longest first."""
-    tables = [setting for setting in settings if setting != TINY]
-    todo = [
-        (TINY, name, seed)
-        for seed in range(min(num_seeds, tiny_model.NUM_SEEDS))
-        for name in names
-        if TINY in settings and name in tiny_model.ESTIMATORS
-    ]
-    todo += [(g, n, seed) for seed in range(num_seeds) for g in tables for n in names]
+    """The runs that are still to be done, seed by seed, the longest first."""
+    ordered = sorted(settings, key=lambda setting: setting != TINY)
     return [
         (setting, name, seed)
-        for setting, name, seed in todo
-        if str(seed) not in runs.get(setting, {}).get(name, {})
+        for seed in range(num_seeds)
+        for setting in ordered
+        for name in runnable(setting)
+        if name in names
+        and not (setting == TINY and seed >= tiny_model.NUM_SEEDS)
+        and str(seed) not in runs.get(setting, {}).get(name, {})
     ]
 
 

@@ -16,7 +16,7 @@ from arena_trainers.bench.experiment import (
 from arena_trainers.bench.statistics import Mean, final, interval, p_values
 
 REFERENCE = "mars"  # the trainer's default
-SHOWN = ("mars", "episode", "mars_loo", "mars_released")  # in colour, by all others
+SHOWN = ("mars", "episode", "mars_loo", "mars_released", "counterfactual")  # in colour
 ALPHA = 0.05
 PICTURE = "learning.png"
 
@@ -35,8 +35,10 @@ themselves, all seats learning. Every estimator has the same number of episodes,
 are divided by their root mean square, so that all take steps of the same size; the step falls
 to 0 in a straight line, and entropy is rewarded a little. Sizes of steps were chosen once for
 each game, on a few runs of `episode`, `mars_loo` and `mars_released`, and are the same for
-all. Options are the defaults. Where a critic is needed, it is a running mean of the
-returns-to-go of each information state.
+all. Options are the defaults, but for γ = 1. Where a critic is needed, it is a running mean of
+the returns-to-go of each information state. `counterfactual` and `adca`, whose judge says
+whether an action is worth what the policy is, are given the exact values of the policy: no
+rollouts have them, and in Mini Hanabi the tree is too large.
 
 In poker the measure is the exact NashConv of the policy (0 at equilibrium: lower is better), in
 Mini Hanabi the mean score of the episodes as they were played (higher is better), both as mean
@@ -46,7 +48,9 @@ knows (own hints, fireworks, which of the partner's cards can be played), so tha
 **How to read it.** Intervals are 95 %, over seeds. *p* is that of Welch's t-test against
 `{REFERENCE}`, after Holm's correction for the number of estimators; below {ALPHA} is called
 significant. What is not significant may be different and unproven. Estimators that differ by a
-factor alone, as `dr_grpo` and `rloo`, are the same here. Tabular self-play says
+factor alone, as `dr_grpo` and `rloo`, are the same here. The advantages of `counterfactual`
+have no noise and vanish at an equilibrium; division by their root mean square undoes that, so
+that it circles: what is best to first order need not learn best. Tabular self-play says
 something about variance, bias and cycles, and nothing about tokens, clipping or language.
 """
 
@@ -168,7 +172,8 @@ def draw(runs: Runs, path: Path) -> None:
         panel.set_title(_title(name))
         panel.set_ylabel("mean score" if higher else "exact NashConv")
         panel.set_xlabel("episodes" if num else "evaluations, 10 steps apart")
-        panel.legend()
+        if panel.get_legend_handles_labels()[0]:
+            panel.legend()
     for panel in panels[len(names) :]:
         panel.axis("off")
     figure.savefig(path, dpi=110, metadata={"Software": None})
