@@ -107,7 +107,7 @@ def take(turns, rows):
             columns[name] = {k: v[places] for k, v in column.items()}
         elif name == "rewards":
             columns[name] = {k: v[rows] for k, v in column.items()}
-        elif isinstance(column, np.ndarray) and name != "order":
+        elif isinstance(column, np.ndarray) and name not in ("order", "tree"):
             columns[name] = column[rows]
     return TurnBatch(**columns)
 
