@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from arena_trainers.credit import (
@@ -131,18 +131,52 @@ def test_masked_trajectories_are_as_if_they_were_not_there(full, name, drawn, da
     )
 
 
+decimals = st.sampled_from([0.05, 0.1, 0.2, 1.05, -0.95, 100.1, -99.9])
+in_decimals = st.lists(
+    st.tuples(
+        st.integers(0, 1),
+        st.dictionaries(
+            st.integers(0, 2), st.lists(decimals, min_size=1, max_size=2), min_size=1
+        ),
+    ),
+    min_size=1,
+    max_size=6,
+)  # returns differ by 1/20 or not at all, with a discount of .95 by 1/400
+
+
+def numbers_as(turns, convert):
+    """The batch with all its floats converted."""
+    return replace(
+        turns,
+        rewards={k: convert(v) for k, v in turns.rewards.items()},
+        tokens={k: convert(v) for k, v in turns.tokens.items()},
+        **{k: convert(getattr(turns, k)) for k in NUMBERS},
+    )
+
+
+def least_difference(turns):
+    """By which rewards and returns-to-go differ if they do; infinite if none do."""
+    live = trajectories(turns)
+    reward = live.column("reward")
+    apart = [reward, *(returns_to_go(live, reward, d) for d in (1.0, 0.95))]
+    steps = np.concatenate([np.diff(np.sort(values)) for values in apart])
+    return steps.min(initial=np.inf, where=steps > 1e-9)
+
+
 @for_every
 @few
-@given(drawn=batches)
+@example(drawn=[(0, {0: paid}) for paid in ([100.1, -99.9], [0.2], [0.2], [0.1, 0.1])])
+@given(drawn=in_decimals)
 def test_float32_gives_the_same(full, name, drawn):
+    """Up to 1e-6 of the largest number, in units of the least difference, which a score
+    may be divided by. What is equal stays equal."""
     turns = full.build(drawn)
-    single = replace(
-        turns,
-        rewards={k: v.astype(np.float32) for k, v in turns.rewards.items()},
-        tokens={k: v.astype(np.float32) for k, v in turns.tokens.items()},
-        **{k: getattr(turns, k).astype(np.float32) for k in NUMBERS},
-    )
-    same(full.advantage(name, single), full.advantage(name, turns), atol=1e-6)
+    turns = replace(numbers_as(turns, lambda x: 0.7 * x), reward=turns.reward)
+    turns = full.paid(turns, turns.reward)
+    got = full.advantage(name, numbers_as(turns, np.float32))
+    largest = max(1.0, np.abs(turns.reward).max())
+    within = 1e-6 * largest * (1 + 1 / least_difference(turns))
+    same(got, full.advantage(name, turns), atol=within)
 
 
 @for_every

@@ -131,7 +131,7 @@ CLAIMS: Mapping[str, Claims] = {
     "mars_loo": replace(
         OUTCOME, two="exact", large="exact", groups_apart=False, lone="return"
     ),
-    "mars_released": Claims(labels=False, continuous=False, lone="zero"),
+    "mars_released": Claims(labels=False, lone="zero"),
     "matpo": replace(OUTCOME, zero_sum=("group",), shift=False, seats_apart=False),
     "mt_grpo": replace(OUTCOME, zero_sum=("group", "seat")),
     "normalise_then_sum": Claims(games_apart=True, tokens=True, lone="zero"),
