@@ -143,6 +143,12 @@ in_decimals = st.lists(
     max_size=6,
 )  # returns differ by 1/20 or not at all, with a discount of .95 by 1/400
 
+FLAT = [(0, {0: paid}) for paid in ([100.1, -99.9], [0.2], [0.2], [0.1, 0.1])]
+PLAIN = [
+    (0, {0: [0.05, 0.05, 1.05], 1: [0.05, -0.95]}),
+    (0, {0: [0.05, 0.05, -0.95], 1: [0.05, 0.05, 1.05]}),
+]
+
 
 def numbers_as(turns, convert):
     """The batch with all its floats converted."""
@@ -165,7 +171,8 @@ def least_difference(turns):
 
 @for_every
 @few
-@example(drawn=[(0, {0: paid}) for paid in ([100.1, -99.9], [0.2], [0.2], [0.1, 0.1])])
+@example(drawn=FLAT)
+@example(drawn=PLAIN)
 @given(drawn=in_decimals)
 def test_float32_gives_the_same(full, name, drawn):
     """Up to 1e-6 of the largest number, in units of the least difference, which a score
