@@ -57,10 +57,11 @@ def mars_released(
     of the turn that follows, so they add no value. Padding on the right holds 0, and the
     released code pads every row to 32,768 tokens: 0 is always one of the values.
 
-    Departs from the released code: values are distinct where rounding to float32 could
-    not make them so (1e-6 of what they are the sum of), and not wherever float32 differs; where step 1 does not centre (further seats, `"asym_clip"`, `"identity"`, a
-    clip), the token mean in step 2 is not 0, and is not subtracted (the released code then
-    gives every token of a turn another value).
+    Departs from the released code: values that differ by up to 1e-6 of the numbers they
+    were summed from are one, where the released code tells apart what float32 does; where
+    step 1 does not centre (further seats, `"asym_clip"`, `"identity"`, a clip), the token
+    mean in step 2 is not 0, and is not subtracted (the released code then gives every token
+    of a turn another value).
 
     Bias: wrong in direction where what a player does decides how many turns follow, as in
     `normalise_then_sum` (gradient p(1-p)μ / (1+p) instead of p(1-p)μ, before scaling). Not

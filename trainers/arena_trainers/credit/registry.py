@@ -80,6 +80,10 @@ def estimate(
 ) -> Credit:
     """Computes the advantage of every turn.
 
+    Numbers may come from float32: rounding moves an advantage by about 1e-7 of the sum of
+    absolute rewards of its pool's trajectories, over the spread where one divides. A spread
+    of up to 1e-6 of that sum is taken for rounding, and its pool for flat.
+
     Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or of
     equal returns. Which pools, and why, is in the report.
 
