@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 from arena_trainers.credit import (
+    Claims,
     FlatPoolWarning,
     check_options,
     estimate,
     estimators,
+    pages,
 )
+from arena_trainers.credit.claims import claims_of
 
 ROWS = [(0, 0, 0, [0, 1]), (1, 0, 0, [4]), (1, 0, 1, [2, 2])]
 
@@ -117,8 +120,9 @@ class TestPlugins:
             textwrap.dedent(
                 """
                 import numpy as np
-                from arena_trainers.credit import moments, pools_by, with_report
+                from arena_trainers.credit import claims, moments, pools_by, with_report
 
+                @claims(large="direction", games_apart=True)
                 def own_reward(turns, *, factor=1.0, **rest):
                     pools = pools_by(turns, ("game",))
                     reward = factor * turns.column("reward")
@@ -141,6 +145,12 @@ class TestPlugins:
         assert "own_reward" in estimators()
         result = estimate("own_reward", batch(*ROWS), factor=2.0, anything="goes")
         assert result.advantage.tolist() == [0, 2, 8, 4, 4]
+
+    def test_a_plugin_declares_its_claims(self):
+        assert claims_of("own_reward") == Claims(large="direction", games_apart=True)
+        assert claims_of("per_token") == Claims()
+        page = pages._section("own_reward", {})
+        assert "**Promised**: batches of two: wrong sign; large batches: dir" in page
 
     def test_a_built_in_goes_before_a_plugin(self, batch):
         assert estimators().count("mars") == 1

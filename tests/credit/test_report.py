@@ -8,7 +8,7 @@ import pytest
 
 from arena_envs import make_game
 from arena_trainers.credit import estimators, registry
-from arena_trainers.credit.claims import CLAIMS, claims
+from arena_trainers.credit.claims import CLAIMS, claims_of
 from arena_trainers.credit.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.exact import ExactGame
 from arena_trainers.credit.expectation import REINFORCE, agrees, expected_gradient
@@ -16,7 +16,6 @@ from arena_trainers.credit.pages import estimators_page
 from arena_trainers.credit.report import (
     examine,
     found_claims,
-    undefined,
     undiscounted,
 )
 
@@ -30,24 +29,16 @@ def test_an_estimator_without_a_cost_and_with_options_has_its_page():
     assert "turns: the turns that count" not in section
 
 
-@pytest.mark.parametrize("name", [n for n in estimators() if not undefined(n)])
-def test_bias_is_what_is_claimed(name):
-    found = found_claims({game: examine(name, game) for game in DIAGNOSTICS})
-    claimed = claims(name)
-    assert (found.two, found.large) == (claimed.two, claimed.large)
-    assert found.bootstraps == claimed.bootstraps
-
-
 @pytest.mark.parametrize("name", estimators())
 def test_a_docstring_says_none_of_bias_where_there_is_none(name):
     """Its paragraph "Bias:" begins with "none" (or names one that does) if the estimator is
     unbiased in batches of any size, and does not if it never is. `grpo_passk` estimates
     another gradient: that of the best of several tries."""
-    text = " ".join(inspect.getdoc(registry._find(name)).split())
+    text = " ".join(inspect.getdoc(registry.find_estimator(name)).split())
     _, found, bias = text.partition("Bias: ")
     assert found, "want a paragraph that begins with 'Bias: '"
     says_none = bias.startswith(("none", '`"pre"` none', "that of `gae`"))
-    kinds = claims(name)
+    kinds = claims_of(name)
     if (kinds.two, kinds.large) == ("exact", "exact"):
         assert says_none
     if says_none and name != "grpo_passk":
@@ -66,7 +57,7 @@ def test_the_return_itself_is_unbiased_until_it_is_cut():
 UNBIASED = [
     name
     for name in estimators()
-    if (claims(name).two, claims(name).large) == ("exact", "exact")
+    if (claims_of(name).two, claims_of(name).large) == ("exact", "exact")
 ]
 
 

@@ -20,6 +20,7 @@ SETTINGS = {
         "credit_args": {"entropy_pool": ["game", "state_key"], "strength": 0.01},
     },
     "critic": {"credit": "gae", "critic": "features"},
+    "exact": {"credit": "counterfactual", "critic": "exact"},
     "trees": {
         "credit": "at_grpo",
         "credit_args": {"discount": 1.0},
@@ -35,7 +36,7 @@ SETTINGS = {
 
 
 QUICK = ("mars", "rae", "entropies", "critic")
-SLOW = ("trees", "trajectories")
+SLOW = ("exact", "trees", "trajectories")
 
 
 def run(command, model, out, settings):
@@ -85,6 +86,6 @@ def test_two_processes_give_the_advantages_of_one(model_folder, tmp_path, name):
     assert two[0]["num_rows"] == two[1]["num_rows"]
     assert two[0]["weights"] == two[1]["weights"]
     assert two[0]["critic"] == two[1]["critic"]
-    if name == "critic":
+    if name in ("critic", "exact"):
         np.testing.assert_allclose(two[0]["critic"], one["critic"], atol=1e-6)
         assert any(one["critic"])

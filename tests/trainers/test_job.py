@@ -23,6 +23,8 @@ SMALL += ["--episodes_per_step", "8", "--max_steps", "4", "--save_steps", "2"]
 SMALL += ["--num_generations", "2", "--credit_args", "{}"]
 SMALL += ["--evaluate_every", "2", "--logging_steps", "2", "--eval_episodes", "20"]
 
+EXACT = ["--credit", "counterfactual", "--critic", "exact"]
+
 
 def arena(monkeypatch, *arguments):
     """Runs the command in this process; returns its exit status."""
@@ -213,6 +215,8 @@ def test_a_checkpoint_of_another_model_is_refused(
             ["--save_steps", "3", "--num_iterations", "2"],
             "want save_steps divisible by 2",
         ),
+        ([*EXACT, "--top_k", "5"], "critic='exact' takes top_k 0, got 5"),
+        ([*EXACT, "--opponents", "[self, first]"], "got 'first' in seat 1"),
         (["--output-dir", "/proc/no/such"], "/proc/no/such"),
     ],
 )

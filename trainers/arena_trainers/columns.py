@@ -21,14 +21,16 @@ PROVIDED = (
     *(f"rewards.{part}" for part in PARTS),
     *ON_DEMAND,
 )
-OF_CRITIC = ("value", "next_value")
+OF_CRITIC = {
+    "features": ("value", "next_value"),
+    "exact": ("value", "next_value", "action_value"),
+}
 OF_TREES = ("parent", "branch")
 WHOLE = ("gigpo", "salt")  # compare trajectories besides turns of the same state
 ABSENT = {
-    "value": "set critic='features'",
-    "next_value": "set critic='features'",
-    "action_value": "exact values are for tabular policies, see `action_values` of "
-    "arena_envs.solvers",
+    "value": "set critic='features', or 'exact' for games that can be enumerated",
+    "next_value": "set critic='features', or 'exact' for games that can be enumerated",
+    "action_value": "set critic='exact', for games that can be enumerated",
     "rewards.judge": "no judge scores turns",
     "tokens.value": "no critic values tokens",
     "parent": "episodes do not branch, see `branch`",
@@ -62,12 +64,12 @@ def check_credit_columns(args: TurnGRPOConfig) -> tuple[str, ...]:
     wanted = tuple(dict.fromkeys([*credit.needed_columns(args.credit), *named]))
     provided = PROVIDED
     if args.critic is not None:
-        if not set(OF_CRITIC) & set(wanted):
+        if not set(OF_CRITIC[args.critic]) & set(wanted):
             raise ValueError(
                 f"credit {args.credit!r} reads no values: critic={args.critic!r} would do "
                 "nothing"
             )
-        provided += OF_CRITIC
+        provided += OF_CRITIC[args.critic]
     if args.branch is not None:
         if "state_key" not in wanted or args.credit in WHOLE:
             raise ValueError(
@@ -107,6 +109,8 @@ def check_credit(args: TurnGRPOConfig) -> tuple[str, ...]:
         batch = turn_batch([turns], {}, ["example"], wanted)
         if args.critic is not None:
             batch = replace(batch, value=np.zeros(2), next_value=np.full(2, np.nan))
+        if args.critic == "exact":
+            batch = replace(batch, action_value=np.zeros(2))
         estimate_credit(args, batch, None)
     return wanted
 

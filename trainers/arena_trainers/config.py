@@ -45,8 +45,10 @@ class TurnGRPOConfig(GRPOConfig):
         credit_args (`dict`, *optional*):
             Options of the estimator.
         critic (`str`, *optional*):
-            `"features"`: a small network on `Game.features`, which gives the columns `value`
-            and `next_value` to estimators that read them.
+            Who gives the columns `value` and `next_value` to estimators that read them.
+            `"features"`: a small network on `Game.features`. `"exact"`: enumeration of the
+            game by the policies that play, see `ExactCritic`, which also gives
+            `action_value`.
         critic_args (`dict`, *optional*):
             Options of `FeatureCritic`: `hidden_size`, `learning_rate`, `num_steps`.
         branch (`dict`, *optional*):
@@ -109,7 +111,9 @@ class TurnGRPOConfig(GRPOConfig):
     )
     critic: str | None = field(
         default=None,
-        metadata={"help": "'features': a network gives values to estimators."},
+        metadata={
+            "help": "Gives values to estimators: 'features', a network, or 'exact'."
+        },
     )
     critic_args: dict[str, Any] = field(
         default_factory=dict, metadata={"help": "Options of the critic."}

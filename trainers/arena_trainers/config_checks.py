@@ -4,6 +4,7 @@ import math
 import os
 from typing import Any
 
+ABSOLUTE_POSITIONS = ("gpt2", "gpt_neo", "gpt_bigcode", "opt", "codegen")
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
 
 
@@ -60,6 +61,15 @@ def refuse_what_is_not_supported(args: Any) -> None:
     for name, (used, reason) in refused.items():
         if used:
             raise ValueError(f"TurnGRPOTrainer does not support {name}: {reason}")
+
+
+def refuse_absolute_positions(model_type: str) -> None:
+    """Refuses models whose positions the loss would get wrong."""
+    if model_type in ABSOLUTE_POSITIONS:
+        raise ValueError(
+            f"TurnGRPOTrainer does not support {model_type}: TRL's loss shifts its "
+            "absolute positions by the padding"
+        )
 
 
 def refuse_saving_between_generations(args: Any) -> None:

@@ -1,13 +1,20 @@
-"""The commands about credit: `arena credit report` and `arena credit bench`."""
+"""The commands about credit: `arena credit check`, `report` and `bench`."""
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from arena_trainers.usage import usage_errors
+from arena_trainers.usage import imported, usage_errors
+
+if TYPE_CHECKING:
+    from arena_trainers.credit.expectation import Verdict
+    from arena_trainers.credit.testing import Evidence
 
 credit_app = typer.Typer(
     name="credit",
@@ -25,6 +32,65 @@ def add_commands(app: typer.Typer) -> None:
 Directory = Annotated[Path, typer.Option(help="Where the files go.")]
 DOCS = Path("docs", "credit")
 COSTS = "cost.json"  # what benchmarks/credit_speed.py measured
+
+
+@credit_app.command("check")
+def check(
+    name: Annotated[str, typer.Argument(metavar="ESTIMATOR")],
+    num_batches: Annotated[int, typer.Option(min=1, help="Random batches.")] = 40,
+) -> None:
+    """Hold an estimator to its promises; ESTIMATOR is module:function or a name.
+
+    Prints what it claims, what was found to hold, and what it does to the gradient of the
+    diagnostic games. Status 1 and one sentence about the first broken promise if there is one.
+
+    Example: arena credit check my_package.credit:my_estimator
+    """
+    from arena_trainers.credit.registry import find_estimator
+    from arena_trainers.credit.report import undefined
+    from arena_trainers.credit.testing import BrokenClaim, check_estimator
+
+    with usage_errors():
+        is_path = ":" in name
+        found = imported(name, "module:function of an estimator") if is_path else name
+        find_estimator(found)
+    try:
+        evidence = check_estimator(found, num_batches=num_batches)
+    except BrokenClaim as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    for table in _tables(evidence):
+        Console().print(table)
+    if missing := undefined(found):
+        typer.echo(f"the diagnostic games lack {', '.join(missing)}: no bias measured")
+    kept = f"{evidence.name} keeps its promises on {num_batches} random batches"
+    typer.echo(kept if missing else f"{kept} and on the diagnostic games")
+
+
+def _tables(evidence: "Evidence") -> Iterable[Table]:
+    found = asdict(evidence.found)
+    if not evidence.findings:
+        found |= dict.fromkeys(("two", "large", "bootstraps"))
+    table = Table("claim", "promised", "found")
+    for field, promised in asdict(evidence.claimed).items():
+        table.add_row(field, _word(promised), _word(found[field]))
+    yield table
+    if evidence.findings:
+        sizes = ("of two", "cosine", "factor", "large", "cosine", "factor")
+        table = Table("game", *sizes)
+        for game, finding in evidence.findings.items():
+            table.add_row(game, *_words(finding.two), *_words(finding.large))
+        yield table
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return "yes" if value else "-"
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _words(verdict: "Verdict") -> tuple[str, str, str]:
+    return verdict.kind, f"{verdict.cosine:.3f}", f"{verdict.factor:.3f}"
 
 
 @credit_app.command("report")

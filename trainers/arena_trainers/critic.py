@@ -155,12 +155,14 @@ def discount_of(estimator: str, options: Mapping[str, Any]) -> float:
 
 def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
     """Raises ValueError unless the critic and its options are known."""
-    if critic not in (None, "features"):
-        hint = did_you_mean(str(critic), ["features"])
+    if critic not in (None, "features", "exact"):
+        hint = did_you_mean(str(critic), ["features", "exact"])
         raise ValueError(f"unknown critic {critic!r}; {hint}")
     _check_known(options, ("hidden_size", "learning_rate", "num_steps"))
     if critic is None and options:
         raise ValueError("critic_args are given, but no critic")
+    if critic == "exact" and options:
+        raise ValueError(f"critic='exact' takes no critic_args, got {dict(options)!r}")
 
 
 def _check_known(options: Iterable[str], known: Sequence[str]) -> None:

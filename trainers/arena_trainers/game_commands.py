@@ -1,9 +1,7 @@
 """The commands about games: `arena games`, `show`, `check` and `new-game`."""
 
-import importlib
 import json
 import keyword
-import os
 import re
 import sys
 from pathlib import Path
@@ -18,7 +16,7 @@ from rich.table import Table
 import arena_envs
 from arena_envs import registration
 from arena_envs.game import AnyGame
-from arena_trainers.usage import usage_errors
+from arena_trainers.usage import imported, usage_errors
 
 SKELETONS = Path(__file__).with_name("skeletons")
 Params = Annotated[
@@ -205,16 +203,9 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
 
 
 def _game_named(name: str, params: dict[str, Any]) -> AnyGame:
-    module, found, attribute = name.partition(":")
-    if not found:
+    if ":" not in name:
         return arena_envs.make_game(name, **params)
-    sys.path.insert(0, os.getcwd())  # as `python -m` does
-    try:
-        constructor = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"want module:Class of a game, got {name!r}: {error}"
-        ) from error
+    constructor = imported(name, "module:Class of a game")
     try:
         game: AnyGame = constructor(**params)
     except TypeError as error:

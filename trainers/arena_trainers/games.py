@@ -70,6 +70,12 @@ class GamePlan:
         # one function for all episodes, so that they share what they remember
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
 
+    def policies(
+        self, learner: Policy, opponents: Mapping[str, Policy]
+    ) -> list[Policy]:
+        """Who plays each seat."""
+        return [learner if s == "self" else opponents[s] for s in self.seats]
+
 
 def opponents(
     plans: Sequence[GamePlan], args: TurnGRPOConfig, given: Mapping[str, Policy]

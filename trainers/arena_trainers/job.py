@@ -28,6 +28,7 @@ from arena_envs.solvers import information_states, nash_conv, uniform_table
 from arena_trainers.callbacks import MetricsFile, NashConvCallback, ProgressCallback
 from arena_trainers.columns import check_credit
 from arena_trainers.evaluate import exploitability, legal_rate
+from arena_trainers.exact_critic import check_exact
 from arena_trainers.games import GamePlan, opponents
 from arena_trainers.job_config import build_configs
 from arena_trainers.lm_policy import LMPolicy
@@ -85,6 +86,7 @@ class TrainingJob:
             check_new(folder)
         self.tokenizer = load_tokenizer(self.job, self.plans, self.options)
         self.opponents = opponents(self.plans, self.args, {})
+        check_exact(self.args, self.plans, self.opponents)
         check_reply_lengths(self.tokenizer, self.plans, self.args)
         # exact evaluation is of the first game, if that is small enough, and of prompts
         # that follow from the state, as a transcript does not

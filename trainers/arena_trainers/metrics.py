@@ -13,7 +13,8 @@
 | `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
 | `arena/episode_turns` | mean turns of an episode, all seats | as the game's |
 | `arena/rows` | turns that are trained in the generation batch | - |
-| `arena/critic_error` | mean squared error of the critic's values, before it is fitted | falls |
+| `arena/critic_error` | mean squared error of the values of `critic="features"`, before it is fitted | falls |
+| `arena/illegal_mass` | mean over information states of π(no canonical legal reply), `critic="exact"` | near 0 |
 | `arena/reply_tokens` | mean tokens of a learner's reply | does not collapse |
 
 A turn's advantage is the mean over its tokens, where an estimator credits tokens. What a pool

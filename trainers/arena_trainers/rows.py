@@ -35,6 +35,7 @@ class TurnRecord(NamedTuple):
     branch: int = -1
     features: NDArray[np.float32] | None = None  # for a critic
     next_features: NDArray[np.float32] | None = None  # where a limit cut
+    paid: float = 0.0  # to the seat before its turn
 
 
 # columns that follow from the rules
@@ -91,7 +92,8 @@ def turn_records(
             if state is not None:
                 known = rules[game].information_state(state, turn.seat)
                 action = None if turn.invalid else turn.action
-                record = record._replace(state=known, action=action)
+                paid = rules[game].returns(state)[turn.seat]
+                record = record._replace(state=known, action=action, paid=paid)
             if "value" in columns:
                 record = _with_features(record, episode, rules[game], state)
             records.append(record)

@@ -30,7 +30,9 @@ from trl.models import unwrap_model_for_generation
 from arena_trainers import credit
 from arena_trainers.columns import check_credit, estimate_credit
 from arena_trainers.config import TurnGRPOConfig
+from arena_trainers.config_checks import refuse_absolute_positions
 from arena_trainers.critic import FeatureCritic, discount_of
+from arena_trainers.exact_critic import ExactCritic, check_exact, exact_critic
 from arena_trainers.games import GamePlan, episode_starts, opponents
 from arena_trainers.layouts import (
     Row,
@@ -45,17 +47,11 @@ from arena_trainers.layouts import (
 from arena_trainers.lm_policy import LMPolicy
 from arena_trainers.metrics import metrics, tally
 from arena_trainers.rows import TurnRecord, games_of, turn_batch, turn_records
-from arena_wrappers import (
-    Episode,
-    EpisodePlan,
-    Policy,
-    play_plans,
-)
+from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
 
 CREDIT_STATE = "credit_state.json"
 CRITIC = "critic.pt"
 REFERENCE = "reference_model.pt"
-ABSOLUTE_POSITIONS = ("gpt2", "gpt_neo", "gpt_bigcode", "opt", "codegen")
 
 
 class TurnGRPOTrainer(GRPOTrainer):
@@ -102,18 +98,18 @@ class TurnGRPOTrainer(GRPOTrainer):
         **kwargs: Any,
     ) -> None:
         self._columns = check_credit(args)
-        self.game_plans = [GamePlan(spec, args) for spec in args.games]
-        self.critic: FeatureCritic | None = None
-        if args.critic is not None:
+        plans = self.game_plans = [GamePlan(spec, args) for spec in args.games]
+        self.critic: FeatureCritic | ExactCritic | None = None
+        if args.critic == "features":
+            games = [plan.game for plan in plans]
+            discount = discount_of(args.credit, args.credit_args)
             self.critic = FeatureCritic(
-                [plan.game for plan in self.game_plans],
-                discount=discount_of(args.credit, args.credit_args),
-                seed=args.seed,
-                **args.critic_args,
+                games, discount=discount, seed=args.seed, **args.critic_args
             )
-        self._opponents = opponents(self.game_plans, args, policies or {})
+        self._opponents = opponents(plans, args, policies or {})
+        check_exact(args, plans, self._opponents)
         if train_dataset is None:
-            train_dataset = episode_starts(args, [p.weight for p in self.game_plans])
+            train_dataset = episode_starts(args, [p.weight for p in plans])
         self._rows: list[Row] = []
         self._credit_state: Mapping[str, Any] | None = None
         self._generation = (-1, 0)  # optimizer step, and number within it
@@ -131,11 +127,7 @@ class TurnGRPOTrainer(GRPOTrainer):
                 rollout_func=replay_rows,
                 **kwargs,
             )
-        if self.model.config.model_type in ABSOLUTE_POSITIONS:
-            raise ValueError(
-                f"TurnGRPOTrainer does not support {self.model.config.model_type}: TRL's "
-                "loss shifts its absolute positions by the padding"
-            )
+        refuse_absolute_positions(self.model.config.model_type)
         for policy in self._opponents.values():
             if isinstance(policy, LMPolicy):
                 policy.model.to(self.accelerator.device)
@@ -149,6 +141,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             with_entropy="tokens.entropy" in self._columns,
             **args.sampling_options,
         )
+        if args.critic == "exact":
+            self.critic = exact_critic(args, plans, self.policy, self._opponents)
 
     def play(self, inputs: Sequence[Mapping[str, Any]]) -> list[Episode]:
         """Plays this process's episodes of the generation batch: one per input, or a tree."""
@@ -159,10 +153,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         plans = []
         for index, start in enumerate(inputs):
             plan = self.game_plans[start["game"]]
-            policies = [
-                self.policy if spec == "self" else self._opponents[spec]
-                for spec in plan.seats
-            ]
+            policies = plan.policies(self.policy, self._opponents)
             sample = number * group + (first + index) % group
             branch = None
             if mode == "train":
@@ -213,6 +204,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         mode = "train" if self.model.training else "eval"
         for name, value in metrics(tallies, names, batch, result).items():
             self._metrics[mode][name].append(value)
+        if isinstance(self.critic, ExactCritic):
+            self._metrics[mode]["arena/illegal_mass"].append(self.critic.illegal_mass)
         return output
 
     def _credited(
@@ -228,7 +221,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         result = estimate_credit(self.args, batch, self._credit_state)
         if self.model.training:
             self._credit_state = result.state
-            if self.critic is not None:
+            if isinstance(self.critic, FeatureCritic):
                 error = self.critic.fit(batch, turns)
                 self._metrics["train"]["arena/critic_error"].append(error)
         self.last_turns, self.last_credit = batch, result
@@ -276,7 +269,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             return
         folder = Path(self._get_output_dir(trial=trial))
         folder /= f"checkpoint-{self.state.global_step}"
-        if self.critic is not None:
+        if isinstance(self.critic, FeatureCritic):
             torch.save(self.critic.state_dict(), folder / CRITIC)
         if self.critic is not None or self._credit_state is not None:
             found = {**self._credited_by(), "state": self._credit_state}
@@ -297,7 +290,7 @@ class TurnGRPOTrainer(GRPOTrainer):
                         f"want a checkpoint of {key} {wanted!r}, got one of {found[key]!r}"
                     )
             self._credit_state = found["state"]
-        if self.critic is not None:
+        if isinstance(self.critic, FeatureCritic):
             weights = torch.load(Path(checkpoint) / CRITIC, weights_only=True)
             self.critic.load_state_dict(weights)
         reference = Path(checkpoint) / REFERENCE

@@ -1,7 +1,11 @@
 """How commands end: mistakes in their use with status 2, and what stops them halfway."""
 
+import importlib
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -21,6 +25,20 @@ def usage_errors() -> Iterator[None]:
         raise
     except (ValueError, OSError, ImportError) as error:
         raise UsageError(" ".join(str(error).split())) from error
+
+
+def imported(name: str, wanted: str) -> Any:
+    """What `module:attribute` names, in the working directory, too.
+
+    Raises:
+        ValueError: there is no such module or attribute; says what was wanted.
+    """
+    module, _, attribute = name.partition(":")
+    sys.path.insert(0, os.getcwd())  # as `python -m` does
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"want {wanted}, got {name!r}: {error}") from error
 
 
 @contextmanager

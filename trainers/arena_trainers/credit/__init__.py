@@ -45,7 +45,8 @@ and `by_value_differences`. Those of other distributions are found by the entry-
 they are first used.
 
 What each does to the gradient of small games is computed exactly (`exact`, `expectation`,
-`report`), and promised in `claims`.
+`report`). What an estimator promises of that and of other turns it declares by `claims`, and
+`testing.check_estimator` holds any to it, and to what every estimator must keep.
 """
 
 from arena_trainers.credit.baselines import (
@@ -54,6 +55,7 @@ from arena_trainers.credit.baselines import (
     running_means,
 )
 from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.claims import Claims, claims
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
@@ -91,6 +93,7 @@ from arena_trainers.credit.trajectories import (
 )
 
 __all__ = [
+    "Claims",
     "Credit",
     "FlatPoolWarning",
     "Moments",
@@ -103,6 +106,7 @@ __all__ = [
     "by_token_entropy",
     "by_value_differences",
     "check_options",
+    "claims",
     "clipped",
     "decayed_sums",
     "default_options",

@@ -1,4 +1,6 @@
-"""What each estimator promises: one table, to which the tests and the report hold it.
+"""What each estimator promises: ours in one table, those of others by the decorator `claims`.
+
+The tests, the report and `testing.check_estimator` hold them to it.
 
 `two` and `large` are the worst kind over the diagnostic games (`diagnostics`) of the expected
 gradient of batches of two episodes and of an infinite batch, default options:
@@ -12,10 +14,17 @@ gradient of batches of two episodes and of an infinite batch, default options:
 | `reversed` | at no acute angle: following it may make the seat worse |
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar, get_args
 
-from arena_trainers.credit.expectation import Kind
+from arena_trainers.credit.pools import check_choice, column_names
+from arena_trainers.credit.registry import Estimator, find_estimator
+
+Kind = Literal["exact", "scaled", "direction", "zero", "reversed"]
+KINDS: tuple[Kind, ...] = get_args(Kind)  # from good to bad
+LONE = ("zero", "return", "other")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -37,9 +46,12 @@ class Claims:
         seats_apart: whether the other seats of a game change nothing.
         labels: whether seats are only names.
         tokens: whether the number of a turn's tokens changes nothing.
-        continuous: whether rewards that differ by rounding give what differs by rounding.
+        continuous: whether numbers rounded to float32 give the same advantages, to 1e-6.
         lone: what a pool of one trajectory is given: "zero" (with a warning), "return", or
             "other".
+
+    Raises:
+        ValueError: no such kind or `lone`, or columns that are no sequence of names.
     """
 
     two: Kind = "reversed"
@@ -55,6 +67,13 @@ class Claims:
     tokens: bool = False
     continuous: bool = True
     lone: str = "other"
+
+    def __post_init__(self) -> None:
+        check_choice("two", self.two, KINDS)
+        check_choice("large", self.large, KINDS)
+        check_choice("lone", self.lone, LONE)
+        for columns in (self.zero_mean, self.zero_sum):
+            column_names(columns or ())
 
 
 OUTCOME = Claims(
@@ -113,7 +132,7 @@ CLAIMS: Mapping[str, Claims] = {
         seats_apart=False,
     ),
     "canon": replace(OUTCOME, two="exact", large="direction", tokens=False),
-    "counterfactual": CRITIC,
+    "counterfactual": replace(CRITIC, shift=True),
     "dr_grpo": replace(
         OUTCOME, zero_sum=("group", "seat"), two="scaled", large="exact"
     ),
@@ -134,9 +153,11 @@ CLAIMS: Mapping[str, Claims] = {
     "mars_released": Claims(labels=False, lone="zero"),
     "matpo": replace(OUTCOME, zero_sum=("group",), shift=False, seats_apart=False),
     "mt_grpo": replace(OUTCOME, zero_sum=("group", "seat")),
-    "normalise_then_sum": Claims(games_apart=True, tokens=True, lone="zero"),
+    "normalise_then_sum": Claims(
+        zero_sum=("game",), games_apart=True, tokens=True, lone="zero"
+    ),
     "poad": replace(CRITIC, tokens=False),
-    "rae": replace(CRITIC, bootstraps=False, groups_apart=False),
+    "rae": replace(CRITIC, bootstraps=False, groups_apart=False, lone="return"),
     "reinforce_plus_plus_baseline": replace(
         OUTCOME, games_apart=False, groups_apart=False, seats_apart=False, tokens=False
     ),
@@ -147,6 +168,39 @@ CLAIMS: Mapping[str, Claims] = {
 }
 
 
-def claims(name: str) -> Claims:
-    """What an estimator promises; a plug-in that is not in the table, as little as it may."""
-    return CLAIMS.get(name, Claims())
+def claims(**promised: Any) -> Callable[[F], F]:
+    """Declares what an estimator promises, as `Claims` has it.
+
+    `testing.check_estimator` holds it to that, and its page tells it.
+
+    Args:
+        **promised: fields of `Claims`.
+
+    >>> @claims(large="exact", games_apart=True)
+    ... def my_estimator(turns): ...
+    >>> claims_of(my_estimator).large
+    'exact'
+    """
+    made = Claims(**promised)
+
+    def declare(estimator: F) -> F:
+        estimator.__dict__["claims"] = made
+        return estimator
+
+    return declare
+
+
+def claims_of(name: str | Estimator) -> Claims:
+    """What an estimator promises; one that declares nothing, as little as it may.
+
+    Args:
+        name: of the estimator, or the function itself.
+
+    Raises:
+        ValueError: unknown estimator.
+        ImportError: the estimator's plug-in cannot be imported.
+    """
+    if isinstance(name, str) and name in CLAIMS:
+        return CLAIMS[name]
+    found: Claims = getattr(find_estimator(name), "claims", Claims())
+    return found

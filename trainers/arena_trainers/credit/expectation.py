@@ -18,20 +18,19 @@ import itertools
 import warnings
 from collections.abc import Iterator, Sequence
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints
+from arena_trainers.credit.claims import Kind
 from arena_trainers.credit.exact import ExactPlay
-from arena_trainers.credit.registry import FlatPoolWarning, estimate
+from arena_trainers.credit.registry import Estimator, FlatPoolWarning, estimate
 from arena_trainers.credit.trajectories import returns_to_go, trajectories
 
 MAX_BATCHES = 1024  # that are enumerated
 MISTAKE = 1e-3  # chance that the z-test refuses what is right
 REINFORCE = "reinforce"  # the return-to-go itself; no estimator of the registry
-
-Kind = Literal["exact", "scaled", "direction", "zero", "reversed"]
 
 
 class Expectation(NamedTuple):
@@ -48,7 +47,7 @@ class Expectation(NamedTuple):
 
 
 def gradient_estimate(
-    name: str, play: ExactPlay, drawn: Sequence[int] | Ints, **options: Any
+    name: str | Estimator, play: ExactPlay, drawn: Sequence[int] | Ints, **options: Any
 ) -> Floats:
     """float64[C]: the gradient that an estimator makes of a batch of lines."""
     turns = play.batch(drawn)
@@ -61,7 +60,7 @@ def gradient_estimate(
 
 
 def expected_gradient(
-    name: str,
+    name: str | Estimator,
     play: ExactPlay,
     size: int,
     num_batches: int = 1000,
@@ -71,7 +70,7 @@ def expected_gradient(
     """The expected gradient of an estimator.
 
     Args:
-        name: of the estimator, or `REINFORCE`.
+        name: of the estimator, or the function itself, or `REINFORCE`.
         play: the game and the policy.
         size: B, episodes of a batch.
         num_batches: that are drawn, where there are more than 1,024 different ones.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from arena_trainers.credit.claims import claims
+from arena_trainers.credit.claims import CLAIMS, claims_of
 from arena_trainers.credit.registry import (
     default_options,
     docstring,
@@ -36,11 +36,12 @@ def estimators_page(costs: Mapping[str, float]) -> str:
 def _section(name: str, costs: Mapping[str, float]) -> str:
     text, options = _parts(docstring(name))
     needed = ", ".join(f"`{column}`" for column in needed_columns(name))
-    promised = claims(name)
+    promised = claims_of(name)
     limit = "is estimated" if promised.bootstraps else "is ignored"
+    how = "Measured" if name in CLAIMS else "Promised"  # a test measures ours
     facts = [
         f"- **Needs** {needed or 'no further columns'}.",
-        f"- **Measured**: batches of two: {WORDS[promised.two]}; large batches: "
+        f"- **{how}**: batches of two: {WORDS[promised.two]}; large batches: "
         f"{WORDS[promised.large]}; what a limit of turns cuts off {limit}.",
         f"- **Cost**: {costs[name]:.0f} ms."
         if name in costs

@@ -72,7 +72,7 @@ class FlatPoolWarning(UserWarning):
 
 
 def estimate(
-    name: str,
+    name: str | Estimator,
     turns: TurnBatch,
     *,
     state: Mapping[str, Any] | None = None,
@@ -88,7 +88,7 @@ def estimate(
     equal returns. Which pools, and why, is in the report.
 
     Args:
-        name: of the estimator; `estimators()` lists them.
+        name: of the estimator (`estimators()` lists them), or the function itself.
         turns: the turns of the whole batch, of all processes.
         state: what the estimator returned for the batch before, if it keeps a state.
         **options: of the estimator; its docstring explains them.
@@ -111,18 +111,18 @@ def estimate(
     ...     print(pool.key, pool.size, pool.mean)
     {'game': 0, 'seat': 0} 2 2.5
     """
-    function = _find(name)
-    _check(name, function, options)
+    function, own_name = find_estimator(name), name_of(name)
+    _check(own_name, function, options)
     if "state" in inspect.signature(function).parameters:
         options["state"] = state
     elif state is not None:
-        raise ValueError(f"estimator {name!r} keeps no state, got {state!r}")
+        raise ValueError(f"estimator {own_name!r} keeps no state, got {state!r}")
     live = trajectories(turns)
     require(live, *columns_needed_by(function))
     result = function(live, **options)
     advantage = live.scatter(result.advantage)
-    _check_finite(name, advantage)
-    _warn_of_flat_pools(name, result.report)
+    _check_finite(own_name, advantage)
+    _warn_of_flat_pools(own_name, result.report)
     return result._replace(advantage=advantage)
 
 
@@ -131,13 +131,42 @@ def estimators() -> list[str]:
     return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
 
 
-def needed_columns(name: str) -> tuple[str, ...]:
+def name_of(name: str | Estimator) -> str:
+    """The name of an estimator, also of one that is given as a function.
+
+    >>> name_of("mars"), name_of(mars)
+    ('mars', 'mars')
+    """
+    return name if isinstance(name, str) else getattr(name, "__name__", repr(name))
+
+
+def find_estimator(name: str | Estimator) -> Estimator:
+    """The function of a name; a function is its own.
+
+    Raises:
+        ValueError: unknown estimator, or neither a name nor a function.
+        ImportError: the estimator's plug-in cannot be imported.
+    """
+    if callable(name):
+        return name
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]
+    for point in entry_points(group=GROUP):
+        if point.name == name:
+            return _load(point)
+    known = estimators()
+    raise ValueError(
+        f"no estimator {name!r}; {_near(name, known)}known are {', '.join(known)}"
+    )
+
+
+def needed_columns(name: str | Estimator) -> tuple[str, ...]:
     """The optional columns of `TurnBatch` that an estimator cannot do without.
 
     Raises:
         ValueError: unknown estimator.
     """
-    return columns_needed_by(_find(name))
+    return columns_needed_by(find_estimator(name))
 
 
 def check_options(name: str, options: Iterable[str]) -> None:
@@ -149,7 +178,7 @@ def check_options(name: str, options: Iterable[str]) -> None:
     ValueError: estimator 'mars' has no option 'discont'; did you mean 'discount'? \
 Options are discount, pool, scale, ddof, eps, baseline
     """
-    _check(name, _find(name), options)
+    _check(name, find_estimator(name), options)
 
 
 def docstring(name: str) -> str:
@@ -158,33 +187,21 @@ def docstring(name: str) -> str:
     Raises:
         ValueError: unknown estimator.
     """
-    return inspect.getdoc(_find(name)) or ""
+    return inspect.getdoc(find_estimator(name)) or ""
 
 
-def default_options(name: str) -> dict[str, Any]:
+def default_options(name: str | Estimator) -> dict[str, Any]:
     """The options of an estimator with their defaults, `state` apart.
 
     Raises:
         ValueError: unknown estimator.
     """
-    parameters = list(inspect.signature(_find(name)).parameters.values())[1:]
+    parameters = list(inspect.signature(find_estimator(name)).parameters.values())[1:]
     return {
         p.name: p.default
         for p in parameters
         if p.name != "state" and p.kind is not p.VAR_KEYWORD
     }
-
-
-def _find(name: str) -> Estimator:
-    if name in _BUILT_IN:
-        return _BUILT_IN[name]
-    for point in entry_points(group=GROUP):
-        if point.name == name:
-            return _load(point)
-    known = estimators()
-    raise ValueError(
-        f"no estimator {name!r}; {_near(name, known)}known are {', '.join(known)}"
-    )
 
 
 def _load(point: EntryPoint) -> Estimator:

@@ -8,19 +8,19 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from arena_trainers.credit.claims import Claims
+from arena_trainers.credit.claims import KINDS, Claims, Kind
 from arena_trainers.credit.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.exact import COLUMNS, ExactGame, ExactPlay
 from arena_trainers.credit.expectation import (
     REINFORCE,
     Expectation,
-    Kind,
     Verdict,
     compare,
     expected_gradient,
     gradient_estimate,
 )
 from arena_trainers.credit.registry import (
+    Estimator,
     FlatPoolWarning,
     default_options,
     estimate,
@@ -33,7 +33,6 @@ TOLERANCE = 2e-3  # of a population: leave-one-out is n / (n - 1) there
 ORDER_TOLERANCE = (
     0.03  # where the order of episodes matters, and one order is looked at
 )
-KINDS: tuple[Kind, ...] = ("exact", "scaled", "direction", "zero", "reversed")
 WORDS: Mapping[Kind, str] = {
     "exact": "unbiased",
     "scaled": "positive factor",
@@ -69,18 +68,18 @@ def _reinforce(game: str) -> Expectation:
     return expected_gradient(REINFORCE, play_of(game), SMALL)
 
 
-def undefined(name: str) -> list[str]:
+def undefined(name: str | Estimator) -> list[str]:
     """The columns that an estimator needs and batches of diagnostic games do not have."""
     return [column for column in needed_columns(name) if column not in COLUMNS]
 
 
-def undiscounted(name: str) -> dict[str, Any]:
+def undiscounted(name: str | Estimator) -> dict[str, Any]:
     """Options without which an estimator would not look at the return itself."""
     return {"discount": 1.0} if "discount" in default_options(name) else {}
 
 
 @cache
-def examine(name: str, game: str) -> Finding:
+def examine(name: str | Estimator, game: str) -> Finding:
     """Looks at an estimator, with default options and γ = 1, on a diagnostic game."""
     play = play_of(game)
     truth, seat = play.gradient, play.game.seat

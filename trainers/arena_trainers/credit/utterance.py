@@ -78,7 +78,8 @@ def counterfactual(turns: Trajectories) -> Credit:
     with Q(I, a) the expected return-to-go of the seat when it does a and all play on by
     their policies. It is COMA's advantage with exact values in place of a critic's, for
     games with a solver: `arena_envs.solvers.action_values` computes Q from the policies of
-    all seats. What was paid is not read.
+    all seats, and in the trainer `critic="exact"` gives both columns. What was paid is not
+    read.
 
     Bias: none, in batches of any size, if the values are those of the policies that played;
     and no variance from what follows the turn. Values of other policies credit for what

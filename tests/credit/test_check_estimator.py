@@ -1,0 +1,284 @@
+"""The proofs find estimators that break a promise, and name the promise."""
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+
+from arena_trainers.credit import (
+    Claims,
+    Pools,
+    claims,
+    moments,
+    needs,
+    pools_by,
+    returns_to_go,
+    with_report,
+)
+from arena_trainers.credit.mars import mars
+from arena_trainers.credit.outcome import dr_grpo
+from arena_trainers.credit.testing import CHECKS, BrokenClaim, check_estimator
+from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of
+
+
+def to_go(turns):
+    return returns_to_go(turns, turns.column("reward"))
+
+
+def credit(turns, advantage, pool=("game", "seat"), state=None):
+    """What is made of any advantages; their own pools are reported."""
+    pools = pools_by(turns, pool)
+    stats = moments(to_go(turns), pools.of, len(pools.key))
+    return with_report(advantage, pools, stats, state)
+
+
+def plain(turns):
+    return credit(turns, to_go(turns))
+
+
+def infinite(turns):
+    return credit(turns, np.where(to_go(turns) < -1, -np.inf, 1.0))
+
+
+def too_short(turns):
+    return credit(turns, to_go(turns))._replace(advantage=to_go(turns)[1:])
+
+
+def writing(turns):
+    turns.batch.reward[:] = 0.0
+    return plain(turns)
+
+
+def writing_parts(turns):
+    turns.batch.tokens["entropy"] += 1.0
+    return plain(turns)
+
+
+def random(turns, count=itertools.count()):  # noqa: B008, as its state is the fault
+    return credit(turns, to_go(turns) + next(count))
+
+
+def by_row(turns):
+    return credit(turns, to_go(turns) * (turns.row % 2))
+
+
+def by_parity(turns):
+    return credit(turns, to_go(turns) * (turns.column("episode") % 2))
+
+
+def best_of_some(turns):
+    return credit(turns, to_go(turns) - to_go(turns).max())  # max of nothing
+
+
+def of_all_rows(turns):
+    return credit(turns, to_go(turns) - turns.batch.reward.sum())
+
+
+def with_a_pool(turns):
+    one = Pools((), np.zeros((1, 0), int), np.zeros(len(turns.row), int))
+    return with_report(to_go(turns), one, moments(to_go(turns), one.of, 1))
+
+
+def by_num_rows(turns):
+    return credit(turns, to_go(turns) / len(turns.batch.reward))
+
+
+def by_episode(turns):
+    return mars(turns, pool=("game", "seat", "episode"))
+
+
+def with_arrays(turns, *, state=None):
+    return credit(turns, to_go(turns), state={"seen": to_go(turns)})
+
+
+def writing_state(turns, *, state=None):
+    state = state or {"seen": []}
+    state["seen"].append(len(turns.row))
+    return credit(turns, to_go(turns), state=state)
+
+
+def forgetful(turns, *, state=None):
+    """JSON makes texts of its keys."""
+    known = 0 in (state or {})
+    return credit(turns, to_go(turns) + known, state={0: 1.0})
+
+
+def lax(turns, *, eps=1e-6):
+    return plain(turns)
+
+
+def curt(turns, *, eps=1e-6):
+    if not isinstance(eps, float):
+        raise ValueError("bad")
+    return plain(turns)
+
+
+def crude(turns, *, eps=1e-6):
+    return credit(turns, to_go(turns) + (eps > 1))
+
+
+def generous(turns, *, discount=1.0):
+    if not isinstance(discount, float):
+        raise ValueError(f"want a number, got {discount!r}")
+    return credit(turns, to_go(turns) * np.nan_to_num(discount))
+
+
+def by_seat(turns):
+    return credit(turns, to_go(turns) * (1 + turns.column("seat")))
+
+
+def whole_tenths(turns):
+    return credit(turns, np.floor(10 * to_go(turns)))
+
+
+def of_the_batch(turns):
+    return mars(turns, pool=())
+
+
+def of_the_group(turns):
+    return mars(turns, pool=("group",))
+
+
+def by_length(turns):
+    return credit(turns, to_go(turns) / turns.column("num_tokens"))
+
+
+def silent_zeros(turns):
+    pools = pools_by(turns, ("game", "episode", "seat", "turn"))
+    stats = moments(to_go(turns), pools.of, len(pools.key))
+    result = with_report(to_go(turns) + 1, pools, stats)
+    return result._replace(advantage=0 * to_go(turns))
+
+
+def crying_wolf(turns):
+    return credit(turns, 0 * to_go(turns))._replace(advantage=to_go(turns))
+
+
+BROKEN_PROPERTIES = [
+    ("check_finite", infinite, "want finite advantages, got -inf for row"),
+    ("check_finite", too_short, "one per turn, or one per token"),
+    ("check_unwritten", writing, r"want reward\[\d+\] = .+, got 0\.0, of"),
+    ("check_unwritten", writing_parts, r"want tokens.entropy\[0\] = 0.0, got 1.0"),
+    ("check_repeatable", random, "want .* in row 0 "),
+    ("check_row_order", by_row, "want .* in row"),
+    ("check_numbers", by_parity, "want .* in row"),
+    ("check_nothing", best_of_some, "it raised ValueError: zero-size array"),
+    ("check_nothing", with_a_pool, "want no pool, got 1"),
+    ("check_masked_rows", of_all_rows, "want finite advantages, got nan"),
+    ("check_masked_trajectories", by_num_rows, "want .* in row"),
+    ("check_segments", by_episode, "want .* in row"),
+    ("check_state", with_arrays, "it raised TypeError: .* not JSON serializable"),
+    (
+        "check_state",
+        writing_state,
+        r"want \{.seen.: \[(\d+)\]\}, got \{.seen.: \[\1, \1\]\}",
+    ),
+    ("check_state", forgetful, "want .* in row"),
+    ("check_options", lax, "want a ValueError that tells eps='1e-6', got none"),
+    ("check_options", curt, "want a ValueError that tells eps='1e-6', got 'bad'"),
+    ("check_options", crude, "want a ValueError that tells eps='1e-6', got TypeError"),
+    ("check_discount", generous, "that tells discount=-0.5, got none"),
+]
+BROKEN_CLAIMS = [
+    ("labels", True, by_seat),
+    ("continuous", True, whole_tenths),
+    ("games_apart", True, of_the_batch),
+    ("groups_apart", True, mars),
+    ("seats_apart", True, of_the_group),
+    ("tokens", True, by_length),
+    ("shift", True, plain),
+    ("zero_mean", ("game", "seat"), plain),
+    ("zero_mean", ("group", "seat"), mars),
+    ("zero_sum", ("group", "seat"), mars),
+    ("lone", "zero", plain),
+    ("lone", "zero", silent_zeros),
+    ("lone", "return", mars),
+    ("lone", "return", crying_wolf),
+]
+BROKEN_BIAS = [
+    ("two", "exact", mars, "exact or better in batches of two of the game 'bandit'"),
+    ("two", "scaled", mars, "got reversed .cosine -1.000, factor -2.000"),
+    ("large", "exact", partial(mars, scale="std"), "in large batches .* got scaled"),
+    ("bootstraps", True, dr_grpo, "want direction or better .* of the game 'patience'"),
+]
+
+
+def title(check):
+    return check.__doc__.partition("\n")[0].removesuffix(".")
+
+
+@pytest.mark.parametrize(("check", "broken", "message"), BROKEN_PROPERTIES)
+def test_an_estimator_that_lacks_a_property_is_found(check, broken, message):
+    (wanted,) = (c for c in CHECKS if c.__name__ == check)
+    with pytest.raises(BrokenClaim, match=message) as caught:
+        check_estimator(broken, Claims(labels=False, continuous=False), num_batches=20)
+    start = f"estimator {broken.__name__!r} breaks a promise: {title(wanted)}; "
+    assert str(caught.value).startswith(start)
+    assert "of random_batches(20, 0)[" in str(caught.value)
+
+
+def test_every_check_has_an_estimator_that_fails_it():
+    assert {name for name, *_ in BROKEN_PROPERTIES} == {c.__name__ for c in CHECKS}
+    claimed = {(field, value) for field, value, _ in BROKEN_CLAIMS}
+    assert {field for field, _ in claimed} == set(TRIED)
+    assert {("lone", "zero"), ("lone", "return")} <= claimed
+
+
+@pytest.mark.parametrize(("field", "value", "broken"), BROKEN_CLAIMS)
+def test_an_estimator_that_claims_too_much_is_found(field, value, broken):
+    kept = {"labels": False, "continuous": False}
+    with pytest.raises(BrokenClaim) as caught:
+        check_estimator(broken, Claims(**kept | {field: value}), num_batches=20)
+    check = check_of(field, value)
+    promise = title(getattr(check, "func", check))
+    assert f"{broken.__name__!r} breaks a promise: {promise}; want" in str(caught.value)
+    assert f"`{field}`" in promise
+
+
+@pytest.mark.parametrize(("field", "value", "broken", "message"), BROKEN_BIAS)
+def test_an_estimator_that_is_biased_otherwise_is_found(field, value, broken, message):
+    claimed = Claims(**{field: value})
+    with pytest.raises(BrokenClaim, match=message) as caught:
+        check_estimator(broken, claimed, num_batches=1)
+    assert title(check_bias) in str(caught.value)
+
+
+@claims(large="exact", games_apart=True)
+@needs("rewards.style", "tokens.surprise")
+def judged(turns):
+    """Reads columns that no game has."""
+    surprise = turns.column("tokens.surprise")
+    num = turns.column("num_tokens")
+    own = np.add.reduceat(surprise, np.cumsum(num) - num)
+    return credit(turns, to_go(turns) + turns.column("rewards.style") + own)
+
+
+def test_columns_that_an_author_thought_of_are_made_up():
+    evidence = check_estimator(judged, num_batches=5)
+    assert evidence.claimed == Claims(large="exact", games_apart=True)
+    assert evidence.findings == {}
+    assert evidence.found.seats_apart
+    assert not evidence.found.tokens
+
+
+def test_what_holds_is_told_although_nobody_claims_it():
+    evidence = check_estimator(mars, Claims())
+    assert evidence.claimed == Claims()
+    assert evidence.found == Claims(
+        large="exact",
+        zero_mean=("game", "seat"),
+        shift=True,
+        games_apart=True,
+        seats_apart=True,
+        tokens=True,
+        lone="zero",
+    )
+    assert evidence.findings["toll"].two.kind == "reversed"
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ValueError, match="want num_batches above 0, got 0"):
+        check_estimator("mars", num_batches=0)
+    with pytest.raises(ValueError, match="no estimator 'mras'; did you mean 'mars'"):
+        check_estimator("mras")

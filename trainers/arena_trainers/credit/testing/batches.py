@@ -1,0 +1,154 @@
+"""Batches with all columns there are, and the batches that checks make of them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from arena_trainers.credit.batch import FLOAT_COLUMNS, Bools, Floats, Ints, TurnBatch
+
+Numbers = Sequence[float] | Floats
+Trajectory = tuple[int, int, int, Numbers]  # episode, game, seat, rewards
+Drawn = tuple[int, Mapping[int, Numbers]]  # game, rewards of each seat
+
+
+def batch_of(*trajectories: Trajectory, **columns: Any) -> TurnBatch:
+    """A batch of (episode, game, seat, rewards); a game is one group, a turn one token.
+
+    Args:
+        *trajectories: the rows come in their order.
+        **columns: of the batch, beside or instead of these.
+
+    >>> batch_of((0, 0, 0, [1.0, 2.0]), (0, 0, 1, [3.0])).turn
+    array([0, 1, 0])
+    """
+    rows = [(r, e, g, s, k) for e, g, s, rs in trajectories for k, r in enumerate(rs)]
+    reward, episode, game, seat, turn = map(list, zip(*rows, strict=True))
+    basic: dict[str, Any] = {
+        "reward": reward,
+        "episode": episode,
+        "game": game,
+        "seat": seat,
+        "turn": turn,
+        "group": game,
+        "num_tokens": np.ones(len(reward), int),
+    }
+    return TurnBatch(**basic | columns)
+
+
+def full_batch(drawn: Iterable[Drawn], needed: Iterable[str] = ()) -> TurnBatch:
+    """A batch with all columns; tokens, states and values differ from turn to turn.
+
+    Args:
+        drawn: (game, rewards of each seat) of every episode; a game has two groups.
+        needed: as `needs` has them; parts of the reward and token columns among them
+            that no batch has are made up.
+    """
+    rows = [
+        (episode, game, seat, paid)
+        for episode, (game, seats) in enumerate(drawn)
+        for seat, paid in seats.items()
+    ]
+    n: Any = np.arange(sum(len(paid) for *_, paid in rows))
+    num = 1 + n % 3
+    t: Any = np.arange(num.sum())
+    turns = batch_of(*rows, num_tokens=num)
+    last = last_turns(turns)
+    cut = last & (n % 2 == 0)
+    asked = [name.partition(".") for name in needed]
+    parts = {part: n * 0.625 % 2 - 0.5 for kind, _, part in asked if kind == "rewards"}
+    tokens = {part: t * 0.625 % 2 for kind, _, part in asked if kind == "tokens"}
+    known = {"entropy": t * 0.375 % 2, "value": (t + 1) * 0.25 % 3, "logprob": -(t % 2)}
+    return replace(
+        turns,
+        group=2 * turns.game + turns.episode % 2,
+        rewards={**parts, "game": turns.reward, "judge": n % 2 - 0.5},
+        team=turns.seat % 2,
+        stratum=turns.episode % 2,
+        state_key=n % 2,
+        action=n % 3 // 2,
+        parent=np.full(len(n), -1),
+        branch=np.zeros(len(n), int),
+        terminated=last & ~cut,
+        truncated=cut,
+        value=(n + 1) * 0.25 % 2,
+        next_value=n * 0.125,
+        action_value=n * 0.5 % 2,
+        row_length=num + 4,
+        tokens={**tokens, **known},
+    )
+
+
+def random_batches(num: int, seed: int, needed: Iterable[str] = ()) -> list[TurnBatch]:
+    """Random batches of 1 to 16 episodes, more and more, of 2 games with 3 seats."""
+    rng = np.random.default_rng(seed)
+    needed = tuple(needed)
+    return [
+        full_batch([_episode(rng) for _ in range(1 + 16 * index // num)], needed)
+        for index in range(num)
+    ]
+
+
+def _episode(rng: np.random.Generator) -> Drawn:
+    seats = rng.permutation(3)[: rng.integers(1, 4)]
+    paid = {int(s): rng.integers(-8, 9, rng.integers(1, 5)) / 4 for s in seats}
+    return int(rng.integers(2)), paid
+
+
+def last_turns(turns: TurnBatch) -> Bools:
+    """bool[N]: whether a turn is its trajectory's last, in rows that are in order."""
+    return np.append(turns.turn[1:] == 0, True)
+
+
+def num_tokens(turns: TurnBatch) -> Ints:
+    """int64[N]: trained tokens of each turn, one where nothing is said of them."""
+    num = turns.num_tokens
+    return np.ones(len(turns.reward), np.int64) if num is None else num
+
+
+def tokens_of(turns: TurnBatch, rows: Ints) -> Ints:
+    """Where the tokens of some rows are."""
+    num = num_tokens(turns)
+    ends = np.cumsum(num)
+    parts = [np.arange(ends[r] - num[r], ends[r]) for r in rows]
+    return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def take(turns: TurnBatch, rows: Ints, **changed: Any) -> TurnBatch:
+    """The batch of some rows, in their order; then some columns are changed."""
+    columns: dict[str, Any] = {}
+    for name in (field.name for field in fields(turns)):
+        column = getattr(turns, name)
+        if name == "tokens" and column is not None:
+            places = tokens_of(turns, rows)
+            columns[name] = {k: v[places] for k, v in column.items()}
+        elif name == "rewards" and column is not None:
+            columns[name] = {k: v[rows] for k, v in column.items()}
+        elif isinstance(column, np.ndarray):
+            columns[name] = column[rows]
+    return TurnBatch(**columns | changed)
+
+
+def copied(turns: TurnBatch) -> TurnBatch:
+    """The same batch, made of other arrays."""
+    return take(turns, np.arange(len(turns.reward)))
+
+
+def paid(turns: TurnBatch, reward: Floats) -> TurnBatch:
+    """The batch with other rewards, in their part, too."""
+    return replace(
+        turns, reward=reward, rewards={**(turns.rewards or {}), "game": reward}
+    )
+
+
+def with_numbers(
+    turns: TurnBatch,
+    of_turns: Callable[[Floats], Any],
+    of_tokens: Callable[[Floats], Any],
+) -> TurnBatch:
+    """The batch with all of its floats changed, those of turns and those of tokens."""
+    columns: dict[str, Any] = {k: of_turns(getattr(turns, k)) for k in FLOAT_COLUMNS}
+    columns["rewards"] = {k: of_turns(v) for k, v in (turns.rewards or {}).items()}
+    columns["tokens"] = {k: of_tokens(v) for k, v in (turns.tokens or {}).items()}
+    return replace(turns, **columns)

@@ -1,0 +1,244 @@
+"""What an estimator promises in its `Claims`; each function checks one of them."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from arena_trainers.credit.batch import Bools, Floats, TurnBatch
+from arena_trainers.credit.claims import KINDS, Claims
+from arena_trainers.credit.diagnostics import DIAGNOSTICS
+from arena_trainers.credit.registry import FlatPoolWarning, estimate, needed_columns
+from arena_trainers.credit.report import Finding, examine
+from arena_trainers.credit.testing.batches import (
+    full_batch,
+    last_turns,
+    paid,
+    take,
+    with_numbers,
+)
+from arena_trainers.credit.testing.promise import (
+    Named,
+    advantage,
+    credit_of,
+    demand,
+    part,
+    promise,
+    same,
+)
+from arena_trainers.credit.testing.properties import Check
+
+
+@promise
+def check_labels(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
+    """`labels`: seats are only names."""
+    labels = rng.permutation(int(turns.seat.max()) + 2)
+    renamed = replace(turns, seat=labels[turns.seat])
+    same(turns, advantage(name, renamed), advantage(name, turns), 1e-8)
+
+
+@promise
+def check_continuous(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
+    """`continuous`: numbers rounded to float32 give the same, to 1e-6."""
+    uneven = with_numbers(turns, _thirds, _thirds)  # no float32 holds them exactly
+    rounded = with_numbers(uneven, _rounded, _rounded)
+    same(turns, advantage(name, rounded), advantage(name, uneven), 1e-6)
+
+
+def _thirds(column: Floats) -> Floats:
+    return column / 3 + 0.1
+
+
+def _rounded(column: Floats) -> Any:
+    return column.astype(np.float32)
+
+
+@promise
+def check_games_apart(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
+    """`games_apart`: other games change nothing."""
+    _held_apart(name, turns, rng, "game")
+
+
+@promise
+def check_groups_apart(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
+    """`groups_apart`: other groups change nothing."""
+    _held_apart(name, turns, rng, "group")
+
+
+@promise
+def check_seats_apart(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
+    """`seats_apart`: other seats change nothing."""
+    _held_apart(name, turns, rng, "seat")
+
+
+def _held_apart(
+    name: Named, turns: TurnBatch, rng: np.random.Generator, column: str
+) -> None:
+    """The others may be paid otherwise, or not be there."""
+    values = getattr(turns, column)
+    own: Bools = values == rng.choice(values)
+    rows = np.flatnonzero(own)
+    want = part(turns, advantage(name, turns), rows)
+    other = np.where(own, turns.reward, rng.integers(-3, 4) * turns.reward)
+    got = part(turns, advantage(name, paid(turns, other)), rows)
+    same(turns, got, want, 1e-12, rows)
+    same(turns, advantage(name, take(turns, rows)), want, 1e-8, rows)
+
+
+@promise
+def check_tokens(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
+    """`tokens`: the number of a turn's tokens changes nothing."""
+    turns = replace(turns, tokens=None)
+    alike = replace(turns, num_tokens=np.ones(len(turns.reward), int))
+    got, want = credit_of(name, turns).advantage, credit_of(name, alike).advantage
+    same(alike, got, want)
+
+
+@promise
+def check_shift(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
+    """`shift`: a bonus at the end of all games of a seat changes nothing."""
+    size, episodes = len(turns.reward), turns.episode.max() + 1
+    copies = np.repeat(np.arange(4), size)  # leave-one-out needs something to compare
+    rows = np.tile(np.arange(size), 4)
+    turns = take(turns, rows, episode=turns.episode[rows] + copies * episodes)
+    mine = last_turns(turns) & (turns.seat == rng.choice(turns.seat))
+    more = paid(turns, turns.reward + rng.integers(1, 10) * mine)
+    same(turns, advantage(name, more), advantage(name, turns), 1e-8)
+
+
+@promise
+def check_zero_mean(
+    name: Named, turns: TurnBatch, rng: np.random.Generator, columns: Sequence[str]
+) -> None:
+    """`zero_mean`: the advantages of all turns of a pool sum to 0."""
+    _sums_to_zero(name, turns, columns, np.ones(len(turns.reward), bool))
+
+
+@promise
+def check_zero_sum(
+    name: Named, turns: TurnBatch, rng: np.random.Generator, columns: Sequence[str]
+) -> None:
+    """`zero_sum`: the advantages of all trajectories of a pool sum to 0."""
+    _sums_to_zero(name, turns, columns, turns.turn == 0)
+
+
+def _sums_to_zero(
+    name: Named, turns: TurnBatch, columns: Sequence[str], counted: Bools
+) -> None:
+    got = credit_of(name, turns).advantage
+    demand(got.shape == turns.reward.shape, "an advantage per turn", got.shape)
+    keys = np.stack([getattr(turns, column)[counted] for column in columns])
+    pools, of = np.unique(keys, axis=1, return_inverse=True)
+    total = np.bincount(of.ravel(), got[counted])
+    worst = int(np.abs(total).argmax())
+    pool = dict(zip(columns, pools[:, worst].tolist(), strict=True))
+    demand(abs(total[worst]) <= 1e-8, f"a sum of 0 over {pool}", total[worst])
+
+
+@promise
+def check_lone_zero(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
+    """`lone`: a pool of one or of equal returns gives zeros and one warning."""
+    for num in (1, 3):
+        alike = _alike(name, float(turns.reward[0]), num)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            got = estimate(name, alike).advantage
+        flat = [w for w in caught if issubclass(w.category, FlatPoolWarning)]
+        demand(np.abs(got).max() <= 1e-8, "zeros", got)
+        demand(len(flat) == len(caught) == 1, "one FlatPoolWarning", len(caught))
+
+
+@promise
+def check_lone_return(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
+    """`lone`: a trajectory alone gets its return, and no warning."""
+    reward = float(turns.reward[0]) or 3.0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        got = estimate(name, _alike(name, reward, 1)).advantage
+    demand((got == reward).all(), reward, got)
+    demand(not caught, "no warning", [str(w.message) for w in caught])
+
+
+def _alike(name: Named, reward: float, num: int) -> TurnBatch:
+    """One-turn trajectories of equal returns, in one pool; no other part pays."""
+    drawn = [(0, {0: [reward]}) for _ in range(num)]
+    turns = full_batch(drawn, needed_columns(name))
+    parts = dict.fromkeys(turns.rewards or {}, np.zeros(num))
+    rewards = {**parts, "game": turns.reward}
+    return replace(turns, group=turns.game, rewards=rewards)
+
+
+@promise
+def check_bias(name: Named, claims: Claims) -> Mapping[str, Finding]:
+    """`two`, `large`, `bootstraps`: the expected gradient is as good as they say.
+
+    Returns:
+        What was found on each diagnostic game.
+    """
+    found = {game: examine(name, game) for game in DIAGNOSTICS}
+    for game, finding in found.items():
+        limited = DIAGNOSTICS[game].max_turns is not None
+        if limited and not claims.bootstraps:
+            continue
+        two, large = KINDS.index(claims.two), KINDS.index(claims.large)
+        if limited:
+            large = min(large, KINDS.index("direction"))
+        for size, verdict, worst in (
+            ("batches of two", finding.two, two),
+            ("large batches", finding.large, large),
+        ):
+            kind, cosine, factor = verdict
+            got = f"{kind} (cosine {cosine:.3f}, factor {factor:.3f})"
+            wanted = f"{KINDS[worst]} or better in {size} of the game {game!r}"
+            demand(KINDS.index(kind) <= worst, wanted, got)
+    return found
+
+
+FLAGS: Mapping[str, Check] = {
+    "labels": check_labels,
+    "continuous": check_continuous,
+    "games_apart": check_games_apart,
+    "groups_apart": check_groups_apart,
+    "seats_apart": check_seats_apart,
+    "tokens": check_tokens,
+    "shift": check_shift,
+}
+LONE: Mapping[str, Check] = {"zero": check_lone_zero, "return": check_lone_return}
+SUMS: Mapping[str, Callable[..., None]] = {
+    "zero_mean": check_zero_mean,
+    "zero_sum": check_zero_sum,
+}
+POOLS = (
+    ("group", "seat", "state_key"),
+    ("game", "seat", "state_key"),
+    ("group", "seat"),
+    ("group", "team"),
+    ("group",),
+    ("game", "seat"),
+    ("game",),
+)  # that are tried where nothing is claimed, the narrow ones first
+TRIED: Mapping[str, Sequence[Any]] = {
+    **dict.fromkeys(FLAGS, (True,)),
+    **dict.fromkeys(SUMS, POOLS),
+    "lone": tuple(LONE),
+}  # what may be claimed in each field
+
+
+def check_of(field: str, value: Any) -> Check:
+    """The check of a value of one field of `Claims`."""
+    if field in SUMS:
+        return partial(SUMS[field], columns=value)
+    return LONE[value] if field == "lone" else FLAGS[field]
+
+
+def checks_of(claims: Claims) -> dict[str, Check]:
+    """The check of each field in which something is claimed; bias is apart."""
+    values = {field: getattr(claims, field) for field in TRIED}
+    return {
+        field: check_of(field, value)
+        for field, value in values.items()
+        if value not in (False, None, "other")
+    }
