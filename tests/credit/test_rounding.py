@@ -7,6 +7,7 @@ import pytest
 
 from arena_trainers.credit import estimate, moments
 from arena_trainers.credit.mars_released import centre_distinct
+from arena_trainers.credit.testing import full_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 ONE = np.zeros(2, int)  # both in one pool
@@ -30,16 +31,16 @@ def test_a_deviation_is_held_against_the_sizes_that_are_given():
     assert moments(values, ONE, 1, sizes=sizes).std[0] == 0
 
 
-def flat(full, dtype, scale=1.0):
+def flat(dtype, scale):
     """Eight trajectories that earn .2 each, in several ways, seen once in each state."""
     paid = ([100.1, -99.9], [0.2], [0.1, 0.1], [-99.9, 100.1])
-    turns = full.build([(0, {0: list(x)}) for x in (*paid, *paid)])
+    turns = full_batch([(0, {0: list(x)}) for x in (*paid, *paid)])
     reward = (scale * turns.reward).astype(dtype)
     judge = np.full(len(reward), 0.1, dtype)
-    turns = full.paid(replace(turns, group=turns.game), reward)
+    turns = replace(turns, group=turns.game, reward=reward)
     return replace(
         turns,
-        rewards={**turns.rewards, "judge": judge},
+        rewards={"game": reward, "judge": judge},
         state_key=np.arange(len(reward)),
     )
 
@@ -47,10 +48,8 @@ def flat(full, dtype, scale=1.0):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1.0, 1e4, 1e12])
 @pytest.mark.parametrize("name", DIVIDE)
-def test_equal_returns_summed_from_large_rewards_have_no_scale(
-    full, name, dtype, scale
-):
-    assert not estimate(name, flat(full, dtype, scale)).advantage.any()
+def test_equal_returns_summed_from_large_rewards_have_no_scale(name, dtype, scale):
+    assert not estimate(name, flat(dtype, scale)).advantage.any()
 
 
 def test_small_returns_of_large_rewards_that_do_differ_have_a_scale(batch):

@@ -46,7 +46,9 @@ class Claims:
         seats_apart: whether the other seats of a game change nothing.
         labels: whether seats are only names.
         tokens: whether the number of a turn's tokens changes nothing.
-        continuous: whether numbers rounded to float32 give the same advantages, to 1e-6.
+        continuous: whether numbers rounded to float32 give the same advantages, to 1e-6 of
+            the largest sum of absolute rewards of a trajectory, over the least difference
+            of returns that differ.
         lone: what a pool of one trajectory is given: "zero" (with a warning), "return", or
             "other".
 
