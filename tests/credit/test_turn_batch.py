@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from arena_trainers.credit import TurnBatch, trajectories, values_after
+from arena_trainers.credit import TurnBatch, estimate, trajectories, values_after
+from arena_trainers.credit.testing.batches import take
 
 GOOD = {
     "reward": [0.0, 1.0, 2.0],
@@ -191,3 +192,18 @@ def test_segments_of_a_rollout_may_end_in_their_own_ways():
 def test_a_batch_may_be_empty():
     turns = TurnBatch([], [], [], [], [], [])
     assert trajectories(turns).first.tolist() == []
+
+
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.parametrize("name", ["aepo", "bi_level_gae", "hapo", "poad"])
+def test_only_turns_that_count_must_have_tokens(name):
+    columns = {**GOOD, "num_tokens": [2, 0, 1], "truncated": [False] * 3}
+    columns["tokens"] = {"entropy": [1.0, 2.0, 4.0], "value": [1.0, 2.0, 3.0]}
+    masked = TurnBatch(**columns, mask=[True, False, True])
+    alone = take(masked, np.array([0, 2]))
+    got = estimate(name, masked).advantage.tolist()
+    assert got == estimate(name, alone).advantage.tolist()
+    with pytest.raises(
+        ValueError, match=r"tokens in every turn, got num_tokens\[1\] = 0"
+    ):
+        estimate(name, TurnBatch(**columns))
