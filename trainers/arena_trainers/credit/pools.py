@@ -132,9 +132,11 @@ def moments(
     mean += np.bincount(index, values - mean[index], num) / np.maximum(size, 1)
     square = np.bincount(index, (values - mean[index]) ** 2, num)
     std = np.sqrt(square / np.maximum(size - ddof, 1))
-    whole = np.bincount(index, (values if sizes is None else sizes) ** 2, num)
-    rms = np.sqrt(whole / np.maximum(size, 1))
-    return Moments(size, mean, beyond_rounding(std, rms))
+    if sizes is None:
+        whole = mean**2 + square / np.maximum(size, 1)
+    else:
+        whole = np.bincount(index, sizes**2, num) / np.maximum(size, 1)
+    return Moments(size, mean, beyond_rounding(std, np.sqrt(whole)))
 
 
 def beyond_rounding(std: Floats, rms: Floats) -> Floats:

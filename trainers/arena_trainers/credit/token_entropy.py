@@ -9,6 +9,7 @@ from arena_trainers.credit.grpo import episode
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
+    beyond_rounding,
     check_range,
     moments,
     pools_by,
@@ -149,13 +150,15 @@ def hapo(
     if (entropy < 0).any():
         raise ValueError(f"want entropies of at least 0, got {entropy.min()}")
     pools = pools_by(turns, pool, whole=True)
-    reward, of_tokens = turns.column("reward"), np.repeat(pools.of, num_tokens)
-    returns, sizes = (
-        sums(turns, reward)[turns.first][turns.index]
-        for sums in (returns_to_go, sizes_to_go)
+    reward = turns.column("reward")
+    returns = returns_to_go(turns, reward)[turns.first][turns.index]
+    of_tokens, num = np.repeat(pools.of, num_tokens), len(pools.key)
+    stats = moments(np.repeat(returns, num_tokens), of_tokens, num, ddof=0)
+    sizes = sizes_to_go(turns, reward)[turns.first][turns.index]
+    whole = np.bincount(pools.of, num_tokens * sizes**2, num) / np.maximum(
+        stats.size, 1
     )
-    paid, paid_sizes = np.repeat(returns, num_tokens), np.repeat(sizes, num_tokens)
-    stats = moments(paid, of_tokens, len(pools.key), 0, paid_sizes)
+    stats = stats._replace(std=beyond_rounding(stats.std, np.sqrt(whole)))
     relative = (returns - stats.mean[pools.of]) * unit_scale(stats.std, eps)[pools.of]
     far = np.bincount(pools.of, np.abs(relative) >= SMOOTH, len(pools.key)) > 0
     whole = episode(turns, pool=pool, eps=eps).advantage
