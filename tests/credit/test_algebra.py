@@ -47,19 +47,18 @@ def test_sums_of_one_run_do_not_depend_on_another(drawn, num_terms):
     assert got[rest].tolist() == expected[rest].tolist()
 
 
-# Values 5 6 7 of a trajectory that is cut, 8 of one that ends, 9 of one that is both.
+# Values 5 6 7 of a trajectory that is cut, 8 of one that ends, 9 of one that does neither.
 CUT = [(0, 0, 0, [1, 2, 3]), (1, 0, 0, [4]), (2, 0, 0, [5])]
 VALUES = {
     "value": [5, 6, 7, 8, 9],
     "next_value": [np.nan, np.nan, 10, np.nan, np.nan],
-    "truncated": [True, False, True, False, True],
-    "terminated": [False, False, False, True, True],
+    "truncated": [False, False, True, False, False],
+    "terminated": [False, False, False, True, False],
 }
 
 
 def test_only_what_was_cut_is_worth_something_at_its_end(batch):
-    """1 + 6/2 - 5, 2 + 7/2 - 6, 3 + 10/2 - 7 | 4 - 8 | 5 - 9. That the first turn says
-    truncated means nothing, and ended by the rules goes before cut by a limit."""
+    """1 + 6/2 - 5, 2 + 7/2 - 6, 3 + 10/2 - 7 | 4 - 8 | 5 - 9."""
     turns = trajectories(batch(*CUT, **VALUES))
     got = temporal_differences(
         turns, turns.column("reward"), turns.column("value"), 0.5

@@ -117,7 +117,7 @@ def test_discounting_weighs_late_rewards_less(batch):
         ("mars_loo", {"baseline": "episode_returns"}, 1.0),
         ("mars_loo", {"pool": ("game",)}, 1.0),
         ("rae", {}, 1.0),
-        ("rae", {"state": {"baselines": [[0, 0, 0.7]]}}, 1.0),
+        ("rae", {"state": {"pool": ["game", "seat"], "baselines": [[0, 0, 0.7]]}}, 1.0),
         ("rae", {"order": "post"}, 0.95),
     ],
 )

@@ -98,6 +98,9 @@ def test_normalise_then_sum_by_hand(batch):
     check(batch, expected, "normalise_then_sum", **options)
 
 
+BY_SEAT = {"pool": ["game", "seat"]}  # state of RAE
+
+
 def test_rae_by_hand(batch):
     """α = 1/2. Seat 0: 3 - 0, b = 1.5, 1 - 1.5; seat 1: 1 - 0, b = .5, 0 - .5; seat 2:
     2 - 0, b = 1, 4 - 1; game 1: 5 - 0. Literal order: after the update, half of that."""
@@ -107,7 +110,8 @@ def test_rae_by_hand(batch):
     check(batch, [x / 2 for x in expected], "rae", decay=0.5, order="post")
     state = estimate("rae", batch(*HAND), decay=0.5).state
     assert state == {
-        "baselines": [[0, 0, 1.25], [0, 1, 0.25], [0, 2, 2.5], [1, 0, 2.5]]
+        "pool": ["game", "seat"],
+        "baselines": [[0, 0, 1.25], [0, 1, 0.25], [0, 2, 2.5], [1, 0, 2.5]],
     }
 
 
@@ -118,9 +122,43 @@ def test_rae_may_remember_other_pools(batch):
     first, second = ([3] * 3, [-0.5] * 2, [0.75]), ([-0.625], [-1.3125] * 3)
     expected = np.concatenate([*first, *second, [4 - 0.65625] * 2, [5, 5]])
     np.testing.assert_allclose(got.advantage, expected)
-    assert got.state == {"baselines": [[0, 2.328125], [1, 2.5]]}
-    with pytest.raises(ValueError, match=r"\[\[game, seat, b\], ...\]}; got"):
+    assert got.state == {"pool": ["game"], "baselines": [[0, 2.328125], [1, 2.5]]}
+    message = r"with pools by \('game', 'seat'\), got one by \('game',\)"
+    with pytest.raises(ValueError, match=message):
         estimate("rae", batch(*HAND), state=got.state)
+
+
+def test_rae_does_not_take_seats_for_games(batch):
+    """Both have two columns of numbers."""
+    state = estimate("rae", batch(*HAND), pool=("seat", "game")).state
+    message = r"with pools by \('game', 'seat'\), got one by \('seat', 'game'\)"
+    with pytest.raises(ValueError, match=message):
+        estimate("rae", batch(*HAND), state=state)
+
+
+@pytest.mark.parametrize("baseline", [float("nan"), float("inf")])
+def test_rae_names_a_baseline_that_is_not_finite(batch, baseline):
+    state = {**BY_SEAT, "baselines": [[0, 0, 1.0], [0, 1, baseline]]}
+    message = (
+        f"want finite baselines in the state of 'rae', got {baseline} of game 0, seat 1"
+    )
+    with pytest.raises(ValueError, match=message):
+        estimate("rae", batch(*HAND), state=state)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"ema": 1},
+        {"baselines": [[0, 0, 1.0]]},
+        {**BY_SEAT, "baselines": [[0, 1.0]]},
+        {**BY_SEAT, "baselines": [[0, 0, "x"]]},
+    ],
+)
+def test_rae_refuses_a_state_of_another_form(batch, state):
+    message = r"want the state that 'rae' returned, .*\[\[game, seat, b\], ...\]}; got"
+    with pytest.raises(ValueError, match=message):
+        estimate("rae", batch(*HAND), state=state)
 
 
 def test_rae_over_seats_takes_the_lower_seats_return_from_the_higher_ones(batch):
@@ -192,7 +230,8 @@ def test_rae_without_decay_has_no_baseline(batch):
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_rae_updated_first_is_decay_times_rae(batch, returns, baseline, decay):
     turns = batch(*[(i, 0, 0, [0, r]) for i, r in enumerate(returns)])
-    options = {"state": {"baselines": [[0, 0, baseline]]}, "decay": decay}
+    state = {**BY_SEAT, "baselines": [[0, 0, baseline]]}
+    options = {"state": state, "decay": decay}
     pre = estimate("rae", turns, **options)
     post = estimate("rae", turns, order="post", **options)
     np.testing.assert_allclose(post.advantage, decay * pre.advantage, atol=1e-9)
@@ -215,7 +254,7 @@ def test_rae_goes_on_from_its_state_also_through_json(batch, returns, cut):
 def test_rae_keeps_baselines_of_seats_that_did_not_play(batch):
     state = estimate("rae", batch((0, 5, 1, [2])), decay=0.5).state
     after = estimate("rae", batch((0, 0, 0, [4])), decay=0.5, state=state).state
-    assert after == {"baselines": [[0, 0, 2.0], [5, 1, 1.0]]}
+    assert after == {**BY_SEAT, "baselines": [[0, 0, 2.0], [5, 1, 1.0]]}
 
 
 @pytest.mark.parametrize(
@@ -237,7 +276,6 @@ def test_rae_keeps_baselines_of_seats_that_did_not_play(batch):
         ("mars_loo", {"baseline": "none"}, "want baseline among"),
         ("rae", {"order": "before"}, "want order among pre, post, got 'before'"),
         ("rae", {"decay": 95}, "want decay between 0 and 1, got 95"),
-        ("rae", {"state": {"ema": 1}}, r"want the state that 'rae' returned.*'ema'"),
         ("normalise_then_sum", {"discount": -1}, "want discount between"),
         ("mars_released", {"advantage_norm": "std"}, "among mean, none, got 'std'"),
         ("mars_released", {"reward_norm": "running"}, "identity, got 'running'"),

@@ -46,12 +46,15 @@ def test_a_state_for_an_estimator_without_one_is_refused(batch):
         estimate("mars", batch(*ROWS), state={"baselines": []})
 
 
-def test_rewards_that_overflow_are_refused(batch):
-    turns = batch((0, 0, 0, [1e308, 1e308]), (1, 0, 0, [-1e308]))
-    message = "want finite advantages, got nan for row 0 from estimator 'mars'"
-    ignored = np.errstate(over="ignore", invalid="ignore")
-    with ignored, pytest.raises(ValueError, match=message):
-        estimate("mars", turns)
+def test_advantages_that_are_not_finite_are_refused(batch):
+    """Infinity times a label that is the mean of its pool."""
+    turns = batch(*ROWS, rewards={"judge": [1.0, -1.0, 0, 0, 0]})
+    message = "want finite advantages, got nan for row 0 from estimator 'adca'"
+    with (
+        np.errstate(invalid="ignore"),
+        pytest.raises(ValueError, match=message),
+    ):
+        estimate("adca", turns, judge_weight=np.inf)
 
 
 def test_a_report_tells_what_was_compared(batch):

@@ -11,6 +11,7 @@ from arena_trainers.credit.pools import (
     Credit,
     Moments,
     Pools,
+    beyond_rounding,
     check_choice,
     check_range,
     moments,
@@ -107,5 +108,9 @@ def _moments(turns: Trajectories, label: Floats, pools: Pools, count: str) -> Mo
     length = np.bincount(turns.index)
     mean = moments(np.bincount(turns.index, label) / length, own, num).mean
     square = (label - mean[pools.of]) ** 2
-    squares = moments(np.bincount(turns.index, square) / length, own, num)
-    return Moments(squares.size, mean, np.sqrt(squares.mean))
+    spread, whole = (
+        moments(np.bincount(turns.index, values) / length, own, num)
+        for values in (square, label**2)
+    )
+    std = beyond_rounding(np.sqrt(spread.mean), np.sqrt(whole.mean))
+    return Moments(spread.size, mean, std)

@@ -3,6 +3,7 @@
 The mean of a pool is in `moments`; a learned value is a column of the turn batch.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -111,17 +112,29 @@ def baselines_from(
     """The running mean of each pool, from what an estimator returned before.
 
     Raises:
-        ValueError: the state is not of this estimator and of pools by these columns.
+        ValueError: the state is not of this estimator, not of pools by these columns, or
+            holds a baseline that is not finite.
     """
     if state is None:
         return {}
     try:
+        pool = tuple(state["pool"])
         rows = {tuple(map(int, key)): float(mean) for *key, mean in state["baselines"]}
-        if all(len(key) == len(names) for key in rows):
-            return rows
+        if any(len(key) != len(pool) for key in rows):
+            raise ValueError
     except (KeyError, TypeError, ValueError):
-        pass
-    raise ValueError(
-        f"want the state that {estimator!r} returned, "
-        f"{{'baselines': [[{', '.join(names)}, b], ...]}}; got {state!r}"
-    )
+        raise ValueError(
+            f"want the state that {estimator!r} returned, {{'pool': {list(names)}, "
+            f"'baselines': [[{', '.join(names)}, b], ...]}}; got {state!r}"
+        ) from None
+    if pool != names:
+        raise ValueError(
+            f"want a state of {estimator!r} with pools by {names}, got one by {pool}"
+        )
+    for key, mean in rows.items():
+        if not math.isfinite(mean):
+            where = ", ".join(f"{n} {k}" for n, k in zip(names, key, strict=True))
+            raise ValueError(
+                f"want finite baselines in the state of {estimator!r}, got {mean} of {where}"
+            )
+    return rows

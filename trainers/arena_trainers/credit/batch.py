@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from arena_trainers.credit import checks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,13 +53,15 @@ class TurnBatch:
         parent: int64[N], episode that this one was branched from, or -1.
         branch: int64[N], which branch of the parent.
         mask: bool[N], false: the turn counts for nothing, as if it were not there. Its
-            floats are never read (they may be NaN) and its advantage is 0. Where the last
-            turns of a trajectory are masked, it ends before them, and is not truncated.
+            floats and flags are never read (they may be NaN) and its advantage is 0. Where
+            the last turns of a trajectory are masked, it ends before them, and is not
+            truncated.
         fair: bool[N], false: the turn, or what it led to, is there for what it was paid, as
             are later turns in a turn tree that follows the best. It counts in the
             returns-to-go of turns before it, is not compared, and its advantage is 0.
-        terminated: bool[N], on a trajectory's last turn: ended by the rules.
-        truncated: bool[N], on a trajectory's last turn: cut by a limit.
+        terminated: bool[N], on a trajectory's last turn: ended by the rules. Segments of a
+            rollout may have flags of their own, of which the last one's are read.
+        truncated: bool[N], on a trajectory's last turn: cut by a limit; not both.
         value: float64[N], critic's value before the turn.
         next_value: float64[N], critic's value after the last turn of a truncated trajectory;
             read nowhere else.
@@ -70,8 +73,9 @@ class TurnBatch:
         game_names: names by index.
 
     Raises:
-        ValueError: a column of the wrong length or type, a number that is not finite, two
-            rows for one turn, a missing turn, or an episode of two games.
+        ValueError: a column of the wrong length or type, a number that is not finite or
+            beyond 1e100, a negative turn, two rows for one turn, a missing turn, an end
+            before the last turn, an episode of two games, or one that branched from itself.
     """
 
     reward: Floats
@@ -101,25 +105,26 @@ class TurnBatch:
     game_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        num = np.size(self.reward)
+        num = checks.array_of("reward", self.reward).size
         for names, convert in (
-            (FLOAT_COLUMNS, _floats),
-            (INT_COLUMNS, _ints),
-            (BOOL_COLUMNS, _bools),
+            (FLOAT_COLUMNS, checks.floats),
+            (INT_COLUMNS, checks.ints),
+            (BOOL_COLUMNS, checks.bools),
         ):
             for name in names:
                 column = getattr(self, name)
                 if column is not None or name in _REQUIRED:
                     object.__setattr__(self, name, convert(name, column, num))
         if self.rewards is not None:
-            parts = {
-                part: _floats(f"rewards[{part!r}]", column, num)
-                for part, column in self.rewards.items()
-            }
+            parts = checks.parts("rewards", self.rewards, num)
             object.__setattr__(self, "rewards", parts)
         self._check_values()
         self._check_tokens()
         self._check_order()
+        if self.terminated is not None or self.truncated is not None:
+            self._check_ends()
+        if self.parent is not None:
+            _first_ancestors(self.episode, self.parent)
         if self.game_names is not None:
             object.__setattr__(self, "game_names", tuple(self.game_names))
             self._check_names(len(self.game_names))
@@ -144,17 +149,10 @@ class TurnBatch:
         """
         if self.parent is None:
             return self.unit
-        branched = np.flatnonzero(self.parent >= 0)
-        own = np.concatenate([self.episode, self.parent[branched]])
-        episodes, index = np.unique(own, return_inverse=True)
-        index, size = index.ravel(), len(self.episode)
-        up = np.arange(len(episodes))
-        up[index[branched]] = index[size:]
-        for _ in range(len(episodes).bit_length()):
-            up = up[up]
+        episodes, own, first = _first_ancestors(self.episode, self.parent)
         unit_of = episodes.copy()
-        unit_of[index[:size]] = self.unit
-        return np.asarray(unit_of[up][index[:size]])
+        unit_of[own] = self.unit
+        return np.asarray(unit_of[first][own])
 
     def _check_values(self) -> None:
         parts = {f"rewards[{k!r}]": v for k, v in (self.rewards or {}).items()}
@@ -165,25 +163,20 @@ class TurnBatch:
             **parts,
         }.items():
             if column is not None:
-                _check_finite(name, column, self.mask)
+                checks.check_size(name, column, self.mask)
+        for name in ("turn", *_COUNTS):
+            if getattr(self, name) is not None:
+                checks.check_at_least_0(name, getattr(self, name))
 
     def _check_tokens(self) -> None:
-        for name in _COUNTS:
-            column = getattr(self, name)
-            if column is not None and (column < 0).any():
-                row = np.flatnonzero(column < 0)[0]
-                raise ValueError(f"want counts, got {name}[{row}] = {column[row]}")
         if self.tokens is None:
             return
         if self.num_tokens is None:
             raise ValueError("want num_tokens beside tokens, got None")
-        total = int(self.num_tokens.sum())
-        columns = {
-            k: _floats(f"tokens[{k!r}]", v, total) for k, v in self.tokens.items()
-        }
+        columns = checks.parts("tokens", self.tokens, int(self.num_tokens.sum()))
         live = None if self.mask is None else np.repeat(self.mask, self.num_tokens)
         for name, column in columns.items():
-            _check_finite(f"tokens[{name!r}]", column, live)
+            checks.check_size(f"tokens[{name!r}]", column, live)
         object.__setattr__(self, "tokens", columns)
 
     def _check_order(self) -> None:
@@ -210,7 +203,8 @@ class TurnBatch:
             raise ValueError(
                 f"want turns 0, 1, 2, ... of {whose}, got turn {turn[at]} after {before}"
             )
-        self._check_constant("game", "episode", order, same_episode)
+        for name in ("game", "parent"):
+            self._check_constant(name, "episode", order, same_episode)
         for name in ("group", "team", "stratum", "rollout"):
             self._check_constant(name, "episode", order, same)
         if self.rollout is not None:
@@ -218,6 +212,32 @@ class TurnBatch:
             same = (rollout[1:] == rollout[:-1]) & (seat[1:] == seat[:-1])
             for name in ("game", "group", "team", "stratum"):
                 self._check_constant(name, "rollout", self.order, same)
+
+    def _check_ends(self) -> None:
+        """A trajectory, or segment of one, ends in one way, and with its last turn."""
+        live = self.order if self.mask is None else self.order[self.mask[self.order]]
+        episode, seat = self.episode[live], self.seat[live]
+        goes_on = (episode[1:] == episode[:-1]) & (seat[1:] == seat[:-1])
+        for name in ("terminated", "truncated"):
+            column = getattr(self, name)
+            if column is None:
+                continue
+            early = live[:-1][column[live][:-1] & goes_on]
+            if len(early) > 0:
+                row = early[0]
+                raise ValueError(
+                    f"want {name} on last turns only, got {name}[{row}] = True on turn "
+                    f"{self.turn[row]} of seat {self.seat[row]} in episode "
+                    f"{self.episode[row]}, which goes on"
+                )
+        if self.terminated is None or self.truncated is None:
+            return
+        both = live[(self.terminated & self.truncated)[live]]
+        if len(both) > 0:
+            raise ValueError(
+                "want a turn terminated or truncated and not both, got "
+                f"terminated[{both[0]}] = truncated[{both[0]}] = True"
+            )
 
     def _check_constant(self, name: str, whole: str, order: Ints, same: Bools) -> None:
         """A column has one value where neighbours are of the same episode or rollout."""
@@ -242,41 +262,28 @@ class TurnBatch:
             )
 
 
-def _check_finite(name: str, column: Floats, mask: Bools | None) -> None:
-    bad = ~np.isfinite(column)
-    if mask is not None:
-        bad &= mask
-    if bad.any():
-        row = np.flatnonzero(bad)[0]
-        raise ValueError(f"want finite numbers, got {name}[{row}] = {column[row]}")
+def _first_ancestors(episode: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:
+    """What episodes go back to; ValueError if one goes back to itself.
 
-
-def _shaped(name: str, column: Any, num: int) -> NDArray[Any]:
-    array = np.asarray(column)
-    if array.shape != (num,):
-        raise ValueError(f"want {name} of shape ({num},), got {array.shape}")
-    return array
-
-
-def _floats(name: str, column: Any, num: int) -> Floats:
-    array = _shaped(name, column, num)
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"want numbers in {name}, got {array.dtype}")
-    return array.astype(np.float64)
-
-
-def _ints(name: str, column: Any, num: int) -> Ints:
-    array = _shaped(name, column, num)
-    if array.dtype.kind not in "iu" and num > 0:
-        values = array.tolist()
-        odd = [x for x in values if not isinstance(x, float) or not x.is_integer()]
-        raise ValueError(f"want integers in {name}, got {(odd or values)[0]!r}")
-    return array.astype(np.int64)
-
-
-def _bools(name: str, column: Any, num: int) -> Bools:
-    array = _shaped(name, column, num)
-    odd = array[(array != 0) & (array != 1)].tolist()
-    if odd:
-        raise ValueError(f"want true or false in {name}, got {odd[0]!r}")
-    return array.astype(np.bool_)
+    Returns:
+        int64[E] all episodes and parents; int64[N] where each row's episode is among
+        them; int64[E] where the first ancestor of each is.
+    """
+    branched = np.flatnonzero(parent >= 0)
+    both = np.concatenate([episode, parent[branched]])
+    episodes, index = np.unique(both, return_inverse=True)
+    index, size = index.ravel(), len(episode)
+    up = np.arange(len(episodes))
+    up[index[branched]] = index[size:]
+    begins = np.ones(len(episodes), bool)
+    begins[index[branched]] = False
+    first = up
+    for _ in range(len(episodes).bit_length()):
+        first = first[first]
+    circular = first[~begins[first]]
+    if len(circular) > 0:
+        raise ValueError(
+            "want parents that lead to an episode without one, got a circle from episode "
+            f"{episodes[circular[0]]}"
+        )
+    return episodes, index[:size], first

@@ -49,7 +49,9 @@ class Claims:
         seats_apart: whether the other seats of a game change nothing.
         labels: whether seats are only names.
         tokens: whether the number of a turn's tokens changes nothing.
-        continuous: whether numbers rounded to float32 give the same advantages, to 1e-6.
+        continuous: whether numbers rounded to float32 give the same advantages, to 1e-6 of
+            the largest sum of absolute rewards of a trajectory, over the least difference
+            of returns that differ.
         lone: what a pool of one trajectory is given: "zero" (with a warning), "return", or
             "other".
 
@@ -169,7 +171,7 @@ CLAIMS: Mapping[str, Claims] = {
         groups_apart=False,
         lone="return",
     ),
-    "mars_released": Claims(labels=False, continuous=False, lone="zero"),
+    "mars_released": Claims(labels=False, lone="zero"),
     "matpo": replace(OUTCOME, zero_sum=("group",), shift=False, seats_apart=False),
     "mt_grpo": replace(OUTCOME, large="reversed", zero_sum=("group", "seat")),
     "normalise_then_sum": Claims(

@@ -9,7 +9,11 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.scales import relative
-from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+from arena_trainers.credit.trajectories import (
+    Trajectories,
+    returns_to_go,
+    sizes_to_go,
+)
 
 
 def episode(
@@ -65,9 +69,11 @@ def episode(
     array([-1., -1.,  1.])
     """
     pools = pools_by(turns, pool, whole=True)
-    returns = returns_to_go(turns, turns.column("reward"))[turns.first]
+    reward = turns.column("reward")
+    returns = returns_to_go(turns, reward)[turns.first]
+    sizes = sizes_to_go(turns, reward)[turns.first]
     own = pools.of[turns.first]  # [R]
-    advantage, stats = relative(returns, own, len(pools.key), scale, ddof, eps)
+    advantage, stats = relative(returns, own, len(pools.key), scale, ddof, eps, sizes)
     return with_report(advantage[turns.index], pools, stats)
 
 

@@ -14,7 +14,11 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.scales import SCALES, unit_scale
-from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+from arena_trainers.credit.trajectories import (
+    Trajectories,
+    returns_to_go,
+    sizes_to_go,
+)
 
 BASELINES = ("turn_returns", "episode_returns")
 
@@ -82,7 +86,8 @@ def mars(
     check_range("ddof", ddof, 0, 1)
     check_range("eps", eps, 0, float("inf"))
     pools, to_go, where = _compared(turns, discount, pool, baseline)
-    stats = moments(to_go[where], pools.of[where], len(pools.key), ddof)
+    sizes = sizes_to_go(turns, turns.column("reward"), discount)[where]
+    stats = moments(to_go[where], pools.of[where], len(pools.key), ddof, sizes)
     relative = to_go - stats.mean[pools.of]
     if scale == "std":
         relative *= unit_scale(stats.std, eps)[pools.of]

@@ -4,6 +4,7 @@ import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.pools import (
+    ROUNDED,
     Credit,
     Moments,
     check_choice,
@@ -13,7 +14,11 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.scales import clipped, unit_scale
-from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+from arena_trainers.credit.trajectories import (
+    Trajectories,
+    returns_to_go,
+    sizes_to_go,
+)
 
 SEATS = (0, 1)  # "player_0" and "player_1" are written into the released code
 REWARD_NORMS = ("mean", "mean_std", "asym_clip", "identity")
@@ -21,7 +26,7 @@ ADVANTAGE_NORMS = ("mean", "none")
 ASYMMETRIC = (-1.0, 3.0)  # the bounds of "asym_clip"
 STD_EPS = 1e-6
 EPS = 1e-8  # added to the variance when whitening
-DIGITS = 9  # values that agree to so many digits are not distinct
+TINY = 1e-300  # of what is divided by
 
 
 def mars_released(
@@ -52,10 +57,11 @@ def mars_released(
     of the turn that follows, so they add no value. Padding on the right holds 0, and the
     released code pads every row to 32,768 tokens: 0 is always one of the values.
 
-    Departs from the released code: values are distinct in the 9th digit, and not as
-    float32; where step 1 does not centre (further seats, `"asym_clip"`, `"identity"`, a
-    clip), the token mean in step 2 is not 0, and is not subtracted (the released code then
-    gives every token of a turn another value).
+    Departs from the released code: values that differ by up to 1e-6 of the numbers they
+    were summed from are one, where the released code tells apart what float32 does; where
+    step 1 does not centre (further seats, `"asym_clip"`, `"identity"`, a clip), the token
+    mean in step 2 is not 0, and is not subtracted (the released code then gives every token
+    of a turn another value).
 
     Reduces to: `normalise_then_sum` with `pool=("game", "seat"), scale="none"` for seats 0
     and 1, without steps 2, 4 and 5; the return-to-go with `reward_norm="identity"` as well.
@@ -114,12 +120,17 @@ def mars_released(
     stats = moments(reward, pools.of, len(pools.key))
     normal = _normalised(reward, pools.of, stats, reward_norm)
     values = _held(np.where(np.isin(seat, SEATS), normal, reward), reward_clip)
+    sizes = np.abs(reward) + np.abs(stats.mean[pools.of])
+    if reward_norm in ("mean_std", "asym_clip"):
+        sizes *= unit_scale(stats.std, STD_EPS)[pools.of]
     if whiten_rewards:
-        values = values / np.sqrt((values**2).sum() / max(total - 1, 1) + EPS)
-    values = returns_to_go(turns, values)
+        spread = np.sqrt((values**2).sum() / max(total - 1, 1) + EPS)
+        values, sizes = values / spread, sizes / spread
+    values, sizes = returns_to_go(turns, values), sizes_to_go(turns, sizes)
     if advantage_norm == "mean":
         for one in SEATS:
-            values[seat == one] = centre_distinct(values[seat == one])
+            own = seat == one
+            values[own] = centre_distinct(values[own], sizes[own])
     if whiten_advantages:
         values = values - (num_tokens * values).sum() / max(total, 1)
         square = (num_tokens * values**2).sum() / max(total - 1, 1)
@@ -132,7 +143,7 @@ def _normalised(reward: Floats, index: Ints, stats: Moments, norm: str) -> Float
     """Step 1: rewards of turns, relative to those of their pool."""
     if norm == "identity":
         return reward
-    centred = reward - stats.mean[index]
+    centred = np.where(stats.std[index] > 0, reward - stats.mean[index], 0.0)
     if norm == "mean":
         return centred
     z = centred * unit_scale(stats.std, STD_EPS)[index]
@@ -143,11 +154,22 @@ def _held(values: Floats, size: float | None) -> Floats:
     return values if size is None else clipped(values, -size, size)
 
 
-def centre_distinct(values: Floats) -> Floats:
+def centre_distinct(values: Floats, sizes: Floats | None = None) -> Floats:
     """Subtracts the mean of the distinct values of a seat, 0 (padding) among them.
+
+    Args:
+        values: float64[V].
+        sizes: float64[V], of what they were summed from, as `moments` takes them: values
+            that are no further apart than 1e-6 of the largest are one.
 
     >>> centre_distinct(np.array([3.0, 3.0, 1.0, 1.0]))  # {0, 1, 3}, mean 4/3
     array([ 1.66666667,  1.66666667, -0.33333333, -0.33333333])
     """
-    distinct = np.unique(np.round(np.append(values, 0.0), DIGITS))
-    return np.asarray(values - distinct.mean())
+    whole = np.abs(values) if sizes is None else sizes
+    apart = max(ROUNDED * whole.max(initial=0.0), TINY)
+    ranked = np.sort(np.append(values, 0.0))
+    new = np.diff(ranked, prepend=-np.inf) > apart
+    start = ranked[new][np.cumsum(new) - 1]
+    cell = (ranked - start) // apart  # or many near neighbours would be one value
+    new[1:] |= cell[1:] != cell[:-1]
+    return np.asarray(values - ranked[new].mean())

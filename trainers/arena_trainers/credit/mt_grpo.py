@@ -12,7 +12,11 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.scales import relative
-from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+from arena_trainers.credit.trajectories import (
+    Trajectories,
+    returns_to_go,
+    sizes_to_go,
+)
 
 
 @needs("rewards.game")
@@ -73,12 +77,16 @@ def mt_grpo(
     check_range("coefficient", coefficient, 0, float("inf"))
     pools = pools_by(turns, pool, whole=True)
     own, num = pools.of[turns.first], len(pools.key)
-    paid = returns_to_go(turns, turns.column("reward"))[turns.first]
-    verdict = returns_to_go(turns, turns.column(f"rewards.{outcome}"))[turns.first]
+    paid, paid_size, verdict, verdict_size = (
+        sums(turns, turns.column(name))[turns.first]
+        for name in ("reward", f"rewards.{outcome}")
+        for sums in (returns_to_go, sizes_to_go)
+    )
     scaled = ("std", ddof, eps)
-    whole, stats = relative(paid, own, num, *scaled)
-    late, _ = relative(verdict, own, num, *scaled)
-    besides, _ = relative(paid - verdict, own, num, *scaled)
+    whole, stats = relative(paid, own, num, *scaled, paid_size)
+    late, _ = relative(verdict, own, num, *scaled, verdict_size)
+    both = paid_size + verdict_size
+    besides, _ = relative(paid - verdict, own, num, *scaled, both)
     alone = turns.left[turns.first] == 0
     early = np.where(alone, whole, late + coefficient * besides)
     advantage = late[turns.index]

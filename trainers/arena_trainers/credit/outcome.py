@@ -13,7 +13,11 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.scales import relative
-from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+from arena_trainers.credit.trajectories import (
+    Trajectories,
+    returns_to_go,
+    sizes_to_go,
+)
 
 
 def dr_grpo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Credit:
@@ -152,8 +156,9 @@ def flow_grpo(
     reward = turns.column("reward" if outcome is None else f"rewards.{outcome}")
     pools = pools_by(turns, pool, whole=True)
     outcomes = returns_to_go(turns, reward)[turns.first]
+    sizes = sizes_to_go(turns, reward)[turns.first]
     own = pools.of[turns.first]
-    advantage, stats = relative(outcomes, own, len(pools.key), "std", ddof, eps)
+    advantage, stats = relative(outcomes, own, len(pools.key), "std", ddof, eps, sizes)
     return with_report(advantage[turns.index], pools, stats)
 
 

@@ -11,6 +11,7 @@ from arena_trainers.credit.batch import POOL_COLUMNS, Bools, Floats, Ints
 from arena_trainers.credit.trajectories import Trajectories
 
 ZERO = 1e-9  # what rounding leaves of an advantage of zero
+ROUNDED = 1e-6  # what rounding to float32, at most 6e-8, may make of a size
 OF_TRAJECTORIES = (
     "game",
     "episode",
@@ -99,14 +100,23 @@ def number(columns: Sequence[Ints], size: int) -> tuple[Ints, Ints]:
 
 
 class Moments(NamedTuple):
-    """Size, mean and standard deviation of each pool; the deviation of one value is 0."""
+    """Size, mean and standard deviation of each pool.
+
+    The deviation is 0 for one value, and for values that only rounding may hold apart.
+    """
 
     size: Ints
     mean: Floats
     std: Floats
 
 
-def moments(values: Floats, index: Ints, num: int, ddof: int = 1) -> Moments:
+def moments(
+    values: Floats,
+    index: Ints,
+    num: int,
+    ddof: int = 1,
+    sizes: Floats | None = None,
+) -> Moments:
     """Moments of the values of each pool.
 
     Args:
@@ -114,16 +124,32 @@ def moments(values: Floats, index: Ints, num: int, ddof: int = 1) -> Moments:
         index: int64[V], the pool of each value.
         num: how many pools there are, P.
         ddof: 0 divides by the size, 1 by one less.
+        sizes: float64[V], how large the numbers are that each value was summed from, since
+            what was rounded before a sum stays when they cancel; None for |values|. A
+            deviation up to 1e-6 of their root mean square is taken for 0.
 
     Returns:
         float64[P] each; 0 for an empty pool.
+
+    >>> moments(np.array([5e6, 5e6 + 1]), np.array([0, 0]), 1).std  # float32 is off by 1/2
+    array([0.])
     """
     size = np.bincount(index, minlength=num)
     mean = np.bincount(index, values, num) / np.maximum(size, 1)
     # what rounding took from the mean, or equal returns of 1e12 would have a spread
     mean += np.bincount(index, values - mean[index], num) / np.maximum(size, 1)
     square = np.bincount(index, (values - mean[index]) ** 2, num)
-    return Moments(size, mean, np.sqrt(square / np.maximum(size - ddof, 1)))
+    std = np.sqrt(square / np.maximum(size - ddof, 1))
+    if sizes is None:
+        whole = mean**2 + square / np.maximum(size, 1)
+    else:
+        whole = np.bincount(index, sizes**2, num) / np.maximum(size, 1)
+    return Moments(size, mean, beyond_rounding(std, np.sqrt(whole)))
+
+
+def beyond_rounding(std: Floats, rms: Floats) -> Floats:
+    """Deviations of numbers of this root mean square; 0 where they may be of rounding."""
+    return np.where(std > ROUNDED * rms, std, 0.0)
 
 
 class Pool(NamedTuple):

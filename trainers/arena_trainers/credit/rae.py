@@ -61,17 +61,19 @@ def rae(
     Returns:
         float64[N], in the reward's unit; 0 where masked. A pool of one and equal returns
         are nothing special, as pools are not compared within a batch. State:
-        `{"baselines": [[game, seat, b], ...]}`, by the columns of `pool`.
+        `{"pool": ["game", "seat"], "baselines": [[game, seat, b], ...]}`, or by the columns
+        that `pool` names.
 
     Raises:
-        ValueError: an option out of range, or a state of another estimator.
+        ValueError: an option out of range, or a state of another estimator or `pool`, or with a baseline
+            that is not finite.
 
     >>> from arena_trainers.credit import TurnBatch, estimate
     >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0])
     >>> turns = TurnBatch(reward=[0, 2, 4], episode=[0, 0, 1], turn=[0, 1, 0], **one)
     >>> result = estimate("rae", turns, decay=0.5)  # b = 0, then 1, then 2.5
     >>> result.advantage, result.state
-    (array([2., 2., 3.]), {'baselines': [[0, 0, 2.5]]})
+    (array([2., 2., 3.]), {'pool': ['game', 'seat'], 'baselines': [[0, 0, 2.5]]})
     """
     check_choice("order", order, ORDERS)
     check_range("decay", decay, 0, 1)
@@ -85,4 +87,5 @@ def rae(
     stats = moments(returns, pools.of[turns.first], len(pools.key))
     rows = [[*key, value] for key, value in sorted(baselines.items())]
     advantage = relative[turns.index] * discount**turns.left
-    return with_report(advantage, pools, stats, {"baselines": rows})
+    found = {"pool": list(pools.names), "baselines": rows}
+    return with_report(advantage, pools, stats, found)

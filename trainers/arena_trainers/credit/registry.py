@@ -81,6 +81,10 @@ def estimate(
 ) -> Credit:
     """Computes the advantage of every turn.
 
+    Numbers may come from float32: rounding moves an advantage by about 1e-7 of the sum of
+    absolute rewards of its pool's trajectories, over the spread where one divides. A spread
+    of up to 1e-6 of that sum is taken for rounding, and its pool for flat.
+
     Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or of
     equal returns, or the part of them that a pool within pools gives. Which pools, and why,
     is in the report.
@@ -97,7 +101,8 @@ def estimate(
     Raises:
         ValueError: unknown estimator or option, an option out of range, a column that the
             estimator needs and the batch does not have, turns that are not fair for an
-            estimator that would compare them, a state for an estimator that keeps none, or an advantage that is not finite, as of rewards near 1e308.
+            estimator that would compare them, a state for an estimator that keeps none, or
+            an advantage that is not finite, as of an infinite option.
         ImportError: the estimator's plug-in cannot be imported.
 
     >>> one = dict(game=[0, 0], seat=[0, 0], turn=[0, 0], group=[0, 0])
@@ -243,7 +248,7 @@ def _check_finite(name: str, advantage: Floats) -> None:
     if len(bad) > 0:
         raise ValueError(
             f"want finite advantages, got {advantage[bad[0]]} for row {bad[0]} from "
-            f"estimator {name!r}; rewards or values may be too large"
+            f"estimator {name!r}"
         )
 
 

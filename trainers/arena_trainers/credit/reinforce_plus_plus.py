@@ -5,9 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from arena_trainers.credit.outcome import dr_grpo
-from arena_trainers.credit.pools import Credit, check_choice, check_range
+from arena_trainers.credit.pools import (
+    Credit,
+    beyond_rounding,
+    check_choice,
+    check_range,
+)
 from arena_trainers.credit.scales import unit_scale
-from arena_trainers.credit.trajectories import Trajectories
+from arena_trainers.credit.trajectories import Trajectories, sizes_to_go
 
 COUNTS = ("tokens", "turns")
 
@@ -68,5 +73,9 @@ def reinforce_plus_plus_baseline(
         weight = turns.column("num_tokens").astype(np.float64)
     total = weight.sum()
     centred = advantage - weight @ advantage / max(total, 1)
-    std = np.sqrt(weight @ centred**2 / max(total - 1, 1))
+    sizes = sizes_to_go(turns, turns.column("reward"))[turns.first][turns.index]
+    std = beyond_rounding(
+        np.sqrt(weight @ centred**2 / max(total - 1, 1)),
+        np.sqrt(weight @ sizes**2 / max(total, 1)),
+    )
     return credit._replace(advantage=centred * unit_scale(std, eps))

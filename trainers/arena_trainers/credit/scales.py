@@ -22,6 +22,7 @@ def relative(
     scale: str = "none",
     ddof: int = 1,
     eps: float = 0.0,
+    sizes: Floats | None = None,
 ) -> tuple[Floats, Moments]:
     """Values less the mean of their pool, and in its standard deviations if `scale` is `"std"`.
 
@@ -32,6 +33,7 @@ def relative(
         scale: `"none"` or `"std"`.
         ddof: 1 for the unbiased variance, 0 for the plain one.
         eps: added to the standard deviation.
+        sizes: of what the values were summed from, as `moments` takes them.
 
     Returns:
         float64[V], 0 in a pool of one or (up to rounding) of equal values; and the moments.
@@ -45,7 +47,7 @@ def relative(
     check_choice("scale", scale, SCALES)
     check_range("ddof", ddof, 0, 1)
     check_range("eps", eps, 0, float("inf"))
-    stats = moments(values, index, num, ddof)
+    stats = moments(values, index, num, ddof, sizes)
     centred = values - stats.mean[index]
     if scale == "std":
         centred *= unit_scale(stats.std, eps)[index]

@@ -16,7 +16,11 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.scales import relative
-from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+from arena_trainers.credit.trajectories import (
+    Trajectories,
+    returns_to_go,
+    sizes_to_go,
+)
 
 
 @needs("state_key", fair_only=True)
@@ -81,8 +85,10 @@ def at_grpo(
     """
     check_range("discount", discount, 0, 1)
     pools = only(pools_by(turns, pool), turns.fair)
-    to_go = returns_to_go(turns, turns.column("reward"), discount)[turns.fair]
-    advantage, stats = relative(to_go, pools.of, len(pools.key), scale, ddof, eps)
+    reward = turns.column("reward")
+    to_go = returns_to_go(turns, reward, discount)[turns.fair]
+    scaled = (scale, ddof, eps, sizes_to_go(turns, reward, discount)[turns.fair])
+    advantage, stats = relative(to_go, pools.of, len(pools.key), *scaled)
     return _of_all(turns, with_report(advantage, pools, stats))
 
 
@@ -155,10 +161,12 @@ def gigpo(
     pools = pools_by(turns, pool, whole=True)
     returns = returns_to_go(turns, reward)[turns.first]
     own = pools.of[turns.first]
-    whole, stats = relative(returns, own, len(pools.key), scale, ddof, eps)
+    scaled = (scale, ddof, eps, sizes_to_go(turns, reward)[turns.first])
+    whole, stats = relative(returns, own, len(pools.key), *scaled)
     states = pools_by(turns, (*pool, "state_key"))
     to_go = returns_to_go(turns, reward, discount)
-    at_state, own_stats = relative(to_go, states.of, len(states.key), scale, ddof, eps)
+    scaled = (scale, ddof, eps, sizes_to_go(turns, reward, discount))
+    at_state, own_stats = relative(to_go, states.of, len(states.key), *scaled)
     result = with_report(whole[turns.index] + omega * at_state, pools, stats)
     by_state = with_report(at_state, states, own_stats)
     return with_inner(result, by_state) if omega > 0 else result

@@ -18,7 +18,11 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.scales import FLAT, relative
-from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+from arena_trainers.credit.trajectories import (
+    Trajectories,
+    returns_to_go,
+    sizes_to_go,
+)
 
 LARGEST = 1e6  # bound on 1 / density, as released
 TINY = 1e-300  # where a density at 0 or 1 has no logarithm, and nothing is divided
@@ -79,8 +83,9 @@ def stratified_grpo(
     check_range("blend", blend, 0, 1)
     pools = pools_by(turns, pool, whole=True)
     own = pools_by(turns, (*pool, *column_names(strata)), whole=True)
-    returns = returns_to_go(turns, turns.column("reward"))[turns.first]
-    scaled = ("std", ddof, eps)
+    reward = turns.column("reward")
+    returns = returns_to_go(turns, reward)[turns.first]
+    scaled = ("std", ddof, eps, sizes_to_go(turns, reward)[turns.first])
     whole, stats = relative(returns, pools.of[turns.first], len(pools.key), *scaled)
     within, own_stats = relative(returns, own.of[turns.first], len(own.key), *scaled)
     advantage = blend * within + (1 - blend) * whole
@@ -155,15 +160,19 @@ def bnpo(
     fits, _ = number([turns.column("game")[at], turns.column("seat")[at]], len(at))
     fit = np.zeros(len(pools.key), np.int64)
     fit[own] = fits
-    advantage, total = np.zeros(len(at)), np.zeros(len(at))
+    advantage, shares, all_sizes = np.zeros((3, len(at)))
     for paid, *bounds in _decomposed(parts, min_return, max_return):
-        returns = returns_to_go(turns, turns.column(paid))[at]
-        share = _between(turns, returns, *bounds)
-        centred, stats = relative(share, own, len(pools.key))
-        centred *= np.where(stats.std > FLAT, _weight(stats.mean, fit), 0.0)[own]
-        advantage += centred
-        total += share
-    stats = moments(total, own, len(pools.key))
+        reward = turns.column(paid)
+        share, width = _between(turns, returns_to_go(turns, reward)[at], *bounds)
+        sizes = share + sizes_to_go(turns, reward)[at] / width
+        centred, stats = relative(share, own, len(pools.key), sizes=sizes)
+        largest = np.zeros(len(pools.key))
+        np.maximum.at(largest, own, sizes)
+        weight = _weight(stats.mean, largest, fit)
+        advantage += centred * np.where(stats.std > FLAT, weight, 0.0)[own]
+        shares += share
+        all_sizes += sizes
+    stats = moments(shares, own, len(pools.key), sizes=all_sizes)
     return with_report(advantage[turns.index], pools, stats)
 
 
@@ -183,8 +192,8 @@ def _decomposed(parts: Sequence[str] | None, low: Any, high: Any) -> list[Any]:
 
 def _between(
     turns: Trajectories, returns: Floats, low: float | None, high: float | None
-) -> Floats:
-    """float64[R]: returns as shares of the way from the lowest to the highest."""
+) -> tuple[Floats, Floats]:
+    """float64[R]: returns as shares of the way from the lowest to the highest; that way."""
     for name, bound in (("min_return", low), ("max_return", high)):
         if bound is not None:
             check_range(name, bound, -np.inf, np.inf)
@@ -205,13 +214,13 @@ def _between(
             f"{top[game[beyond[0]]]}, got {returns[beyond[0]]} of seat "
             f"{turns.column('seat')[at]} in episode {turns.column('episode')[at]}"
         )
-    width = (top - bottom)[game]
-    return np.asarray((returns - bottom[game]) / np.where(width > 0, width, 1.0))
+    width = np.where(top > bottom, top - bottom, 1.0)[game]
+    return np.asarray((returns - bottom[game]) / width), width
 
 
-def _weight(p: Floats, fit: Ints) -> Floats:
+def _weight(p: Floats, sizes: Floats, fit: Ints) -> Floats:
     """float64[P]: 1 / density at p of the Beta distribution fitted to all p of its fit."""
-    size, m, std = moments(p, fit, int(fit.max(initial=-1)) + 1)
+    size, m, std = moments(p, fit, int(fit.max(initial=-1)) + 1, sizes=sizes)
     known = (size > 1) & (std > FLAT)
     factor = m * (1 - m) / np.where(known, std**2, 1.0) - 1
     alpha = np.where(known, np.maximum(1 + factor * m / 3, 1.0), 1.0)

@@ -102,8 +102,8 @@ def matpo(
         returns, and for workers of a masked planner.
 
     Raises:
-        ValueError: an option out of range, a parent that is not in the batch, that has
-            several seats, or that descends from itself.
+        ValueError: an option out of range, a parent that is not in the batch, or that has
+            several seats.
 
     >>> from arena_trainers.credit import TurnBatch, estimate
     >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0], turn=[0, 0, 0])
@@ -116,13 +116,14 @@ def matpo(
     root = _roots(turns)
     known = root >= 0
     pools = pools_by(turns, pool, whole=True)
-    whole = np.zeros(len(turns.first))  # a planner's return, at its own place
-    np.add.at(
-        whole, root[known], np.bincount(turns.index, turns.column("reward"))[known]
-    )
-    planners = np.flatnonzero(root == np.arange(len(root)))
+    reward, num = turns.column("reward"), len(turns.first)
+    planners = np.flatnonzero(root == np.arange(num))
+    whole, sizes = np.zeros((2, num))  # a planner's return and sizes, at its own place
+    for sums, paid in ((whole, reward), (sizes, np.abs(reward))):
+        np.add.at(sums, root[known], np.bincount(turns.index, paid)[known])
     own = pools.of[turns.first][planners]
-    advantage, stats = relative(whole[planners], own, len(pools.key), "std", ddof, eps)
+    scaled = ("std", ddof, eps, sizes[planners])
+    advantage, stats = relative(whole[planners], own, len(pools.key), *scaled)
     share = np.zeros(len(root))
     share[planners] = advantage
     share = np.where(known, share[root], 0.0)
@@ -155,10 +156,4 @@ def _roots(turns: Trajectories) -> Ints:
     root[found] = trajectories[at[found]]
     for _ in range(len(root).bit_length()):
         root = np.where(root >= 0, root[root], -1)
-    circular = np.flatnonzero(sent[root] & (root >= 0))
-    if len(circular) > 0:
-        raise ValueError(
-            "want parents that lead to an episode without one, got a circle from episode "
-            f"{turns.column('episode')[turns.first][circular[0]]}"
-        )
     return root

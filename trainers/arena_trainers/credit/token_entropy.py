@@ -9,13 +9,18 @@ from arena_trainers.credit.grpo import episode
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
+    beyond_rounding,
     check_range,
     moments,
     pools_by,
     with_report,
 )
 from arena_trainers.credit.scales import unit_scale
-from arena_trainers.credit.trajectories import Trajectories, returns_to_go
+from arena_trainers.credit.trajectories import (
+    Trajectories,
+    returns_to_go,
+    sizes_to_go,
+)
 
 MIN_ENTROPY = 1e-8  # of a token, before its logarithm is taken
 SMOOTH = 5.0  # a larger token-level z-score is replaced by that of trajectories
@@ -152,9 +157,15 @@ def hapo(
     if (entropy < 0).any():
         raise ValueError(f"want entropies of at least 0, got {entropy.min()}")
     pools = pools_by(turns, pool, whole=True)
-    returns = returns_to_go(turns, turns.column("reward"))[turns.first][turns.index]
-    of_tokens = np.repeat(pools.of, num_tokens)
-    stats = moments(np.repeat(returns, num_tokens), of_tokens, len(pools.key), ddof=0)
+    reward = turns.column("reward")
+    returns = returns_to_go(turns, reward)[turns.first][turns.index]
+    of_tokens, num = np.repeat(pools.of, num_tokens), len(pools.key)
+    stats = moments(np.repeat(returns, num_tokens), of_tokens, num, ddof=0)
+    sizes = sizes_to_go(turns, reward)[turns.first][turns.index]
+    whole = np.bincount(pools.of, num_tokens * sizes**2, num) / np.maximum(
+        stats.size, 1
+    )
+    stats = stats._replace(std=beyond_rounding(stats.std, np.sqrt(whole)))
     relative = (returns - stats.mean[pools.of]) * unit_scale(stats.std, eps)[pools.of]
     far = np.bincount(pools.of, np.abs(relative) >= SMOOTH, len(pools.key)) > 0
     whole = episode(turns, pool=pool, eps=eps).advantage

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from arena_trainers.credit.batch import Bools, Floats, Ints, TurnBatch
+from arena_trainers.credit.checks import check_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +48,11 @@ class Trajectories:
             raise ValueError(f"want the column {name!r} in the turn batch, got None")
         if kind != "tokens":
             return column[self.row]
-        num = self.batch.num_tokens
-        if num is not None and (num < 1).any():
-            row = np.flatnonzero(num < 1)[0]
-            raise ValueError(f"want tokens in every turn, got num_tokens[{row}] = 0")
+        empty = self.row[self.column("num_tokens") < 1]
+        if len(empty) > 0:
+            raise ValueError(
+                f"want tokens in every turn, got num_tokens[{empty.min()}] = 0"
+            )
         return column[self.token_row]
 
     @cached_property
@@ -139,6 +141,11 @@ def returns_to_go(turns: Trajectories, reward: Floats, discount: float = 1.0) ->
     return discounted_sums(reward, turns.left, discount)
 
 
+def sizes_to_go(turns: Trajectories, reward: Floats, discount: float = 1.0) -> Floats:
+    """How large the numbers are of which `returns_to_go` is the sum: float64[M], Σ γʲ|r|."""
+    return returns_to_go(turns, np.abs(reward), discount)
+
+
 def discounted_sums(
     values: Floats, left: Ints, discount: float, num_terms: int | None = None
 ) -> Floats:
@@ -202,21 +209,17 @@ def values_after(turns: Trajectories, value: Floats) -> Floats:
         if it was cut by a limit.
 
     Raises:
-        ValueError: a column is missing, or a `next_value` that is read is not finite.
+        ValueError: a column is missing, or a `next_value` that is read is not finite, or
+            beyond 1e100.
     """
     after = np.append(value[1:], 0.0)[: len(value)]
     after[turns.left == 0] = 0.0
     cut = (turns.left == 0) & turns.column("truncated")
-    if turns.batch.terminated is not None:
-        cut &= ~turns.column("terminated")
     if cut.any():
-        after[cut] = turns.column("next_value")[cut]
-        bad = np.flatnonzero(~np.isfinite(after))
-        if len(bad) > 0:
-            row = turns.row[bad[0]]
-            raise ValueError(
-                f"want finite numbers, got next_value[{row}] = {after[bad[0]]}"
-            )
+        read = np.zeros(len(turns.batch.reward))
+        read[turns.row[cut]] = turns.column("next_value")[cut]
+        check_size("next_value", read)
+        after[cut] = read[turns.row[cut]]
     return after
 
 

@@ -11,7 +11,12 @@ import numpy as np
 from arena_trainers.credit.batch import Bools, Floats, TurnBatch
 from arena_trainers.credit.claims import KINDS, Claims
 from arena_trainers.credit.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.registry import FlatPoolWarning, estimate, needed_columns
+from arena_trainers.credit.registry import (
+    FlatPoolWarning,
+    default_options,
+    estimate,
+    needed_columns,
+)
 from arena_trainers.credit.report import Finding, examine
 from arena_trainers.credit.testing.batches import (
     full_batch,
@@ -30,6 +35,11 @@ from arena_trainers.credit.testing.promise import (
     same,
 )
 from arena_trainers.credit.testing.properties import Check
+from arena_trainers.credit.trajectories import (
+    returns_to_go,
+    sizes_to_go,
+    trajectories,
+)
 
 
 @promise
@@ -42,10 +52,35 @@ def check_labels(name: Named, turns: TurnBatch, rng: np.random.Generator) -> Non
 
 @promise
 def check_continuous(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`continuous`: numbers rounded to float32 give the same, to 1e-6."""
+    """`continuous`: numbers rounded to float32 give the same, to 1e-6 of their size.
+
+    That is, of the sum of absolute rewards, over the least difference of returns-to-go, as
+    this may be divided by.
+    """
     uneven = with_numbers(turns, _thirds, _thirds)  # no float32 holds them exactly
+    uneven = paid(uneven, _decimals(turns, rng))
     rounded = with_numbers(uneven, _rounded, _rounded)
-    same(turns, advantage(name, rounded), advantage(name, uneven), 1e-6)
+    live = trajectories(uneven)
+    reward = live.column("reward")
+    to_go = [
+        np.sort(returns_to_go(live, reward, discount))
+        for discount in (1.0, default_options(name).get("discount"))
+        if isinstance(discount, float)
+    ]
+    steps = np.diff(to_go).ravel()
+    least = steps.min(initial=np.inf, where=steps > 1e-9)
+    atol = 1e-6 * max(1.0, sizes_to_go(live, reward).max()) * (1 + 1 / least)
+    same(turns, advantage(name, rounded), advantage(name, uneven), atol)
+
+
+def _decimals(turns: TurnBatch, rng: np.random.Generator) -> Floats:
+    """Small and large twentieths; in every other batch all trajectories earn .2."""
+    twentieths = rng.choice([1, 2, 4, 21, -19, 2002, -1998], len(turns.reward))
+    if rng.integers(2):
+        ends = np.flatnonzero(last_turns(turns))
+        starts = np.append(0, ends[:-1] + 1)
+        twentieths[ends] += 4 - np.add.reduceat(twentieths, starts)
+    return np.asarray(twentieths / 20, np.float64)
 
 
 def _thirds(column: Floats) -> Floats:
