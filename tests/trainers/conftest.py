@@ -89,10 +89,12 @@ def make_trainer(model_folder, settings):
 
     from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 
-    def make(**overrides):
+    def make(columns=None, **overrides):
         args = TurnGRPOConfig(**{**settings, **overrides})
         tokenizer = AutoTokenizer.from_pretrained(model_folder)
-        return TurnGRPOTrainer(str(model_folder), args, processing_class=tokenizer)
+        return TurnGRPOTrainer(
+            str(model_folder), args, processing_class=tokenizer, columns=columns
+        )
 
     return make
 

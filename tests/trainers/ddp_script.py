@@ -45,6 +45,11 @@ def critic_values(trainer):
     return trainer.last_turns.value.tolist()
 
 
+def judge(episode, turn, state):
+    """A label that differs between episodes, turns and states."""
+    return (episode.sample + turn.index - sum(state.cards)) % 3 - 1
+
+
 def main():
     torch.set_num_threads(1)
     model, out = Path(sys.argv[1]), Path(sys.argv[2])
@@ -67,7 +72,10 @@ def main():
         seed=3,
     )
     trainer = Recorder(
-        str(model), args, processing_class=AutoTokenizer.from_pretrained(model)
+        str(model),
+        args,
+        processing_class=AutoTokenizer.from_pretrained(model),
+        columns={"rewards.judge": judge} if args.credit == "adca" else None,
     )
     trainer.train()
     state = trainer.accelerator.unwrap_model(trainer.model).state_dict()

@@ -12,7 +12,12 @@ from arena_trainers.columns import (
     check_credit,
     check_credit_columns,
 )
-from arena_trainers.credit import estimators, needed_columns
+from arena_trainers.credit import (
+    by_token_entropy,
+    estimate,
+    estimators,
+    needed_columns,
+)
 from arena_trainers.credit.batch import BOOL_COLUMNS, FLOAT_COLUMNS, INT_COLUMNS
 from arena_trainers.rows import turn_batch, turn_records
 from arena_wrappers import PromptWrapper, Reply, play
@@ -218,7 +223,23 @@ def test_they_train(make_trainer, name):
         ({"credit": "counterfactual"}, "'counterfactual' reads the column 'value'"),
         ({"credit": "poad"}, "'poad' reads the column 'tokens.value'.*no critic"),
         ({"credit": "adca"}, "'adca' reads the column 'rewards.judge'.*no judge"),
-        ({"credit_args": {"pool": ["team"]}}, "reads the column 'team'.*name no teams"),
+        (
+            {"credit_args": {"pool": ["game", "stratum"]}},
+            "reads the column 'stratum'.*columns={'stratum': function}",
+        ),
+        (
+            {"credit": "adca"},
+            "give a function to TurnGRPOTrainer, columns={'rewards.judge': function}",
+        ),
+        ({"credit": "archer"}, "or give a function.*columns={'value': function}"),
+        (
+            {"within_turn": "values"},
+            "'mars' with within_turn='values' reads the column 'tokens.value'.*no critic",
+        ),
+        (
+            {"credit": "aepo", "within_turn": "entropy"},
+            "'aepo' credits tokens itself; want within_turn 'uniform', got 'entropy'",
+        ),
         ({"credit_args": {"pool": ["game", "seet"]}}, "want pools by columns .*'seet'"),
         ({"credit": "salt", "credit_args": {"pol": 1}}, "did you mean 'pool'"),
     ],
@@ -271,3 +292,42 @@ def test_columns_that_rollouts_do_not_give_are_all_explained():
     columns = {*INT_COLUMNS, *FLOAT_COLUMNS, *BOOL_COLUMNS} - {"reward", "mask"}
     assert columns <= {*PROVIDED, *ABSENT}
     assert not {*PROVIDED} & {*ABSENT}
+
+
+def test_teams_are_those_of_the_game(make_trainer, generated):
+    trainer = make_trainer(credit="advevo_public_baseline", episodes_per_step=16)
+    generated(trainer)
+    turns = trainer.last_turns
+    assert turns.team.tolist() == turns.seat.tolist()
+    records = turn_records([], [], [])
+    assert turn_batch([records], {}, ["tiny"], (), [(0, 0)]).team.tolist() == []
+
+
+def test_teams_are_numbered_by_the_game_of_the_turn():
+    env = PromptWrapper(arena_envs.make("kuhn_poker"), "bare", rules=False)
+    episodes = play(lambda: env, Script(["bet", "pass"]), range(4))
+    records = turn_records(episodes, [0, 1, 0, 1], [[True, True]] * 2)
+    batch = turn_batch([records], {}, ["one", "other"], (), [(0, 1), (5, 5)])
+    own = np.where(batch.game == 0, batch.seat, 5)
+    assert batch.team.tolist() == own.tolist()
+
+
+def test_credit_within_turns_by_entropy_is_that_of_the_function(
+    make_trainer, generated
+):
+    trainer = make_trainer(within_turn="entropy", temperature=0.8)
+    batch = generated(trainer)
+    turns, advantage = trainer.last_turns, trainer.last_credit.advantage
+    plain = estimate("mars", turns).advantage
+    wanted = by_token_entropy(plain, turns.num_tokens, turns.tokens["entropy"])
+    np.testing.assert_allclose(advantage, wanted)
+    assert np.abs(advantage - np.repeat(plain, turns.num_tokens)).max() > 1e-3
+    for row, span in enumerate(token_spans(turns)):
+        got = batch["advantages"][row, : span.stop - span.start]
+        np.testing.assert_allclose(got, wanted[span], rtol=1e-6)
+
+
+def test_credit_within_turns_trains(make_trainer):
+    trainer = make_trainer(within_turn="entropy", max_steps=2)
+    trainer.train()
+    assert trainer.state.global_step == 2

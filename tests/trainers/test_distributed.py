@@ -20,6 +20,7 @@ SETTINGS = {
         "credit_args": {"entropy_pool": ["game", "state_key"], "strength": 0.01},
     },
     "critic": {"credit": "gae", "critic": "features"},
+    "judge": {"credit": "adca"},
     "exact": {"credit": "counterfactual", "critic": "exact"},
     "trees": {
         "credit": "at_grpo",
@@ -36,7 +37,7 @@ SETTINGS = {
 
 
 QUICK = ("mars", "rae", "entropies", "critic")
-SLOW = ("exact", "trees", "trajectories")
+SLOW = ("exact", "judge", "trees", "trajectories")
 
 
 def run(command, model, out, settings):

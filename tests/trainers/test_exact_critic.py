@@ -15,11 +15,11 @@ from arena_envs.game import CHANCE, TERMINAL, BaseGame
 from arena_envs.solvers import TooLarge
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import estimate, returns_to_go, trajectories
+from arena_trainers.credit_checkpoint import CRITIC
 from arena_trainers.exact_critic import ExactCritic, check_exact
 from arena_trainers.games import GamePlan
 from arena_trainers.lm_policy import LMPolicy
 from arena_trainers.rows import turn_batch, turn_records
-from arena_trainers.trainer import CRITIC
 from arena_wrappers import (
     PromptOptions,
     PromptWrapper,

@@ -202,6 +202,12 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--opponents", "3"], "want opponents as a string or a list, got 3"),
         (["--opponents", "[self, 'lm:no/such']"], "want a folder with a saved model"),
         (["--part_weights", "3"], "want dict as part_weights, got 3"),
+        (
+            ["--credit", "adca"],
+            "give a function to TurnGRPOTrainer, columns={'rewards.judge': function}",
+        ),
+        (["--part_weights", "{gme: 1}"], "did you mean 'game'"),
+        (["--within_turn", "values"], "'mars' with within_turn='values' reads"),
         (["--credit_args", "mars"], "want dict as credit_args, got 'mars'"),
         (["--credit_args", "{pool: [sea]}"], "'sea'"),
         (["--seed", "99999999999999999999"], "want seed from 0 to 2**32 - 1"),

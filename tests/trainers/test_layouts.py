@@ -8,7 +8,13 @@ import torch
 
 import arena_envs
 from arena_trainers.credit import TurnBatch
-from arena_trainers.layouts import Row, trajectory_rows, turn_weights, weighted
+from arena_trainers.layouts import (
+    Row,
+    as_averaged,
+    trajectory_rows,
+    turn_weights,
+    weighted,
+)
 
 
 def batch_of(seats, episodes, turns, num_tokens):
@@ -64,6 +70,24 @@ def test_turns_that_are_not_fair_weigh_nothing_and_count_for_nothing():
     batch = replace(batch, fair=[True, False, True])
     assert turn_weights(batch).tolist() == [5 / 4, 0.0, 5 / 6]
     assert weighted(np.array([1, 4, 2.0]), batch).tolist() == [5 / 4, 0.0, 5 / 3]
+
+
+@pytest.mark.parametrize(
+    ("loss_type", "layout", "expected"),
+    [
+        ("dapo", "turn", [6.0, 6.0, 6.0]),
+        ("dr_grpo", "trajectory", [6.0, 6.0, 6.0]),
+        ("grpo", "turn", [3.0, 6.0, 2.0]),
+        ("sapo", "trajectory", [2.0, 2.0, 2.0]),
+    ],
+)
+def test_losses_by_row_divide_by_the_tokens_of_the_row(loss_type, layout, expected):
+    """Rows of 2, 1 and 3 tokens; as trajectories of 2 + 1 and 3."""
+    batch = batch_of([0, 0, 0], [0, 0, 1], [0, 1, 0], [2, 1, 3])
+    got = as_averaged(np.full(3, 6.0), batch, loss_type, layout)
+    assert got.tolist() == expected
+    tokens = as_averaged(np.full(6, 6.0), batch, loss_type, layout)
+    assert tokens.tolist() == np.repeat(expected, [2, 1, 3]).tolist()
 
 
 def test_turns_are_joined_with_what_was_read_between_them():

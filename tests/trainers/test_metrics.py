@@ -5,9 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from arena_trainers import metrics
 from arena_trainers.credit import TurnBatch, estimate
+from arena_trainers.layouts import as_averaged, weighted
 
 LEARNERS = SimpleNamespace(learners=[True, True])
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
@@ -131,3 +133,70 @@ def test_the_table_explains_every_metric_and_no_other():
     found = {re.sub("invalid/.*", "invalid/<reason>", name) for name in found}
     of_critics = {"arena/critic_error", "arena/illegal_mass"}
     assert found == explained - of_critics
+
+
+def test_the_share_is_of_the_advantages_that_are_trained():
+    """Two games with the same rewards and replies of 2 and 200 tokens: by tokens the second
+    has 200 / 202, by turns (MARS, equation 3) and by rows each has half."""
+    same = {"seat": [0] * 4, "turn": [0] * 4}
+    turns = TurnBatch(
+        reward=[0.0, 2.0, 0.0, 2.0],
+        game=[0, 0, 1, 1],
+        episode=[0, 1, 2, 3],
+        group=[0, 0, 1, 1],
+        num_tokens=[2, 2, 200, 200],
+        **same,
+    )
+    advantage = estimate("mars", turns).advantage
+    by_tokens = metrics.gradient_shares(turns, advantage, 2)
+    assert by_tokens == pytest.approx([2 / 202, 200 / 202])
+    by_turns = metrics.gradient_shares(turns, weighted(advantage, turns), 2)
+    assert by_turns == pytest.approx([0.5, 0.5])
+    by_rows = as_averaged(advantage, turns, "grpo", "turn")
+    assert metrics.gradient_shares(turns, by_rows, 2) == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("loss_type", "weighting", "credit"),
+    [
+        ("dapo", "token", "mars"),
+        ("dapo", "turn", "mars"),
+        ("cispo", "turn", "aepo"),
+        ("grpo", "token", "mars"),
+        ("grpo", "token", "aepo"),
+        ("sapo", "token", "mars"),
+        ("bnpo", "token", "mars"),
+        ("dr_grpo", "token", "aepo"),
+    ],
+)
+def test_the_share_is_that_of_the_gradient_of_the_loss(
+    make_trainer, monkeypatch, generated, loss_type, weighting, credit
+):
+    """The absolute gradient of TRL's loss, by the log-probability of each token."""
+    three = {"id": "kuhn_poker", "params": {"num_players": 3}}
+    trainer = make_trainer(
+        games=["kuhn_poker", three],
+        episodes_per_step=16,
+        credit=credit,
+        loss_type=loss_type,
+        weighting=weighting,
+        max_completion_length=3,
+        temperature=2.0,
+    )
+    trainer.current_gradient_accumulation_steps = 1
+    batch = generated(trainer)
+    leaf = torch.full(batch["completion_ids"].shape, -0.5, requires_grad=True)
+    monkeypatch.setattr(
+        trainer,
+        "_get_per_token_logps_and_entropies",
+        lambda *_, **__: (leaf, torch.zeros_like(leaf), None),
+    )
+    loss = trainer._compute_loss(trainer.model, batch)
+    (gradient,) = torch.autograd.grad(loss, leaf)
+    turns = trainer.last_turns
+    size = gradient.abs().sum(1).numpy()[: len(turns.game)]
+    wanted = np.bincount(turns.game, size) / size.sum()
+    assert len(set(turns.num_tokens.tolist())) > 1
+    for plan, share in zip(trainer.game_plans, wanted, strict=True):
+        logged = trainer._metrics["train"][f"arena/{plan.name}/gradient_share"][-1]
+        assert logged == pytest.approx(share, rel=1e-5)

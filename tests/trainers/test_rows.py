@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from arena_trainers.credit import estimate
 from arena_trainers.layouts import training_rows, with_dead_rows
 from arena_trainers.rows import turn_batch, turn_records
 from arena_wrappers import Branching, Episode, Turn
@@ -76,6 +77,29 @@ def test_weights_scale_the_parts_of_the_reward():
     records = turn_records(EPISODES, [0, 0], LEARNERS)
     batch = turn_batch([records], {"format": 2.0, "game": 0.5}, ["kuhn"])
     assert batch.reward.tolist() == [0.5, 0.0, 2.0, 4.5]
+    assert batch.rewards["game"].tolist() == [0.5, 1.0, 2.0, 4.5]
+    assert batch.rewards["format"].tolist() == [0.0, -1.0, 0.0, 0.0]
+
+
+def test_a_part_of_weight_zero_is_read_as_it_came_and_not_paid():
+    records = turn_records(EPISODES, [0, 0], LEARNERS)
+    batch = turn_batch([records], {"game": 0.0}, ["kuhn"])
+    assert batch.reward.tolist() == [0.0, -0.5, 0.0, 0.0]
+    assert batch.rewards["game"].tolist() == [1.0, 2.0, 4.0, 9.0]
+
+
+def test_the_outcome_counts_once_whatever_its_weight():
+    """Outcomes 1 and 0 of weight 2, paid at the second turn, and nothing else: T = 0, so
+    that all turns have the z-score of the outcome, as with weight 1."""
+    episodes = [episode(7, [turn(0, 0, 0.0), turn(0, 1, paid)]) for paid in (1.0, 0.0)]
+    records = turn_records(episodes, [0, 0], LEARNERS)
+    found = [
+        estimate("mt_grpo", turn_batch([records], weights, ["kuhn"]), eps=0.0)
+        for weights in ({}, {"game": 2.0}, {"game": 2.0, "format": 3.0})
+    ]
+    for result in found:
+        wanted = [0.5**0.5] * 2 + [-(0.5**0.5)] * 2
+        np.testing.assert_allclose(result.advantage, wanted)
 
 
 def test_episodes_of_different_processes_are_different_episodes():

@@ -14,7 +14,7 @@ from trl import GRPOTrainer
 import arena_envs
 from arena_envs.game import TERMINAL, BaseGame
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
-from arena_trainers.trainer import CREDIT_STATE
+from arena_trainers.credit_checkpoint import CREDIT_STATE
 from arena_wrappers import RandomPolicy
 
 

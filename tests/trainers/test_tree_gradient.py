@@ -104,8 +104,8 @@ class Trees:
         env = PromptWrapper(GameEnv(game), "bare")
         branching = Branching(8, seats=[0], follow=self.follow)
         episodes = play(env.clone, Recorded(), range(TREES), branch=branching)
-        played = [0] * len(episodes), [[True, False]], [game], WANTED, branching
-        self.records = turn_records(episodes, *played)
+        played = [0] * len(episodes), [[True, False]], [game], WANTED
+        self.records = turn_records(episodes, *played, branching=branching)
         self.batch = turn_batch([self.records], {}, ["dare"], WANTED)
 
     def error(self, name, turns):

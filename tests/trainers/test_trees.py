@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from arena_trainers.trainer import CRITIC
+from arena_trainers.credit_checkpoint import CRITIC
 from arena_wrappers import replay
 
 TREES = {

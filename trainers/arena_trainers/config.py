@@ -14,9 +14,9 @@ from arena_trainers.config_checks import (
     refuse_saving_between_generations,
     refuse_what_is_not_supported,
 )
+from arena_trainers.credit import WITHIN_TURN
 from arena_trainers.critic import check_critic
 from arena_trainers.layouts import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
-from arena_trainers.rows import PARTS
 from arena_wrappers import Branching
 
 MAX_REPLY_TOKENS = 256  # where the settings give no limit
@@ -41,9 +41,12 @@ class TurnGRPOConfig(GRPOConfig):
             all seats.
         credit (`str`, *optional*, defaults to `"mars"`):
             Estimator of `arena_trainers.credit`. It gets the columns of the turn batch that
-            it reads, or is refused when the trainer is made.
+            it reads, some from `columns` of the trainer, or is refused when that is made.
         credit_args (`dict`, *optional*):
             Options of the estimator.
+        within_turn (`str`, *optional*, defaults to `"uniform"`):
+            How tokens share the credit of their turn: `"uniform"`, or by `"entropy"`
+            (biased, see `by_token_entropy`). No critic gives what `"values"` reads.
         critic (`str`, *optional*):
             Who gives the columns `value` and `next_value` to estimators that read them.
             `"features"`: a small network on `Game.features`. `"exact"`: enumeration of the
@@ -80,7 +83,8 @@ class TurnGRPOConfig(GRPOConfig):
         parsing (`str`, *optional*, defaults to `"strict"`):
             How replies are read: `"strict"` or `"tolerant"`.
         part_weights (`dict[str, float]`, *optional*):
-            Weights of the reward parts (`game`, `format`); 1 where none is given.
+            Weights of the reward parts; 1 for `game` and `format` where none is given, 0
+            for parts that the trainer's `columns` give, which are then read but not paid.
         episodes_per_step (`int`, *optional*):
             Episodes per optimizer step, all processes together; sets
             `per_device_train_batch_size`, which counts episodes here.
@@ -108,6 +112,10 @@ class TurnGRPOConfig(GRPOConfig):
     )
     credit_args: dict[str, Any] = field(
         default_factory=dict, metadata={"help": "Options of the estimator."}
+    )
+    within_turn: str = field(
+        default="uniform",
+        metadata={"help": "Tokens share their turn's credit: 'uniform' or 'entropy'."},
     )
     critic: str | None = field(
         default=None,
@@ -231,17 +239,13 @@ class TurnGRPOConfig(GRPOConfig):
                     f"want {name} as a mapping, got {getattr(self, name)!r}"
                 )
         for name, weight in self.part_weights.items():
-            if name not in PARTS:
-                raise ValueError(
-                    f"part_weights names {name!r}, which is no reward part; "
-                    f"{did_you_mean(str(name), PARTS)}"
-                )
             if not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
         for name, known in (
             ("on_invalid", ("forfeit", "retry", "random")),
             ("layout", LAYOUTS),
             ("weighting", WEIGHTINGS),
+            ("within_turn", WITHIN_TURN),
         ):
             value = getattr(self, name)
             if value not in known:

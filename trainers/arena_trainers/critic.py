@@ -147,6 +147,12 @@ class FeatureCritic:
         return found
 
 
+def feature_critic(args: Any, games: Sequence[AnyGame]) -> FeatureCritic:
+    """The critic of these games by a `TurnGRPOConfig`."""
+    discount = discount_of(args.credit, args.credit_args)
+    return FeatureCritic(games, discount=discount, seed=args.seed, **args.critic_args)
+
+
 def discount_of(estimator: str, options: Mapping[str, Any]) -> float:
     """The discount of an estimator with these options, which its critic shares."""
     found = {**credit.default_options(estimator), **options}.get("discount", 1.0)

@@ -73,8 +73,8 @@ class TrainingJob:
         self.settings, self.folder, self.console = settings, folder, console
         self.job, self.args = build_configs(settings, str(folder))
         disable_progress_bar()  # of transformers; the run has its own
-        check_credit(self.args)
         self.plans = [GamePlan(spec, self.args) for spec in self.args.games]
+        check_credit(self.args, [plan.game for plan in self.plans])
         self.options = PromptOptions(
             self.args.reply_format, self.args.rules, self.args.show_legal_actions
         )

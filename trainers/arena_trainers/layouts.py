@@ -20,6 +20,10 @@ PER_TOKEN_LOSSES = (
     "cispo",
     "vespo",
 )  # of TRL: every token weighs 1 / all tokens
+PER_ROW_LOSSES = (
+    "grpo",
+    "sapo",
+)  # of TRL: the mean over rows of means over their tokens
 
 
 @dataclass
@@ -160,7 +164,33 @@ def whole_row_lengths(batch: TurnBatch) -> NDArray[np.int64]:
 
 def weighted(advantage: NDArray[np.float64], batch: TurnBatch) -> NDArray[np.float64]:
     """Advantages, one per turn or one per token, times the weights of their turns."""
-    weights = turn_weights(batch)
+    return _times(advantage, turn_weights(batch), batch)
+
+
+def as_averaged(
+    advantage: NDArray[np.float64], batch: TurnBatch, loss_type: str, layout: str
+) -> NDArray[np.float64]:
+    """Advantages times what their tokens weigh in TRL's loss, up to a common factor.
+
+    Args:
+        advantage: as it is trained, one per turn or one per token.
+        batch: the global batch, with `num_tokens`.
+        loss_type: of TRL; those of `PER_ROW_LOSSES` divide by the tokens of the row.
+        layout: what a row holds.
+    """
+    if loss_type not in PER_ROW_LOSSES or batch.num_tokens is None:
+        return advantage
+    tokens = batch.num_tokens
+    if layout == "trajectory":
+        keys = np.stack([batch.episode, batch.seat], axis=1)
+        _, index = np.unique(keys, axis=0, return_inverse=True)
+        tokens = np.bincount(index.ravel(), tokens)[index.ravel()]
+    return _times(advantage, 1 / tokens, batch)
+
+
+def _times(
+    advantage: NDArray[np.float64], weights: NDArray[np.float64], batch: TurnBatch
+) -> NDArray[np.float64]:
     if len(advantage) != len(weights):
         weights = np.repeat(weights, batch.num_tokens)  # type: ignore[arg-type] # checked
     product: NDArray[np.float64] = advantage * weights

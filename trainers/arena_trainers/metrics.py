@@ -8,7 +8,7 @@
 | `arena/<game>/player_<i>/zero_advantages` | share of turns with advantage 0 | below 0.9 |
 | `arena/<game>/player_<i>/pool_size` | mean number of values in a pool of the seat | 4 or more |
 | `arena/<game>/player_<i>/flat_pools` | share of these pools whose advantages are all 0 | below 0.5 |
-| `arena/<game>/gradient_share` | Σ abs(Aₜ) over the game's trained tokens / that of all games | about the game's weight |
+| `arena/<game>/gradient_share` | Σ abs(wₜ Aₜ) over the game's trained tokens / that of all games | about the game's weight |
 | `arena/legal_rate` | valid replies / replies, learning seats | rises to 1 |
 | `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
 | `arena/episode_turns` | mean turns of an episode, all seats | as the game's |
@@ -22,8 +22,12 @@ that follow the best are the fair ones.
 
 A turn's advantage is the mean over its tokens, where an estimator credits tokens. What a pool
 compares, turns or trajectories, the estimator decides; a pool of the seat is one that can
-hold its turns: of its game and seat, where pools are by game and seat. `gradient_share`
-leaves out how large the gradients of log-probabilities are, and what clipping does.
+hold its turns: of its game and seat, where pools are by game and seat. `gradient_share` is
+of the advantages as they are trained, times what `weighting` and `loss_type` make of a token:
+wₜ is the weight of `weighting="turn"`, or 1, and with `loss_type` `"grpo"` or `"sapo"`, which
+average the tokens of a row first, over the tokens of the row. It leaves out how large the
+gradients of log-probabilities are, what clipping and the like do, and that `"bnpo"` averages
+each micro-batch by itself, however many tokens it holds.
 
 Of turn trees, returns and replies are counted in the episodes that others branch from.
 
@@ -38,6 +42,7 @@ from typing import Any
 import numpy as np
 
 from arena_trainers.credit import Credit, PoolReport, TurnBatch
+from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.pools import ZERO
 from arena_trainers.games import GamePlan
 from arena_wrappers import Episode
@@ -71,6 +76,7 @@ def metrics(
     names: Sequence[str],
     turns: TurnBatch,
     result: Credit,
+    trained: Floats | None = None,
 ) -> dict[str, float]:
     """The metrics of a generation batch, all processes together.
 
@@ -79,6 +85,8 @@ def metrics(
         names: names of the games, by index.
         turns: the global batch.
         result: its credit.
+        trained: the advantages as they weigh in the loss, per turn or per token; those of
+            `result` by default.
     """
     returns: dict[tuple[int, int], list[float]] = defaultdict(list)
     counts: Counter[str] = Counter()
@@ -99,7 +107,8 @@ def metrics(
             found[f"{name}/zero_advantages"] = float((np.abs(own) <= ZERO).mean())
             pools = _pools(result.report, game, seat)
             found[f"{name}/pool_size"], found[f"{name}/flat_pools"] = pools
-    shares_of_games = gradient_shares(turns, result, len(names))
+    trained = result.advantage if trained is None else trained
+    shares_of_games = gradient_shares(turns, trained, len(names))
     for game_name, part in zip(names, shares_of_games, strict=True):
         found[f"arena/{game_name}/gradient_share"] = part
     replies = max(counts["replies"], 1)
@@ -113,20 +122,20 @@ def metrics(
     return found
 
 
-def gradient_shares(turns: TurnBatch, result: Credit, num_games: int) -> list[float]:
-    """Each game's part of Σ abs(Aₜ) over the trained tokens; 0 if there is none.
+def gradient_shares(turns: TurnBatch, trained: Floats, num_games: int) -> list[float]:
+    """Each game's part of Σ abs(wₜ Aₜ) over the trained tokens; 0 if there is none.
 
     >>> from arena_trainers.credit import estimate
     >>> one = dict(turn=[0] * 4, seat=[0] * 4, episode=[0, 1, 2, 3])
     >>> games = dict(game=[0, 0, 1, 1], group=[0, 0, 1, 1], num_tokens=[1, 1, 2, 4])
     >>> turns = TurnBatch(reward=[0, 2, 0, 4], **one, **games)
-    >>> gradient_shares(turns, estimate("mars", turns), 2)  # 1 + 1 and 2 * 2 + 4 * 2
+    >>> gradient_shares(turns, estimate("mars", turns).advantage, 2)  # 1 + 1 and 2 * 2 + 4 * 2
     [0.14285714285714285, 0.8571428571428571]
     """
     counts = np.ones(len(turns.game), np.int64)
     if turns.num_tokens is not None:
         counts = turns.num_tokens
-    size = np.abs(result.advantage)
+    size = np.abs(trained)
     if len(size) == len(turns.reward):
         size = np.repeat(size, counts)
     total = np.bincount(np.repeat(turns.game, counts), size, num_games)

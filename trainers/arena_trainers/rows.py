@@ -3,14 +3,27 @@
 Everything here is free of TRL and of torch.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import (
+    Collection,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import AnyGame
+from arena_trainers.column_functions import (
+    SUPPLIED,
+    ColumnFunction,
+    part_of,
+    supplied_by,
+)
 from arena_trainers.credit import TurnBatch
+from arena_trainers.credit.batch import INT_COLUMNS
 from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode, Turn
 from arena_wrappers.replay import final_state, turn_states
@@ -38,6 +51,7 @@ class TurnRecord(NamedTuple):
     features: NDArray[np.float32] | None = None  # for a critic
     next_features: NDArray[np.float32] | None = None  # where a limit cut
     paid: float = 0.0  # to the seat before its turn
+    supplied: Mapping[str, float] | None = None  # by the user's functions
 
 
 # columns that follow from the rules
@@ -51,6 +65,7 @@ def turn_records(
     learners: Sequence[Sequence[bool]],
     rules: Sequence[AnyGame] = (),
     columns: Collection[str] = (),
+    functions: Mapping[str, ColumnFunction] | None = None,
     branching: Branching | None = None,
 ) -> list[TurnRecord]:
     """The learners' turns, episode by episode, in playing order.
@@ -63,13 +78,20 @@ def turn_records(
         learners: for each game, which seats learn.
         rules: the games, where `columns` asks for states, actions or values.
         columns: which optional columns are asked for.
+        functions: of the user, by the column that each gives: of an episode, one of its
+            turns, and the state in which it was taken.
         branching: where episodes branched, if they did.
+
+    Raises:
+        ValueError: a turn without tokens, or a function that gives no finite number, or no
+            integer for a column of integers.
     """
     records = []
+    functions = functions or {}
     for number, (episode, game) in enumerate(zip(episodes, games, strict=True)):
         last = {turn.seat: turn.index for turn in episode.turns}
         states: Sequence[Any] = [None] * len(episode.turns)
-        if not OF_STATES.isdisjoint(columns):
+        if functions or not OF_STATES.isdisjoint(columns):
             states = turn_states(episode, rules[game])
         for place in range(episode.branch or 0, len(episode.turns)):
             turn, state = episode.turns[place], states[place]
@@ -99,10 +121,19 @@ def turn_records(
                 action = None if turn.invalid else turn.action
                 paid = rules[game].returns(state)[turn.seat]
                 record = record._replace(state=known, action=action, paid=paid)
-            if "value" in columns:
+            if "value" in columns and "value" not in functions:
                 record = _with_features(record, episode, rules[game], state)
+            if functions:
+                values = supplied_by(functions, episode, turn, state)
+                record = _with_supplied(record, values)
             records.append(record)
     return records
+
+
+def _with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord:
+    """With what the user's functions say; parts of the reward stand among the rewards."""
+    parts = {part: x for name, x in values.items() if (part := part_of(name))}
+    return record._replace(rewards={**record.rewards, **parts}, supplied=values)
 
 
 def _with_features(
@@ -142,8 +173,12 @@ def turn_batch(
     weights: Mapping[str, float],
     game_names: Sequence[str],
     columns: Collection[str] = (),
+    teams: Sequence[Sequence[int]] | None = None,
 ) -> TurnBatch:
     """The global batch: the turns of all processes, in the order of the processes.
+
+    Its `rewards` hold the parts as they are paid, times their weights, so that they add up
+    to `reward`. A part of weight 0 is read but not paid: it stands there as it came.
 
     Args:
         shares: the records of each process.
@@ -151,16 +186,17 @@ def turn_batch(
         game_names: names of the games, by index.
         columns: which optional columns are asked for. States and actions are numbered as
             they come, so that equal numbers mean equal ones.
+        teams: team of each seat, by index of the game; no column `team` without.
     """
     turns = [record for share in shares for record in share]
-    names = sorted(set(PARTS).union(*(turn.rewards for turn in turns)))
-    parts = {
-        name: np.array([turn.rewards.get(name, 0.0) for turn in turns])
-        for name in names
-    }
-    reward = np.zeros(len(turns))
-    for name, values in parts.items():
-        reward += weights.get(name, 1.0) * values
+    asked = {c.removeprefix("rewards.") for c in columns if c.startswith("rewards.")}
+    names = sorted(asked.union(PARTS, *(turn.rewards for turn in turns)))
+    parts, reward = {}, np.zeros(len(turns))
+    for name in names:
+        part = np.array([turn.rewards.get(name, 0.0) for turn in turns])
+        weight = weights.get(name, 1.0)
+        parts[name] = weight * part if weight else part
+        reward += weight * part
     starts = np.array([(turn.game, turn.seed) for turn in turns], np.int64)
     ranks = np.repeat(np.arange(len(shares)), [len(share) for share in shares])
     episodes = np.stack([ranks, _integers(turn.episode for turn in turns)], axis=1)
@@ -177,6 +213,7 @@ def turn_batch(
         num_tokens=_integers(turn.num_tokens for turn in turns),
         row_length=_integers(turn.row_length for turn in turns),
         game_names=tuple(game_names),
+        team=None if teams is None else _integers(teams[t.game][t.seat] for t in turns),
         **_optional_columns(turns, columns),
         **(_tree_columns(turns, episodes) if "parent" in columns else {}),
     )
@@ -206,6 +243,10 @@ def _optional_columns(
         found["state_key"] = _ranks((t.game, t.seat, t.state) for t in turns)
     if "action" in columns:
         found["action"] = _ranks((t.game, t.action) for t in turns)
+    for name in SUPPLIED:
+        given = [(turn.supplied or {}).get(name) for turn in turns]
+        if name in columns and None not in given:  # else a critic's
+            found[name] = np.array(given, np.int64 if name in INT_COLUMNS else float)
     tokens = [c.removeprefix("tokens.") for c in columns if c.startswith("tokens.")]
     if tokens:
         found["tokens"] = {

@@ -12,7 +12,6 @@ batch sizes count those; the number of rows varies, and dead rows (no loss) fill
 Metrics logged besides TRL's are explained in `arena_trainers.metrics`.
 """
 
-import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -28,14 +27,17 @@ from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from arena_trainers import credit
-from arena_trainers.columns import check_credit, estimate_credit
+from arena_trainers.column_functions import ColumnFunction
+from arena_trainers.columns import check_credit, estimate_credit, part_weights
 from arena_trainers.config import TurnGRPOConfig
 from arena_trainers.config_checks import refuse_absolute_positions
-from arena_trainers.critic import FeatureCritic, discount_of
+from arena_trainers.credit_checkpoint import credited_by, load_credit, save_credit
+from arena_trainers.critic import FeatureCritic, feature_critic
 from arena_trainers.exact_critic import ExactCritic, check_exact, exact_critic
 from arena_trainers.games import GamePlan, episode_starts, opponents
 from arena_trainers.layouts import (
     Row,
+    as_averaged,
     episode_return,
     replay_rows,
     training_rows,
@@ -49,8 +51,6 @@ from arena_trainers.metrics import metrics, tally
 from arena_trainers.rows import TurnRecord, games_of, turn_batch, turn_records
 from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
 
-CREDIT_STATE = "credit_state.json"
-CRITIC = "critic.pt"
 REFERENCE = "reference_model.pt"
 
 
@@ -65,6 +65,12 @@ class TurnGRPOTrainer(GRPOTrainer):
             `args.games`) and `seed`; made from `args` by default.
         eval_dataset: likewise, for evaluation.
         policies: policies by name, for opponents that are objects and not strings.
+        columns: functions that give further columns to the estimator, by name:
+            `"stratum"`, `"value"`, `"action_value"`, or a part of the reward, such as a
+            judge's label, `"rewards.judge"`. Called with an `Episode`, one of its turns
+            (`Turn`) and the game's state before it, each returns a number, an integer for
+            `"stratum"`. Every process calls them for the episodes that it played. A part of
+            the reward is paid only if `part_weights` names it.
         **kwargs: `callbacks`, `optimizers`, `peft_config` and `quantization_config` of
             `trl.GRPOTrainer`.
 
@@ -95,17 +101,16 @@ class TurnGRPOTrainer(GRPOTrainer):
         train_dataset: Dataset | None = None,
         eval_dataset: Dataset | None = None,
         policies: Mapping[str, Policy] | None = None,
+        columns: Mapping[str, ColumnFunction] | None = None,
         **kwargs: Any,
     ) -> None:
-        self._columns = check_credit(args)
         plans = self.game_plans = [GamePlan(spec, args) for spec in args.games]
+        self._functions = dict(columns or {})
+        rules = [plan.game for plan in plans]
+        self._columns = check_credit(args, rules, self._functions)
         self.critic: FeatureCritic | ExactCritic | None = None
         if args.critic == "features":
-            games = [plan.game for plan in plans]
-            discount = discount_of(args.credit, args.credit_args)
-            self.critic = FeatureCritic(
-                games, discount=discount, seed=args.seed, **args.critic_args
-            )
+            self.critic = feature_critic(args, rules)
         self._opponents = opponents(plans, args, policies or {})
         check_exact(args, plans, self._opponents)
         if train_dataset is None:
@@ -182,11 +187,10 @@ class TurnGRPOTrainer(GRPOTrainer):
         games = games_of(episodes, [start["game"] for start in inputs])
         learners = [plan.learners for plan in self.game_plans]
         rules = [plan.game for plan in self.game_plans]
-        tree = self.args.branching(())
-        records = turn_records(episodes, games, learners, rules, self._columns, tree)
+        asked = self._columns, self._functions, self.args.branching(())
+        records = turn_records(episodes, games, learners, rules, *asked)
         shares = gather_object([records])
-        names = [plan.name for plan in self.game_plans]
-        batch, result = self._credited(shares, names)
+        batch, result = self._credited(shares)
         advantage = result.advantage
         if self.args.weighting == "turn":
             advantage = weighted(advantage, batch)
@@ -204,18 +208,26 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._relog_advantages()
         tallies = gather_object([tally(episodes, games, self.game_plans)])
         mode = "train" if self.model.training else "eval"
-        for name, value in metrics(tallies, names, batch, result).items():
+        names = [plan.name for plan in self.game_plans]
+        trained = as_averaged(advantage, batch, self.args.loss_type, self.args.layout)
+        for name, value in metrics(tallies, names, batch, result, trained).items():
             self._metrics[mode][name].append(value)
         if isinstance(self.critic, ExactCritic):
             self._metrics[mode]["arena/illegal_mass"].append(self.critic.illegal_mass)
         return output
 
     def _credited(
-        self, shares: list[list[TurnRecord]], names: list[str]
+        self, shares: list[list[TurnRecord]]
     ) -> tuple[credit.TurnBatch, credit.Credit]:
         """The global batch and its credit; in training, states and critics go on."""
         turns = [turn for share in shares for turn in share]
-        batch = turn_batch(shares, self.args.part_weights, names, self._columns)
+        batch = turn_batch(
+            shares,
+            part_weights(self.args, self._functions),
+            [plan.name for plan in self.game_plans],
+            self._columns,
+            [plan.game.teams for plan in self.game_plans],
+        )
         if self.args.layout == "trajectory":
             batch = replace(batch, row_length=whole_row_lengths(batch))
         if self.critic is not None:
@@ -257,11 +269,6 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._logs["advantages"].pop()
         self._logs["advantages"].extend(logged)
 
-    def _credited_by(self) -> dict[str, Any]:
-        """What states and critics belong to; states number games as they are listed."""
-        names = [plan.name for plan in self.game_plans]
-        return {"credit": self.args.credit, "critic": self.args.critic, "games": names}
-
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Writes none: TRL's describes other training."""
 
@@ -271,11 +278,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             return
         folder = Path(self._get_output_dir(trial=trial))
         folder /= f"checkpoint-{self.state.global_step}"
-        if isinstance(self.critic, FeatureCritic):
-            torch.save(self.critic.state_dict(), folder / CRITIC)
-        if self.critic is not None or self._credit_state is not None:
-            found = {**self._credited_by(), "state": self._credit_state}
-            (folder / CREDIT_STATE).write_text(json.dumps(found))
+        owner = credited_by(self.args, self.game_plans)
+        save_credit(folder, owner, self._credit_state, self.critic)
         if self.args.sync_ref_model:
             reference = self.accelerator.unwrap_model(self.ref_model)
             torch.save(reference.state_dict(), folder / REFERENCE)
@@ -284,17 +288,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is None:
             return
-        if (Path(checkpoint) / CREDIT_STATE).is_file():
-            found = json.loads((Path(checkpoint) / CREDIT_STATE).read_text())
-            for key, wanted in self._credited_by().items():
-                if found[key] != wanted:
-                    raise ValueError(
-                        f"want a checkpoint of {key} {wanted!r}, got one of {found[key]!r}"
-                    )
-            self._credit_state = found["state"]
-        if isinstance(self.critic, FeatureCritic):
-            weights = torch.load(Path(checkpoint) / CRITIC, weights_only=True)
-            self.critic.load_state_dict(weights)
+        owner = credited_by(self.args, self.game_plans)
+        self._credit_state = load_credit(Path(checkpoint), owner, self.critic)
         reference = Path(checkpoint) / REFERENCE
         if self.args.sync_ref_model and reference.is_file():
             weights = torch.load(reference, map_location="cpu", weights_only=True)

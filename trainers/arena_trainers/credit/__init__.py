@@ -43,10 +43,11 @@ An estimator is a function of `Trajectories` (the turns that count, in order) an
 options, which returns `Credit`, per turn or per token; one that needs memory takes and
 returns `state`, one that needs further columns says so by `needs`. It is composed of
 `require`, `returns_to_go`, `temporal_differences`, `pools_by`, `moments`, `mean_of_others`,
-`unit_scale`, `rescaled`, `clipped` and `with_report`, and within turns of `uniform_over_tokens`, `by_token_entropy`
-and `by_value_differences`. Those of other distributions are found by the entry-point group
-`arena.credit`, such as `my_estimator = "my_package.credit:my_estimator"`, and imported when
-they are first used.
+`unit_scale`, `rescaled`, `clipped` and `with_report`. What it credits turns with is passed on
+to tokens as the option `within_turn` of `estimate` says, by `uniform_over_tokens`,
+`by_token_entropy` or `by_value_differences`. Those of other distributions are found by the
+entry-point group `arena.credit`, such as `my_estimator = "my_package.credit:my_estimator"`,
+and imported when they are first used.
 
 What each does to the gradient of small games is computed exactly (`exact`, `expectation`,
 `report`). What an estimator promises of that and of other turns it declares by `claims`, and
@@ -81,6 +82,7 @@ from arena_trainers.credit.registry import (
 )
 from arena_trainers.credit.scales import clipped, relative, rescaled, unit_scale
 from arena_trainers.credit.tokens import (
+    WITHIN_TURN,
     by_token_entropy,
     by_value_differences,
     decayed_sums,
@@ -97,6 +99,7 @@ from arena_trainers.credit.trajectories import (
 )
 
 __all__ = [
+    "WITHIN_TURN",
     "Claims",
     "Credit",
     "FlatPoolWarning",

@@ -45,7 +45,8 @@ def adca(
     `count="trajectories"`, each trajectory weighs the same in the labels' moments. The
     labels' scale cancels but for eps.
 
-    The judge's part is not to be paid as well: give it the weight 0 in `part_weights`.
+    The judge's part is not to be paid as well. A function that `TurnGRPOTrainer` takes in
+    `columns={"rewards.judge": function}` is not, unless `part_weights` names it.
 
     Reduces to: `episode` with `ddof=0, eps=0.0` where α = 0, or where the labels of a pool
     are all alike.

@@ -42,7 +42,9 @@ class TurnBatch:
         turn: int64[N], index among this seat's turns of the episode: 0, 1, 2, ... It may
             start later where `rollout` or `parent` is given.
         group: int64[N], which start: same game, seed and parameters.
-        rewards: float64[N] each, the named parts of the reward.
+        rewards: float64[N] each, the named parts of the reward, in its unit: times their
+            weights, so that those that are paid add up to it. A part that is only read,
+            such as a judge's, stands here as it came.
         team: int64[N], team of the seat.
         stratum: int64[N], what kind of trajectory it is: the cards dealt, the opponent, ...
         rollout: int64[N], shared by the segments of one trajectory, where it was cut into

@@ -54,7 +54,8 @@ def mt_grpo(
 
     Args:
         turns: the turns that count, with `rewards`.
-        outcome: the part of the reward that is the outcome, of weight 1 in the reward.
+        outcome: the part of the reward that is the outcome, as it is paid: `rewards` holds
+            it times its weight, so that T is what is left of the reward.
         coefficient: λ, weight of the turn rewards.
         pool: columns that agree within a pool, constant on trajectories.
         ddof: 1 for the unbiased variance, 0 for the plain one.

@@ -20,7 +20,7 @@ from arena_trainers.credit.mt_grpo import mt_grpo
 from arena_trainers.credit.needs import columns_needed_by, compares_fair_only
 from arena_trainers.credit.outcome import dr_grpo, flow_grpo, grpo_passk, rloo
 from arena_trainers.credit.poad import poad
-from arena_trainers.credit.pools import Credit, PoolReport
+from arena_trainers.credit.pools import Credit, PoolReport, check_choice
 from arena_trainers.credit.rae import rae
 from arena_trainers.credit.reinforce_plus_plus import reinforce_plus_plus_baseline
 from arena_trainers.credit.salt import salt
@@ -28,6 +28,7 @@ from arena_trainers.credit.states import agentprm, at_grpo, gigpo
 from arena_trainers.credit.strata import bnpo, stratified_grpo
 from arena_trainers.credit.teams import advevo_public_baseline, matpo
 from arena_trainers.credit.token_entropy import aepo, hapo
+from arena_trainers.credit.tokens import NEEDED_WITHIN, WITHIN_TURN, credit_within
 from arena_trainers.credit.trajectories import require, trajectories
 from arena_trainers.credit.utterance import archer, counterfactual
 
@@ -77,9 +78,10 @@ def estimate(
     turns: TurnBatch,
     *,
     state: Mapping[str, Any] | None = None,
+    within_turn: str = "uniform",
     **options: Any,
 ) -> Credit:
-    """Computes the advantage of every turn.
+    """Computes the advantage of every turn, or of every token.
 
     Numbers may come from float32: rounding moves an advantage by about 1e-7 of the sum of
     absolute rewards of its pool's trajectories, over the spread where one divides. A spread
@@ -93,16 +95,22 @@ def estimate(
         name: of the estimator (`estimators()` lists them), or the function itself.
         turns: the turns of the whole batch, of all processes.
         state: what the estimator returned for the batch before, if it keeps a state.
+        within_turn: how tokens share the advantage of their turn: `"uniform"`, all have it;
+            `"entropy"`, by the column `tokens.entropy` (`by_token_entropy`, biased);
+            `"values"`, by `tokens.value` (`by_value_differences` with λ = 1, as biased as
+            the estimator, whatever the values are; they are in the advantage's unit).
         **options: of the estimator; its docstring explains them.
 
     Returns:
-        The advantages in the order of the rows, the next state, and the report.
+        The advantages in the order of the rows, the next state, and the report, which is
+        always of turns. Advantages are of tokens where the estimator credits tokens or
+        `within_turn` is not `"uniform"`.
 
     Raises:
         ValueError: unknown estimator or option, an option out of range, a column that the
             estimator needs and the batch does not have, turns that are not fair for an
-            estimator that would compare them, a state for an estimator that keeps none, or
-            an advantage that is not finite, as of an infinite option.
+            estimator that would compare them, a state for one that keeps none, `within_turn` for one that credits tokens itself, or an advantage
+            that is not finite, as of an infinite option.
         ImportError: the estimator's plug-in cannot be imported.
 
     >>> one = dict(game=[0, 0], seat=[0, 0], turn=[0, 0], group=[0, 0])
@@ -116,6 +124,7 @@ def estimate(
     """
     function, own_name = find_estimator(name), name_of(name)
     _check(own_name, function, options)
+    check_choice("within_turn", within_turn, WITHIN_TURN)
     if "state" in inspect.signature(function).parameters:
         options["state"] = state
     elif state is not None:
@@ -127,9 +136,17 @@ def estimate(
             f"estimator {own_name!r} compares all turns, want none that is not fair, got "
             f"fair[{row}] = False; 'at_grpo' and 'agentprm' leave such turns out"
         )
-    require(live, *columns_needed_by(function))
+    require(live, *columns_needed_by(function), *NEEDED_WITHIN[within_turn])
     result = function(live, **options)
-    advantage = live.scatter(result.advantage)
+    credited = result.advantage
+    if within_turn != "uniform":
+        if len(credited) != len(live.row):
+            raise ValueError(
+                f"estimator {own_name!r} credits tokens itself; want within_turn 'uniform', "
+                f"got {within_turn!r}"
+            )
+        credited = credit_within(live, credited, within_turn)
+    advantage = live.scatter(credited)
     _check_finite(own_name, advantage)
     _warn_of_flat_pools(own_name, result.report)
     return result._replace(advantage=advantage)
@@ -169,13 +186,21 @@ def find_estimator(name: str | Estimator) -> Estimator:
     )
 
 
-def needed_columns(name: str | Estimator) -> tuple[str, ...]:
+def needed_columns(
+    name: str | Estimator, within_turn: str = "uniform"
+) -> tuple[str, ...]:
     """The optional columns of `TurnBatch` that an estimator cannot do without.
 
+    Args:
+        name: of the estimator.
+        within_turn: as `estimate` has it.
+
     Raises:
-        ValueError: unknown estimator.
+        ValueError: unknown estimator, or no such `within_turn`.
     """
-    return columns_needed_by(find_estimator(name))
+    check_choice("within_turn", within_turn, WITHIN_TURN)
+    needed = (*columns_needed_by(find_estimator(name)), *NEEDED_WITHIN[within_turn])
+    return tuple(dict.fromkeys(needed))
 
 
 def check_options(name: str, options: Iterable[str]) -> None:

@@ -25,6 +25,7 @@ from arena_trainers.credit.trajectories import (
 )
 
 LARGEST = 1e6  # bound on 1 / density, as released
+ROUNDING = 1e-9  # of a bound: what a sum of rewards may lie beyond it
 TINY = 1e-300  # where a density at 0 or 1 has no logarithm, and nothing is divided
 
 
@@ -134,7 +135,8 @@ def bnpo(
     Args:
         turns: the turns that count.
         min_return: the return that counts as 0; None for the lowest of the game in this
-            batch. Give it where it is known: the lowest is a matter of luck.
+            batch. Give it where it is known, penalties included: the lowest is a matter of
+            luck. `TurnGRPOTrainer` refuses bounds that its games can pay less or more than.
         max_return: the return that counts as 1; None for the highest. With `parts`, both
             are mappings from parts to bounds; None, or a part left out, is as above.
         parts: names of the parts of the reward to decompose it into, as ("game", "format");
@@ -206,7 +208,10 @@ def _between(
         np.minimum.at(bottom, game, returns)
     if high is None:
         np.maximum.at(top, game, returns)
-    beyond = np.flatnonzero((returns < bottom[game]) | (returns > top[game]))
+    slack = ROUNDING * np.maximum(np.abs(bottom), np.abs(top))[game]
+    beyond = np.flatnonzero(
+        (returns < bottom[game] - slack) | (returns > top[game] + slack)
+    )
     if len(beyond) > 0:
         at = turns.first[beyond[0]]
         raise ValueError(
@@ -214,6 +219,7 @@ def _between(
             f"{top[game[beyond[0]]]}, got {returns[beyond[0]]} of seat "
             f"{turns.column('seat')[at]} in episode {turns.column('episode')[at]}"
         )
+    returns = np.clip(returns, bottom[game], top[game])
     width = np.where(top > bottom, top - bottom, 1.0)[game]
     return np.asarray((returns - bottom[game]) / width), width
 

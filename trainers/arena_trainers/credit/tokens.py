@@ -5,10 +5,40 @@ gradient adds advantage times score over the tokens of a turn, whose scores add 
 score of the reply, so that equal credit for all of them is the credit of the turn.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.pools import check_range
+from arena_trainers.credit.trajectories import Trajectories
+
+NEEDED_WITHIN: Mapping[str, tuple[str, ...]] = {
+    "uniform": (),
+    "entropy": ("num_tokens", "tokens.entropy"),
+    "values": ("num_tokens", "tokens.value"),
+}
+WITHIN_TURN = tuple(NEEDED_WITHIN)
+
+
+def credit_within(turns: Trajectories, advantage: Floats, how: str) -> Floats:
+    """Passes on the advantages of turns to their tokens, as `within_turn` says.
+
+    Args:
+        turns: the turns that count, with the columns of `NEEDED_WITHIN`.
+        advantage: float64[M], of these turns.
+        how: `"entropy"` is `by_token_entropy`, `"values"` is `by_value_differences` with
+            λ = 1.
+
+    Returns:
+        float64[num_tokens.sum()].
+
+    Raises:
+        ValueError: an entropy below 0.
+    """
+    column = turns.column(f"tokens.{'entropy' if how == 'entropy' else 'value'}")
+    redistribute = by_token_entropy if how == "entropy" else by_value_differences
+    return redistribute(advantage, turns.column("num_tokens"), column)
 
 
 def uniform_over_tokens(advantage: Floats, num_tokens: Ints) -> Floats:
@@ -34,7 +64,9 @@ def by_token_entropy(advantage: Floats, num_tokens: Ints, entropy: Floats) -> Fl
 
     The sum over the turn is n Aₖ, as with equal credit, which it is where all entropies of
     the turn are equal, or all 0. Biased: tokens without entropy are not trained at all, and
-    the mean contains the entropies of tokens that are said later.
+    the mean contains the entropies of tokens that are said later. So equal advantages above
+    0, of which equal credit makes nothing in expectation, push towards tokens after which the
+    reply is sure, those below 0 towards tokens after which it is open.
 
     Args:
         advantage: float64[M], of turns.
