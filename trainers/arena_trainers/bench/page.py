@@ -50,7 +50,9 @@ knows (own hints, fireworks, which of the partner's cards can be played), so tha
 significant. What is not significant may be different and unproven. Estimators that differ by a
 factor alone, as `dr_grpo` and `rloo`, are the same here. The advantages of `counterfactual`
 have no noise and vanish at an equilibrium; division by their root mean square undoes that, so
-that it circles: what is best to first order need not learn best. Tabular self-play says
+that it circles: what is best to first order need not learn best. What divides by the spread
+of a group does badly in poker, as [report.md](report.md) has it: the group shares a deal that
+its players do not see. Tabular self-play says
 something about variance, bias and cycles, and nothing about tokens, clipping or language.
 """
 
