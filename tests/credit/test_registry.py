@@ -155,7 +155,9 @@ class TestPlugins:
             textwrap.dedent(
                 """
                 import numpy as np
-                from arena_trainers.credit import claims, moments, pools_by, with_report
+                from arena_trainers.credit import (
+                    claims, moments, needs, pools_by, with_report
+                )
 
                 @claims(large="direction", games_apart=True)
                 def own_reward(turns, *, factor=1.0, **rest):
@@ -163,6 +165,7 @@ class TestPlugins:
                     reward = factor * turns.column("reward")
                     return with_report(reward, pools, moments(reward, pools.of, len(pools.key)))
 
+                @needs("num_tokens", per_token=True)
                 def per_token(turns):
                     result = own_reward(turns)
                     tokens = np.repeat(result.advantage, turns.column("num_tokens"))

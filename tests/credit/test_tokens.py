@@ -120,7 +120,7 @@ def test_token_columns_come_in_the_order_of_the_turns():
     live = trajectories(TurnBatch(**ROWS, tokens=ENTROPY))
     assert live.column("num_tokens").tolist() == [2, 1, 2]
     assert live.column("tokens.entropy").tolist() == [4, 5, 3, 1, 2]
-    scattered = live.scatter(live.column("tokens.entropy"))
+    scattered = live.scatter(live.column("tokens.entropy"), per_token=True)
     assert scattered.tolist() == ENTROPY["entropy"]
 
 
@@ -128,7 +128,7 @@ def test_tokens_of_masked_turns_are_not_there():
     nan = {"entropy": [1.0, 2.0, np.nan, 4.0, 5.0]}
     live = trajectories(TurnBatch(**ROWS, tokens=nan, mask=[True, False, True]))
     assert live.column("tokens.entropy").tolist() == [4, 5, 1, 2]
-    assert live.scatter(np.ones(4)).tolist() == [1, 1, 0, 1, 1]
+    assert live.scatter(np.ones(4), per_token=True).tolist() == [1, 1, 0, 1, 1]
 
 
 @pytest.mark.parametrize(

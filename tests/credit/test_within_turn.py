@@ -16,7 +16,11 @@ from arena_trainers.credit import (
     estimate,
     estimators,
     needed_columns,
+    needs,
+    per_token,
 )
+from arena_trainers.credit.outcome import dr_grpo
+from arena_trainers.credit.registry import docstring
 
 P, Q = 0.3, (0.5, 0.9)
 PAID = np.array([[1.0, -2.0], [0.5, 3.0]])
@@ -189,6 +193,58 @@ def test_estimators_that_credit_tokens_refuse(name, how):
     message = f"'{name}' credits tokens itself; want within_turn 'uniform', got '{how}'"
     with pytest.raises(ValueError, match=message):
         estimate(name, batch((0, 0), (1, 1)), within_turn=how)
+
+
+def masked_and_short(entropies):
+    """Live turns of one token each, which is masked beside a turn of four tokens."""
+    one = dict.fromkeys(("game", "seat", "turn", "group"), [0] * 3)
+    return TurnBatch(
+        [1.0, 5.0, 9.0],
+        episode=[0, 1, 2],
+        num_tokens=[1, 1, 4],
+        mask=[True, True, False],
+        truncated=[False] * 3,
+        tokens={"entropy": entropies, "value": np.zeros(6)},
+        **one,
+    )
+
+
+@pytest.mark.parametrize("how", ["entropy", "values"])
+def test_turns_of_one_token_come_per_token_too(how):
+    turns = masked_and_short(np.ones(6))
+    got = estimate("mars", turns, within_turn=how).advantage
+    assert got.tolist() == [-2.0, 2.0, 0.0, 0.0, 0.0, 0.0]
+    assert estimate("mars", turns).advantage.tolist() == [-2.0, 2.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["aepo", "hapo", "poad", "bi_level_gae"])
+def test_estimators_of_tokens_come_per_token_where_turns_have_one(name):
+    turns = masked_and_short(np.ones(6))
+    assert len(estimate(name, turns).advantage) == 6
+    for how in ("entropy", "values"):
+        with pytest.raises(ValueError, match="credits tokens itself"):
+            estimate(name, turns, within_turn=how)
+
+
+@pytest.mark.parametrize("name", estimators())
+def test_what_credits_tokens_says_so(name):
+    assert per_token(name) == ("per token" in docstring(name).partition("Returns:")[2])
+    if not per_token(name):
+        assert per_token(name, "entropy")
+        assert per_token(name, "values")
+
+
+def test_one_advantage_for_each_token_is_wanted_of_those_that_say_so():
+    def undeclared(turns):
+        credit = dr_grpo(turns)
+        return credit._replace(advantage=np.repeat(credit.advantage, 2))
+
+    turns = batch((0, 0), (1, 1))
+    with pytest.raises(ValueError, match="want 2 advantages, one per turn, got 4"):
+        estimate(undeclared, turns)
+    assert len(estimate(needs(per_token=True)(undeclared), turns).advantage) == 4
+    with pytest.raises(ValueError, match="want 4 advantages, one per token, got 2"):
+        estimate(needs(per_token=True)(lambda turns: dr_grpo(turns)), turns)
 
 
 def test_what_is_missing_or_unknown_is_named():

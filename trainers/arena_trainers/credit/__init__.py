@@ -40,8 +40,8 @@ group, as in `episode`, then weighs deals that a seat may not even tell apart, a
 gradient around; what only subtracts a mean stays exact.
 
 An estimator is a function of `Trajectories` (the turns that count, in order) and of keyword
-options, which returns `Credit`, per turn or per token; one that needs memory takes and
-returns `state`, one that needs further columns says so by `needs`. It is composed of
+options, which returns `Credit`; one that needs memory takes and returns `state`, one that
+needs further columns, or credits tokens, says so by `needs`. It is composed of
 `require`, `returns_to_go`, `temporal_differences`, `pools_by`, `moments`, `mean_of_others`,
 `unit_scale`, `rescaled`, `clipped` and `with_report`. What it credits turns with is passed on
 to tokens as the option `within_turn` of `estimate` says, by `uniform_over_tokens`,
@@ -73,13 +73,14 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.registry import (
-    FlatPoolWarning,
     check_options,
     default_options,
     estimate,
     estimators,
     needed_columns,
+    per_token,
 )
+from arena_trainers.credit.results import FlatPoolWarning
 from arena_trainers.credit.scales import clipped, relative, rescaled, unit_scale
 from arena_trainers.credit.tokens import (
     WITHIN_TURN,
@@ -124,6 +125,7 @@ __all__ = [
     "moments",
     "needed_columns",
     "needs",
+    "per_token",
     "pools_by",
     "relative",
     "require",

@@ -25,7 +25,8 @@ import numpy as np
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.claims import Kind
 from arena_trainers.credit.exact import ExactPlay
-from arena_trainers.credit.registry import Estimator, FlatPoolWarning, estimate
+from arena_trainers.credit.registry import Estimator, estimate
+from arena_trainers.credit.results import FlatPoolWarning
 from arena_trainers.credit.trajectories import returns_to_go, trajectories
 
 MAX_BATCHES = 1024  # that are enumerated

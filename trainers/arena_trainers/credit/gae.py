@@ -114,7 +114,7 @@ def turn_ppo(
     return gae(turns, discount=discount, lambda_=lambda_)
 
 
-@needs("num_tokens", "tokens.value", "truncated")
+@needs("num_tokens", "tokens.value", "truncated", per_token=True)
 def bi_level_gae(
     turns: Trajectories,
     *,

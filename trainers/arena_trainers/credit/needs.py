@@ -1,4 +1,4 @@
-"""Which optional columns of a `TurnBatch` an estimator reads."""
+"""What an estimator declares: which optional columns it reads, and what it credits."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -6,7 +6,9 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def needs(*columns: str, fair_only: bool = False) -> Callable[[F], F]:
+def needs(
+    *columns: str, fair_only: bool = False, per_token: bool = False
+) -> Callable[[F], F]:
     """Declares the columns without which an estimator cannot be computed.
 
     Args:
@@ -14,6 +16,7 @@ def needs(*columns: str, fair_only: bool = False) -> Callable[[F], F]:
             `"rewards.judge"` a named part of the reward.
         fair_only: whether it leaves turns that are not `fair` out of what it compares. If
             not, it is not given a batch that holds such turns.
+        per_token: whether it credits tokens, and not turns.
 
     >>> @needs("value", "tokens.entropy")
     ... def my_estimator(turns): ...
@@ -24,6 +27,7 @@ def needs(*columns: str, fair_only: bool = False) -> Callable[[F], F]:
     def declare(estimator: F) -> F:
         estimator.__dict__["needs"] = columns
         estimator.__dict__["fair_only"] = fair_only
+        estimator.__dict__["per_token"] = per_token
         return estimator
 
     return declare
@@ -32,6 +36,11 @@ def needs(*columns: str, fair_only: bool = False) -> Callable[[F], F]:
 def compares_fair_only(estimator: Callable[..., Any]) -> bool:
     """Whether an estimator declares that it leaves out turns that are not fair."""
     return bool(getattr(estimator, "fair_only", False))
+
+
+def credits_tokens(estimator: Callable[..., Any]) -> bool:
+    """Whether an estimator declares that it credits tokens."""
+    return bool(getattr(estimator, "per_token", False))
 
 
 def columns_needed_by(estimator: Callable[..., Any]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from arena_trainers.credit.tokens import decayed_sums
 from arena_trainers.credit.trajectories import Trajectories, values_after
 
 
-@needs("num_tokens", "tokens.value", "truncated")
+@needs("num_tokens", "tokens.value", "truncated", per_token=True)
 def poad(
     turns: Trajectories,
     *,

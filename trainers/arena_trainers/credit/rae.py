@@ -65,8 +65,8 @@ def rae(
         that `pool` names.
 
     Raises:
-        ValueError: an option out of range, or a state of another estimator or `pool`, or with a baseline
-            that is not finite.
+        ValueError: an option out of range, or a state of another estimator or `pool`, or with
+            a baseline that is not finite.
 
     >>> from arena_trainers.credit import TurnBatch, estimate
     >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0])

@@ -2,27 +2,29 @@
 
 import difflib
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-import numpy as np
-
 from arena_trainers.credit.adca import adca
-from arena_trainers.credit.batch import Floats, TurnBatch
+from arena_trainers.credit.batch import TurnBatch
 from arena_trainers.credit.canon import canon
 from arena_trainers.credit.gae import bi_level_gae, gae, turn_ppo
 from arena_trainers.credit.grpo import episode, normalise_then_sum
 from arena_trainers.credit.mars import mars, mars_loo
 from arena_trainers.credit.mars_released import mars_released
 from arena_trainers.credit.mt_grpo import mt_grpo
-from arena_trainers.credit.needs import columns_needed_by, compares_fair_only
+from arena_trainers.credit.needs import (
+    columns_needed_by,
+    compares_fair_only,
+    credits_tokens,
+)
 from arena_trainers.credit.outcome import dr_grpo, flow_grpo, grpo_passk, rloo
 from arena_trainers.credit.poad import poad
-from arena_trainers.credit.pools import Credit, PoolReport, check_choice
+from arena_trainers.credit.pools import Credit, check_choice
 from arena_trainers.credit.rae import rae
 from arena_trainers.credit.reinforce_plus_plus import reinforce_plus_plus_baseline
+from arena_trainers.credit.results import check_finite, warn_of_flat_pools
 from arena_trainers.credit.salt import salt
 from arena_trainers.credit.states import agentprm, at_grpo, gigpo
 from arena_trainers.credit.strata import bnpo, stratified_grpo
@@ -69,10 +71,6 @@ _BUILT_IN: Mapping[str, Estimator] = {
 }
 
 
-class FlatPoolWarning(UserWarning):
-    """Turns of a pool teach nothing: their advantages are all 0."""
-
-
 def estimate(
     name: str | Estimator,
     turns: TurnBatch,
@@ -103,14 +101,14 @@ def estimate(
 
     Returns:
         The advantages in the order of the rows, the next state, and the report, which is
-        always of turns. Advantages are of tokens where the estimator credits tokens or
-        `within_turn` is not `"uniform"`.
+        always of turns. Advantages are of tokens where `per_token` says so.
 
     Raises:
         ValueError: unknown estimator or option, an option out of range, a column that the
             estimator needs and the batch does not have, turns that are not fair for an
-            estimator that would compare them, a state for one that keeps none, `within_turn` for one that credits tokens itself, or an advantage
-            that is not finite, as of an infinite option.
+            estimator that would compare them, a state for one that keeps none,
+            `within_turn` for one that credits tokens itself, not one advantage for each
+            turn or token, or one that is not finite, as of an infinite option.
         ImportError: the estimator's plug-in cannot be imported.
 
     >>> one = dict(game=[0, 0], seat=[0, 0], turn=[0, 0], group=[0, 0])
@@ -124,7 +122,7 @@ def estimate(
     """
     function, own_name = find_estimator(name), name_of(name)
     _check(own_name, function, options)
-    check_choice("within_turn", within_turn, WITHIN_TURN)
+    tokens = per_token(function, within_turn)
     if "state" in inspect.signature(function).parameters:
         options["state"] = state
     elif state is not None:
@@ -140,15 +138,10 @@ def estimate(
     result = function(live, **options)
     credited = result.advantage
     if within_turn != "uniform":
-        if len(credited) != len(live.row):
-            raise ValueError(
-                f"estimator {own_name!r} credits tokens itself; want within_turn 'uniform', "
-                f"got {within_turn!r}"
-            )
         credited = credit_within(live, credited, within_turn)
-    advantage = live.scatter(credited)
-    _check_finite(own_name, advantage)
-    _warn_of_flat_pools(own_name, result.report)
+    advantage = live.scatter(credited, tokens)
+    check_finite(own_name, advantage)
+    warn_of_flat_pools(own_name, result.report)
     return result._replace(advantage=advantage)
 
 
@@ -201,6 +194,27 @@ def needed_columns(
     check_choice("within_turn", within_turn, WITHIN_TURN)
     needed = (*columns_needed_by(find_estimator(name)), *NEEDED_WITHIN[within_turn])
     return tuple(dict.fromkeys(needed))
+
+
+def per_token(name: str | Estimator, within_turn: str = "uniform") -> bool:
+    """Whether advantages are of tokens: `within_turn` is not `"uniform"`, or `needs` says so.
+
+    Args:
+        name: of the estimator.
+        within_turn: as `estimate` has it.
+
+    Raises:
+        ValueError: unknown estimator, no such `within_turn`, or another than `"uniform"` for
+            an estimator that credits tokens itself.
+    """
+    check_choice("within_turn", within_turn, WITHIN_TURN)
+    of_tokens = credits_tokens(find_estimator(name))
+    if of_tokens and within_turn != "uniform":
+        raise ValueError(
+            f"estimator {name_of(name)!r} credits tokens itself; want within_turn "
+            f"'uniform', got {within_turn!r}"
+        )
+    return of_tokens or within_turn != "uniform"
 
 
 def check_options(name: str, options: Iterable[str]) -> None:
@@ -266,33 +280,3 @@ def _check(name: str, function: Estimator, options: Iterable[str]) -> None:
 def _near(word: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1)
     return f"did you mean {near[0]!r}? " if near else ""
-
-
-def _check_finite(name: str, advantage: Floats) -> None:
-    bad = np.flatnonzero(~np.isfinite(advantage))
-    if len(bad) > 0:
-        raise ValueError(
-            f"want finite advantages, got {advantage[bad[0]]} for row {bad[0]} from "
-            f"estimator {name!r}"
-        )
-
-
-def _warn_of_flat_pools(name: str, report: PoolReport) -> None:
-    """One text for all batches, so that Python shows it once.
-
-    Of pools within pools only where those around them are not flat.
-    """
-    found = report
-    if report.within is not None and not (report.zeros == 1).any():
-        found = report.within
-    if (found.zeros == 1).any():
-        what = (
-            "all advantages are" if found is report else "a part of all advantages is"
-        )
-        warnings.warn(
-            f"estimator {name!r}: {what} 0 in some pool by "
-            f"({', '.join(found.names)}), which holds one value or equal ones; "
-            "see the report",
-            FlatPoolWarning,
-            stacklevel=3,
-        )

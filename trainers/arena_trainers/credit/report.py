@@ -22,13 +22,13 @@ from arena_trainers.credit.expectation import (
 )
 from arena_trainers.credit.registry import (
     Estimator,
-    FlatPoolWarning,
     default_options,
     docstring,
     estimate,
     estimators,
     needed_columns,
 )
+from arena_trainers.credit.results import FlatPoolWarning
 
 SMALL, LARGE = 2, 4096  # episodes of a batch; LARGE at least, and in proportion
 TOLERANCE = 2e-3  # of a population: leave-one-out is n / (n - 1) there

@@ -26,7 +26,7 @@ MIN_ENTROPY = 1e-8  # of a token, before its logarithm is taken
 SMOOTH = 5.0  # a larger token-level z-score is replaced by that of trajectories
 
 
-@needs("num_tokens", "tokens.entropy")
+@needs("num_tokens", "tokens.entropy", per_token=True)
 def aepo(
     turns: Trajectories,
     *,
@@ -91,7 +91,7 @@ def aepo(
     return base._replace(advantage=advantage * (1 + strength * z))
 
 
-@needs("num_tokens", "tokens.entropy")
+@needs("num_tokens", "tokens.entropy", per_token=True)
 def hapo(
     turns: Trajectories,
     *,

@@ -77,23 +77,30 @@ class Trajectories:
         """int64[M]: how many turns the trajectory of each turn has."""
         return np.bincount(self.index, minlength=len(self.first))[self.index]
 
-    def scatter(self, advantage: Floats) -> Floats:
+    def scatter(self, advantage: Floats, per_token: bool = False) -> Floats:
         """Advantages of these turns, or of their tokens, as a column with 0 elsewhere.
 
-        Where each of these turns is one token, the two are the same, and come per turn.
+        Args:
+            advantage: float64[M], or float64[T] of their T tokens.
+            per_token: whether it is of tokens.
+
+        Returns:
+            float64[N], or float64[num_tokens.sum()].
+
+        Raises:
+            ValueError: not one advantage for each turn, or token, or no `num_tokens`.
         """
-        if len(advantage) == len(self.row):
-            column = np.zeros(len(self.batch.reward))
-            column[self.row] = advantage
-            return column
-        num = self.batch.num_tokens
-        if num is None or len(advantage) != num[self.row].sum():
+        what, rows, size = "turn", self.row, len(self.batch.reward)
+        if per_token:
+            num: Any = self.batch.num_tokens  # None is refused by token_row
+            what, rows = "token", self.token_row
+            size = int(num.sum())
+        if len(advantage) != len(rows):
             raise ValueError(
-                f"want {len(self.row)} advantages, one per turn, or one per token; "
-                f"got {len(advantage)}"
+                f"want {len(rows)} advantages, one per {what}, got {len(advantage)}"
             )
-        column = np.zeros(int(num.sum()))
-        column[self.token_row] = advantage
+        column = np.zeros(size)
+        column[rows] = advantage
         return column
 
 

@@ -12,12 +12,12 @@ from arena_trainers.credit.batch import Bools, Floats, TurnBatch
 from arena_trainers.credit.claims import KINDS, Claims
 from arena_trainers.credit.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.registry import (
-    FlatPoolWarning,
     default_options,
     estimate,
     needed_columns,
 )
 from arena_trainers.credit.report import Finding, examine
+from arena_trainers.credit.results import FlatPoolWarning
 from arena_trainers.credit.testing.batches import (
     full_batch,
     last_turns,

@@ -11,10 +11,11 @@ from arena_trainers.credit.batch import Floats, Ints, TurnBatch
 from arena_trainers.credit.pools import Credit
 from arena_trainers.credit.registry import (
     Estimator,
-    FlatPoolWarning,
     estimate,
     name_of,
+    per_token,
 )
+from arena_trainers.credit.results import FlatPoolWarning
 from arena_trainers.credit.testing.batches import num_tokens, tokens_of
 
 Named = str | Estimator
@@ -64,9 +65,7 @@ def credit_of(name: Named, turns: TurnBatch, **options: Any) -> Credit:
 def advantage(name: Named, turns: TurnBatch, **options: Any) -> Floats:
     """Advantages per token, whether the estimator gives one per turn or per token."""
     got = credit_of(name, turns, **options).advantage
-    if got.shape == turns.reward.shape:
-        return np.repeat(got, num_tokens(turns))
-    return got
+    return got if per_token(name) else np.repeat(got, num_tokens(turns))
 
 
 def part(turns: TurnBatch, advantages: Floats, rows: Ints) -> Floats:

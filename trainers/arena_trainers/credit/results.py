@@ -1,0 +1,45 @@
+"""What an estimator has returned: numbers that cannot be are refused, zeros are told."""
+
+import warnings
+
+import numpy as np
+
+from arena_trainers.credit.batch import Floats
+from arena_trainers.credit.pools import PoolReport
+
+
+class FlatPoolWarning(UserWarning):
+    """Turns of a pool teach nothing: their advantages are all 0."""
+
+
+def check_finite(name: str, advantage: Floats) -> None:
+    """ValueError for an advantage, of a turn or token, that is not finite."""
+    bad = np.flatnonzero(~np.isfinite(advantage))
+    if len(bad) > 0:
+        raise ValueError(
+            f"want finite advantages, got {advantage[bad[0]]} for row {bad[0]} from "
+            f"estimator {name!r}"
+        )
+
+
+def warn_of_flat_pools(name: str, report: PoolReport) -> None:
+    """Warns with `FlatPoolWarning` of pools whose advantages are all 0.
+
+    One text for all batches, so that Python shows it once.
+
+    Of pools within pools only where those around them are not flat.
+    """
+    found = report
+    if report.within is not None and not (report.zeros == 1).any():
+        found = report.within
+    if (found.zeros == 1).any():
+        what = (
+            "all advantages are" if found is report else "a part of all advantages is"
+        )
+        warnings.warn(
+            f"estimator {name!r}: {what} 0 in some pool by "
+            f"({', '.join(found.names)}), which holds one value or equal ones; "
+            "see the report",
+            FlatPoolWarning,
+            stacklevel=3,
+        )
