@@ -1,12 +1,13 @@
 """Estimators on turns, worked by hand on trajectories of uneven lengths."""
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from arena_trainers.credit import estimate
+from arena_trainers.credit import FlatPoolWarning, estimate
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 
@@ -62,6 +63,23 @@ def test_reinforce_plus_plus_baseline_by_hand(batch):
     expected = [[1 / root, 1 / root, -2 / root]]
     check(turns, expected, name, count="turns", eps=0)
     check(turns, [[0.25, 0.25, -0.75]], name, eps=1.5)
+
+
+def test_reinforce_plus_plus_baseline_tells_zeros_of_what_it_gives(batch):
+    """A' 0 | -1 1 over 2 1 3 tokens: mean 1/3, variance (2/9 + 16/9 + 12/9) / 5 = 2/3."""
+    name = "reinforce_plus_plus_baseline"
+    rows = (0, 0, 0, [5]), (1, 1, 0, [1]), (2, 1, 0, [3])
+    turns = batch(*rows, num_tokens=[2, 1, 3])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        uneven = estimate(name, turns, eps=0)
+    expected = np.array([-1, -4, 2]) / 6**0.5
+    np.testing.assert_allclose(uneven.advantage, expected, atol=1e-12)
+    assert uneven.report.zeros.tolist() == [0, 0]
+    assert uneven.report.mean.tolist() == [5, 2]
+    with pytest.warns(FlatPoolWarning):
+        even = estimate(name, batch(*rows), eps=0)
+    assert even.report.zeros.tolist() == [1, 0]
 
 
 def test_flow_grpo_by_hand(batch):

@@ -52,8 +52,8 @@ class Claims:
         continuous: whether numbers rounded to float32 give the same advantages, to 1e-6 of
             the largest sum of absolute rewards of a trajectory, over the least difference
             of returns that differ.
-        lone: what a pool of one trajectory is given: "zero" (with a warning), "return", or
-            "other".
+        lone: what a pool of one trajectory is given, beside whatever else is in the batch:
+            "zero" (with a warning), "return", or "other".
 
     Raises:
         ValueError: no such kind or `lone`, or columns that are no sequence of names.
@@ -171,7 +171,7 @@ CLAIMS: Mapping[str, Claims] = {
         groups_apart=False,
         lone="return",
     ),
-    "mars_released": Claims(labels=False, lone="zero"),
+    "mars_released": Claims(labels=False),
     "matpo": replace(OUTCOME, zero_sum=("group",), shift=False, seats_apart=False),
     "mt_grpo": replace(OUTCOME, large="reversed", zero_sum=("group", "seat")),
     "normalise_then_sum": Claims(
@@ -186,6 +186,7 @@ CLAIMS: Mapping[str, Claims] = {
         groups_apart=False,
         seats_apart=False,
         tokens=False,
+        lone="other",
     ),
     "rloo": replace(OUTCOME, two="exact", large="exact", shared="exact", lone="return"),
     "salt": OUTCOME,

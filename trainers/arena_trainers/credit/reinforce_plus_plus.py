@@ -7,9 +7,12 @@ import numpy as np
 from arena_trainers.credit.outcome import dr_grpo
 from arena_trainers.credit.pools import (
     Credit,
+    Moments,
     beyond_rounding,
     check_choice,
     check_range,
+    pools_by,
+    with_report,
 )
 from arena_trainers.credit.scales import unit_scale
 from arena_trainers.credit.trajectories import Trajectories, sizes_to_go
@@ -53,7 +56,10 @@ def reinforce_plus_plus_baseline(
         eps: added to the standard deviation.
 
     Returns:
-        float64[N], without unit; 0 where masked, and everywhere if all A' are alike.
+        float64[N], without unit; 0 where masked, and everywhere if all A' are alike. A pool
+        of one trajectory or of equal returns, where A' is 0, is given -mean A' / (std A' +
+        eps), which is 0 where trajectories have equally many of what is counted. The
+        report's moments are those of G.
 
     Raises:
         ValueError: an option out of range, or a column is missing.
@@ -78,4 +84,7 @@ def reinforce_plus_plus_baseline(
         np.sqrt(weight @ centred**2 / max(total - 1, 1)),
         np.sqrt(weight @ sizes**2 / max(total, 1)),
     )
-    return credit._replace(advantage=centred * unit_scale(std, eps))
+    result = centred * unit_scale(std, eps)
+    found = credit.report
+    stats = Moments(found.size, found.mean, found.std)
+    return with_report(result, pools_by(turns, pool, whole=True), stats)

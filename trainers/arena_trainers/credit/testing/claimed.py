@@ -178,9 +178,10 @@ def check_lone_zero(name: Named, turns: TurnBatch, rng: np.random.Generator) -> 
     """`lone`: a pool of one or of equal returns gives zeros and one warning."""
     for num in (1, 3):
         alike = _alike(name, float(turns.reward[0]), num)
+        got = part(alike, advantage(name, alike), np.flatnonzero(alike.game == 0))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            got = estimate(name, alike).advantage
+            estimate(name, alike)
         flat = [w for w in caught if issubclass(w.category, FlatPoolWarning)]
         demand(np.abs(got).max() <= 1e-8, "zeros", got)
         demand(len(flat) == len(caught) == 1, "one FlatPoolWarning", len(caught))
@@ -192,16 +193,21 @@ def check_lone_return(name: Named, turns: TurnBatch, rng: np.random.Generator) -
     reward = float(turns.reward[0]) or 3.0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        got = estimate(name, _alike(name, reward, 1)).advantage
+        alike = _alike(name, reward, 1)
+        estimate(name, alike)
+    got = part(alike, advantage(name, alike), np.flatnonzero(alike.game == 0))
     demand((got == reward).all(), reward, got)
     demand(not caught, "no warning", [str(w.message) for w in caught])
 
 
 def _alike(name: Named, reward: float, num: int) -> TurnBatch:
-    """One-turn trajectories of equal returns, in one pool; no other part pays."""
-    drawn = [(0, {0: [reward]}) for _ in range(num)]
+    """One-turn trajectories of equal returns, in one pool; no other part pays.
+
+    Another game is beside them, whose returns are not equal, and its turns not equally long.
+    """
+    drawn = [(0, {0: [reward]})] * num + [(1, {0: [1.0]}), (1, {0: [3.0]})]
     turns = full_batch(drawn, needed_columns(name))
-    parts = dict.fromkeys(turns.rewards or {}, np.zeros(num))
+    parts = dict.fromkeys(turns.rewards or {}, np.zeros(num + 2))
     rewards = {**parts, "game": turns.reward}
     return replace(turns, group=turns.game, rewards=rewards)
 
