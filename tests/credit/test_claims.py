@@ -62,6 +62,8 @@ def test_claims_are_declared_with_the_function():
     ("promised", "message"),
     [
         ({"two": "perfect"}, "want two among exact, scaled, .*, got 'perfect'"),
+        ({"large": "biased"}, "want large among exact, scaled, .*, got 'biased'"),
+        ({"shared": "foo"}, "want shared among exact, scaled, .*, got 'foo'"),
         ({"lone": "one"}, "want lone among zero, return, other, got 'one'"),
         ({"zero_mean": "group"}, r"want a sequence of columns .*, got 'group'"),
     ],

@@ -75,8 +75,8 @@ class Claims:
     lone: str = "other"
 
     def __post_init__(self) -> None:
-        check_choice("two", self.two, KINDS)
-        check_choice("large", self.large, KINDS)
+        for size in ("two", "large", "shared"):
+            check_choice(size, getattr(self, size), KINDS)
         check_choice("lone", self.lone, LONE)
         for columns in (self.zero_mean, self.zero_sum):
             column_names(columns or ())
