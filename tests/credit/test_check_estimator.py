@@ -1,6 +1,7 @@
 """The proofs find estimators that break a promise, and name the promise."""
 
 import itertools
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +20,12 @@ from arena_trainers.credit import (
 from arena_trainers.credit.grpo import episode
 from arena_trainers.credit.mars import mars
 from arena_trainers.credit.outcome import dr_grpo
-from arena_trainers.credit.testing import CHECKS, BrokenClaim, check_estimator
+from arena_trainers.credit.testing import (
+    CHECKS,
+    BrokenClaim,
+    check_estimator,
+    random_batches,
+)
 from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of
 
 
@@ -156,6 +162,25 @@ def crying_wolf(turns):
     return credit(turns, 0 * to_go(turns))._replace(advantage=to_go(turns))
 
 
+@needs("state_key", fair_only=True)
+def paying_all(turns):
+    return mars(turns, pool=("game", "seat", "state_key"))
+
+
+def without_unfair(result, turns):
+    return result._replace(advantage=np.where(turns.fair, result.advantage, 0.0))
+
+
+@needs(fair_only=True)
+def comparing_all(turns):
+    return without_unfair(mars(turns), turns)
+
+
+@needs("state_key", fair_only=True)
+def comparing_states(turns):
+    return without_unfair(paying_all(turns), turns)
+
+
 BROKEN_PROPERTIES = [
     ("check_finite", infinite, "want finite advantages, got -inf for row"),
     ("check_finite", too_short, r"want (\d+) advantages, one per turn, got \d+"),
@@ -169,6 +194,9 @@ BROKEN_PROPERTIES = [
     ("check_masked_rows", of_all_rows, "want finite advantages, got nan"),
     ("check_masked_trajectories", by_num_rows, "want .* in row"),
     ("check_segments", by_episode, "want .* in row"),
+    ("check_fair_only", paying_all, "want advantages of 0 for turns that are not fair"),
+    ("check_fair_only", comparing_all, "want .* in row"),
+    ("check_fair_only", comparing_states, "want .* in row"),
     ("check_state", with_arrays, "it raised TypeError: .* not JSON serializable"),
     (
         "check_state",
@@ -262,6 +290,40 @@ def test_columns_that_an_author_thought_of_are_made_up():
     assert evidence.findings == {}
     assert evidence.found.seats_apart
     assert not evidence.found.tokens
+
+
+@pytest.mark.parametrize("column", ["fair", "rollout"])
+def test_every_column_may_be_needed(column):
+    evidence = check_estimator(needs(column)(lambda turns: plain(turns)), num_batches=5)
+    assert evidence.findings == {}
+
+
+@needs("rewards.label")
+def by_label(turns):
+    label = turns.column("rewards.label")
+    if not np.isin(label, (0, 1)).all():
+        raise ValueError(f"want labels 0 or 1, got {label}")
+    return credit(turns, to_go(turns) * label)
+
+
+def labelled(turns):
+    label = turns.turn % 2
+    return replace(turns, rewards={**turns.rewards, "label": label})
+
+
+def test_an_author_may_bring_batches():
+    with pytest.raises(BrokenClaim, match=r"want labels 0 or 1, .* of random_batches"):
+        check_estimator(by_label, num_batches=5)
+    batches = [labelled(turns) for turns in random_batches(20, 0)]
+    evidence = check_estimator(by_label, batches=batches)
+    assert evidence.num_batches == 20
+    assert evidence.found.groups_apart
+    assert evidence.found.continuous
+    assert not evidence.found.shift
+    with pytest.raises(BrokenClaim, match=r", of batches\[\d+\]"):
+        check_estimator(by_label, Claims(shift=True), batches=batches)
+    with pytest.raises(ValueError, match="want batches, got none"):
+        check_estimator(by_label, batches=[])
 
 
 def test_what_holds_is_told_although_nobody_claims_it():

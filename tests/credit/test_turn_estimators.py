@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from arena_trainers.credit import FlatPoolWarning, estimate
+from arena_trainers.credit import FlatPoolWarning, estimate, needs
+from arena_trainers.credit.mars import mars
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 
@@ -267,6 +268,40 @@ def test_other_estimators_refuse_turns_that_are_not_fair(batch):
     with pytest.raises(ValueError, match=r"'mars' compares all .* fair\[2\] = False"):
         estimate("mars", turns)
     assert estimate("mars", replace(turns, mask=turns.fair)).advantage.any()
+
+
+@pytest.mark.parametrize("per_token", [False, True])
+def test_credit_of_turns_that_are_not_fair_is_refused(batch, per_token):
+    def careless(turns):
+        advantage = turns.column("reward") + 6
+        credit = mars(turns)._replace(advantage=advantage)
+        if not per_token:
+            return credit
+        return credit._replace(
+            advantage=np.repeat(advantage, turns.column("num_tokens"))
+        )
+
+    name = needs(fair_only=True, per_token=per_token)(careless)
+    turns = batch((1, 0, 0, [3]), (0, 0, 0, [1, 2]), num_tokens=[2, 1, 1])
+    with pytest.raises(ValueError, match=r"of 0 for turns .* got 9\.0 for row 0 from"):
+        estimate(name, replace(turns, fair=[False, True, True]))
+    assert estimate(name, turns).advantage.all()
+
+
+@pytest.mark.parametrize("how", ["entropy", "values"])
+def test_tokens_of_turns_that_are_not_fair_have_no_credit(batch, how):
+    turns = batch(
+        (0, 0, 0, [1]),
+        (1, 0, 0, [3]),
+        (2, 0, 0, [9]),
+        state_key=[0, 0, 0],
+        num_tokens=[2, 2, 2],
+        tokens={"entropy": np.ones(6), "value": [0, 2] * 3},
+        fair=[True, True, False],
+    )
+    got = estimate("at_grpo", turns, within_turn=how, scale="none").advantage
+    assert got[:4].all()
+    assert got[4:].tolist() == [0, 0]
 
 
 def test_gigpo_by_hand(batch):

@@ -14,8 +14,8 @@ def needs(
     Args:
         *columns: names of columns of `TurnBatch`; `"tokens.entropy"` is a token column and
             `"rewards.judge"` a named part of the reward.
-        fair_only: whether it leaves turns that are not `fair` out of what it compares. If
-            not, it is not given a batch that holds such turns.
+        fair_only: whether it leaves turns that are not `fair` out of what it compares, and
+            gives them 0. If not, it is not given a batch that holds such turns.
         per_token: whether it credits tokens, and not turns.
 
     >>> @needs("value", "tokens.entropy")

@@ -24,7 +24,7 @@ from arena_trainers.credit.poad import poad
 from arena_trainers.credit.pools import Credit, check_choice
 from arena_trainers.credit.rae import rae
 from arena_trainers.credit.reinforce_plus_plus import reinforce_plus_plus_baseline
-from arena_trainers.credit.results import check_finite, warn_of_flat_pools
+from arena_trainers.credit.results import check_finite, check_unfair, warn_of_flat_pools
 from arena_trainers.credit.salt import salt
 from arena_trainers.credit.states import agentprm, at_grpo, gigpo
 from arena_trainers.credit.strata import bnpo, stratified_grpo
@@ -108,7 +108,8 @@ def estimate(
             estimator needs and the batch does not have, turns that are not fair for an
             estimator that would compare them, a state for one that keeps none,
             `within_turn` for one that credits tokens itself, not one advantage for each
-            turn or token, or one that is not finite, as of an infinite option.
+            turn or token, one that is not finite, as of an infinite option, or one other
+            than 0 for a turn that is not fair.
         ImportError: the estimator's plug-in cannot be imported.
 
     >>> one = dict(game=[0, 0], seat=[0, 0], turn=[0, 0], group=[0, 0])
@@ -122,7 +123,7 @@ def estimate(
     """
     function, own_name = find_estimator(name), name_of(name)
     _check(own_name, function, options)
-    tokens = per_token(function, within_turn)
+    tokens, own_tokens = per_token(function, within_turn), credits_tokens(function)
     if "state" in inspect.signature(function).parameters:
         options["state"] = state
     elif state is not None:
@@ -136,11 +137,13 @@ def estimate(
         )
     require(live, *columns_needed_by(function), *NEEDED_WITHIN[within_turn])
     result = function(live, **options)
-    credited = result.advantage
-    if within_turn != "uniform":
-        credited = credit_within(live, credited, within_turn)
-    advantage = live.scatter(credited, tokens)
+    advantage = live.scatter(result.advantage, own_tokens)
     check_finite(own_name, advantage)
+    check_unfair(own_name, turns, advantage, own_tokens)
+    if tokens and not own_tokens:
+        credited = credit_within(live, result.advantage, within_turn)
+        advantage = live.scatter(credited, per_token=True)
+        check_finite(own_name, advantage)
     warn_of_flat_pools(own_name, result.report)
     return result._replace(advantage=advantage)
 

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from arena_trainers.credit.batch import Floats
+from arena_trainers.credit.batch import Floats, TurnBatch
 from arena_trainers.credit.pools import PoolReport
 
 
@@ -19,6 +19,23 @@ def check_finite(name: str, advantage: Floats) -> None:
         raise ValueError(
             f"want finite advantages, got {advantage[bad[0]]} for row {bad[0]} from "
             f"estimator {name!r}"
+        )
+
+
+def check_unfair(
+    name: str, turns: TurnBatch, advantage: Floats, per_token: bool
+) -> None:
+    """ValueError for an advantage other than 0 of a turn that is not fair."""
+    if turns.fair is None:
+        return
+    row = np.arange(len(turns.reward))
+    if per_token and turns.num_tokens is not None:
+        row = np.repeat(row, turns.num_tokens)
+    bad = np.flatnonzero(~turns.fair[row] & (advantage != 0))
+    if len(bad) > 0:
+        raise ValueError(
+            f"want advantages of 0 for turns that are not fair, got {advantage[bad[0]]} "
+            f"for row {row[bad[0]]} from estimator {name!r}"
         )
 
 

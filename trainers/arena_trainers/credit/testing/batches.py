@@ -40,6 +40,8 @@ def batch_of(*trajectories: Trajectory, **columns: Any) -> TurnBatch:
 def full_batch(drawn: Iterable[Drawn], needed: Iterable[str] = ()) -> TurnBatch:
     """A batch with all columns; tokens, states and values differ from turn to turn.
 
+    All turns are fair, and an episode is a rollout of its own.
+
     Args:
         drawn: (game, rewards of each seat) of every episode; a game has two groups.
         needed: as `needs` has them; parts of the reward and token columns among them
@@ -64,12 +66,14 @@ def full_batch(drawn: Iterable[Drawn], needed: Iterable[str] = ()) -> TurnBatch:
         turns,
         group=2 * turns.game + turns.episode % 2,
         rewards={**parts, "game": turns.reward, "judge": n % 2 - 0.5},
+        rollout=turns.episode,
         team=turns.seat % 2,
         stratum=turns.episode % 2,
         state_key=n % 2,
         action=n % 3 // 2,
         parent=np.full(len(n), -1),
         branch=np.zeros(len(n), int),
+        fair=np.ones(len(n), bool),
         terminated=last & ~cut,
         truncated=cut,
         value=(n + 1) * 0.25 % 2,

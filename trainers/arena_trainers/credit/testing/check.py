@@ -24,7 +24,7 @@ class Evidence(NamedTuple):
     name: of the estimator. claimed: what it promises. found: what held, promised or not;
     of the bias what is claimed, where it cannot be measured. findings: by diagnostic game;
     none where these lack a column that the estimator needs.
-    num_batches: random batches that were looked at.
+    num_batches: batches that were looked at.
     """
 
     name: str
@@ -38,6 +38,7 @@ def check_estimator(
     name: Named,
     claims: Claims | None = None,
     *,
+    batches: Sequence[TurnBatch] | None = None,
     num_batches: int = 40,
     seed: int = 0,
 ) -> Evidence:
@@ -46,15 +47,20 @@ def check_estimator(
     Args:
         name: of the estimator, or the function itself.
         claims: what it promises; None for what it declares.
+        batches: to look at instead of random ones, of an estimator that cannot read any
+            number: those of `random_batches` with columns of your own, such as labels. A
+            check may drop, repeat and reorder their rows, pay them otherwise (`reward` and
+            its part `game`), and change all columns of numbers that are not whole.
         num_batches: random batches to look at.
         seed: of these.
 
     Returns:
-        What was found, as far as random batches can show it; `claims` may declare it.
+        What was found, as far as such batches can show it; `claims` may declare it.
 
     Raises:
         BrokenClaim: names the estimator and the first promise that it breaks, with numbers.
-        ValueError: the name is unknown, or `num_batches` is no integer above 0.
+        ValueError: the name is unknown, `num_batches` is no integer above 0, or there are
+            no batches.
         ImportError: the estimator's plug-in cannot be imported.
 
     >>> evidence = check_estimator("mars", num_batches=5)
@@ -64,12 +70,15 @@ def check_estimator(
     if type(num_batches) is not int or num_batches < 1:
         raise ValueError(f"want num_batches above 0, got {num_batches!r}")
     claims = claims_of(name) if claims is None else claims
-    batches = random_batches(num_batches, seed, needed_columns(name))
-    for check in CHECKS:
-        _hold(check, name, batches, seed)
+    where = "batches"
+    if batches is None:
+        batches = random_batches(num_batches, seed, needed_columns(name))
+        where = f"random_batches({num_batches}, {seed})"
+    elif len(batches) == 0:
+        raise ValueError("want batches, got none")
     claimed = checks_of(claims)
-    for check in claimed.values():
-        _hold(check, name, batches, seed)
+    for check in (*CHECKS, *claimed.values()):
+        _hold(check, name, batches, where)
     held = {
         field: value
         for field in TRIED.keys() - claimed.keys()
@@ -78,26 +87,25 @@ def check_estimator(
     }
     found = replace(claims, **held)
     if undefined(name):
-        return Evidence(name_of(name), claims, found, {}, num_batches)
+        return Evidence(name_of(name), claims, found, {}, len(batches))
     findings = check_bias(name, claims)
     bias = found_claims(findings)
     kinds = {field: getattr(bias, field) for field in BIAS}
     found = replace(found, **kinds)
-    return Evidence(name_of(name), claims, found, findings, num_batches)
+    return Evidence(name_of(name), claims, found, findings, len(batches))
 
 
-def _hold(check: Check, name: Named, batches: Sequence[TurnBatch], seed: int) -> None:
+def _hold(check: Check, name: Named, batches: Sequence[TurnBatch], where: str) -> None:
     for index, turns in enumerate(batches):
         try:
             check(name, turns, np.random.default_rng(index))
         except BrokenClaim as error:
-            where = f"random_batches({len(batches)}, {seed})[{index}]"
-            raise BrokenClaim(f"{error}, of {where}") from error
+            raise BrokenClaim(f"{error}, of {where}[{index}]") from error
 
 
 def _holds(check: Check, name: Named, batches: Sequence[TurnBatch]) -> bool:
     try:
-        _hold(check, name, batches, 0)
+        _hold(check, name, batches, "batches")
     except BrokenClaim:
         return False
     return True

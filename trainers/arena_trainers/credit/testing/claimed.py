@@ -14,12 +14,10 @@ from arena_trainers.credit.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.registry import (
     default_options,
     estimate,
-    needed_columns,
 )
 from arena_trainers.credit.report import Finding, examine
 from arena_trainers.credit.results import FlatPoolWarning
 from arena_trainers.credit.testing.batches import (
-    full_batch,
     last_turns,
     paid,
     take,
@@ -84,7 +82,8 @@ def _decimals(turns: TurnBatch, rng: np.random.Generator) -> Floats:
 
 
 def _thirds(column: Floats) -> Floats:
-    return column / 3 + 0.1
+    """Other numbers; those that are whole may be labels, and stay."""
+    return column if (column == np.round(column)).all() else column / 3 + 0.1
 
 
 def _rounded(column: Floats) -> Any:
@@ -138,7 +137,8 @@ def check_shift(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None
     size, episodes = len(turns.reward), turns.episode.max() + 1
     copies = np.repeat(np.arange(4), size)  # leave-one-out needs something to compare
     rows = np.tile(np.arange(size), 4)
-    turns = take(turns, rows, episode=turns.episode[rows] + copies * episodes)
+    episode = turns.episode[rows] + copies * episodes
+    turns = take(turns, rows, episode=episode, rollout=episode)
     mine = last_turns(turns) & (turns.seat == rng.choice(turns.seat))
     more = paid(turns, turns.reward + rng.integers(1, 10) * mine)
     same(turns, advantage(name, more), advantage(name, turns), 1e-8)
@@ -177,7 +177,7 @@ def _sums_to_zero(
 def check_lone_zero(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
     """`lone`: a pool of one or of equal returns gives zeros and one warning."""
     for num in (1, 3):
-        alike = _alike(name, float(turns.reward[0]), num)
+        alike = _alike(turns, float(turns.reward[0]), num)
         got = part(alike, advantage(name, alike), np.flatnonzero(alike.game == 0))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -193,23 +193,24 @@ def check_lone_return(name: Named, turns: TurnBatch, rng: np.random.Generator) -
     reward = float(turns.reward[0]) or 3.0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        alike = _alike(name, reward, 1)
+        alike = _alike(turns, reward, 1)
         estimate(name, alike)
     got = part(alike, advantage(name, alike), np.flatnonzero(alike.game == 0))
     demand((got == reward).all(), reward, got)
     demand(not caught, "no warning", [str(w.message) for w in caught])
 
 
-def _alike(name: Named, reward: float, num: int) -> TurnBatch:
-    """One-turn trajectories of equal returns, in one pool; no other part pays.
+def _alike(turns: TurnBatch, reward: float, num: int) -> TurnBatch:
+    """One-turn trajectories of equal returns, in one pool: `num` times the first turn.
 
-    Another game is beside them, whose returns are not equal, and its turns not equally long.
+    The first and the last turn are beside them, as another game of unequal returns.
     """
-    drawn = [(0, {0: [reward]})] * num + [(1, {0: [1.0]}), (1, {0: [3.0]})]
-    turns = full_batch(drawn, needed_columns(name))
-    parts = dict.fromkeys(turns.rewards or {}, np.zeros(num + 2))
-    rewards = {**parts, "game": turns.reward}
-    return replace(turns, group=turns.game, rewards=rewards)
+    game = np.repeat([0, 1], [num, 2])
+    rows = np.append(np.zeros(num + 1, int), len(turns.reward) - 1)
+    own = {name: np.arange(num + 2) for name in ("episode", "rollout")}
+    none = {name: np.zeros(num + 2, int) for name in ("seat", "turn")}
+    alone = take(turns, rows, game=game, group=game, **own, **none)
+    return paid(alone, np.append(np.full(num, reward), [1.0, 3.0]))
 
 
 @promise

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from arena_trainers.credit.batch import TurnBatch
-from arena_trainers.credit.registry import default_options
+from arena_trainers.credit.needs import compares_fair_only
+from arena_trainers.credit.registry import default_options, find_estimator
 from arena_trainers.credit.testing.batches import (
     copied,
     num_tokens,
@@ -80,7 +81,7 @@ def check_numbers(name: Named, turns: TurnBatch, rng: np.random.Generator) -> No
         np.cumsum(rng.integers(1, 9, column.max() + 1))[column]
         for column in (turns.episode, turns.group)
     )
-    other = replace(turns, episode=episode, group=group)
+    other = replace(turns, episode=episode, rollout=episode, group=group)
     same(turns, advantage(name, other), advantage(name, turns), 1e-12)
 
 
@@ -135,6 +136,32 @@ def check_segments(name: Named, turns: TurnBatch, rng: np.random.Generator) -> N
 
 
 @promise
+def check_fair_only(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
+    """If `fair_only` is declared, turns that are not fair get 0 and change no others.
+
+    Other labels of theirs must change nothing; nor may they be missed where they are the
+    first of a trajectory, so that no return-to-go of a fair turn has what they are paid.
+    """
+    if not compares_fair_only(find_estimator(name)):
+        return
+    size = len(turns.reward)
+    fair = rng.integers(2, size=size).astype(bool)
+    rows = np.flatnonzero(fair)
+    some = replace(turns, fair=fair)
+    want = part(turns, advantage(name, some), rows)
+    labels: dict[str, Any] = {
+        column: np.where(fair, getattr(turns, column), rng.integers(2, size=size))
+        for column in ("state_key", "action")
+        if getattr(turns, column) is not None
+    }
+    seen = np.cumsum(fair)
+    starts = turns.turn == 0
+    before = (seen - fair)[starts][np.cumsum(starts) - 1]
+    for other in (replace(some, **labels), replace(some, mask=seen > before)):
+        same(turns, part(turns, advantage(name, other), rows), want, 1e-8, rows)
+
+
+@promise
 def check_state(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
     """A state goes through a checkpoint as JSON, and is not written into."""
     state = credit_of(name, turns).state
@@ -186,6 +213,7 @@ CHECKS: tuple[Check, ...] = (
     check_masked_rows,
     check_masked_trajectories,
     check_segments,
+    check_fair_only,
     check_state,
     check_options,
     check_discount,
