@@ -1,5 +1,6 @@
-"""Which optional columns of a `TurnBatch` an estimator reads."""
+"""Which optional columns of a `TurnBatch` an estimator reads, and whether it keeps a state."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -32,6 +33,11 @@ def needs(*columns: str, fair_only: bool = False) -> Callable[[F], F]:
 def compares_fair_only(estimator: Callable[..., Any]) -> bool:
     """Whether an estimator declares that it leaves out turns that are not fair."""
     return bool(getattr(estimator, "fair_only", False))
+
+
+def keeps_state(estimator: Callable[..., Any]) -> bool:
+    """Whether an estimator's next batch follows from a state that it returned."""
+    return "state" in inspect.signature(estimator).parameters
 
 
 def columns_needed_by(estimator: Callable[..., Any]) -> tuple[str, ...]:
