@@ -264,6 +264,11 @@ def test_a_state_is_not_kept_by_numbers_that_each_batch_gives_anew(settings, col
     assert check_credit(args) == ("game",)
 
 
+def test_the_trainer_takes_functions_by_name(make_trainer):
+    with pytest.raises(ValueError, match="want columns as a mapping from names, got "):
+        make_trainer([len])
+
+
 def test_the_trainer_asks_at_the_start(make_trainer):
     with pytest.raises(ValueError, match="set critic='features'"):
         make_trainer(credit="archer")

@@ -146,6 +146,8 @@ def _check_provided(
         reason = ABSENT.get(name, f"known are {', '.join(provided)}")
         if part_of(name):
             reason = f"no judge scores turns; {FUNCTION}"
+        if name in OF_TREES and "state_key" not in wanted:
+            reason = "rollouts have no workers, and do not branch for this estimator"
         who = f"credit {args.credit!r}"
         if name in within and name not in own:
             who += f" with within_turn={args.within_turn!r}"
@@ -197,7 +199,7 @@ def check_credit(
             function whose column nobody reads, bounds that a return can lie beyond, or
             weights of the reward parts that do not go with the estimator.
     """
-    functions = functions or {}
+    functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
     taken = {*PROVIDED, *(OF_CRITIC[args.critic] if args.critic else ())}
     check_functions(functions, taken)
