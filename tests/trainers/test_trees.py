@@ -6,6 +6,7 @@ import torch
 from accelerate.utils import gather_object
 
 from arena_trainers.credit_checkpoint import CRITIC
+from arena_trainers.layouts import as_averaged
 from arena_wrappers import replay
 
 TREES = {
@@ -61,6 +62,12 @@ def test_whole_trajectories_of_a_tree_end_with_their_last_fair_turn(
     live = batch["tool_mask"].bool() & batch["completion_mask"].bool()
     assert not turns.fair.all()
     assert live.sum() == turns.num_tokens[turns.fair].sum()
+    lengths = batch["prompt_mask"].sum(dim=1) + batch["completion_mask"].sum(dim=1)
+    trained = lengths[live.any(dim=1)].tolist()
+    assert {*turns.row_length[turns.fair].tolist()} == {*trained}
+    per_token = as_averaged(turns.fair * 1.0, turns, "grpo", "trajectory")
+    total = (per_token * turns.num_tokens).sum()  # 1 for each row
+    assert total == pytest.approx(len(trained))
 
 
 def test_the_batch_tells_parents_and_branches(make_trainer, generated):
