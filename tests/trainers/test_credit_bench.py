@@ -155,6 +155,26 @@ def test_runs_are_kept_and_not_repeated(tmp_path):
     assert todo == [("kuhn", "rae", 0), ("kuhn", "mars", 1), ("kuhn", "rae", 1)]
 
 
+def test_runs_of_other_settings_or_options_are_not_kept(tmp_path):
+    path = tmp_path / "bench.json"
+    runs = {"kuhn": {"mars": {"0": [0.5]}, "rae": {"0": [0.5]}}}
+    runs["leduc"] = {"mars": {"0": [0.5]}}
+    experiment.write_runs(path, runs)
+    changed = json.loads(path.read_text())
+    changed["settings"]["leduc"]["step"] = 1.0
+    changed["options"]["rae"]["decay"] = 0.5
+    path.write_text(json.dumps(changed))
+    assert experiment.read_runs(path) == {"kuhn": {"mars": {"0": [0.5]}}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", estimators())
+def test_the_committed_results_are_those_of_this_code(name):
+    """Run the others again with arena credit bench, after taking out what has changed."""
+    known = experiment.read_runs(DOCS / "bench.json")["kuhn"][name]["0"]
+    assert experiment.learn("kuhn", name, 0) == known
+
+
 def test_statistics_by_hand():
     """1, 2, 3: mean 2, standard error 1/√3, t(.975, 2) = 4.3027. Last quarter of 8: 2."""
     mean = statistics.interval([1.0, 2.0, 3.0])

@@ -18,6 +18,7 @@ from arena_trainers.bench.exact_values import EXACT, with_exact_values
 from arena_trainers.bench.tabular import COLUMNS, KeyOf, Table
 from arena_trainers.credit import (
     FlatPoolWarning,
+    default_options,
     estimate,
     estimators,
     needed_columns,
@@ -134,16 +135,36 @@ def hints_and_fireworks(game: Any) -> KeyOf:
 
 
 def read_runs(path: Path) -> Runs:
-    """The runs of a results file; none if there is no file."""
+    """The runs of a results file whose settings and options are still the same."""
     if not path.exists():
         return {}
-    runs: Runs = json.loads(path.read_text())["runs"]
-    return runs
+    file = json.loads(path.read_text())
+    now = made_with()
+    return {
+        game: {
+            name: seeds
+            for name, seeds in found.items()
+            if file["options"].get(name) == now["options"].get(name)
+        }
+        for game, found in file["runs"].items()
+        if file["settings"].get(game) == now["settings"].get(game)
+    }
+
+
+def made_with() -> dict[str, Any]:
+    """Settings by name, and options by estimator, as JSON has them."""
+    settings = {name: asdict(setting) for name, setting in SETTINGS.items()}
+    options = {
+        name: {**default_options(name), **undiscounted(name)} for name in estimators()
+    }
+    found: dict[str, Any] = json.loads(
+        json.dumps({"settings": settings, "options": options})
+    )
+    return found
 
 
 def write_runs(path: Path, runs: Runs) -> None:
-    """Writes a results file, with the settings that made it."""
-    settings = {name: asdict(setting) for name, setting in SETTINGS.items()}
+    """Writes a results file, with the settings and options that made it."""
     rows = [
         f'  "{game}": {{\n'
         + ",\n".join(
@@ -153,7 +174,8 @@ def write_runs(path: Path, runs: Runs) -> None:
         + "\n  }"
         for game, found in sorted(runs.items())
     ]
-    text = f'{{\n "settings": {json.dumps(settings)},\n "runs": {{\n'
+    head = [f' "{key}": {json.dumps(value)}' for key, value in made_with().items()]
+    text = "{\n" + ",\n".join([*head, ' "runs": {\n'])
     path.write_text(text + ",\n".join(rows) + "\n }\n}\n")
 
 

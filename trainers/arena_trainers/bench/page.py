@@ -37,8 +37,8 @@ to 0 in a straight line, and entropy is rewarded a little. Sizes of steps were c
 each game, on a few runs of `episode`, `mars_loo` and `mars_released`, and are the same for
 all. Options are the defaults, but for γ = 1. Where a critic is needed, it is a running mean of
 the returns-to-go of each information state. `counterfactual` and `adca`, whose judge says
-whether an action is worth what the policy is, are given the exact values of the policy: no
-rollouts have them, and in Mini Hanabi the tree is too large.
+whether an action is worth what the policy is, are given the exact values of the policy; in
+Mini Hanabi the tree is too large for that.
 
 In poker the measure is the exact NashConv of the policy (0 at equilibrium: lower is better), in
 Mini Hanabi the mean score of the episodes as they were played (higher is better), both as mean
