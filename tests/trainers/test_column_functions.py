@@ -186,6 +186,8 @@ def one(*_):
             "columns={'rewards.judge': function}",
         ),
         ({}, {"strata": one}, "columns gives 'strata'.* did you mean 'stratum'"),
+        ({}, {"judge": one}, "parts of the reward; did you mean 'rewards.judge'"),
+        ({}, [one], "want columns as a mapping from names, got "),
         ({}, {"rewards.": one}, "but a function can give value, action_value, stratum"),
         ({}, {"team": one}, "columns gives 'team', which the trainer itself gives"),
         ({}, {"rewards.game": one}, "'rewards.game', which the trainer itself gives"),

@@ -252,6 +252,23 @@ def test_columns_that_rollouts_do_not_give_are_refused_at_the_start(
         check_credit(args)
 
 
+@pytest.mark.parametrize("column", ["group", "episode", "rollout", "state_key"])
+def test_a_state_is_not_kept_by_numbers_that_each_batch_gives_anew(settings, column):
+    """Baselines of group 0 would go on for whatever start is group 0 in the next batch."""
+    pool = {"pool": [column, "seat"]}
+    args = TurnGRPOConfig(**settings, credit="rae", credit_args=pool)
+    message = f"credit 'rae' keeps a state, and every batch numbers '{column}' anew"
+    with pytest.raises(ValueError, match=message):
+        check_credit(args)
+    args = TurnGRPOConfig(**settings, credit="rae", credit_args={"pool": ["game"]})
+    assert check_credit(args) == ("game",)
+
+
+def test_the_trainer_takes_functions_by_name(make_trainer):
+    with pytest.raises(ValueError, match="want columns as a mapping from names, got "):
+        make_trainer([len])
+
+
 def test_the_trainer_asks_at_the_start(make_trainer):
     with pytest.raises(ValueError, match="set critic='features'"):
         make_trainer(credit="archer")

@@ -30,7 +30,7 @@ def gathered(game, seeds, max_turns=None):
     env = PromptWrapper(GameEnv(game, max_turns=max_turns), "bare")
     episodes = play(lambda: env, Talker(), seeds)
     learners = [[True] * game.num_players]
-    columns = ("state_key", "value")
+    columns = ("state_key", "value", "features")
     records = turn_records(episodes, [0] * len(episodes), learners, [game], columns)
     return turn_batch([records], {}, ["game"]), records
 

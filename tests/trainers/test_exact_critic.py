@@ -415,6 +415,14 @@ def test_a_resumed_run_goes_on_bit_by_bit_with_nothing_saved(make_trainer, tmp_p
         assert torch.equal(one, other)
 
 
+def test_a_paid_judge_has_no_exact_value(make_trainer):
+    """It would be in `reward` and not in Q and V."""
+    columns = {"rewards.judge": lambda *_: 1.0}
+    with pytest.raises(ValueError, match="takes part_weights of 0 for 'judge', got 5"):
+        make_trainer(columns, **EXACT, part_weights={"judge": 5.0})
+    assert make_trainer(**EXACT, part_weights={"format": 2.0}).critic.weight == 1.0
+
+
 def test_opponents_that_cut_their_distribution_are_refused(policy, settings):
     args = TurnGRPOConfig(**settings, **EXACT, opponents=["self", "cut"])
     cut = LMPolicy(policy.model, policy.tokenizer, top_k=5)

@@ -14,6 +14,7 @@ from arena_trainers.layouts import (
     trajectory_rows,
     turn_weights,
     weighted,
+    whole_row_lengths,
 )
 
 
@@ -88,6 +89,16 @@ def test_losses_by_row_divide_by_the_tokens_of_the_row(loss_type, layout, expect
     assert got.tolist() == expected
     tokens = as_averaged(np.full(6, 6.0), batch, loss_type, layout)
     assert tokens.tolist() == np.repeat(expected, [2, 1, 3]).tolist()
+
+
+def test_turns_that_are_not_fair_are_no_part_of_a_row():
+    """Rows of 2 + 3 tokens, of lengths 4 and 9; the turn of 4, which nothing trains, is in
+    neither, and alone in its trajectory is in none."""
+    batch = batch_of([0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 2, 0], [2, 3, 4, 4])
+    batch = replace(batch, fair=[1, 1, 0, 0], row_length=[4, 9, 15, 7])
+    got = as_averaged(np.array([10.0, 10.0, 0.0, 0.0]), batch, "grpo", "trajectory")
+    assert got.tolist() == [2.0, 2.0, 0.0, 0.0]
+    assert whole_row_lengths(batch).tolist() == [9, 9, 15, 7]
 
 
 def test_turns_are_joined_with_what_was_read_between_them():

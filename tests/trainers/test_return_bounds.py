@@ -64,10 +64,52 @@ def test_every_game_has_to_keep_to_the_bounds(settings):
 
 def test_nobody_knows_the_bounds_of_a_paid_judge(settings):
     args = bnpo(settings, -9, 9, part_weights={"judge": 1.0})
-    with pytest.raises(ValueError, match=r"bnpo takes no min_return .*'judge' is paid"):
+    with pytest.raises(ValueError, match=r"bnpo takes no min_return .*'judge' counts"):
         check_credit(args, [KUHN], {"rewards.judge": one})
     args = bnpo(settings, part_weights={"judge": 1.0})
     check_credit(args, [KUHN], {"rewards.judge": one})
+
+
+def by_part(settings, part, low, high, **overrides):
+    bounds = {"min_return": {part: low}, "max_return": {part: high}}
+    options = {"parts": ["game", part] if part != "game" else ["game"], **bounds}
+    return TurnGRPOConfig(
+        **settings | {"credit": "bnpo", "credit_args": options} | overrides
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "weights", "bounds"),
+    [
+        ("game", {}, (-2, 2)),
+        ("format", {}, (-0.5, 0)),
+        ("game", {"game": 3.0}, (-6, 6)),
+        ("format", {"format": 2.0, "game": 3.0}, (-1, 0)),
+        ("format", {"format": -2.0}, (0, 1)),
+        ("format", {"format": 0.0}, (-0.5, 0)),
+    ],
+)
+def test_bounds_by_part_are_those_of_the_part(settings, part, weights, bounds):
+    """Times its weight; a part of weight 0 is read as it came."""
+    low, high = bounds
+    own = {"part_weights": weights}
+    check_credit(by_part(settings, part, low, high, **own), [KUHN])
+    check_credit(by_part(settings, part, None, high + 1, **own), [KUHN])
+    message = f"want a min_return\\['{part}'\\] of {low:g} or less, which KuhnPoker can"
+    with pytest.raises(ValueError, match=message):
+        check_credit(by_part(settings, part, low + 0.1, high + 1, **own), [KUHN])
+    message = (
+        f"want a max_return\\['{part}'\\] of {high:g} or more, which KuhnPoker can"
+    )
+    with pytest.raises(ValueError, match=message):
+        check_credit(by_part(settings, part, low, high - 0.1, **own), [KUHN])
+
+
+def test_nobody_knows_the_bounds_of_a_judge_by_part(settings):
+    judge = {"rewards.judge": one}
+    with pytest.raises(ValueError, match=r"bnpo takes no min_return .*'judge' counts"):
+        check_credit(by_part(settings, "judge", 0, 1), [KUHN], judge)
+    check_credit(by_part(settings, "judge", None, None), [KUHN], judge)
 
 
 def test_forfeits_keep_to_the_bounds_that_pass_at_the_start(make_trainer, generated):
@@ -81,6 +123,22 @@ def test_forfeits_keep_to_the_bounds_that_pass_at_the_start(make_trainer, genera
     )
     generated(trainer)
     assert trainer.last_turns.reward.min() == -2.5
+
+
+def test_penalties_keep_to_the_bounds_by_part_that_pass_at_the_start(
+    make_trainer, generated
+):
+    def trainer(low):
+        bounds = {"game": -2, "format": low}, {"game": 2, "format": 0.0}
+        options = dict(zip(("min_return", "max_return"), bounds, strict=True))
+        options["parts"] = ["game", "format"]
+        return make_trainer(credit="bnpo", credit_args=options, temperature=10.0)
+
+    with pytest.raises(ValueError, match=r"want a min_return\['format'\] of -0\.5 or"):
+        trainer(-0.1)
+    played = trainer(-0.5)
+    generated(played)
+    assert played.last_turns.rewards["format"].min() == -0.5
 
 
 @pytest.mark.parametrize(

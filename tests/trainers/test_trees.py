@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from accelerate.utils import gather_object
 
 from arena_trainers.credit_checkpoint import CRITIC
+from arena_trainers.layouts import as_averaged
 from arena_wrappers import replay
 
 TREES = {
@@ -60,6 +62,12 @@ def test_whole_trajectories_of_a_tree_end_with_their_last_fair_turn(
     live = batch["tool_mask"].bool() & batch["completion_mask"].bool()
     assert not turns.fair.all()
     assert live.sum() == turns.num_tokens[turns.fair].sum()
+    lengths = batch["prompt_mask"].sum(dim=1) + batch["completion_mask"].sum(dim=1)
+    trained = lengths[live.any(dim=1)].tolist()
+    assert {*turns.row_length[turns.fair].tolist()} == {*trained}
+    per_token = as_averaged(turns.fair * 1.0, turns, "grpo", "trajectory")
+    total = (per_token * turns.num_tokens).sum()  # 1 for each row
+    assert total == pytest.approx(len(trained))
 
 
 def test_the_batch_tells_parents_and_branches(make_trainer, generated):
@@ -146,6 +154,29 @@ def test_a_critic_gives_values_and_learns(make_trainer, credit, generated):
     assert trainer.last_turns.value.any()
 
 
+@pytest.mark.parametrize(
+    ("critic", "columns"),
+    [("features", None), ("exact", None), (None, {"value": lambda *_: 0.0})],
+)
+def test_features_are_gathered_for_the_critic_that_reads_them(
+    make_trainer, generated, monkeypatch, critic, columns
+):
+    shares = []
+
+    def gather(rows):
+        if not isinstance(rows[0], list):
+            return gather_object(rows)
+        shares.extend(rows)
+        return rows
+
+    monkeypatch.setattr("arena_trainers.trainer.gather_object", gather)
+    trainer = make_trainer(columns, credit="gae", critic=critic)
+    generated(trainer)
+    (records,) = shares
+    assert len(records) == len(trainer.last_turns.reward)
+    assert {r.features is not None for r in records} == {critic == "features"}
+
+
 def test_the_critic_has_the_discount_of_the_estimator(make_trainer):
     assert make_trainer(credit="turn_ppo", critic="features").critic.discount == 0.99
     args = {"discount": 0.5}
@@ -198,7 +229,8 @@ def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
         ({**TREES, "branch": {"candidates": 2}}, "branch has no option 'candidates'"),
         ({**TREES, "branch": {"turns": [0]}}, "branch lacks num_candidates"),
         ({**TREES, "branch": 4}, "want branch as a mapping, got 4"),
-        ({"credit": "matpo"}, "see `branch`"),
+        ({"credit": "matpo"}, "'parent', .*: rollouts have no workers"),
+        ({"credit_args": {"pool": ["seat", "branch"]}}, "do not branch for this"),
         (
             {
                 "credit_args": {"pool": ["group", "seat", "state_key"]},

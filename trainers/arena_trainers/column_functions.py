@@ -1,5 +1,6 @@
 """Columns that the user's own functions give to estimators, turn by turn."""
 
+import difflib
 import math
 from collections.abc import Callable, Collection, Mapping
 from numbers import Real
@@ -7,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from arena_envs.registration import did_you_mean
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_wrappers.episodes import Episode, Turn
 
@@ -34,16 +34,20 @@ def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> Non
         taken: columns that are there anyway.
 
     Raises:
-        ValueError: an unknown column, one that is taken, or no function.
+        ValueError: no mapping, an unknown column, one that is taken, or no function.
     """
+    if not isinstance(functions, Mapping):
+        raise ValueError(f"want columns as a mapping from names, got {functions!r}")
     for name, function in functions.items():
         if name in taken:
             raise ValueError(f"columns gives {name!r}, which the trainer itself gives")
         if name not in SUPPLIED and part_of(name) is None:
-            hint = did_you_mean(str(name), [*SUPPLIED, "rewards.judge"])
+            part = str(name).rpartition(".")[2] or "judge"
+            near = difflib.get_close_matches(str(name), SUPPLIED, n=1)
+            (hint,) = near or [f"rewards.{part}"]
             raise ValueError(
                 f"columns gives {name!r}, but a function can give {', '.join(SUPPLIED)} "
-                f"and parts of the reward such as rewards.judge; {hint}"
+                f"and parts of the reward; did you mean {hint!r}?"
             )
         if not callable(function):
             raise ValueError(

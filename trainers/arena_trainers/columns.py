@@ -18,7 +18,7 @@ from arena_trainers.column_functions import (
 )
 from arena_trainers.config import TurnGRPOConfig
 from arena_trainers.credit.batch import INT_COLUMNS
-from arena_trainers.credit.needs import compares_fair_only
+from arena_trainers.credit.needs import compares_fair_only, keeps_state
 from arena_trainers.credit.registry import find_estimator
 from arena_trainers.return_bounds import check_bounds
 from arena_trainers.rows import PARTS, TurnRecord, turn_batch
@@ -40,6 +40,10 @@ OF_CRITIC = {
     "exact": ("value", "next_value", "action_value"),
 }
 OF_TREES = ("parent", "branch", "fair")
+OF_BATCH = (
+    *("group", "episode", "rollout", "parent"),
+    *("state_key", "action"),
+)  # numbered anew in every batch
 WHOLE = ("gigpo", "salt")  # compare trajectories besides turns of the same state
 FUNCTION = "give a function to TurnGRPOTrainer, columns={'NAME': function}"
 CRITICS = "set critic='features', or 'exact' for games that can be enumerated"
@@ -77,18 +81,11 @@ def check_credit_columns(
 
     Raises:
         ValueError: unknown estimator, or a column that rollouts do not give; says what
-            would give it. A critic whose values are not read, or turn trees for an
-            estimator that would compare whole episodes with parts of them.
+            would give it. A critic whose values are not read, turn trees for an
+            estimator that would compare whole episodes with parts of them, or columns
+            that every batch numbers anew for an estimator that keeps a state by them.
     """
-    named = [
-        name
-        for value in args.credit_args.values()
-        if isinstance(value, list | tuple)
-        for name in value
-        if name in INT_COLUMNS
-    ]
-    tokens = [f"tokens.{value}" for value in args.credit_args.values()]
-    named += [name for name in tokens if name in ON_DEMAND]
+    named = _named_columns(args)
     needed = credit.needed_columns(args.credit, args.within_turn)
     wanted = tuple(dict.fromkeys([*needed, *named]))
     provided = (*PROVIDED, *functions)
@@ -118,6 +115,25 @@ def check_credit_columns(
     return tuple(dict.fromkeys([*wanted, *functions]))
 
 
+def _named_columns(args: TurnGRPOConfig) -> list[str]:
+    """The columns that options name; refuses those that a kept state would mix up."""
+    named = [
+        name
+        for value in args.credit_args.values()
+        if isinstance(value, list | tuple)
+        for name in value
+        if name in INT_COLUMNS
+    ]
+    mixed = [name for name in named if name in OF_BATCH]
+    if mixed and keeps_state(find_estimator(args.credit)):
+        raise ValueError(
+            f"credit {args.credit!r} keeps a state, and every batch numbers {mixed[0]!r} "
+            f"anew: want columns that mean the same in all batches, got {named}"
+        )
+    tokens = [f"tokens.{value}" for value in args.credit_args.values()]
+    return named + [name for name in tokens if name in ON_DEMAND]
+
+
 def _check_provided(
     args: TurnGRPOConfig, wanted: Sequence[str], provided: Sequence[str]
 ) -> None:
@@ -130,6 +146,8 @@ def _check_provided(
         reason = ABSENT.get(name, f"known are {', '.join(provided)}")
         if part_of(name):
             reason = f"no judge scores turns; {FUNCTION}"
+        if name in OF_TREES and "state_key" not in wanted:
+            reason = "rollouts have no workers, and do not branch for this estimator"
         who = f"credit {args.credit!r}"
         if name in within and name not in own:
             who += f" with within_turn={args.within_turn!r}"
@@ -181,7 +199,7 @@ def check_credit(
             function whose column nobody reads, bounds that a return can lie beyond, or
             weights of the reward parts that do not go with the estimator.
     """
-    functions = functions or {}
+    functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
     taken = {*PROVIDED, *(OF_CRITIC[args.critic] if args.critic else ())}
     check_functions(functions, taken)

@@ -1,4 +1,4 @@
-"""What a checkpoint holds of credit: the estimator's state and the critic's weights."""
+"""What a checkpoint holds of credit: whose it is, the state and the critic's weights."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,6 +8,8 @@ from typing import Any
 import torch
 
 from arena_trainers.config import TurnGRPOConfig
+from arena_trainers.credit.needs import keeps_state
+from arena_trainers.credit.registry import find_estimator
 from arena_trainers.critic import FeatureCritic
 from arena_trainers.games import GamePlan
 
@@ -27,7 +29,7 @@ def save_credit(
     state: Mapping[str, Any] | None,
     critic: Any = None,
 ) -> None:
-    """Writes what the next batch's credit follows from; nothing if nothing is kept.
+    """Writes what the next batch's credit follows from, and whose it is.
 
     Args:
         folder: the checkpoint.
@@ -37,8 +39,7 @@ def save_credit(
     """
     if isinstance(critic, FeatureCritic):
         torch.save(critic.state_dict(), folder / CRITIC)
-    if critic is not None or state is not None:
-        (folder / CREDIT_STATE).write_text(json.dumps({**owner, "state": state}))
+    (folder / CREDIT_STATE).write_text(json.dumps({**owner, "state": state}))
 
 
 def load_credit(
@@ -46,18 +47,30 @@ def load_credit(
 ) -> Mapping[str, Any] | None:
     """The estimator's state in a checkpoint, if any; a learned critic gets its weights.
 
+    Between estimators that keep no state, with no critic that learns, a run may change.
+
     Raises:
-        ValueError: the checkpoint is of another estimator, critic or list of games.
+        ValueError: the checkpoint is of another estimator, critic or list of games, or says
+            nothing of them, and one of the two keeps a state or has a critic that learns.
     """
-    state = None
-    if (folder / CREDIT_STATE).is_file():
-        found = json.loads((folder / CREDIT_STATE).read_text())
+    file = folder / CREDIT_STATE
+    found = json.loads(file.read_text()) if file.is_file() else None
+    learns = isinstance(critic, FeatureCritic)
+    kept = learns or keeps_state(find_estimator(owner["credit"]))
+    if found is None:
+        if kept:
+            raise ValueError(
+                f"want a checkpoint of credit {owner['credit']!r} with critic "
+                f"{owner['critic']!r}, got one without {CREDIT_STATE}"
+            )
+        return None
+    if kept or found["state"] is not None or found["critic"] == "features":
         for key, wanted in owner.items():
             if found[key] != wanted:
                 raise ValueError(
                     f"want a checkpoint of {key} {wanted!r}, got one of {found[key]!r}"
                 )
-        state = found["state"]
-    if isinstance(critic, FeatureCritic):
+    if learns:
         critic.load_state_dict(torch.load(folder / CRITIC, weights_only=True))
+    state: Mapping[str, Any] | None = found["state"]
     return state

@@ -20,7 +20,7 @@ from arena_trainers.critic import discount_of
 from arena_trainers.evaluate.exploit import tabular, want_enumerable
 from arena_trainers.games import GamePlan
 from arena_trainers.lm_policy import LMPolicy
-from arena_trainers.rows import TurnRecord
+from arena_trainers.rows import PARTS, TurnRecord
 from arena_wrappers import Policy, PromptOptions
 
 MAX_STATES = 100_000  # of a game: a batch asks for the probabilities of all its prompts
@@ -81,8 +81,10 @@ class ExactCritic:
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
         """The batch with the columns `value`, `action_value` and `next_value`.
 
-        They are expected returns-to-go in the unit of `reward`: the expected return, less
-        what the seat had been paid before the turn, times the weight of the part `game`.
+        They are what the part `game` can be expected to pay from the turn on, as it is
+        weighed in `reward`: the expected return, less what the seat had been paid before,
+        times the part's weight. Penalties for replies that break the format are not
+        expected, though `reward` has those that were paid.
 
         A reply that was no action ended its episode: its `action_value` is what it was in
         fact paid. Where a limit cut a trajectory, `next_value` is what its last action had
@@ -167,7 +169,8 @@ def check_exact(
     Raises:
         TooLarge: a game has more than `MAX_STATES` states.
         ValueError: a language game, an opponent without probabilities, or a setting that
-            does not go with exact values.
+            does not go with exact values, such as a part of the reward that is paid besides
+            the rules' own.
     """
     if args.critic != "exact":
         return
@@ -183,6 +186,12 @@ def check_exact(
         if got != wanted:
             raise ValueError(
                 f"critic='exact' takes {name} {wanted!r}, got {got!r}: {reason}"
+            )
+    for part, weight in args.part_weights.items():
+        if part not in PARTS and weight:
+            raise ValueError(
+                f"critic='exact' takes part_weights of 0 for {part!r}, got {weight!r}: the "
+                "values are of what the rules pay"
             )
     for plan in plans:
         try:

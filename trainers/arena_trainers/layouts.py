@@ -151,15 +151,25 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
 
 
 def whole_row_lengths(batch: TurnBatch) -> NDArray[np.int64]:
-    """int64[N]: length of the row of each turn's trajectory, which ends with its last turn."""
+    """int64[N]: length of the row of each turn's trajectory, which ends with its last turn.
+
+    Turns that are not fair are in no row; their own length stands there.
+    """
     if batch.row_length is None:
         raise ValueError("want the column 'row_length' in the turn batch, got None")
-    keys = np.stack([batch.episode, batch.seat], axis=1)
-    pairs, index = np.unique(keys, axis=0, return_inverse=True)
-    longest = np.zeros(len(pairs), np.int64)
-    np.maximum.at(longest, index.ravel(), batch.row_length)
-    lengths: NDArray[np.int64] = longest[index.ravel()]
+    own, row = _rows_of(batch)
+    longest = np.zeros(len(row), np.int64)
+    np.maximum.at(longest, row[own], batch.row_length[own])
+    lengths: NDArray[np.int64] = np.where(own, longest[row], batch.row_length)
     return lengths
+
+
+def _rows_of(batch: TurnBatch) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """bool[N], whether a turn is trained; int64[N], which row whole trajectories give it."""
+    keys = np.stack([batch.episode, batch.seat], axis=1)
+    _, row = np.unique(keys, axis=0, return_inverse=True)
+    own = np.ones(len(batch.reward), bool) if batch.fair is None else batch.fair
+    return own, row.ravel().astype(np.int64)
 
 
 def weighted(advantage: NDArray[np.float64], batch: TurnBatch) -> NDArray[np.float64]:
@@ -182,9 +192,9 @@ def as_averaged(
         return advantage
     tokens = batch.num_tokens
     if layout == "trajectory":
-        keys = np.stack([batch.episode, batch.seat], axis=1)
-        _, index = np.unique(keys, axis=0, return_inverse=True)
-        tokens = np.bincount(index.ravel(), tokens)[index.ravel()]
+        own, row = _rows_of(batch)
+        trained = np.bincount(row, np.where(own, tokens, 0))[row]
+        tokens = np.where(own, trained, tokens)
     return _times(advantage, 1 / tokens, batch)
 
 

@@ -18,14 +18,22 @@ def return_bounds(
 ) -> tuple[float, float]:
     """Bounds of the weighted return of a trajectory, forfeits and penalties included.
 
-    The game's part lies between `min_return` and `max_return`. A trajectory begins with its
-    seat's first turn: where seats are paid before that, it may get as much less or more, and
-    a seat that has been paid may lose it all.
-
     Args:
         game: the rules.
         args: settings; `penalty`, `on_invalid` and `max_retries` say what replies cost.
         weights: of the reward parts; 1 where none is given.
+    """
+    found = part_bounds(game, args)
+    ends = [_times(found[part], weights.get(part, 1.0)) for part in PARTS]
+    return sum(low for low, _ in ends), sum(high for _, high in ends)
+
+
+def part_bounds(game: AnyGame, args: TurnGRPOConfig) -> dict[str, tuple[float, float]]:
+    """Bounds of what a trajectory is paid of each part of the reward, without weights.
+
+    The game's part lies between `min_return` and `max_return`. A trajectory begins with its
+    seat's first turn: where seats are paid before that, it may get as much less or more, and
+    a seat that has been paid may lose it all.
     """
     low, high = game.min_return, game.max_return
     if pays_early(game):
@@ -35,9 +43,12 @@ def return_bounds(
         "retry": args.max_retries * game.max_turns + 1,
         "random": game.max_turns,
     }[args.on_invalid]
-    ranges = {"game": (low, high), "format": (-args.penalty * invalid, 0.0)}
-    ends = [sorted(weights.get(p, 1.0) * x for x in ranges[p]) for p in PARTS]
-    return sum(end[0] for end in ends), sum(end[1] for end in ends)
+    return {"game": (low, high), "format": (-args.penalty * invalid, 0.0)}
+
+
+def _times(ends: tuple[float, float], weight: float) -> tuple[float, float]:
+    low, high = sorted(weight * end + 0.0 for end in ends)  # no -0
+    return low, high
 
 
 def pays_early(game: AnyGame) -> bool:
@@ -65,30 +76,50 @@ def pays_early(game: AnyGame) -> bool:
 def check_bounds(
     args: TurnGRPOConfig, games: Sequence[AnyGame], weights: Mapping[str, float]
 ) -> None:
-    """Refuses bounds of `bnpo` that a return of these games could lie beyond.
+    """Refuses bounds of `bnpo`, of returns or by part, that a return could lie beyond.
 
     Raises:
         ValueError: names the bound and what it has to be.
     """
     if args.credit != "bnpo":
         return
-    given = {k: args.credit_args.get(k) for k in ("min_return", "max_return")}
-    others = [name for name in weights if name not in PARTS and weights[name]]
-    if others and any(isinstance(bound, Real) for bound in given.values()):
+    for name in ("min_return", "max_return"):
+        given = args.credit_args.get(name)
+        by_part = given if isinstance(given, Mapping) else {None: given}
+        for part, bound in by_part.items():
+            if isinstance(bound, Real):
+                _check_bound(args, games, weights, name, part, float(bound))
+
+
+def _check_bound(
+    args: TurnGRPOConfig,
+    games: Sequence[AnyGame],
+    weights: Mapping[str, float],
+    name: str,
+    part: str | None,
+    bound: float,
+) -> None:
+    """Refuses a bound of a part, or of the whole return where that is None."""
+    counted = [part] if part is not None else [p for p in weights if weights[p]]
+    others = [other for other in counted if other not in PARTS]
+    if others:
         raise ValueError(
-            f"bnpo takes no min_return or max_return where {others[0]!r} is paid, of which "
+            f"bnpo takes no min_return or max_return where {others[0]!r} counts, of which "
             "nobody knows the bounds"
         )
+    what = name if part is None else f"{name}[{part!r}]"
     for game in games:
-        low, high = return_bounds(game, args, weights)
-        for name, most, bound in (
-            ("min_return", low, given["min_return"]),
-            ("max_return", high, given["max_return"]),
-        ):
-            sign = 1 if name == "max_return" else -1
-            if isinstance(bound, Real) and sign * (most - float(bound)) > SLACK:
-                raise ValueError(
-                    f"want a {name} of {most:g} or {'more' if sign > 0 else 'less'}, which "
-                    f"{type(game).__name__} can pay, penalties and weights included; got "
-                    f"{bound!r}"
-                )
+        if part is None:
+            ends = return_bounds(game, args, weights)
+        else:  # a part of weight 0 is read as it came
+            weight = weights.get(part, 1.0) or 1.0
+            ends = _times(part_bounds(game, args)[part], weight)
+        most = ends[name == "max_return"]
+        beyond = bound - most if name == "min_return" else most - bound
+        if beyond > SLACK:
+            raise ValueError(
+                f"want a {what} of {most:g} or "
+                f"{'less' if name == 'min_return' else 'more'}, which "
+                f"{type(game).__name__} can pay, penalties and weights included; got "
+                f"{bound!r}"
+            )

@@ -56,7 +56,7 @@ class TurnRecord(NamedTuple):
 
 # columns that follow from the rules
 PARTS = ("game", "format")  # of the reward, as `PromptWrapper` pays them
-OF_STATES = frozenset({"state_key", "action", "value"})
+OF_STATES = frozenset({"state_key", "action", "value", "features"})
 
 
 def turn_records(
@@ -76,8 +76,8 @@ def turn_records(
         episodes: what was played.
         games: index of each episode's game.
         learners: for each game, which seats learn.
-        rules: the games, where `columns` asks for states, actions or values.
-        columns: which optional columns are asked for.
+        rules: the games, where `columns` asks for states, actions, values or features.
+        columns: which optional columns are asked for; `features` are a critic's.
         functions: of the user, by the column that each gives: of an episode, one of its
             turns, and the state in which it was taken.
         branching: where episodes branched, if they did.
@@ -117,17 +117,25 @@ def turn_records(
                 fair=branching is None or branching.is_fair(episode, place),
             )
             if state is not None:
-                known = rules[game].information_state(state, turn.seat)
-                action = None if turn.invalid else turn.action
-                paid = rules[game].returns(state)[turn.seat]
-                record = record._replace(state=known, action=action, paid=paid)
-            if "value" in columns and "value" not in functions:
+                record = _with_state(record, turn, rules[game], state)
+            if "features" in columns:
                 record = _with_features(record, episode, rules[game], state)
             if functions:
                 values = supplied_by(functions, episode, turn, state)
                 record = _with_supplied(record, values)
             records.append(record)
     return records
+
+
+def _with_state(
+    record: TurnRecord, turn: Turn, game: AnyGame, state: Any
+) -> TurnRecord:
+    """With what the seat knew, what it did, and what it had been paid."""
+    return record._replace(
+        state=game.information_state(state, turn.seat),
+        action=None if turn.invalid else turn.action,
+        paid=game.returns(state)[turn.seat],
+    )
 
 
 def _with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord:

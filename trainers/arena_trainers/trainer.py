@@ -8,7 +8,6 @@ the optimizer, distribution, checkpoints and logging are TRL's.
 Where this departs from TRL: a dataset row is the start of an episode or of a turn tree, so
 batch sizes count those; the number of rows varies, and dead rows (no loss) fill it up on every process;
 `reward` in the logs is the mean return of a trajectory, weighted by its turns.
-
 Metrics logged besides TRL's are explained in `arena_trainers.metrics`.
 """
 
@@ -105,12 +104,13 @@ class TurnGRPOTrainer(GRPOTrainer):
         **kwargs: Any,
     ) -> None:
         plans = self.game_plans = [GamePlan(spec, args) for spec in args.games]
-        self._functions = dict(columns or {})
         rules = [plan.game for plan in plans]
-        self._columns = check_credit(args, rules, self._functions)
+        self._columns = check_credit(args, rules, columns)
+        self._functions = dict(columns or {})
         self.critic: FeatureCritic | ExactCritic | None = None
         if args.critic == "features":
             self.critic = feature_critic(args, rules)
+            self._columns += ("features",)
         self._opponents = opponents(plans, args, policies or {})
         check_exact(args, plans, self._opponents)
         if train_dataset is None:
@@ -136,7 +136,12 @@ class TurnGRPOTrainer(GRPOTrainer):
         for policy in self._opponents.values():
             if isinstance(policy, LMPolicy):
                 policy.model.to(self.accelerator.device)
-        self.policy = LMPolicy(
+        self.policy = self._learner()
+        if args.critic == "exact":
+            self.critic = exact_critic(args, plans, self.policy, self._opponents)
+
+    def _learner(self) -> LMPolicy:
+        return LMPolicy(
             self.accelerator.unwrap_model(self.model),
             self._tokenizer,
             name="self",
@@ -144,10 +149,8 @@ class TurnGRPOTrainer(GRPOTrainer):
                 self.model_wrapped, self.accelerator
             ),
             with_entropy="tokens.entropy" in self._columns,
-            **args.sampling_options,
+            **self.args.sampling_options,
         )
-        if args.critic == "exact":
-            self.critic = exact_critic(args, plans, self.policy, self._opponents)
 
     def play(self, inputs: Sequence[Mapping[str, Any]]) -> list[Episode]:
         """Plays this process's episodes of the generation batch: one per input, or a tree."""
@@ -164,9 +167,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             if mode == "train":
                 branch = self.args.branching(np.flatnonzero(plan.learners).tolist())
             seed = int(start["seed"])
-            plans.append(
-                EpisodePlan(plan.env_fn, policies, seed, sample, branch=branch)
-            )
+            own = EpisodePlan(plan.env_fn, policies, seed, sample, branch=branch)
+            plans.append(own)
         return play_plans(plans, on_error="raise")
 
     def _generation_number(self) -> int:

@@ -1,5 +1,6 @@
-"""What an estimator declares: which optional columns it reads, and what it credits."""
+"""What an estimator declares: what it reads, what it credits, whether it keeps a state."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -41,6 +42,11 @@ def compares_fair_only(estimator: Callable[..., Any]) -> bool:
 def credits_tokens(estimator: Callable[..., Any]) -> bool:
     """Whether an estimator declares that it credits tokens."""
     return bool(getattr(estimator, "per_token", False))
+
+
+def keeps_state(estimator: Callable[..., Any]) -> bool:
+    """Whether an estimator's next batch follows from a state that it returned."""
+    return "state" in inspect.signature(estimator).parameters
 
 
 def columns_needed_by(estimator: Callable[..., Any]) -> tuple[str, ...]:

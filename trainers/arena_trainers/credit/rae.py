@@ -56,7 +56,9 @@ def rae(
         order: `"pre"` or `"post"`.
         decay: α, per episode.
         discount: γ, for each turn of the seat that is still to come.
-        pool: columns that agree within a pool, constant on trajectories.
+        pool: columns that agree within a pool, constant on trajectories. Baselines live on
+            by their numbers, which must mean the same in every batch: as those of games and
+            seats do, and those of groups, episodes or states in the trainer do not.
 
     Returns:
         float64[N], in the reward's unit; 0 where masked. A pool of one and equal returns
