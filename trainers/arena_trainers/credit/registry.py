@@ -18,6 +18,7 @@ from arena_trainers.credit.needs import (
     columns_needed_by,
     compares_fair_only,
     credits_tokens,
+    keeps_state,
 )
 from arena_trainers.credit.outcome import dr_grpo, flow_grpo, grpo_passk, rloo
 from arena_trainers.credit.poad import poad
@@ -124,7 +125,7 @@ def estimate(
     function, own_name = find_estimator(name), name_of(name)
     _check(own_name, function, options)
     tokens, own_tokens = per_token(function, within_turn), credits_tokens(function)
-    if "state" in inspect.signature(function).parameters:
+    if keeps_state(function):
         options["state"] = state
     elif state is not None:
         raise ValueError(f"estimator {own_name!r} keeps no state, got {state!r}")
