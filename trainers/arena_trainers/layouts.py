@@ -20,10 +20,8 @@ PER_TOKEN_LOSSES = (
     "cispo",
     "vespo",
 )  # of TRL: every token weighs 1 / all tokens
-PER_ROW_LOSSES = (
-    "grpo",
-    "sapo",
-)  # of TRL: the mean over rows of means over their tokens
+# of TRL: the mean over rows of means over their tokens
+PER_ROW_LOSSES = ("grpo", "sapo")
 
 
 @dataclass
@@ -78,7 +76,7 @@ def training_rows(
     returns: dict[tuple[int, int], float] = {}
     for e, s, reward in zip(batch.episode, batch.seat, batch.reward, strict=True):
         returns[e, s] = returns.get((e, s), 0.0) + float(reward)
-    fair = np.ones(len(batch.reward), bool) if batch.fair is None else batch.fair
+    fair = batch.is_fair
     rows: list[Row] = []
     n = offset - 1
     for episode, game in zip(episodes, games, strict=True):
@@ -136,7 +134,7 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
     """
     if batch.num_tokens is None:
         raise ValueError("want the column 'num_tokens' in the turn batch, got None")
-    own = np.ones(len(batch.reward), bool) if batch.fair is None else batch.fair
+    own = batch.is_fair
     num_tokens = batch.num_tokens[own]
     keys = np.stack([batch.seat, batch.episode], axis=1)[own]
     pairs, trajectory = np.unique(keys, axis=0, return_inverse=True)
@@ -157,19 +155,18 @@ def whole_row_lengths(batch: TurnBatch) -> NDArray[np.int64]:
     """
     if batch.row_length is None:
         raise ValueError("want the column 'row_length' in the turn batch, got None")
-    own, row = _rows_of(batch)
+    own, row = batch.is_fair, _rows_of(batch)
     longest = np.zeros(len(row), np.int64)
     np.maximum.at(longest, row[own], batch.row_length[own])
     lengths: NDArray[np.int64] = np.where(own, longest[row], batch.row_length)
     return lengths
 
 
-def _rows_of(batch: TurnBatch) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """bool[N], whether a turn is trained; int64[N], which row whole trajectories give it."""
+def _rows_of(batch: TurnBatch) -> NDArray[np.int64]:
+    """int64[N]: which row whole trajectories give a turn."""
     keys = np.stack([batch.episode, batch.seat], axis=1)
     _, row = np.unique(keys, axis=0, return_inverse=True)
-    own = np.ones(len(batch.reward), bool) if batch.fair is None else batch.fair
-    return own, row.ravel().astype(np.int64)
+    return row.ravel().astype(np.int64)
 
 
 def weighted(advantage: NDArray[np.float64], batch: TurnBatch) -> NDArray[np.float64]:
@@ -192,7 +189,7 @@ def as_averaged(
         return advantage
     tokens = batch.num_tokens
     if layout == "trajectory":
-        own, row = _rows_of(batch)
+        own, row = batch.is_fair, _rows_of(batch)
         trained = np.bincount(row, np.where(own, tokens, 0))[row]
         tokens = np.where(own, trained, tokens)
     return _times(advantage, 1 / tokens, batch)

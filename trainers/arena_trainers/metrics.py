@@ -96,7 +96,7 @@ def metrics(
             returns[key] += values
     found: dict[str, float] = {}
     advantage = _per_turn(turns, result.advantage)
-    fair = np.ones(len(advantage), bool) if turns.fair is None else turns.fair
+    fair = turns.is_fair
     for (game, seat), values in sorted(returns.items()):
         name = f"arena/{names[game]}/player_{seat}"
         found[f"{name}/return"] = float(np.mean(values))

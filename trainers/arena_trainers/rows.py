@@ -3,13 +3,7 @@
 Everything here is free of TRL and of torch.
 """
 
-from collections.abc import (
-    Collection,
-    Hashable,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -126,7 +126,7 @@ class TurnBatch:
         if self.terminated is not None or self.truncated is not None:
             self._check_ends()
         if self.parent is not None:
-            _first_ancestors(self.episode, self.parent)
+            _ = self.tree  # refuses circles
         if self.game_names is not None:
             object.__setattr__(self, "game_names", tuple(self.game_names))
             self._check_names(len(self.game_names))
@@ -141,6 +141,11 @@ class TurnBatch:
     def unit(self) -> Ints:
         """int64[N]: what holds one trajectory of each seat, an episode or a rollout."""
         return self.episode if self.rollout is None else self.rollout
+
+    @property
+    def is_fair(self) -> Bools:
+        """bool[N]: which turns may be compared and are trained; all, if `fair` is not given."""
+        return np.ones(len(self.reward), np.bool_) if self.fair is None else self.fair
 
     @cached_property
     def tree(self) -> Ints:

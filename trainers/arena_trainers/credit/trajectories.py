@@ -67,10 +67,8 @@ class Trajectories:
 
     @property
     def fair(self) -> Bools:
-        """bool[M]: which of these turns may be compared; all, if the batch does not say."""
-        if self.batch.fair is None:
-            return np.ones(len(self.row), np.bool_)
-        return self.batch.fair[self.row]
+        """bool[M]: which of these turns may be compared."""
+        return self.batch.is_fair[self.row]
 
     @property
     def num_turns(self) -> Ints:
