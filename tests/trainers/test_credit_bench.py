@@ -2,6 +2,7 @@
 
 import json
 import random
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -237,6 +238,21 @@ def test_an_unknown_estimator_or_setting_is_named():
         done = CliRunner().invoke(app, ["credit", "bench", option, value])
         assert done.exit_code != 0
         assert f"got '{value}'" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [("matplotlib.figure", "eval"), ("scipy.stats", "eval"), ("trl", "train")],
+)
+def test_a_missing_package_is_named_before_anything_is_run(
+    tmp_path, monkeypatch, module, extra
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    folder = tmp_path / "new"
+    command = ["credit", "bench", "--only", "mars", "--directory", str(folder)]
+    done = CliRunner().invoke(app, command)
+    assert f"arena-envs[{extra}]" in str(done.exception)
+    assert not folder.exists()
 
 
 def test_the_tiny_model_is_trained_by_three_estimators_only():

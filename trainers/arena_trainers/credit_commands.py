@@ -142,13 +142,18 @@ def bench(
     """
     from arena_trainers.bench import experiment, page
     from arena_trainers.credit import estimators
+    from arena_trainers.extras import import_extra
 
     with usage_errors():
         names = chosen(only, estimators())
         settings = chosen(game, [*experiment.SETTINGS, experiment.TINY])
-    directory.mkdir(parents=True, exist_ok=True)
+    for module in ("matplotlib.figure", "scipy.stats"):
+        import_extra(module, "eval")  # before an hour of play, not after
     path = directory / "bench.json"
     todo = experiment.missing(experiment.read_runs(path), names, settings, num_seeds)
+    if any(setting == experiment.TINY for setting, _, _ in todo):
+        import_extra("trl", "train")
+    directory.mkdir(parents=True, exist_ok=True)
     runs = experiment.run_missing(path, todo, num_jobs, typer.echo)
     for written in page.write(directory, runs):
         typer.echo(f"wrote {written}")

@@ -14,6 +14,7 @@ from arena_trainers.bench.experiment import (
     Runs,
 )
 from arena_trainers.bench.statistics import Mean, final, interval, p_values
+from arena_trainers.extras import import_extra
 
 REFERENCE = "mars"  # the trainer's default
 SHOWN = ("mars", "episode", "mars_loo", "mars_released", "counterfactual")  # in colour
@@ -151,10 +152,10 @@ def _row(
 
 def draw(runs: Runs, path: Path) -> None:
     """Curves of all settings: some estimators in colour with intervals, the others grey."""
-    from matplotlib.figure import Figure
-
     names = [name for name in (*SETTINGS, TINY) if name in runs]
-    figure = Figure(figsize=(11, 3.6 * -(-len(names) // 2)), layout="constrained")
+    figure = import_extra("matplotlib.figure", "eval").Figure(
+        figsize=(11, 3.6 * -(-len(names) // 2)), layout="constrained"
+    )
     panels = figure.subplots(-(-len(names) // 2), 2, squeeze=False).ravel()
     for panel, name in zip(panels, names, strict=False):
         num = SETTINGS[name].num_episodes if name in SETTINGS else None

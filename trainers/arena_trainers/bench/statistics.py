@@ -1,11 +1,12 @@
 """Means of runs with intervals, and which differences between them are significant."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from arena_trainers.bench.experiment import Curve
+from arena_trainers.evaluate.intervals import import_stats
 
 LEVEL = 0.95
 
@@ -30,7 +31,7 @@ def interval(values: Sequence[float]) -> Mean:
     if num < 2:
         return Mean(mean, mean, mean, num)
     error = float(np.std(values, ddof=1)) / num**0.5
-    wide = error * float(_stats().t.ppf((1 + LEVEL) / 2, num - 1))
+    wide = error * float(import_stats().t.ppf((1 + LEVEL) / 2, num - 1))
     return Mean(mean, mean - wide, mean + wide, num)
 
 
@@ -55,15 +56,4 @@ def p_values(finals: Mapping[str, Sequence[float]], reference: str) -> dict[str,
 def _welch(one: Sequence[float], other: Sequence[float]) -> float:
     if np.ptp(one) == np.ptp(other) == 0:
         return float(one[0] == other[0])
-    return float(_stats().ttest_ind(one, other, equal_var=False).pvalue)
-
-
-def _stats() -> Any:
-    try:
-        import scipy.stats
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "statistics need scipy; install it with: pip install 'arena-envs[eval]'",
-            name=error.name,
-        ) from error
-    return scipy.stats
+    return float(import_stats().ttest_ind(one, other, equal_var=False).pvalue)
