@@ -105,7 +105,10 @@ def _sentences(
 ) -> str:
     """What is significant, in words."""
     if setting == TINY:
-        what = "The default recipe of `arena train` with each estimator."
+        what = (
+            "The default recipe of `arena train` with each estimator at its default "
+            "options; the recipe itself pools `mars` by group and seat."
+        )
     else:
         chosen = SETTINGS[setting]
         what = (
