@@ -153,7 +153,7 @@ def make(
     >>> env = make("kuhn_poker", num_players=3)
     >>> env.reset(seed=0)
     >>> env.observe("player_0")["text"]
-    'You are player_0 and hold K. Actions: none.'
+    'You are player_0 and hold K. Actions: none. Your turn.'
     """
     game = make_game(id, **params)
     return GameEnv(game, id=_find(id).id, max_turns=max_turns, render_mode=render_mode)

@@ -193,7 +193,8 @@ class TestObservation:
         assert env.observation_space("player_0").contains(observation)
         assert observation["action_mask"].tolist() == [1, 1]
         assert observation["action_mask"].dtype == np.int8
-        assert observation["text"] == "You are player_0 and hold Q. Actions: none."
+        text = "You are player_0 and hold Q. Actions: none. Your turn."
+        assert observation["text"] == text
         features = observation["observation"]
         assert features.dtype == np.float32
         assert features.tolist() == env.game.features(env.game_state, 0).tolist()
@@ -664,14 +665,15 @@ class TestRendering:
     def test_ansi_returns_the_text_of_the_agent_to_move(self) -> None:
         env = started(kuhn(render_mode="ansi"), chance=[0, 1])
         env.step(1)
-        assert env.render() == "You are player_1 and hold Q. Actions: player_0 bet."
+        text = "You are player_1 and hold Q. Actions: player_0 bet. Your turn."
+        assert env.render() == text
 
     def test_human_prints_each_turn(self, capsys: pytest.CaptureFixture[str]) -> None:
         env = started(kuhn(render_mode="human"), chance=[0, 1])
         env.step(1)
         assert capsys.readouterr().out == (
-            "You are player_0 and hold J. Actions: none.\n"
-            "You are player_1 and hold Q. Actions: player_0 bet.\n"
+            "You are player_0 and hold J. Actions: none. Your turn.\n"
+            "You are player_1 and hold Q. Actions: player_0 bet. Your turn.\n"
         )
 
     def test_nothing_is_rendered_by_default(

@@ -145,6 +145,14 @@ def round_text(name: str, actions: Round) -> str:
     return f"{name}: {moves or 'no actions yet'}."
 
 
+def over_text(returns: Sequence[float]) -> str:
+    """What everybody has won or lost, as a sentence."""
+    ends = ", ".join(
+        f"player_{seat} {_end(chips)}" for seat, chips in enumerate(returns)
+    )
+    return f"The hand is over: {ends}."
+
+
 def _end(chips: float) -> str:
     if not chips:
         return "breaks even"
@@ -158,8 +166,7 @@ def turn_text(
     if player == CHANCE:
         return "The next card is being dealt."
     if player == TERMINAL:
-        ends = ", ".join(f"player_{s} {_end(chips)}" for s, chips in enumerate(returns))
-        return f"The hand is over: {ends}."
+        return over_text(returns)
     if player != seat:
         return f"player_{player} is to move."
     return f"You are to move. A call costs {betting.owed or 'nothing'}."

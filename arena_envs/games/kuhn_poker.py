@@ -14,12 +14,12 @@
 The deck has one card more than there are players. Everybody pays an ante of one chip and
 is dealt one card. In turn, a player passes or bets one chip. After a bet, every other
 player has one more turn: "bet" calls, "pass" folds. The highest card among those who bet,
-or among all if nobody did, takes the pot. With three cards they are called J, Q, K; larger
+or among all if nobody did, takes the pot; cards that are compared are shown. With three cards they are called J, Q, K; larger
 decks start lower (10, 9). Actions, seats and chance nodes are OpenSpiel's.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, check_int
+from arena_envs.games._fixed_limit import over_text
 
 PASS, BET = 0, 1
 NAMES = ("pass", "bet")
@@ -88,8 +89,7 @@ class KuhnPoker(BaseGame[State, int]):
         if self.current_player(state) != TERMINAL:
             return (0.0,) * self.num_players
         paid = self._paid(state)
-        in_showdown = [s for s, chips in enumerate(paid) if chips == max(paid)]
-        winner = max(in_showdown, key=lambda seat: state.cards[seat])
+        winner = max(self._in_showdown(paid), key=lambda seat: state.cards[seat])
         return tuple(
             float(sum(paid) - chips if seat == winner else -chips)
             for seat, chips in enumerate(paid)
@@ -102,13 +102,15 @@ class KuhnPoker(BaseGame[State, int]):
             f"player_{i % self.num_players} {NAMES[bet]}"
             for i, bet in enumerate(state.bets)
         )
-        return f"You are player_{seat} {hand}. Actions: {actions or 'none'}."
+        return (
+            f"You are player_{seat} {hand}. Actions: {actions or 'none'}. "
+            f"{self._turn_text(state, seat)}"
+        )
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, int | None, tuple[int, ...]]:
+    def information_state(self, state: State, seat: int) -> Hashable:
         card = state.cards[seat] if seat < len(state.cards) else None
-        return (seat, card, state.bets)
+        shown = self._shown(state)
+        return (seat, card, state.bets, shown) if shown else (seat, card, state.bets)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """One-hot seat, one-hot own card, then one-hot pass or bet for each turn."""
@@ -129,21 +131,51 @@ class KuhnPoker(BaseGame[State, int]):
         cards = ", ".join(self._card_name(card) for card in range(n + 1))
         return (
             f"This is Kuhn poker with {n} players. The deck has {n + 1} cards, from low to "
-            f"high: {cards}. Every player pays an ante of 1 chip and is dealt one card. In "
-            'turn, from player_0 on, each player says "pass" or bets 1 more chip with '
-            '"bet". After the first bet, each of the other players has one more turn: "bet" '
-            'calls by paying 1 chip, "pass" folds. The highest card among the players who '
-            "bet, or among all players if nobody did, wins the pot. Your score is the "
-            "number of chips that you win or lose."
+            f"high: {cards}. Every player pays an ante of 1 chip and is dealt one card, "
+            "which the others do not see. In turn, from player_0 on, each player says "
+            '"pass", or "bet" to bet 1 more chip. After the first bet, each of the other '
+            'players has one more turn: "bet" calls by paying 1 chip, "pass" folds. The '
+            "highest card among the players who bet, or among all players if nobody did, "
+            "wins the pot. Your score is the pot, if you win it, less the chips that you "
+            "paid."
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """Deals the other hands again, uniformly, from the cards this seat cannot see."""
-        own = state.cards[seat : seat + 1]
-        unseen = [card for card in range(self.num_players + 1) if card not in own]
+        """Deals the hidden hands again, uniformly, from the cards this seat cannot see."""
+        known = {seat, *(other for other, _ in self._shown(state))}
+        seen = {card for s, card in enumerate(state.cards) if s in known}
+        unseen = [card for card in range(self.num_players + 1) if card not in seen]
         rng.shuffle(unseen)
-        others = unseen[: len(state.cards) - len(own)]
-        return State((*others[:seat], *own, *others[seat:]), state.bets)
+        cards = (
+            card if s in known else unseen.pop() for s, card in enumerate(state.cards)
+        )
+        return State(tuple(cards), state.bets)
+
+    def _in_showdown(self, paid: Sequence[int]) -> list[int]:
+        """Seats that paid the most: at the end, their cards are compared."""
+        return [seat for seat, chips in enumerate(paid) if chips == max(paid)]
+
+    def _shown(self, state: State) -> tuple[tuple[int, int], ...]:
+        """Seats and cards that everybody sees: at the end, those that are compared."""
+        seats = self._in_showdown(self._paid(state))
+        if self.current_player(state) != TERMINAL or len(seats) == 1:
+            return ()
+        return tuple((seat, state.cards[seat]) for seat in seats)
+
+    def _turn_text(self, state: State, seat: int) -> str:
+        """Whose turn it is, or the cards of a showdown and the result."""
+        player = self.current_player(state)
+        if player == CHANCE:
+            return "The next card is being dealt."
+        if player != TERMINAL:
+            return "Your turn." if player == seat else f"player_{player} is to move."
+        others = ", ".join(
+            f"player_{other} {self._card_name(card)}"
+            for other, card in self._shown(state)
+            if other != seat
+        )
+        shown = f"Shown: {others}. " if others else ""
+        return shown + over_text(self.returns(state))
 
     def _first_bettor(self, state: State) -> int | None:
         return state.bets.index(BET) if BET in state.bets else None

@@ -172,3 +172,58 @@ def test_a_new_deal_keeps_the_own_card_and_deals_no_card_twice(
 def test_a_number_of_players_out_of_range_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r"num_players from 2 to 4, got"):
         KuhnPoker(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("state", "seat", "text"),
+    [
+        (
+            State((J,)),
+            1,
+            "You are player_1 and have no card yet. Actions: none. "
+            "The next card is being dealt.",
+        ),
+        (
+            State((J, K), (PASS,)),
+            1,
+            "You are player_1 and hold K. Actions: player_0 pass. Your turn.",
+        ),
+        (
+            State((J, K), (PASS, BET)),
+            1,
+            "You are player_1 and hold K. Actions: player_0 pass, player_1 bet. "
+            "player_0 is to move.",
+        ),
+        (
+            State((Q, K), (BET, BET)),
+            0,
+            "You are player_0 and hold Q. Actions: player_0 bet, player_1 bet. "
+            "Shown: player_1 K. The hand is over: player_0 loses 2, player_1 wins 2.",
+        ),
+        (
+            State((Q, K), (PASS, BET, PASS)),
+            0,
+            "You are player_0 and hold Q. "
+            "Actions: player_0 pass, player_1 bet, player_0 pass. "
+            "The hand is over: player_0 loses 1, player_1 wins 1.",
+        ),
+    ],
+)
+def test_the_text_tells_whose_turn_it_is_and_the_result(
+    state: State, seat: int, text: str
+) -> None:
+    assert game.observe(state, seat) == text
+
+
+def test_the_rules_say_that_cards_are_hidden() -> None:
+    assert "one card, which the others do not see." in game.rules(0)
+
+
+def test_a_new_deal_after_a_showdown_keeps_the_cards_that_were_shown() -> None:
+    rules = KuhnPoker(4)
+    state = State((0, 4, 2, 3), (BET, PASS, BET, PASS))
+    for seed in range(20):
+        drawn = rules.resample(state, 1, random.Random(seed))
+        assert drawn.cards[:3] == (0, 4, 2)
+    hidden = {rules.resample(state, 1, random.Random(s)).cards[3] for s in range(20)}
+    assert hidden == {1, 3}

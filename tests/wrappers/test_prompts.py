@@ -96,7 +96,10 @@ def test_the_prompt_of_kuhn_poker():
     system, user = messages(KUHN, DEALT, 0, PromptOptions())
     instruction = FORMATS["answer"].instruction
     assert system == {"role": "system", "content": f"{KUHN.rules(0)}\n\n{instruction}"}
-    text = "You are player_0 and hold K. Actions: none.\nLegal actions: pass, bet."
+    text = (
+        "You are player_0 and hold K. Actions: none. Your turn.\n"
+        "Legal actions: pass, bet."
+    )
     assert user == {"role": "user", "content": text}
 
 
@@ -113,12 +116,15 @@ def test_a_language_game_wants_no_listed_action(telephone, reply_format):
 def test_options_leave_parts_out():
     options = PromptOptions("bare", rules=False, show_legal_actions=False)
     (user,) = messages(KUHN, DEALT, 0, options)
-    assert user["content"] == "You are player_0 and hold K. Actions: none."
+    assert user["content"] == "You are player_0 and hold K. Actions: none. Your turn."
 
 
 def test_a_seat_that_is_not_to_move_reads_no_legal_actions():
     user = messages(KUHN, DEALT, 1, PromptOptions())[-1]
-    assert user["content"] == "You are player_1 and hold J. Actions: none."
+    assert (
+        user["content"]
+        == "You are player_1 and hold J. Actions: none. player_0 is to move."
+    )
 
 
 def test_an_unknown_reply_format_is_refused():

@@ -51,7 +51,7 @@ def messages(
     >>> game = arena_envs.make_game("kuhn_poker")
     >>> state = game.apply(game.apply(game.initial_state(), 2), 0)
     >>> messages(game, state, 0, PromptOptions("bare", rules=False))[0]["content"]
-    'You are player_0 and hold K. Actions: none.\nLegal actions: pass, bet.'
+    'You are player_0 and hold K. Actions: none. Your turn.\nLegal actions: pass, bet.'
     """
     prompt: list[Message] = []
     if options.rules:
