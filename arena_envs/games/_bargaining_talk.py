@@ -53,11 +53,18 @@ def read(text: str, answering: bool, most: int, max_message: int) -> Utterance:
     text = text.strip()
     found = _MOVE.search(text, max(0, len(text) - MAX_MOVE))
     if found is None or (found["answer"] is not None) != answering:
-        want = '"accept" or "reject"' if answering else '"offer AMOUNT"'
-        raise IllegalAction(f"want {want} at the end, got {text[-80:]!r}")
+        want = (
+            'the answer "accept" or "reject"'
+            if answering
+            else 'an offer such as "offer 1", with at most two decimals,'
+        )
+        where = "alone in the last line" if max_message else "and nothing else"
+        raise IllegalAction(f"want {want} {where}, got {text[-80:]!r}")
     message = text[: found.end("mark") if found["mark"] else 0].strip()
     # half a surrogate pair is no text, and would not outlive a record
     message = message.encode("utf-8", "replace").decode("utf-8")
+    if message and not max_message:
+        raise IllegalAction(f"want no message with the action, got {message[:80]!r}")
     if len(message) > max_message:
         raise IllegalAction(
             f"want a message of at most {max_message} characters, got {len(message)}"
@@ -66,7 +73,9 @@ def read(text: str, answering: bool, most: int, max_message: int) -> Utterance:
         return Utterance(found["answer"].lower(), 0, message)
     amount = CENT * int(found["whole"]) + int((found["part"] or "").ljust(2, "0"))
     if amount > most:
-        raise IllegalAction(f"want at most {money(most)}, got {money(amount)}")
+        raise IllegalAction(
+            f"want an offer of at most {money(most)}, got {money(amount)}"
+        )
     return Utterance("offer", amount, message)
 
 
@@ -122,33 +131,42 @@ def rules_text(
 ) -> str:
     """The rules, for either seat; `max_message` is 0 where nothing may be said."""
     first, second = map(_possible, discounts)
-    rounds = "is 1 round" if num_rounds == 1 else f"are at most {num_rounds} rounds"
     known = (
         "Both players know both factors."
         if complete_information
         else "You know your own factor, and not that of the other player."
     )
+    after = (
+        '"reject" ends it, and both players get nothing. Your score is what you get, '
+        f"divided by {pie}."
+        if num_rounds == 1
+        else '"reject" ends the round, and whoever rejected makes the next offer. If the '
+        "offer of the last round is rejected, both players get nothing. Each player has a "
+        "discount factor: what a player gets in round 2 is worth this factor times the "
+        "money, in round 3 the factor times the factor times the money, and so on. The "
+        f"factor of player_0 is {first}, that of player_1 is {second}. {known} Your score "
+        f"is what you get, divided by {pie} and discounted."
+    )
     talk = (
-        "You may also say something to the other player: write your message first, with "
-        f"at most {max_message} characters, and then your action in a line of its own. "
-        "The other player reads your message in quotation marks."
+        "You may also say something to the other player: write a message of at most "
+        f"{max_message} characters, and then your action in a line of its own. The other "
+        "player reads your message in quotation marks."
         if max_message
         else "Write your action and nothing else."
     )
     gives, keeps = money(40 * pie), money(60 * pie)
+    order = (
+        "There is 1 round: player_0 makes an offer and player_1 answers."
+        if num_rounds == 1
+        else f"There are at most {num_rounds} rounds. In round 1 player_0 makes an offer "
+        "and player_1 answers; after that they take turns in making offers."
+    )
     return (
-        f"This is bargaining: player_0 and player_1 divide {pie} of money. There {rounds}. "
-        "In round 1 player_0 makes an offer and player_1 answers; after that they take "
-        f'turns in making offers. "offer {gives}" offers {gives} to the other player and '
-        f"leaves {keeps} to you; any amount from 0 to {pie} with at most two decimals will "
-        'do. The other player answers with "accept" or "reject". "accept" ends the game '
-        'with this division; "reject" ends the round, and whoever rejected makes the next '
-        "offer. If the offer of the last round is rejected, both players get nothing. "
-        "Money loses value: each player has a discount factor, and what a player gets in "
-        "round 2 is worth this factor times the money, in round 3 the factor times the "
-        f"factor times the money, and so on. The factor of player_0 is {first}, that of "
-        f"player_1 is {second}. {known} Your score is what you get, divided by {pie} and "
-        f"discounted. {talk}"
+        f"This is bargaining: player_0 and player_1 divide {pie} of money. {order} "
+        f'"offer {gives}" offers {gives} to the other player and leaves {keeps} to the '
+        f"one who offers; any amount from 0 to {pie} with at most two decimals will do. "
+        'The other player answers with "accept" or "reject". "accept" ends the game with '
+        f"this division; {after} {talk}"
     )
 
 

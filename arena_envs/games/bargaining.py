@@ -35,7 +35,7 @@ characters long. So "Half is fair. offer 50" is an offer with a message, and "I 
 accept" is no action. The legal actions are the finite core, without messages: "accept",
 "reject", and `num_offers` offers evenly spaced from 0 to the pie. A message is shown in
 quotation marks, as JSON in one line of ASCII, so that it cannot look like the referee's
-words. Features hold amounts and answers, and no messages.
+words; what a reply says outside its answer is no message. Features hold no messages.
 """
 
 import random
@@ -178,7 +178,7 @@ class Bargaining(BaseGame[State, Action]):
 
     def observe(self, state: State, seat: int) -> str:
         lines = [f"You are player_{seat}. {self._stage(state, seat)}"]
-        if len(state.discounts) == 2:
+        if len(state.discounts) == 2 and self.num_rounds > 1:
             lines.append(self._worth(state, seat))
         return "\n".join([*lines, *talk.history(state.said, seat, self.pie * CENT)])
 

@@ -171,13 +171,42 @@ def test_tolerant_parsing_keeps_the_words(reply, reply_format, said):
     assert parse_tolerantly(game, state, reply, reply_format) == said
 
 
-def test_who_speaks_too_long_is_asked_again():
+def test_a_message_outside_the_answer_is_not_heard():
+    env = bargaining()()
+    env.reset(options={"chance": [0.9, 0.8]})
+    assert (
+        "Nobody else reads what you write outside."
+        in (env.observe("player_0")[0]["content"])
+    )
+    env.step("I would take 10.\n<answer>Half is fair.\noffer 50</answer>\nSecret.")
+    assert env.env.game_state.said[0].message == "Half is fair."
+
+
+@pytest.mark.parametrize(
+    ("reply", "fault"),
+    [
+        ("x" * 301 + "\noffer 50", "want a message of at most 300 characters"),
+        ("Hi\noffer 101", "want an offer of at most 100"),
+        (
+            "accept",
+            'want an offer such as "offer 1", with at most two decimals, alone in the '
+            "last line",
+        ),
+    ],
+)
+def test_who_is_asked_again_reads_the_fault(reply, fault):
+    env = bargaining({"on_invalid": "retry", "reply_format": "bare"})()
+    env.reset(seed=0)
+    env.step(reply)
+    assert env.outcome.reason == "illegal"
+    want = f"The answer is not as the rules want it now: {fault}. Reply again."
+    assert env.observe("player_0")[-1]["content"] == want
+
+
+def test_after_a_fault_the_next_reply_counts():
     env = bargaining({"on_invalid": "retry", "reply_format": "bare"})()
     env.reset(seed=0)
     env.step("x" * 301 + "\noffer 50")
-    assert env.outcome.reason == "illegal"
-    want = "The answer is not as the rules want it now. Reply again."
-    assert env.observe("player_0")[-1]["content"] == want
     env.step("x" * 300 + "\noffer 50")
     assert env.played == "x" * 300 + "\noffer 50"
     assert env.reward_parts["player_0"] == {"game": 0.0}

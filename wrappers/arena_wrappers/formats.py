@@ -8,6 +8,9 @@ What follows the last `</think>` is read; the formats differ in where the answer
 - `"bracket"`: in `[...]`, exactly once;
 - `"bare"`: it is the whole text.
 
+In games of free words a message to the other players is part of the answer. They never read
+what stands outside it: that may be reasoning.
+
 The answer must be a legal action's canonical text, whatever its case and white space, or
 a text that the game's own `parse` reads. That is strict parsing; `arena_wrappers.tolerant`
 reads more.
@@ -18,10 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from arena_envs.game import AnyGame, fold
+from arena_envs.game import AnyGame, IllegalAction, fold
 from arena_envs.registration import did_you_mean
 
 MAX_ANSWER = 4000  # characters
+MAX_FAULT = 200  # characters of what a game says of an answer that it does not read
 
 Reason = Literal["format", "illegal", "ambiguous", "overlong", "error"]
 
@@ -62,6 +66,9 @@ class ReplyFormat(Protocol):
         """The answer, if there is exactly one."""
 
 
+_UNHEARD = "Nobody else reads what you write outside."
+
+
 class _Enclosed:
     """The answer stands between an opening and a closing mark."""
 
@@ -78,8 +85,8 @@ class _Enclosed:
     @property
     def free_instruction(self) -> str:
         return (
-            "Think if you like. Then give your action, written as the rules say, between "
-            f"{self.opening} and {self.closing}."
+            "Think if you like. Then give your action, with any message that the rules "
+            f"allow, between {self.opening} and {self.closing}. {_UNHEARD}"
         )
 
     def wrap(self, action_text: str) -> str:
@@ -122,8 +129,8 @@ class BoxedFormat:
         r"in \boxed{...}."
     )
     free_instruction = (
-        "Think if you like. Then give your action, written as the rules say, in "
-        r"\boxed{...}."
+        "Think if you like. Then give your action, with any message that the rules "
+        rf"allow, in \boxed{{...}}. {_UNHEARD}"
     )
 
     def wrap(self, action_text: str) -> str:
@@ -158,9 +165,7 @@ class BareFormat:
     instruction = (
         "Reply with exactly one legal action, exactly as listed, and nothing else."
     )
-    free_instruction = (
-        "Reply with your action, written as the rules say, and nothing else."
-    )
+    free_instruction = "Reply with your action, with any message that the rules allow, and nothing else."
 
     def wrap(self, action_text: str) -> str:
         return action_text
@@ -259,12 +264,16 @@ def action_named(
         return InvalidReply("ambiguous", "The answer fits several legal actions.")
     try:
         action = game.parse(state, answer)
-    except ValueError:  # IllegalAction, or a number with too many digits for int()
-        if game.num_actions is None:
-            return InvalidReply(
-                "illegal", "The answer is not as the rules want it now."
-            )
+    except ValueError as error:  # IllegalAction, or too many digits for int()
+        if game.num_actions is None and isinstance(error, IllegalAction):
+            return InvalidReply("illegal", _fault(error))
         return InvalidReply("illegal", "The answer is not a legal action.")
     if game.num_actions is not None and action not in actions:
         return InvalidReply("illegal", "The answer is not a legal action.")
     return action
+
+
+def _fault(error: IllegalAction) -> str:
+    """What the rules want, without what they got, which may quote the reply."""
+    want = str(error).partition(", got")[0][:MAX_FAULT]
+    return f"The answer is not as the rules want it now: {want}."
