@@ -3,8 +3,10 @@
 from functools import partial
 from operator import getitem
 
+from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.games._hanabi_pieces import Pieces, latest
 from arena_envs.games._hanabi_state import COLORS, NO_TURN, Setup, State, Turn
+from arena_envs.games._words import counted
 
 
 class Texts:
@@ -35,7 +37,7 @@ class Texts:
         end = "" if size else f" Turns left: {left}."
         cards = ", ".join(filter(None, map(getitem, self._discards, discards)))
         lines = [
-            f"You are player_{seat}. Life tokens: {lives}. "
+            f"You are player_{seat}. {self._turn(state, seat)} Life tokens: {lives}. "
             f"Information tokens: {tokens}. Deck: {size}.{end}",
             self._fireworks[tops],
             f"Discards: {cards or 'none'}.",
@@ -53,6 +55,17 @@ class Texts:
             lines += ["Since your last turn:", *news]
         return "\n".join(lines)
 
+    def _turn(self, state: State, seat: int) -> str:
+        """Whose turn it is, or the score."""
+        if state.player == seat:
+            return "You are to move."
+        if state.player == CHANCE:
+            return "A card is being drawn."
+        if state.player != TERMINAL:
+            return f"player_{state.player} is to move."
+        score = sum(state.fireworks) if state.life_tokens else 0
+        return f"The game is over: the score is {score}."
+
     def action(self, seat: int, action: int) -> str:
         """Canonical text of an action of this seat."""
         verb, where, bit = self._setup.moves[action]
@@ -69,10 +82,13 @@ class Texts:
         told = f"player_{(seat + 1) % setup.num_players}"
         per_color = enumerate(setup.copies[: setup.num_ranks], start=1)
         copies = ", ".join(f"{num} of rank {rank}" for rank, num in per_color)
+        hand = counted(setup.cards_per_hand, "card")
+        lives = counted(setup.max_life_tokens, "life token")
+        tokens = counted(setup.max_information_tokens, "information token")
         return (
             f"This is Hanabi, a cooperative card game with {setup.num_players} players. The "
             f"colors are {', '.join(COLORS[: setup.num_colors])}; in each color, the deck has "
-            f"{copies}. Each player holds {setup.cards_per_hand} cards, numbered from 0, and "
+            f"{copies}. Each player holds {hand}, numbered from 0, and "
             "sees the cards of the others but not their own. Together you build a firework in "
             "each color, one card of each rank, from rank 1 upwards. In turn, from player_0 "
             'on, each player does one of three things. "play 0" plays your card 0: if it has '
@@ -81,11 +97,11 @@ class Texts:
             "regains an information token; this is not allowed while none is missing. "
             f'"reveal {COLORS[0]} to {told}" or "reveal rank 1 to {told}" costs an '
             f"information token and points out all cards of {told} that have this color or "
-            "rank, of which there must be at least one. A completed firework also regains a "
-            "token. When a card leaves a hand, the cards behind it move down by one number "
-            "and a new card is drawn as the last. You start with "
-            f"{setup.max_life_tokens} life tokens and {setup.max_information_tokens} "
-            "information tokens, the most that you can have. The game ends when all fireworks "
+            "rank, of which there must be at least one. Completing a firework regains an "
+            "information token, too, if one is missing. Life tokens are never regained. When "
+            "a card leaves a hand, the cards behind it move down by one number and a new card "
+            "is drawn as the last, until the deck is empty. All of you together start with "
+            f"{lives} and {tokens}, the most that you can have. The game ends when all fireworks "
             "are complete, when no life token is left, or when each player has had one more "
             "turn after the last card was drawn. The score of everybody is the number of "
             "cards in the fireworks, or 0 if no life token is left."

@@ -15,7 +15,7 @@ N players hold H cards each of C colors and R ranks: three of rank 1, one of ran
 each rank between. Together they build one firework per color, upwards from rank 1. A
 player plays a card (a wrong one costs a life token), discards one (and regains one of I
 information tokens) or pays an information token to show another player all cards of one
-color or rank in that player's hand. A completed firework regains a token. The episode
+color or rank in that player's hand. A completed firework regains such a token. The episode
 ends when all fireworks are complete, when no life is left, or when everybody has had one
 turn after the last card was drawn.
 

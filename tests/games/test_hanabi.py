@@ -115,7 +115,8 @@ def test_everybody_has_one_turn_after_the_last_card() -> None:
 def test_hints_tell_what_a_card_is_and_what_it_is_not() -> None:
     state = play("reveal red to player_1", "reveal rank 2 to player_0")
     assert mini.observe(state, 0).split("\n") == [
-        "You are player_0. Life tokens: 3. Information tokens: 1. Deck: 2.",
+        "You are player_0. You are to move. Life tokens: 3. Information tokens: 1. "
+        "Deck: 2.",
         "Fireworks: red 0, yellow 0.",
         "Discards: none.",
         "Your cards, as far as you know:",
@@ -129,6 +130,26 @@ def test_hints_tell_what_a_card_is_and_what_it_is_not() -> None:
         "Since your last turn:",
         "player_1: reveal rank 2 to player_0 (card 1)",
     ]
+
+
+def test_the_text_tells_whose_turn_it_is_and_the_score() -> None:
+    starts = [
+        text.partition(" Life")[0] for text in map(mini.observe, [play()] * 2, [0, 1])
+    ]
+    assert starts == [
+        "You are player_0. You are to move.",
+        "You are player_1. player_0 is to move.",
+    ]
+    rules = Hanabi(2, 2, 2, hand_size=3, max_information_tokens=3, max_life_tokens=1)
+    end = rules.observe(play("play 0", R1, "play 2", rules=rules), 1)
+    assert end.startswith("You are player_1. The game is over: the score is 0. Life")
+
+
+def test_the_rules_name_the_token_and_count_in_the_singular() -> None:
+    text = Hanabi(hand_size=1, max_information_tokens=1, max_life_tokens=1).rules(0)
+    assert "Each player holds 1 card, numbered" in text
+    assert "start with 1 life token and 1 information token, the most" in text
+    assert "Completing a firework regains an information token, too" in text
 
 
 def test_always_playing_card_0_of_mini_hanabi_is_worth_its_known_value() -> None:
