@@ -44,6 +44,7 @@ from phevaluator.evaluator import evaluate_cards
 from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, check_int
 from arena_envs.games import _fixed_limit as limit
 from arena_envs.games._fixed_limit import NOBODY, Betting, Round
+from arena_envs.games._words import counted
 
 CARDS = tuple(rank + suit for rank in "23456789TJQKA" for suit in "cdhs")
 ROUNDS = ("Before the flop", "Flop", "Turn", "River")
@@ -223,23 +224,30 @@ class LimitHoldem(BaseGame[State, int]):
         return (
             f"This is limit Texas hold'em with {n} players. Every player is dealt two "
             f"cards, which the others do not see. {small} pays a small blind of "
-            f"{self.small_blind} and {big} a big blind of {self.small_bet} chips. Four "
-            "rounds of betting follow: before the flop, after the flop (three cards on "
+            f"{counted(self.small_blind, 'chip')} and {big} a big blind of "
+            f"{counted(self.small_bet, 'chip')}. Four rounds of betting follow: before the flop, after the flop (three cards on "
             "the board, which count for everybody), after the turn (a fourth) and after "
             f"the river (a fifth). player_{2 % n if n > 2 else 1} moves first before the "
             "flop, later the first player from player_0 on who has not folded. In turn, "
             'a player says "call" to pay as much as the player who has paid most (nothing '
             'if all have paid the same, which is a check), "raise" to pay '
-            f"{self.small_bet} chips more than that before and after the flop and "
-            f'{self.big_bet} more after the turn and the river, or "fold" to give up, '
-            "which is possible if a call costs something. There are at most "
-            f"{self.max_bets} raises in a round; the big blind counts as the first one "
-            "before the flop. A round ends when all players who have not folded have paid "
+            f"{counted(self.small_bet, 'chip')} more than that before and after the flop "
+            f'and {self.big_bet} more after the turn and the river, or "fold" to give up, '
+            f"which is possible if a call costs something. {self._limit_text()} A round "
+            "ends when all players who have not folded have paid "
             "the same and had a turn. If all but one fold, that one wins the pot. "
             "Otherwise the best poker hand of five among a player's two cards and the "
             "board wins it; equal hands share it. Cards are written as rank (2 to 9, T, "
             "J, Q, K, A) and suit (c, d, h, s). Nobody can run out of chips. Your "
             "score is the number of chips that you win or lose."
+        )
+
+    def _limit_text(self) -> str:
+        if self.max_bets == 1:
+            return "Nobody can raise before the flop; later there is at most 1 raise in a round."
+        return (
+            f"There are at most {self.max_bets} raises in a round; the big blind counts as "
+            "the first one before the flop."
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:

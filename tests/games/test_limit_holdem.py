@@ -372,3 +372,12 @@ except ImportError as error:
     command = [sys.executable, "-c", code]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "pip install 'arena-envs[poker]'" in found
+
+
+def test_the_rules_of_a_single_bet_promise_no_other() -> None:
+    text = LimitHoldem(max_bets=1, small_bet=1).rules(0)
+    assert "Nobody can raise before the flop; later there is at most 1 raise" in text
+    assert "a small blind of 1 chip and player_0 a big blind of 1 chip." in text
+    assert "1 raises" not in text
+    assert "1 chips" not in text
+    assert "at most 4 raises in a round; the big blind counts" in LimitHoldem().rules(0)
