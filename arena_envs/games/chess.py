@@ -64,6 +64,7 @@ from arena_envs.games._chess_board import (
     start_of,
 )
 from arena_envs.games._chess_texts import CHECKMATE, ENDINGS, RULES
+from arena_envs.games._words import counted
 
 MAX_PLIES = 11_800  # 96 moves of pawns and 30 captures, 8 of them both, times 100
 COLORS = ("White", "Black")
@@ -230,7 +231,9 @@ class Chess(BaseGame[State, int]):
         )
 
     def rules(self, seat: int) -> str:
-        return RULES.format(color=COLORS[seat], max_plies=self.max_plies)
+        first = COLORS[self.current_player(self.initial_state())]
+        turns = counted(self.max_plies, "turn")
+        return RULES.format(color=COLORS[seat], first=first, turns=turns)
 
     def _board(self, state: State) -> chess.Board:
         """A board that shows a state, with its clocks."""

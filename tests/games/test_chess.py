@@ -350,3 +350,18 @@ def test_features_are_own_and_other_pieces_and_the_rest() -> None:
 def test_impossible_parameters_are_refused(params: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Chess(**params)
+
+
+def test_the_rules_hold_for_a_game_from_a_fen() -> None:
+    endgame = Chess(max_plies=1, fen="8/5k2/8/8/8/8/1p6/5K2 b - - 7 40")
+    for seat in (0, 1):
+        text = endgame.rules(seat)
+        assert "Black moves first." in text
+        assert "after 1 turn of both players together" in text
+        assert "starts on" not in text
+    assert "White moves first." in game.rules(1)
+    state = endgame.initial_state()
+    assert endgame.observe(state, 1).splitlines()[-2:] == [
+        "FEN: 8/5k2/8/8/8/8/1p6/5K2 b - - 7 40",
+        "Turn 1 of at most 1: you are to move.",
+    ]
