@@ -53,6 +53,7 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.games._words import counted
 
 GIFT = re.compile(r"(?:give )?([0-9]{1,3}) ?(?:%|percent)")
 UNIT = 100  # in hundredths, which states hold
@@ -173,14 +174,14 @@ class DonorGame(BaseGame[State, int]):
         now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: "
         recipient = None
         if player == TERMINAL:
-            now = "The game is over."
+            now = f"The game is over: your score is {self.returns(state)[seat] + 0.0:.10g}."
         elif player == CHANCE:
             now += "it is being drawn who gives to whom."
         else:
             shift = state.shifts[-1]
             recipient = (seat + shift) % n
             now += (
-                f"all players give. You give to player_{recipient}, and "
+                f"all players choose. You give to player_{recipient}, and "
                 f"player_{(seat - shift) % n} gives to you."
             )
         lines = [f"You are player_{seat}. {now}"]
@@ -188,9 +189,9 @@ class DonorGame(BaseGame[State, int]):
             who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
             if other == recipient:
                 who += ", your recipient,"
-            units = f"{state.hundredths[other] / UNIT:.2f}".removesuffix(".00")
-            record = self._record(state, other)
-            lines.append(f"{who} {has} {units} units{record}.")
+            lines.append(
+                f"{who} {has} {_units(state.hundredths[other])}{self._record(state, other)}."
+            )
         return "\n".join(lines)
 
     def information_state(
@@ -228,21 +229,32 @@ class DonorGame(BaseGame[State, int]):
         return super().parse(state, f"give {int(found[1])}%" if found else text)
 
     def rules(self, seat: int) -> str:
+        n, step = self.num_players, self.gift_step
+        whom = (
+            "In each round you give to the other player and receive from it. Both choose"
+            if n == 2
+            else "In each round it is drawn who gives to whom: every player gives to one "
+            "other player and receives from one, and nobody gives to the same player again "
+            "before having given to all others. All choose"
+        )
+        shares = (
+            'You write "give 0%" or "give 100%" of your units.'
+            if step == 100
+            else "You write which share of your units you give away, from "
+            f'"give 0%" to "give 100%" in steps of {step}%.'
+        )
         punish = (
-            'Or you write "punish": you pay 1 unit, and your recipient loses 2 units, or '
-            "all that it has after the gifts of the round. "
+            'Or you write "punish": you pay 1 unit, if you have it, and your recipient loses '
+            "2 units, or all that it has after the gifts of the round. "
         )
         return (
-            f"This is a donor game of {self.num_rounds} rounds for {self.num_players} "
-            f"players. You are player_{seat}. Everybody starts with {self.start} units. "
-            "In each round it is drawn who gives to whom: every player gives to one other "
-            "player and receives from one, and nobody gives to the same player again "
-            "before having given to all others. All choose at the same time, without "
-            "seeing what the others choose in this round. You write which share of your "
-            f'units you give away, from "give 0%" to "give 100%" in steps of '
-            f"{self.gift_step}%. You lose the gift, and your recipient receives "
-            f"{self.multiplier} times the gift. Gifts are rounded down to 0.01 units. "
-            f"{punish if self.punishment else ''}After the round, everybody sees all "
+            f"This is a donor game of {counted(self.num_rounds, 'round')} for {n} players. "
+            f"You are player_{seat}. Everybody starts with {_units(self.start * UNIT)}. "
+            f"{whom} at the same time, without seeing what is chosen in this round. {shares} "
+            "You lose the gift, and your recipient receives "
+            f"{self.multiplier} times the gift, which it can give away from the next round "
+            "on. Gifts are rounded down to 0.01 units; a share that comes to less cannot be "
+            f"given. {punish if self.punishment else ''}After the round, everybody sees all "
             "choices. Your score is the number of units that you have at the end, less "
             f"the {self.start} that you start with."
         )
@@ -293,6 +305,17 @@ class DonorGame(BaseGame[State, int]):
                 (seat + shift) % self.num_players,
                 self._share(choices[seat]),
             )
-            what = "punishment" if share < 0 else f"{share}%"
-            parts.append(f"{what} to player_{recipient}")
-        return f"; gave {', '.join(parts)}" if parts else ""
+            did = "punished" if share < 0 else f"gave {share}% to"
+            parts.append(f"{did} player_{recipient}")
+        return f"; {', '.join(parts)}" if parts else ""
+
+
+def _units(hundredths: int) -> str:
+    """An amount with its unit.
+
+    >>> _units(100), _units(1250)
+    ('1 unit', '12.50 units')
+    """
+    if hundredths % UNIT:
+        return f"{hundredths / UNIT:.2f} units"
+    return counted(hundredths // UNIT, "unit")

@@ -231,7 +231,7 @@ def test_the_default_game_has_the_bounds_of_its_page() -> None:
 def test_the_text_tells_the_recipient_and_all_records() -> None:
     state = played(game, [(1, 5, 0, 10, 1), (3,)])
     text = (
-        "You are player_1. Round 2 of 6: all players give. You give to player_0, and "
+        "You are player_1. Round 2 of 6: all players choose. You give to player_0, and "
         "player_2 gives to you.\n"
         "You have 20 units; gave 0% to player_2.\n"
         "player_2 has 0 units; gave 100% to player_3.\n"
@@ -253,8 +253,8 @@ def test_the_text_is_sensible_before_a_draw_and_after_the_end() -> None:
     rules = DonorGame(2, 1, gift_step=5, punishment=True)
     end = played(rules, [(1, 1, 21)])
     assert rules.observe(end, 1) == (
-        "You are player_1. The game is over.\n"
-        "You have 10 units; gave punishment to player_0.\n"
+        "You are player_1. The game is over: your score is 0.\n"
+        "You have 10 units; punished player_0.\n"
         "player_0 has 7.50 units; gave 5% to player_1."
     )
 
@@ -346,3 +346,13 @@ def test_the_longest_text_fits() -> None:
 def test_a_parameter_out_of_range_is_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=rf"want .*{name} .*, got {value!r}"):
         DonorGame(**{name: value})
+
+
+def test_the_rules_are_true_of_the_smallest_game() -> None:
+    text = DonorGame(2, 1, 1, gift_step=100).rules(0)
+    assert "a donor game of 1 round for 2 players" in text
+    assert "Everybody starts with 1 unit." in text
+    assert "you give to the other player and receive from it. Both choose" in text
+    assert 'You write "give 0%" or "give 100%" of your units.' in text
+    assert "in steps" not in text
+    assert "drawn" not in text
