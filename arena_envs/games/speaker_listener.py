@@ -42,6 +42,7 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.games._words import counted
 
 SPEAKER, LISTENER = 0, 1
 MOVES = ("up", "down", "left", "right", "stay")
@@ -147,7 +148,9 @@ class SpeakerListener(BaseGame[State, int]):
         if seat == SPEAKER:
             known = "unknown yet" if state.goal < 0 else self._name(state.goal)
         else:
-            known = f"one of {self._names(self.goals)}"
+            known = (
+                f"{'one of ' if self.num_goals > 1 else ''}{self._names(self.goals)}"
+            )
         lines = [
             f"You are player_{seat}, the {('speaker', 'listener')[seat]}. "
             f"The goal is {known}.",
@@ -157,7 +160,9 @@ class SpeakerListener(BaseGame[State, int]):
         player = self.current_player(state)
         if player == TERMINAL:
             reached = "" if self._is_reached(state) else "not "
-            return "\n".join([*lines, f"The goal was {reached}reached."])
+            score = f"{self.returns(state)[seat]:.4g}"
+            end = f"The goal was {reached}reached: both of you score {score}."
+            return "\n".join([*lines, end])
         if player >= 0:
             whose = "You are" if player == seat else f"player_{player} is"
             step = f"Step {len(state.path) + 1} of {self.max_steps}"
@@ -213,22 +218,28 @@ class SpeakerListener(BaseGame[State, int]):
     def rules(self, seat: int) -> str:
         last = self._name(self.size**2 - 1)
         words = ", ".join(map(str, range(self.num_words)))
+        saying = f"one of the words {words}" if self.num_words > 1 else "the word 0"
+        goal = (
+            "The goal is one of these cells, each equally likely: "
+            f"{self._names(self.goals)}. Only the speaker knows which."
+            if self.num_goals > 1
+            else f"The goal is {self._names(self.goals)}."
+        )
         how = (
-            'You speak with, for example, "say 0".',
-            'You move with, for example, "up".',
+            'You speak with "say" and the word: "say 0".',
+            'You move with "up", "down", "left", "right" or "stay", not off the grid.',
         )
         return (
             "This is a game of a speaker (player_0) and a listener (player_1), who win or "
             f"lose together. The listener walks on a grid of cells a1 to {last}: a letter "
             "for the column, from left to right, and a number for the row, from below. It "
-            f"starts at {self._name(self.start)}. The goal is one of these cells, each "
-            f"equally likely: {self._names(self.goals)}. Only the speaker knows which. In "
-            f"turn, the speaker says a word (one of {words}) and the listener, who hears it, "
-            "moves up, down, left or right to the next cell, or stays. The words have no "
-            "meaning but the one that you two give them. The game ends when the listener "
-            f"enters the goal, or after {self.max_steps} moves. If move number t enters the "
-            f"goal, both of you score ({self.max_steps + 1} - t) / {self.max_steps}; if "
-            f"none does, 0. You are the {('speaker', 'listener')[seat]}. {how[seat]}"
+            f"starts at {self._name(self.start)}. {goal} In turn, the speaker says {saying} "
+            "and the listener moves up, down, left or right to the next cell, or stays; both "
+            "know all words and moves. The words have no meaning but the one that you two "
+            "give them. The game ends when the listener enters the goal, or after "
+            f"{counted(self.max_steps, 'move')}. If move number t enters the goal, both of "
+            f"you score ({self.max_steps + 1} - t) / {self.max_steps}; if none does, 0. You "
+            f"are the {('speaker', 'listener')[seat]}. {how[seat]}"
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:

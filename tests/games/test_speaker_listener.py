@@ -251,3 +251,22 @@ REFUSED: dict[str, list[Any]] = {
 def test_a_parameter_out_of_range_is_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=rf"{name} from \d to \d+, got {value!r}"):
         SpeakerListener(**{name: value})
+
+
+def test_the_rules_are_true_of_the_smallest_game() -> None:
+    small = SpeakerListener(size=2, num_goals=1, num_words=1, max_steps=2)
+    for seat in (SPEAKER, LISTENER):
+        text = small.rules(seat)
+        assert "The goal is a1. In turn, the speaker says the word 0 and" in text
+        assert "one of" not in text
+    state = small.apply(small.initial_state(), small.goals[0])
+    assert "The goal is a1." in small.observe(state, LISTENER)
+    one = SpeakerListener(size=2, num_goals=2, max_steps=1)
+    assert "or after 1 move." in one.rules(LISTENER)
+
+
+def test_the_text_tells_the_score() -> None:
+    state = State(C1, (1, 1), (C2, C1))
+    for seat in (SPEAKER, LISTENER):
+        last = game.observe(state, seat).split("\n")[-1]
+        assert last == "The goal was reached: both of you score 0.75."
