@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.games._battleship_board import HIT, MISS, SUNK, Board, State
+from arena_envs.games._words import counted
 
 LETTERS = "ABCDE"  # of the ships
 
@@ -55,14 +56,15 @@ def rules(board: Board, seat: int) -> str:
     ship = board.placement_name(
         next(iter(board.placements[max(board.ship_sizes)].values()))
     )
+    shots = counted(board.num_shots, "shot")
     again = "may" if board.allow_repeated_shots else "may not"
     return (
-        f"This is Battleship. Each player has a board of {width} columns, a to "
-        f"{letters[width - 1]}, and {height} rows, 1 to {height}, and hides ships on it. "
-        f"Ships have {sizes} squares in a row or column and may touch but not overlap. "
-        "First the players place their ships in turn, one at a time in this order; nobody "
-        "sees the other's. A placement is written as the first and last square, such as "
-        f'"{ship}". Then they shoot in turn, from player_0 on, {board.num_shots} shots '
+        f"This is Battleship. Each player has a board of {counted(width, 'column')}, a to "
+        f"{letters[width - 1]}, and {counted(height, 'row')}, 1 to {height}, and hides "
+        f"{counted(len(board.ship_sizes), 'ship')} of length {sizes} on it, each in a row "
+        "or column. Ships may touch but not overlap. First the players place their ships in "
+        "turn, one at a time in this order; nobody sees the other's. A placement is "
+        f'written as the first and last square, such as "{ship}". Then they shoot in turn, from player_0 on, {shots} '
         f'each. A shot is written as a square, such as "{board.square_name(0)}", and you '
         f"{again} shoot at a square again. The shooter is told whether the shot missed, "
         "hit a ship, or hit a ship all of whose squares are now hit, which is sunk. The "

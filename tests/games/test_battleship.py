@@ -337,3 +337,10 @@ def test_lists_are_taken_as_tuples() -> None:
     rules = Battleship(ship_sizes=[2, 2], ship_values=[1, 2])
     assert rules == Battleship(ship_sizes=(2, 2), ship_values=(1, 2))
     assert hash(rules) == hash(Battleship(ship_sizes=(2, 2), ship_values=(1, 2)))
+
+
+def test_the_rules_are_true_of_a_single_ship_and_shot() -> None:
+    text = Battleship(1, 3, ship_sizes=(2,), num_shots=1).rules(0)
+    assert "a board of 1 column, a to a, and 3 rows" in text
+    assert "hides 1 ship of length 2 on it" in text
+    assert "1 shot each" in text
