@@ -173,7 +173,7 @@ class Nim(BaseGame[State, int]):
         return (
             f"This is Nim. The sizes of the piles at the start are {sizes}; piles are "
             "numbered from 1. In turn, player_0 first, each player takes one or more "
-            'objects from one pile: "take 2 from pile 3" takes two objects from the third '
+            'objects from one pile: "take 1 from pile 1" takes one object from the first '
             f"pile. The player who takes the last object of all {last}. Your score is 1 if "
             "you win and -1 if you lose."
         )
