@@ -43,6 +43,7 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.games._grid import turn_text
 
 MAX_SIZE = 9
 LINE = re.compile(r"([a-j]\d{1,2}) ?(?:-|to)? ?([a-j]\d{1,2})")
@@ -173,12 +174,7 @@ class DotsAndBoxes(BaseGame[State, int]):
     def observe(self, state: State, seat: int) -> str:
         own, other = (state.boxes[s].bit_count() for s in (seat, 1 - seat))
         head = f"You are player_{seat}. Boxes: you {own}, player_{1 - seat} {other}."
-        if self._is_full(state):
-            turn = "All lines are drawn."
-        elif state.seat == seat:
-            turn = "You are to move."
-        else:
-            turn = f"player_{state.seat} is to move."
+        turn = turn_text(self.current_player(state), seat, self.returns(state))
         return "\n".join([head, *self._drawing(state), turn])
 
     def information_state(self, state: State, seat: int) -> State:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import TERMINAL, BaseGame, Information, Kind
+from arena_envs.games._grid import turn_text
 
 SQUARES = tuple(column + row for row in "123" for column in "abc")
 FULL = 2**9 - 1
@@ -114,7 +115,9 @@ class TicTacToe(BaseGame[State, int]):
         rows = [
             f"{row + 1} {' '.join(marks[3 * row : 3 * row + 3])}" for row in range(3)
         ]
-        return "\n".join([f"You are {'XO'[seat]}.", "  a b c", *rows])
+        won = float(WON[state.crosses]) - float(WON[state.noughts])
+        turn = turn_text(self.current_player(state), seat, (won, -won))
+        return "\n".join([f"You are {'XO'[seat]}. {turn}", "  a b c", *rows])
 
     def information_state(self, state: State, seat: int) -> State:
         return state

@@ -108,8 +108,21 @@ def test_a_full_board_without_a_line_pays_the_draw_return() -> None:
 
 def test_the_text_shows_the_board_and_the_own_mark() -> None:
     state = play("b2 a1 c3")
-    assert game.observe(state, 1) == "You are O.\n  a b c\n1 O . .\n2 . X .\n3 . . X"
-    assert game.observe(state, 0).startswith("You are X.\n")
+    assert game.observe(state, 1) == (
+        "You are O. You are to move.\n  a b c\n1 O . .\n2 . X .\n3 . . X"
+    )
+    assert game.observe(state, 0).startswith("You are X. player_1 is to move.\n")
+
+
+def test_the_text_tells_the_result() -> None:
+    won = play("a1 b1 b2 c1 c3")
+    assert game.observe(won, 0).startswith("You are X. The game is over: you have won.")
+    assert game.observe(won, 1).startswith(
+        "You are O. The game is over: you have lost."
+    )
+    rules = TicTacToe(draw_return=0.1)
+    drawn = play("a1 b1 c1 b2 a2 c2 b3 a3 c3", rules)
+    assert rules.observe(drawn, 0).startswith("You are X. The game is over: a draw.")
 
 
 @given(ORDERS)
