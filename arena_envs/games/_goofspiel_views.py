@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.games._goofspiel_state import Setup, State, winner_of
+from arena_envs.games._words import over_text
 
 NAMES = tuple(str(value) for value in range(1, 14))  # of cards and prizes
 GOALS = {
@@ -21,9 +22,9 @@ GOALS = {
 }
 
 
-def text(setup: Setup, state: State, seat: int) -> str:
+def text(setup: Setup, state: State, seat: int, score: float) -> str:
     """What a seat sees: the prize, hands, points, and the rounds that are over."""
-    lines = [f"You are player_{seat}. {_now(setup, state)}"]
+    lines = [f"You are player_{seat}. {_now(setup, state, score)}"]
     if left := setup.left(state.prizes):
         shown = "to come" if state.prizes else "in random order"
         lines.append(f"Prizes {shown}: {card_names(left)}.")
@@ -79,7 +80,7 @@ def rules(setup: Setup) -> str:
     order = f"in {setup.points_order} order"
     told = "Then all see the bids"
     if setup.imp_info:
-        told = "Only the winner is told, the bids stay secret"
+        told = "Only the winner is told, the bids stay hidden"
     return (
         f"This is Goofspiel with {setup.num_players} players. Every player holds the "
         f"cards 1 to {top}. There are {top} prizes, worth 1 to {top} points, which come "
@@ -101,10 +102,10 @@ def _goal(setup: Setup) -> str:
     return GOALS[setup.returns_type]
 
 
-def _now(setup: Setup, state: State) -> str:
+def _now(setup: Setup, state: State, score: float) -> str:
     num_rounds = len(setup.rounds(state))
     if num_rounds == setup.num_cards:
-        return "The game is over."
+        return over_text(score)
     now = f"Round {num_rounds + 1} of {setup.num_cards}:"
     if num_rounds == len(state.prizes):
         return f"{now} the prize is not shown yet."

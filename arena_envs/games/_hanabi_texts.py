@@ -82,12 +82,13 @@ class Texts:
         told = f"player_{(seat + 1) % setup.num_players}"
         per_color = enumerate(setup.copies[: setup.num_ranks], start=1)
         copies = ", ".join(f"{num} of rank {rank}" for rank, num in per_color)
+        colors = "color is" if setup.num_colors == 1 else "colors are"
         hand = counted(setup.cards_per_hand, "card")
         lives = counted(setup.max_life_tokens, "life token")
         tokens = counted(setup.max_information_tokens, "information token")
         return (
             f"This is Hanabi, a cooperative card game with {setup.num_players} players. The "
-            f"colors are {', '.join(COLORS[: setup.num_colors])}; in each color, the deck has "
+            f"{colors} {', '.join(COLORS[: setup.num_colors])}; in each color, the deck has "
             f"{copies}. Each player holds {hand}, numbered from 0, and "
             "sees the cards of the others but not their own. Together you build a firework in "
             "each color, one card of each rank, from rank 1 upwards. In turn, from player_0 "

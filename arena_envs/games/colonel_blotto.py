@@ -40,6 +40,7 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.games._words import over_text
 
 State = tuple[int, ...]  # the choices so far, by seat
 Division = tuple[int, ...]  # coins by field
@@ -135,7 +136,7 @@ class ColonelBlotto(BaseGame[State, int]):
             return (
                 f"{now}\nYour coins: {self.action_text(state, own[0])}." if own else now
             )
-        lines = [f"{start} The game is over. Coins by field:"]
+        lines = [f"{start} {over_text(self.returns(state)[seat])} Coins by field:"]
         for other, (action, won) in enumerate(
             zip(state, self._fields_won(state), strict=True)
         ):

@@ -53,7 +53,7 @@ from arena_envs.game import (
     check_int,
     fold,
 )
-from arena_envs.games._words import counted
+from arena_envs.games._words import counted, over_text
 
 GIFT = re.compile(r"(?:give )?([0-9]{1,3}) ?(?:%|percent)")
 UNIT = 100  # in hundredths, which states hold
@@ -174,7 +174,7 @@ class DonorGame(BaseGame[State, int]):
         now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: "
         recipient = None
         if player == TERMINAL:
-            now = f"The game is over: your score is {self.returns(state)[seat] + 0.0:.10g}."
+            now = over_text(self.returns(state)[seat])
         elif player == CHANCE:
             now += "it is being drawn who gives to whom."
         else:

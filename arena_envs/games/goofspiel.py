@@ -166,7 +166,7 @@ class Goofspiel(Setup, BaseGame[State, int]):
         return (state.prizes, winners, state.bids[seat :: self.num_players])
 
     def observe(self, state: State, seat: int) -> str:
-        return views.text(self, state, seat)
+        return views.text(self, state, seat, self.returns(state)[seat])
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         return views.features(self, state, seat)

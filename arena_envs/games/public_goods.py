@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import TERMINAL, BaseGame, Information, Kind, check_int, fold
+from arena_envs.games._words import counted, over_text
 
 TOKENS = re.compile(r"(?:contribute )?([0-9]{1,3})(?: tokens?)?")
 
@@ -125,7 +126,7 @@ class PublicGoods(BaseGame[State, int]):
     def observe(self, state: State, seat: int) -> str:
         now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: all players contribute."
         if self.current_player(state) == TERMINAL:
-            now = "The game is over."
+            now = over_text(self.returns(state)[seat])
         lines = [f"You are player_{seat}. {now}"]
         for other in self._from(seat) if state.rounds else ():
             who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
@@ -162,11 +163,12 @@ class PublicGoods(BaseGame[State, int]):
         return super().parse(state, text)  # which names the legal actions
 
     def rules(self, seat: int) -> str:
+        whole = "it" if self.endowment == 1 else "them"
         return (
-            f"This is a public goods game of {self.num_rounds} rounds for "
+            f"This is a public goods game of {counted(self.num_rounds, 'round')} for "
             f"{self.num_players} players. You are player_{seat}. In each round, every "
-            f"player receives {self.endowment} tokens and contributes 0 to "
-            f"{self.endowment} of them to a common pot. All choose at the same time, "
+            f"player receives {counted(self.endowment, 'token')} and contributes 0 to "
+            f"{self.endowment} of {whole} to a common pot. All choose at the same time, "
             "without seeing what the others contribute. The pot is multiplied by "
             f"{self.multiplier:.10g} and shared equally among all players, whatever they "
             "contributed. You keep the tokens that you do not contribute. After the round, "

@@ -167,6 +167,7 @@ class Signaling(BaseGame[State, int]):
 
     def rules(self, seat: int) -> str:
         targets, words = self._names(self.num_targets), self._names(self.num_words)
+        likely = ", each equally likely" if self.num_targets > 1 else ""
         you = ("the speaker", "the listener")[seat]
         how = (
             'You say a word with, for example, "say 0".',
@@ -174,7 +175,7 @@ class Signaling(BaseGame[State, int]):
         )[seat]
         return (
             "This is a signaling game of two players, who win or lose together. The "
-            f"speaker (player_0) sees a target, {targets}, each equally likely, and says "
+            f"speaker (player_0) sees a target, {targets}{likely}, and says "
             f"one word, {words}. The listener (player_1) hears the word but does not see "
             "the target, and guesses it. The words have no meaning but the one that you "
             "two give them. Both of you score 1 if the guess is right, else 0. You are "

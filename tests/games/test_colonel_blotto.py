@@ -131,7 +131,7 @@ def test_the_choices_show_at_the_end_only() -> None:
     assert game.observe(state, 0) == f"You are player_0. {start}\nYour coins: 3 2 5."
     assert game.observe(state, 1) == f"You are player_1. {start}"
     assert game.observe(end(game, "3 2 5", "0 4 6"), 1) == (
-        "You are player_1. The game is over. Coins by field:\n"
+        "You are player_1. The game is over: your score is 1. Coins by field:\n"
         "player_0: 3 2 5 (wins 1 of 3 fields)\n"
         "player_1: 0 4 6 (wins 2 of 3 fields)"
     )

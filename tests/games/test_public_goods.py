@@ -177,3 +177,9 @@ def test_other_parameters_keep_the_contract(
 def test_a_parameter_out_of_range_is_refused(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=rf"want .*{name} .*, got {value!r}"):
         PublicGoods(**{name: value})
+
+
+def test_the_rules_count_a_single_round_and_token_in_the_singular() -> None:
+    text = PublicGoods(endowment=1, num_rounds=1).rules(0)
+    assert "a public goods game of 1 round for 4 players" in text
+    assert "receives 1 token and contributes 0 to 1 of it" in text
