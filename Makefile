@@ -1,8 +1,10 @@
 # All targets work in .venv, which they make when it is missing or out of date.
 #
 #   make train   trains the default recipe; options: make train ARGS="--seed 1"
+#   make quick   runs the tests of tests/quick.txt, in a minute
 #   make test    runs the tests; options: make test ARGS="-k kuhn"
 #   make slow    runs the tests that take minutes
+#   make mutants plants small faults, and looks whether the tests find them
 #   make lint    ruff and mypy
 #   make format  ruff's fixes and format
 #   make wheel   builds sdist and wheel, and tests the wheel away from the sources
@@ -20,16 +22,22 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .DELETE_ON_ERROR:
-.PHONY: train test slow lint format wheel clean
+.PHONY: train quick test slow mutants lint format wheel clean
 
 train: $(VENV)/.train
 	$(BIN)/arena train $(ARGS)
+
+quick: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 @tests/quick.txt $(ARGS)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+mutants: $(VENV)/.dev
+	$(BIN)/python tests/mutants/run.py $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

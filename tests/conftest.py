@@ -1,5 +1,8 @@
 """Settings of all tests."""
 
+import runpy
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 
@@ -10,11 +13,35 @@ settings.register_profile("arena", derandomize=True, database=None, deadline=Non
 settings.load_profile("arena")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "of tests with a game's id as parameter, only those of representative games"
+    parser.addoption("--quick", action="store_true", help=text)
+
+
+def ids_of(item: pytest.Item) -> set[str]:
+    """The ids of registered games among the parameters of a test."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    return {value for value in params.values() if isinstance(value, str)} & (
+        registration._entries.keys()
+    )
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    if not config.getoption("--quick"):
+        return
+    games = runpy.run_path(str(Path(__file__).with_name("representative.py")))
+    wanted = {id for id, _ in games["REPRESENTATIVE"].values()}
+    left = [item for item in items if not ids_of(item) <= wanted]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if ids_of(item) <= wanted]
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips a test that has a game without its extra as a parameter, by id."""
-    params = item.callspec.params if hasattr(item, "callspec") else {}
-    for id in (value for value in params.values() if isinstance(value, str)):
-        if id in registration._entries and registration._entries[id].extra:
+    for id in ids_of(item):
+        if registration._entries[id].extra:
             try:
                 make_game(id)
             except ImportError as error:

@@ -289,7 +289,7 @@ def test_a_new_hand_is_as_likely_as_its_deals(
                 add(mini.apply(other, card), left[1:], weight * chance)
 
     add(mini.initial_state(), [*deal, *actions], 1.0)
-    rng, num = random.Random(0), 20_000
+    rng, num = random.Random(0), 5_000
     drawn = Counter(mini.resample(state, seat, rng) for _ in range(num))
     assert set(drawn) == set(exact)
     total = sum(exact.values())

@@ -44,7 +44,7 @@ def test_two_players_play_and_know_as_in_openspiel(
     oracle: Any, rules: LiarsDice
 ) -> None:
     other = theirs(rules.num_dice, rules.num_sides)
-    oracle.play_games(rules, other, 5000, oracle.Knowledge(rules))
+    oracle.play_games(rules, other, 1000, oracle.Knowledge(rules))
 
 
 def test_the_tree_and_what_seats_know_are_those_of_openspiel(oracle: Any) -> None:

@@ -107,8 +107,14 @@ def test_other_parameters_keep_the_contract(
         (SpeakerListener(), Fraction(3, 4)),
         (SpeakerListener(num_words=1), Fraction(1, 4)),
         (SpeakerListener(num_words=4), Fraction(3, 4)),
-        (SpeakerListener(num_goals=8), Fraction(3, 4)),
-        (SpeakerListener(num_goals=8, num_words=3), Fraction(13, 16)),
+        pytest.param(
+            SpeakerListener(num_goals=8), Fraction(3, 4), marks=pytest.mark.slow
+        ),
+        pytest.param(
+            SpeakerListener(num_goals=8, num_words=3),
+            Fraction(13, 16),
+            marks=pytest.mark.slow,
+        ),
         (SpeakerListener(size=4, num_goals=5, max_steps=6), Fraction(19, 30)),
     ],
 )

@@ -2,7 +2,7 @@
 
 import ast
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,10 +23,6 @@ def modules(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.py"))
 
 
-def relative(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
 def imports(path: Path, nested: bool = True) -> Iterator[str]:
     """Names that a file imports; `nested`: in functions too."""
     tree = ast.parse(path.read_text())
@@ -41,31 +37,36 @@ def roots(path: Path, nested: bool = True) -> set[str]:
     return {name.split(".")[0] for name in imports(path, nested)}
 
 
-@pytest.mark.parametrize("path", modules(PACKAGES["arena_envs"]), ids=relative)
-def test_the_games_know_neither_wrappers_nor_trainers_nor_torch(path: Path) -> None:
-    assert not roots(path) & {"arena_wrappers", "arena_trainers", "trl", *TRAINING}
-
-
-@pytest.mark.parametrize(
-    "path", modules(PACKAGES["arena_envs"] / "games")[1:], ids=relative
-)
-def test_a_game_imports_the_rules_and_no_other_game(path: Path) -> None:
-    ours = {name for name in imports(path) if name.split(".")[0] == "arena_envs"}
+def test_imports_point_down() -> None:
+    envs, wrappers = (
+        modules(PACKAGES["arena_envs"]),
+        modules(PACKAGES["arena_wrappers"]),
+    )
+    games = modules(PACKAGES["arena_envs"] / "games")
+    games = [path for path in games if path.name != "__init__.py"]
+    credit = modules(PACKAGES["arena_trainers"] / "credit")
+    heavy = {"trl", *TRAINING}
     allowed = ("arena_envs.game.", "arena_envs.games._")
-    assert [name for name in ours if not name.startswith(allowed)] == []
 
+    def other_games(path: Path) -> set[str]:
+        ours = {name for name in imports(path) if name.split(".")[0] == "arena_envs"}
+        return {name for name in ours if not name.startswith(allowed)}
 
-@pytest.mark.parametrize("path", modules(PACKAGES["arena_wrappers"]), ids=relative)
-def test_the_wrappers_know_no_trainer_and_import_no_torch_at_once(path: Path) -> None:
-    assert "arena_trainers" not in roots(path)
-    assert not roots(path, nested=False) & {"trl", *TRAINING}
-
-
-@pytest.mark.parametrize(
-    "path", modules(PACKAGES["arena_trainers"] / "credit"), ids=relative
-)
-def test_credit_needs_nothing_but_numpy(path: Path) -> None:
-    assert not roots(path) & {"arena_envs", "arena_wrappers", "trl", *TRAINING}
+    rules: list[tuple[list[Path], Callable[[Path], set[str]]]] = [
+        (envs, lambda path: roots(path) & {"arena_wrappers", "arena_trainers", *heavy}),
+        (games, other_games),
+        (wrappers, lambda path: roots(path) & {"arena_trainers"}),
+        (wrappers, lambda path: roots(path, nested=False) & heavy),
+        (credit, lambda path: roots(path) & {"arena_envs", "arena_wrappers", *heavy}),
+    ]
+    assert min(len(paths) for paths, _ in rules) > 9
+    offenders = {
+        f"{path.relative_to(ROOT)} must not import {', '.join(sorted(names))}"
+        for paths, banned in rules
+        for path in paths
+        if (names := banned(path))
+    }
+    assert not offenders, "\n".join(sorted(offenders))
 
 
 @pytest.mark.parametrize("folder", ["wrappers", "trainers"])

@@ -1,4 +1,9 @@
-"""Models small enough to be made on the spot, on one thread."""
+"""Models small enough to be made on the spot, on one thread; `arena` in this process."""
+
+import contextlib
+import io
+import subprocess
+import sys
 
 import pytest
 
@@ -58,6 +63,33 @@ def model_folder(tmp_path_factory, tokenizer):
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture
+def arena_here(monkeypatch):
+    """Runs `arena` in this process: no second is spent on a start of Python.
+
+    Fits arguments that are refused; what needs signals, a terminal or other imports starts a
+    process.
+    """
+    from arena_trainers import cli
+
+    def run(*arguments, cwd=None):
+        out, err, status = io.StringIO(), io.StringIO(), 0
+        monkeypatch.setattr(sys, "argv", ["arena", *map(str, arguments)])
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.chdir(cwd or "."))
+            stack.enter_context(contextlib.redirect_stdout(out))
+            stack.enter_context(contextlib.redirect_stderr(err))
+            try:
+                cli.main()
+            except SystemExit as stopped:
+                status = stopped.code or 0
+        return subprocess.CompletedProcess(
+            arguments, status, out.getvalue(), err.getvalue()
+        )
+
+    return run
 
 
 @pytest.fixture

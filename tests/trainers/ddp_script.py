@@ -1,6 +1,6 @@
-"""Trains two steps under torchrun; each process writes what it computed.
+"""Trains two steps per setting under torchrun; each process writes what it computed.
 
-Arguments: folder of the model, folder for the results, further settings as JSON.
+Arguments: folder of the model, folder for the results, further settings as JSON: by name.
 """
 
 import hashlib
@@ -53,6 +53,11 @@ def judge(episode, turn, state):
 def main():
     torch.set_num_threads(1)
     model, out = Path(sys.argv[1]), Path(sys.argv[2])
+    for name, settings in json.loads(sys.argv[3]).items():
+        train(model, out / name, settings)
+
+
+def train(model, out, settings):
     args = TurnGRPOConfig(
         output_dir=str(out / "run"),
         rules=False,
@@ -62,7 +67,7 @@ def main():
         episodes_per_step=16,
         num_generations=4,
         learning_rate=1e-3,
-        **json.loads(sys.argv[3]),
+        **settings,
         bf16=False,
         gradient_checkpointing=False,
         use_cpu=True,

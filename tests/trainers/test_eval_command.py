@@ -89,9 +89,9 @@ def test_names_of_usual_length_stand_in_one_line() -> None:
     ],
 )
 def test_mistakes_are_one_sentence_and_status_2(
-    arguments: list[str], sentence: str
+    arguments: list[str], sentence: str, arena_here: Any
 ) -> None:
-    done = arena("eval", *arguments, cwd=str(Path(__file__).parents[2]))
+    done = arena_here("eval", *arguments, cwd=str(Path(__file__).parents[2]))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {sentence}")
     assert len(done.stderr.splitlines()) == 1

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -150,9 +151,9 @@ def test_a_broken_rule_is_one_sentence_and_status_1(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_one_sentence_and_status_2(
-    tmp_path: Path, arguments: list[str], sentence: str
+    tmp_path: Path, arguments: list[str], sentence: str, arena_here: Any
 ) -> None:
-    done = arena(*arguments, cwd=tmp_path)
+    done = arena_here(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {sentence}")
     assert len(done.stderr.splitlines()) == 1

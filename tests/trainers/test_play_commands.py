@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,9 +79,9 @@ def test_a_full_disk_is_one_sentence_and_status_1() -> None:
     ],
 )
 def test_mistakes_are_one_sentence_and_status_2(
-    arguments: list[str], sentence: str
+    arguments: list[str], sentence: str, arena_here: Any
 ) -> None:
-    done = arena(*arguments)
+    done = arena_here(*arguments)
     assert done.returncode == 2
     assert sentence in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -68,9 +68,9 @@ def test_a_tournament_writes_results_summary_and_picture(tmp_path: Path) -> None
     ],
 )
 def test_mistakes_are_one_sentence_and_status_2(
-    tmp_path: Path, arguments: list[str], sentence: str
+    tmp_path: Path, arguments: list[str], sentence: str, arena_here: Any
 ) -> None:
-    done = arena(*arguments, "--out", str(tmp_path / "run"))
+    done = arena_here("tournament", *arguments, "--out", str(tmp_path / "run"))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {sentence}")
     assert len(done.stderr.splitlines()) == 1

@@ -1,8 +1,10 @@
 """Two games of the tests' own: one pays in mid-episode, one is played in free text."""
 
 import random
+import runpy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -152,6 +154,9 @@ class Telephone(BaseGame[Talk, Sentence]):
         return "Say something short."
 
 
+REPRESENTATIVE = runpy.run_path(str(Path(__file__).parents[1] / "representative.py"))[
+    "REPRESENTATIVE"
+]
 OF_TESTS = {
     "tolls": Tolls(),
     "telephone": Telephone(),
@@ -159,10 +164,23 @@ OF_TESTS = {
 }
 
 
-@pytest.fixture(params=[*(info.id for info in arena_envs.games()), *OF_TESTS])
+def _game(name: str) -> Any:
+    if name in OF_TESTS:
+        return OF_TESTS[name]
+    id, params = REPRESENTATIVE.get(name, (name, {}))
+    return arena_envs.make_game(id, **params)
+
+
+@pytest.fixture(params=[*REPRESENTATIVE, *OF_TESTS])
 def game(request: pytest.FixtureRequest) -> Any:
-    """Every registered game, one with hidden factors, and the two of the tests."""
-    return OF_TESTS.get(request.param) or arena_envs.make_game(request.param)
+    """The representative games, one with hidden factors, and the two of the tests."""
+    return _game(request.param)
+
+
+@pytest.fixture(params=[*(info.id for info in arena_envs.games()), *OF_TESTS])
+def every_game(request: pytest.FixtureRequest) -> Any:
+    """Every registered game too: for claims about its own texts, states and actions."""
+    return _game(request.param)
 
 
 @pytest.fixture

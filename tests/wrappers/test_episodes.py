@@ -77,6 +77,12 @@ def test_records_come_back_equal_and_replay(
         assert replay(read, game) == read == episode == replay(episode, game)
 
 
+def test_every_game_replays_from_json(every_game):
+    for episode in play(lambda: GameEnv(every_game), Sloppy(), range(3)):
+        read = Episode.from_json(episode.to_json())
+        assert replay(read, every_game) == read == episode
+
+
 def test_registered_games_replay_by_their_id():
     env = arena_envs.make("kuhn_poker", num_players=3, max_turns=4)
     for episode in play(lambda: env, Sloppy(), range(20)):

@@ -143,7 +143,8 @@ def test_prompts_are_pure_and_fresh(game, walk, reply_format):
             assert all(a is not b for a, b in zip(prompt, again, strict=True))
 
 
-def test_states_that_a_seat_cannot_tell_apart_read_alike(game, walk):
+def test_states_that_a_seat_cannot_tell_apart_read_alike(every_game, walk):
+    game = every_game
     for seed in range(5):
         for state in walk(game, seed):
             seat = game.current_player(state)
@@ -155,7 +156,8 @@ def test_states_that_a_seat_cannot_tell_apart_read_alike(game, walk):
             assert read[0] == read[1]
 
 
-def test_ordinary_text_passes_unchanged(game, walk):
+def test_ordinary_text_passes_unchanged(every_game, walk):
+    game = every_game
     for state in walk(game, 0):
         for seat in range(game.num_players):
             text = game.observe(state, seat)

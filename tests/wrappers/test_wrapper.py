@@ -19,7 +19,9 @@ texts = st.one_of(
         ["bet", "pass", "pay 1", "pay 2", "yes", "1", "<answer>bet</answer>"]
     ),
 )
-same_fixture = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+same_fixture = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30
+)
 
 
 def kuhn(**options):

@@ -1,0 +1,51 @@
+"""What a contributor finds around the code: decisions, changelog, versions."""
+
+import datetime
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_decisions_are_numbered_in_order_and_dated() -> None:
+    text = (ROOT / "docs" / "decisions.md").read_text()
+    entries = re.findall(r"^## (\d+)\. .+\n\n\*(\S+)\.\*\n", text, re.MULTILINE)
+    assert [int(number) for number, _ in entries] == [
+        *range(1, text.count("\n## ") + 1)
+    ]
+    dates = [datetime.date.fromisoformat(date) for _, date in entries]
+    assert dates == sorted(dates)
+    assert not re.findall(r"^\*\*.+", text, re.MULTILINE)  # the form of an entry
+
+
+def test_the_newest_version_of_the_changelog_is_the_packages() -> None:
+    """After "Unreleased", versions follow from the newest to the oldest, each once."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    first, *others = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert first == "Unreleased"
+    form = r"(\d+)\.(\d+)\.(\d+)(?: - \d{4}-\d\d-\d\d)?"
+    found = [re.fullmatch(form, title) for title in others]
+    assert all(found), others
+    versions = [tuple(map(int, match.groups())) for match in found if match]
+    assert versions == sorted(set(versions), reverse=True)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert ".".join(map(str, versions[0])) == project["version"]
+
+
+def test_the_workflow_covers_every_python_that_the_package_names() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = [
+        label.rpartition(" :: ")[2]
+        for label in project["classifiers"]
+        if re.search(r":: 3\.\d+$", label)
+    ]
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    matrices = [
+        job["strategy"]["matrix"]["python"]
+        for job in workflow["jobs"].values()
+        if "strategy" in job
+    ]
+    assert matrices == [named, named]
