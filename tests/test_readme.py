@@ -5,15 +5,16 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.packaging.check_docs import as_program, blocks
-
 ROOT = Path(__file__).parents[1]
+SCRIPT = runpy.run_path(str(ROOT / "tests" / "packaging" / "check_docs.py"))
+as_program, blocks = SCRIPT["as_program"], SCRIPT["blocks"]
 README = (ROOT / "README.md").read_text()
 MAX_WORDS = 1100  # outside code: five minutes
 
