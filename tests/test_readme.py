@@ -1,36 +1,66 @@
-"""The Python blocks of the README run, one after the other, and say what they claim."""
+"""The README is short, and its fast commands and Python blocks do what they say.
 
-import doctest
+`tests/packaging/check_docs.py` runs the slow ones, too, and those of the other pages.
+"""
+
+import os
 import re
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parents[1]
+SCRIPT = runpy.run_path(str(ROOT / "tests" / "packaging" / "check_docs.py"))
+as_program, blocks = SCRIPT["as_program"], SCRIPT["blocks"]
+README = (ROOT / "README.md").read_text()
+MAX_WORDS = 1100  # outside code: five minutes
 
 
-def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", README.read_text(), re.DOTALL)
+def test_the_readme_is_read_in_five_minutes():
+    prose = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
+    assert len(prose.split()) <= MAX_WORDS
 
 
 def test_python_blocks_run():
     pytest.importorskip("trl")
-    names: dict[str, object] = {}
-    found = blocks("python")
+    found = [block for block in blocks("README.md") if block.language == "python"]
     assert len(found) >= 3
-    for block in found:
-        if block.startswith(">>>"):
-            runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-            test = doctest.DocTestParser().get_doctest(block, names, "README", None, 0)
-            runner.run(test, clear_globs=False)
-            names.update(test.globs)
-            assert runner.failures == 0
-        else:
-            exec(compile(block, "README", "exec"), names)
+    run([sys.executable, "-c", as_program(found)], ROOT)
 
 
-def test_the_two_commands_are_targets_of_the_makefile():
-    makefile = (README.parent / "Makefile").read_text()
-    for target in ("train", "test"):
-        assert f"make {target}" in README.read_text()
+def test_fast_commands_run(tmp_path):
+    pytest.importorskip("trl")
+    fast = [b for b in blocks("README.md") if b.language == "sh" and not b.how]
+    assert fast
+    for block in fast:
+        run(["bash", "-euo", "pipefail", "-c", block.code], tmp_path)
+
+
+def test_links_lead_to_files_of_the_repository():
+    links = re.findall(r"\]\((?!https?://)([^)#]+)", README)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_targets_of_the_makefile_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    named = re.findall(r"^make (\w+)|`make (\w+)", README, re.MULTILINE)
+    assert named
+    for target in {first or second for first, second in named}:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def run(command, folder):
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

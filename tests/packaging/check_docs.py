@@ -1,0 +1,151 @@
+"""Runs every command and Python block of the documentation, as a new user would.
+
+    python tests/packaging/check_docs.py            # all blocks; takes half an hour
+    python tests/packaging/check_docs.py README.md  # those of one page
+
+The last commit is cloned, an environment is made by the README's own commands (`make train`
+makes it), and the blocks of each page run one after the other from the clone's root. Where a
+command names something that a reader has (a model, a recipe), it is put in place first.
+
+A comment above a block says how it runs: `<!-- run: no, REASON -->` leaves it out, and
+`<!-- run: slow -->` leaves it out of the fast tests alone (`tests/test_readme.py`).
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", "docs/training.md", "docs/papers.md", "CONTRIBUTING.md")
+MAX_SECONDS = 1800  # of a block
+TYPED = "1\n" * 200  # to whatever asks: the first legal action
+_BLOCK = re.compile(
+    r"(?:<!-- run: (?P<how>[^>]*) -->\n)?```(?P<language>sh|bash|python)\n(?P<code>.*?)```",
+    re.DOTALL,
+)
+PREPARE = """\
+import sys
+from pathlib import Path
+import arena_envs
+from arena_trainers.tiny import tiny_model, tiny_tokenizer, words_of
+from arena_wrappers import PromptOptions
+
+words = []
+for name in ("kuhn_poker", "tic_tac_toe", "mini_hanabi"):
+    words += words_of(arena_envs.make_game(name), PromptOptions())
+tokenizer = tiny_tokenizer(words)
+snapshot = Path(sys.argv[1], "models--ORG--NAME", "snapshots", "0")
+for folder in (Path("path/to/model"), snapshot):
+    tiny_model(tokenizer).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+reference = snapshot.parents[1] / "refs"
+reference.mkdir()
+(reference / "main").write_text("0")
+Path("recipe.yaml").write_text("{max_steps: 2, warm_start_steps: 10}")
+"""
+
+
+class Block(NamedTuple):
+    """A block of code of a page."""
+
+    page: str
+    line: int
+    how: str  # "", "slow" or "no, REASON"
+    language: str
+    code: str
+
+    @property
+    def runs(self) -> bool:
+        return not self.how.startswith("no")
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The blocks of a page that hold commands or Python, in their order."""
+    text = (ROOT / page).read_text()
+    for found in _BLOCK.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        language = "python" if found["language"] == "python" else "sh"
+        yield Block(page, line, found["how"] or "", language, found["code"])
+
+
+def as_program(found: list[Block]) -> str:
+    """The Python blocks of a page as one program; doctests are checked."""
+    lines = ["import doctest, sys", "names = {'__name__': 'page'}"]
+    for block in found:
+        if block.code.startswith(">>>"):
+            lines.append(
+                f"test = doctest.DocTestParser().get_doctest({block.code!r}, names, "
+                f"{block.page!r}, None, {block.line})\n"
+                "runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)\n"
+                "runner.run(test, clear_globs=False)\n"
+                "names.update(test.globs)\n"
+                "if runner.failures: sys.exit(1)"
+            )
+        else:
+            lines.append(
+                f"exec(compile({block.code!r}, {block.page!r}, 'exec'), names)"
+            )
+    return "\n".join(lines)
+
+
+def main(pages: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        clone, cache = Path(name) / "clone", Path(name) / "cache"
+        run(["git", "clone", "--quiet", str(ROOT), str(clone)], Path(name), {})
+        env = {
+            "PATH": f"{clone / '.venv' / 'bin'}:{os.environ['PATH']}",
+            "HF_HUB_CACHE": str(cache),
+            "HF_HUB_OFFLINE": "1",
+            "OMP_NUM_THREADS": "1",
+        }
+        made = clone / ".venv" / ".dev"
+        run(["make", str(made.relative_to(clone))], clone, env)
+        python = str(clone / ".venv" / "bin" / "python")
+        run([python, "-c", PREPARE, str(cache)], clone, env)
+        for page in pages:
+            run_page(page, clone, env, python)
+    sys.stdout.write("every block runs\n")
+
+
+def run_page(page: str, clone: Path, env: dict[str, str], python: str) -> None:
+    found = list(blocks(page))
+    for block in found:
+        if not block.runs:
+            sys.stdout.write(f"{page}:{block.line}: left out: {block.how[4:]}\n")
+        elif block.language == "sh":
+            began = time.monotonic()
+            run(["bash", "-euo", "pipefail", "-c", block.code], clone, env)
+            seconds = time.monotonic() - began
+            sys.stdout.write(f"{page}:{block.line}: runs, {seconds:.0f} s\n")
+            sys.stdout.flush()
+    code = [block for block in found if block.language == "python" and block.runs]
+    if code:
+        run([python, "-c", as_program(code)], clone, env)
+        sys.stdout.write(f"{page}: {len(code)} Python blocks run\n")
+
+
+def run(command: list[str], cwd: Path, env: dict[str, str]) -> None:
+    outer = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**outer, **env},
+        input=TYPED,
+        capture_output=True,
+        text=True,
+        timeout=MAX_SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        shown = f"{command[-1]}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        sys.exit(f"exit status {done.returncode}: {shown}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or list(PAGES))
