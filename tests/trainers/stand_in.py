@@ -9,8 +9,11 @@ from transformers import PreTrainedTokenizerFast
 
 FOLDER = Path(trl.__file__).parent / "chat_templates"
 TEMPLATES = {p.stem: p.read_text(encoding="utf-8") for p in FOLDER.glob("*.jinja")}
-# `<|im_end|>`, `<end_of_turn>`, `[INST]`, as they stand in the text of a template
-_SPECIAL = re.compile(r"<[|｜/]?\w+(?:[|｜▁]\w*)*[|｜]?>|\[/?[A-Za-z]*[A-Z]+\]")
+# `<|im_end|>`, `<end_of_turn>`, `[INST]`, as they stand in the text of a template; also
+# with the full-width bar and the low block of DeepSeek
+_SPECIAL = re.compile(
+    "<[|\uff5c/]?\\w+(?:[|\uff5c\u2581]\\w*)*[|\uff5c]?>|\\[/?[A-Za-z]*[A-Z]+\\]"
+)
 SPECIALS = sorted({s for text in TEMPLATES.values() for s in _SPECIAL.findall(text)})
 
 

@@ -26,7 +26,7 @@ AGAIN = {"role": "user", "content": "Second?"}
 ENDS = {
     "cohere2": "<|END_RESPONSE|>",
     "cohere": "<|END_OF_TURN_TOKEN|>",
-    "deepseek": "<｜end▁of▁sentence｜>",
+    "deepseek": "<\uff5cend\u2581of\u2581sentence\uff5c>",
     "diffusion_gemma": "<turn|>",
     "gemma4": "<turn|>",
     "gemma": "<end_of_turn>",
@@ -92,7 +92,8 @@ def test_a_transcript_goes_on_as_the_template_would(name, chat):
     going_on = chat.continuation(replied, messages)
     text = chat.tokenizer.decode(going_on)
     assert text.count("Second?") == 1
-    assert "First?" not in text and "my reply" not in text
+    assert "First?" not in text
+    assert "my reply" not in text
     shown = whole[-len(going_on) :]
     assert going_on == shown  # the same tokens after the end of the reply
     if not name.startswith(REWRITE):
