@@ -5,6 +5,10 @@ import io
 import subprocess
 import sys
 
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -26,6 +30,13 @@ def _one_thread():
 def tokenizer():
     games = [arena_envs.make_game("kuhn_poker", num_players=n) for n in (2, 3)]
     return tiny_tokenizer([text for game in games for text in words_of(game, SHORT)])
+
+
+@pytest.fixture(scope="session")
+def stand_in():
+    """The module `stand_in.py` beside this file."""
+    path = Path(__file__).with_name("stand_in.py")
+    return SimpleNamespace(**runpy.run_path(str(path)))
 
 
 @pytest.fixture

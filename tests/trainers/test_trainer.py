@@ -358,6 +358,8 @@ def test_steps_per_generation_and_accumulation_train_all_rows(
         ({"num_starts": 0}, "num_starts"),
         ({"seed": -1}, "seed"),
         ({"generation_kwargs": {"top_k": 2}}, "does not support generation_kwargs"),
+        ({"min_p": 0.1}, "does not support min_p"),
+        ({"cache_implementation": "static"}, "does not support cache_implementation"),
         ({"reward_weights": [1.0]}, "does not support reward_weights"),
         (
             {"num_iterations": 2, "save_strategy": "steps", "save_steps": 3},

@@ -56,8 +56,9 @@ class NashConvCallback(TrainerCallback):
     ) -> TrainerControl:
         self._last_step = state.max_steps
         if state.global_step % self.every == 0:
-            found = exploitability(self.policy, self.game, self.options)
-            self.history.append((state.global_step, found.nash_conv))
+            if state.is_world_process_zero:  # the others only log when it does
+                found = exploitability(self.policy, self.game, self.options)
+                self.history.append((state.global_step, found.nash_conv))
             control.should_log = True
         return control
 

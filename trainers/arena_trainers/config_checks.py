@@ -51,6 +51,7 @@ def refuse_what_is_not_supported(args: Any) -> None:
         "min_p": (bool(args.min_p), untested),
         "repetition_penalty": (args.repetition_penalty != 1.0, untested),
         "generation_kwargs": (bool(args.generation_kwargs), untested),
+        "cache_implementation": (args.cache_implementation is not None, untested),
         "scale_rewards": (args.scale_rewards != "group", bypassed),
         "reward_weights": (args.reward_weights is not None, bypassed),
         "multi_objective_aggregation": (

@@ -88,19 +88,34 @@ def opponents(
         given: policies that stand for a string, in place of `make_policy`.
 
     Raises:
-        ValueError: a string names no policy, or a bot cannot play a game.
+        ValueError: a string names no policy, a bot cannot play a game, or a model's chat
+            template cannot show its earlier replies.
     """
     found = dict(given)
     for spec in (spec for plan in plans for spec in plan.seats):
         kind, _, argument = spec.partition(":")
         if kind == "lm" and spec not in found:
-            found[spec] = LMPolicy.from_pretrained(argument, **args.sampling_options)
+            policy = LMPolicy.from_pretrained(
+                argument, device=args.device, **args.sampling_options
+            )
+            check_replies(args, policy)
+            found[spec] = policy
         elif spec != "self" and spec not in found:
             found[spec] = make_policy(spec)
     for plan in plans:
         for spec in {*plan.seats} - {"self"}:
             prepared(found[spec], plan.game)
     return found
+
+
+def check_replies(args: TurnGRPOConfig, policy: LMPolicy) -> None:
+    """Refuses a chat template that cannot show earlier replies, where prompts hold them.
+
+    Raises:
+        ValueError: says what would do.
+    """
+    if args.history == "transcript" or args.on_invalid == "retry":
+        policy.chat.check_replies()
 
 
 def episode_starts(args: TurnGRPOConfig, weights: Sequence[float]) -> Dataset:

@@ -34,7 +34,12 @@ from arena_trainers.job_config import build_configs
 from arena_trainers.lm_policy import LMPolicy
 from arena_trainers.report import Stage, draw_curves, read_metrics, stage_table
 from arena_trainers.run_folder import check_new, last_checkpoint
-from arena_trainers.start import check_reply_lengths, load_tokenizer, make_start
+from arena_trainers.start import (
+    check_chat,
+    check_reply_lengths,
+    load_tokenizer,
+    make_start,
+)
 from arena_trainers.trainer import TurnGRPOTrainer
 from arena_wrappers import (
     Episode,
@@ -85,6 +90,7 @@ class TrainingJob:
         if not resume and self.is_main:
             check_new(folder)
         self.tokenizer = load_tokenizer(self.job, self.plans, self.options)
+        check_chat(self.tokenizer, self.args)
         self.opponents = opponents(self.plans, self.args, {})
         check_exact(self.args, self.plans, self.opponents)
         check_reply_lengths(self.tokenizer, self.plans, self.args)
@@ -119,17 +125,32 @@ class TrainingJob:
                 model.save_pretrained(self.start)
                 self.tokenizer.save_pretrained(self.start)
             self.args.distributed_state.wait_for_everyone()
-            start = LMPolicy.from_pretrained(self.start, **self.args.sampling_options)
-            self.stages = [
-                self._stage("uniform random", RandomPolicy())[0],
-                self._stage("before self-play", start)[0],
-            ]
-            self._describe(start)
+            self.stages: list[Stage] = []
+            if self.is_main:
+                self._measure_start()
             self.trainer, self.watcher = self._trainer()
 
+    def _measure_start(self) -> None:
+        """What is there before training: random play, and the model as it starts."""
+        start = LMPolicy.from_pretrained(
+            self.start, device=self.args.device, **self.args.sampling_options
+        )
+        self.stages = [
+            self._stage("uniform random", RandomPolicy())[0],
+            self._stage("before self-play", start)[0],
+        ]
+        self._describe(start)
+
     def run(self) -> dict[str, Any]:
-        """Trains, evaluates, writes everything to the folder; returns the results."""
+        """Trains, evaluates, writes everything to the folder.
+
+        Returns:
+            The results; none in processes other than the main one, which alone evaluates.
+        """
         seconds, steps = self._train(self.trainer)
+        if not self.is_main:
+            self.trainer.save_model(str(self.folder / "model"))  # all have to take part
+            return {}
         stage, episodes = self._stage("after self-play", self.trainer.policy)
         self.stages.append(stage)
         late = self.watcher.last_quarter_mean() if self.watcher else None
@@ -146,9 +167,8 @@ class TrainingJob:
             "seed": self.args.seed,
         }
         self._write(self.trainer, results, episodes)
-        if self.is_main:
-            self.console.print(stage_table(self.plans[0].id, self.stages))
-            self.console.print(f"results are in {self.folder}", soft_wrap=True)
+        self.console.print(stage_table(self.plans[0].id, self.stages))
+        self.console.print(f"results are in {self.folder}", soft_wrap=True)
         return results
 
     @contextmanager
@@ -236,8 +256,6 @@ class TrainingJob:
         return (name, rate, conv), episodes
 
     def _describe(self, policy: LMPolicy) -> None:
-        if not self.is_main:
-            return
         prompts = [
             policy.encode(turn.messages)
             for plan in self.plans
@@ -256,8 +274,6 @@ class TrainingJob:
         self, trainer: TurnGRPOTrainer, results: dict[str, Any], episodes: list[Episode]
     ) -> None:
         trainer.save_model(str(self.folder / "model"))
-        if not self.is_main:
-            return
         write_episodes(
             self.folder / "episodes.jsonl", episodes[: self.job.saved_episodes]
         )

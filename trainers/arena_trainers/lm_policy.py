@@ -16,7 +16,9 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from arena_trainers.sampling import SeededSampler, shared_prefix
+from arena_trainers.chat import Chat
+from arena_trainers.devices import default_device
+from arena_trainers.sampling import SeededSampler, shared_prefix, with_settings
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import Message
 
@@ -45,8 +47,13 @@ class LMPolicy:
         with_entropy: whether replies carry the entropies of their tokens.
         context: replaces the model while generating, where a trainer has to unwrap it.
 
+    Attributes:
+        chat: from messages to tokens.
+        eos_ids: tokens that end a reply, the one that the chat template writes first.
+
     Raises:
-        ValueError: the tokenizer has no chat template, or a number is out of range.
+        ValueError: the chat template cannot prompt, a number is out of range, or the model
+            is prompt-tuned, which a plain forward pass passes over.
     """
 
     def __init__(
@@ -64,8 +71,6 @@ class LMPolicy:
         with_entropy: bool = False,
         context: GenerateContext | None = None,
     ) -> None:
-        if tokenizer.chat_template is None:
-            raise ValueError("the tokenizer has no chat template, so it cannot prompt")
         if max_new_tokens < 1 or not temperature >= 0:
             raise ValueError(
                 "want max_new_tokens of at least 1 and temperature of at least 0, "
@@ -75,23 +80,33 @@ class LMPolicy:
         self.max_new_tokens, self.batch_size = max_new_tokens, batch_size
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.with_entropy = with_entropy
-        self.chat_template_kwargs = chat_template_kwargs or {}
+        _refuse_prompt_tuning(model)
         self._context = context or (lambda: nullcontext(self.model))
-        self.eos_ids = _eos_ids(model, tokenizer)
+        self.chat = Chat(tokenizer, _known_ends(model), chat_template_kwargs)
+        self.eos_ids = self.chat.end_ids
+        if not self.eos_ids:
+            raise ValueError(
+                "no token ends a reply: want a tokenizer with an EOS token, got "
+                f"{tokenizer.name_or_path or type(tokenizer).__name__!r} without one"
+            )
         pad = tokenizer.pad_token_id
         self.pad_id: int = self.eos_ids[0] if pad is None else int(pad)
-        self._specials = [
-            str(token) for token in tokenizer.added_tokens_decoder.values()
-        ]
         self._memo: dict[tuple[str, ...], list[int]] = {}
         self._texts: dict[tuple[int, ...], str] = {}
 
     @classmethod
-    def from_pretrained(cls, path: str | Path, **options: Any) -> "LMPolicy":
+    def from_pretrained(
+        cls,
+        path: str | Path,
+        *,
+        device: str | torch.device | None = None,
+        **options: Any,
+    ) -> "LMPolicy":
         """The policy of a model and tokenizer in a folder.
 
         Args:
             path: a folder that `save_pretrained` or a trainer wrote.
+            device: where it runs; by default the accelerator if there is one, else the CPU.
             **options: as for the constructor.
 
         Raises:
@@ -102,6 +117,7 @@ class LMPolicy:
         model = AutoModelForCausalLM.from_pretrained(path)
         tokenizer = AutoTokenizer.from_pretrained(path)
         options.setdefault("name", f"lm:{path}")
+        model.to(default_device() if device is None else device)
         return cls(model.eval(), tokenizer, **options)
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
@@ -126,12 +142,13 @@ class LMPolicy:
             do_sample=False,
             eos_token_id=self.eos_ids,
             pad_token_id=self.pad_id,
+            disable_compile=True,
         )
         with self._context() as model:
             training = model.training
             model.eval()
             try:
-                sequences = model.generate(  # type: ignore[operator]
+                sequences = with_settings(model, config).generate(  # type: ignore[operator]
                     input_ids=input_ids,
                     attention_mask=attention_mask,
                     generation_config=config,
@@ -154,7 +171,7 @@ class LMPolicy:
     def action_probs(
         self, requests: Sequence[TurnRequest]
     ) -> list[tuple[list[float], float]]:
-        """Scores the canonical reply of every legal action, its end token included.
+        """Scores the canonical reply of every legal action, with any of its end tokens.
 
         Other spellings that would also parse are not scored: the illegal mass is an upper
         bound. Probabilities are those at the sampling temperature, without top-k or top-p.
@@ -169,7 +186,7 @@ class LMPolicy:
         if self.temperature == 0:
             raise ValueError("a policy at temperature 0 has no action probabilities")
         rows = [
-            (self.prompt_ids(request), self._answer_ids(request.wrap(text)))
+            (self.prompt_ids(request), self.chat.ids(request.wrap(text)))
             for request in requests
             for text in request.legal
         ]
@@ -188,7 +205,8 @@ class LMPolicy:
     def prompt_ids(self, request: TurnRequest) -> list[int]:
         """Token ids of the prompt, the generation prompt included."""
         if len(request.context_ids) > 0:
-            return [*request.context_ids, *self._continuation(request)]
+            context = request.context_ids
+            return [*context, *self.chat.continuation(context, request.messages)]
         key = tuple(
             text for m in request.messages for text in (m["role"], m["content"])
         )
@@ -200,52 +218,7 @@ class LMPolicy:
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of a prompt that is given as messages."""
-        return self._ids(self._render(messages))
-
-    def _render(self, messages: Sequence[Message]) -> str:
-        safe = [
-            m
-            if m["role"] == "assistant"
-            else {**m, "content": self._safe(m["content"])}
-            for m in messages
-        ]
-        text = self.tokenizer.apply_chat_template(
-            safe,  # type: ignore[arg-type] # typed dicts
-            tokenize=False,
-            add_generation_prompt=True,
-            **self.chat_template_kwargs,
-        )
-        return str(text)
-
-    def _continuation(self, request: TurnRequest) -> list[int]:
-        """Ids of what follows this seat's last reply: its end and the new messages."""
-        last = max(
-            i for i, m in enumerate(request.messages) if m["role"] == "assistant"
-        )
-        stand_in = [
-            {"role": "user", "content": "?"},
-            {"role": "assistant", "content": _STAND_IN},
-            *request.messages[last + 1 :],
-        ]
-        _, found, rest = self._render(stand_in).rpartition(_STAND_IN)  # type: ignore[arg-type]
-        if not found:
-            raise ValueError("the chat template drops replies: use history='state'")
-        ids = self._ids(rest)
-        ended = request.context_ids[-1] in self.eos_ids
-        return ids[1:] if ended and ids[0] in self.eos_ids else ids
-
-    def _safe(self, text: str) -> str:
-        for special in self._specials:
-            if special.strip() and special in text:
-                text = text.replace(special, f"{special[0]} {special[1:]}")
-        return text
-
-    def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
-        return ids
-
-    def _answer_ids(self, text: str) -> list[int]:
-        return [*self._ids(text), self.eos_ids[0]]
+        return self.chat.encode(messages)
 
     def _reply(
         self,
@@ -285,7 +258,7 @@ class LMPolicy:
         return ids.to(device), mask.long().to(device)
 
     def _score(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
-        """Log-probability of each answer after its prompt."""
+        """Log-probability of each answer after its prompt, whichever token ends it."""
         full = [prompt + answer for prompt, answer in rows]
         input_ids, attention_mask = self._left_padded(full)
         with self._context() as model:
@@ -297,26 +270,33 @@ class LMPolicy:
                 ).logits
             finally:
                 model.train(training)
-        logprobs = (logits.float() / self.temperature).log_softmax(dim=-1)
         longest = max(len(answer) for _, answer in rows)
-        targets = input_ids[:, -longest:]  # answers stand at the right edge
-        picked = logprobs[:, -longest - 1 : -1].gather(2, targets[..., None])[..., 0]
+        tail = logits[:, -longest - 1 :].float() / self.temperature
+        logprobs = tail.log_softmax(dim=-1)  # [B, longest + 1, V]
+        targets = input_ids[:, input_ids.shape[1] - longest :]  # at the right edge
+        picked = logprobs[:, :-1].gather(2, targets[..., None])[..., 0]
         lengths = torch.tensor([len(a) for _, a in rows], device=picked.device)
         position = torch.arange(longest, device=picked.device)[None]
         inside = position >= longest - lengths[:, None]
-        total: list[float] = picked.where(inside, 0.0).sum(dim=1).tolist()
+        ending = logprobs[:, -1, self.eos_ids].logsumexp(dim=-1)
+        total: list[float] = (picked.where(inside, 0.0).sum(dim=1) + ending).tolist()
         return total
 
 
-_STAND_IN = "\u2063reply\u2063"  # invisible separators: in nobody's template
+def _known_ends(model: PreTrainedModel) -> list[int]:
+    """The end tokens that the model's own settings name."""
+    known = getattr(model.generation_config, "eos_token_id", None)
+    return known if isinstance(known, list) else [] if known is None else [known]
 
 
-def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """End tokens of a reply, the tokenizer's own first."""
-    config = model.generation_config
-    known = getattr(config, "eos_token_id", None)
-    ids = [tokenizer.eos_token_id, *(known if isinstance(known, list) else [known])]
-    return list(dict.fromkeys(int(i) for i in ids if i is not None))
+def _refuse_prompt_tuning(model: PreTrainedModel) -> None:
+    """Refuses adapters that are no part of the layers."""
+    for adapter in getattr(model, "peft_config", {}).values():
+        if adapter.is_prompt_learning:
+            raise ValueError(
+                f"want a model whose adapters are in its layers, such as LoRA, got "
+                f"{adapter.peft_type.value}"
+            )
 
 
 def load(path: str) -> LMPolicy:

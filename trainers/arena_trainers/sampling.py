@@ -1,10 +1,12 @@
 """Generation: noise that belongs to the request, and alike prompts computed once."""
 
+import copy
 from typing import Any
 
 import torch
 from transformers import (
     DynamicCache,
+    GenerationConfig,
     LogitsProcessor,
     PreTrainedModel,
     TopKLogitsWarper,
@@ -112,6 +114,23 @@ def _mix(x: torch.Tensor) -> torch.Tensor:
     x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
     x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)
     return x ^ _shift(x, 31)
+
+
+def with_settings(model: PreTrainedModel, config: GenerationConfig) -> PreTrainedModel:
+    """The model, sharing its weights, with these generation settings in place of its own.
+
+    `generate` fills in from `model.generation_config` whatever the settings of a call leave
+    open: penalties, banned and forced tokens, least lengths. What it samples then is not
+    what the loss takes log-probabilities of.
+
+    Args:
+        model: left as it is. Of one with adapters, what they adapt is taken.
+        config: of the copy.
+    """
+    base = getattr(model, "get_base_model", None)  # of peft
+    twin = copy.copy(model if base is None else base())
+    twin.generation_config = config
+    return twin
 
 
 def shared_prefix(

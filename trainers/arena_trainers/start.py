@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
+from arena_trainers.chat import Chat
 from arena_trainers.config import TurnGRPOConfig
 from arena_trainers.games import GamePlan
 from arena_trainers.job_config import JobConfig
@@ -67,6 +68,17 @@ def check_reply_lengths(
             )
 
 
+def check_chat(tokenizer: Any, args: TurnGRPOConfig) -> None:
+    """Finds out whether the chat template can show what prompts hold.
+
+    Raises:
+        ValueError: it cannot; says what would do.
+    """
+    chat = Chat(tokenizer, template_options=args.chat_template_kwargs)
+    if args.history == "transcript" or args.on_invalid == "retry":
+        chat.check_replies()
+
+
 def make_start(
     job: JobConfig,
     args: TurnGRPOConfig,
@@ -89,7 +101,7 @@ def make_start(
             f"warm start: {job.warm_start_steps} steps of imitation of random legal play"
         )
         warm_start(
-            LMPolicy(model, tokenizer),
+            LMPolicy(model.to(args.device), tokenizer),
             legal_play(
                 [plan.env_fn for plan in plans], job.warm_start_episodes, args.seed
             ),

@@ -33,7 +33,7 @@ from arena_trainers.config_checks import refuse_absolute_positions
 from arena_trainers.credit_checkpoint import credited_by, load_credit, save_credit
 from arena_trainers.critic import FeatureCritic, feature_critic
 from arena_trainers.exact_critic import ExactCritic, check_exact, exact_critic
-from arena_trainers.games import GamePlan, episode_starts, opponents
+from arena_trainers.games import GamePlan, check_replies, episode_starts, opponents
 from arena_trainers.layouts import (
     Row,
     as_averaged,
@@ -87,6 +87,7 @@ class TurnGRPOTrainer(GRPOTrainer):
     ref_model: Any
     num_generations: int
     num_generations_eval: int
+    eos_token_ids: list[int]
     _logs: Any
     last_turns: credit.TurnBatch
     last_credit: credit.Credit
@@ -137,6 +138,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             if isinstance(policy, LMPolicy):
                 policy.model.to(self.accelerator.device)
         self.policy = self._learner()
+        check_replies(args, self.policy)
+        self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
         if args.critic == "exact":
             self.critic = exact_critic(args, plans, self.policy, self._opponents)
 
