@@ -45,7 +45,7 @@ from arena_envs.game import (
 )
 
 MAX_SIZE = 9
-LINE = re.compile(r"([a-j]\d{1,2}) ?(?:-|to)? ?([a-j]\d{1,2})")
+LINE = re.compile(r"([a-j][0-9]{1,2}) ?(?:-|to)? ?([a-j][0-9]{1,2})")
 
 
 class State(NamedTuple):
