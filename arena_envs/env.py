@@ -7,7 +7,7 @@ from typing import Any
 from gymnasium import spaces
 from pettingzoo import AECEnv
 
-from arena_envs.chance import Chance
+from arena_envs.chance import Chance, check_surplus, given_outcomes
 from arena_envs.checks import checked_action, checked_seed, short
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
 from arena_envs.nodes import Node, graph_of
@@ -105,14 +105,18 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
                 random ones (to set up a deal, or to replay). Other keys are ignored.
 
         Raises:
-            ValueError: the seed is negative or no integer, or a given chance outcome
-                is impossible; then no episode is running.
+            ValueError: the seed is negative or no integer, or the given chance outcomes
+                are no list, impossible, or more than the game can draw; nothing changes.
         """
+        seed = None if seed is None else checked_seed(seed)
+        given = given_outcomes(options)
+        chance = self._chance.copy() if given else self._chance
         if seed is not None:
-            self._chance.seed(checked_seed(seed))
-        self._chance.given = tuple(options.get("chance", ())) if options else ()
-        self.agents = []  # none until the given outcomes prove possible
-        node, drawn = self._settle(self._graph.root)
+            chance.seed(seed)
+        chance.given = given
+        node, drawn = chance.settle(self._graph, self._graph.root)
+        check_surplus(self.game, node.state, len(drawn), len(chance.given))
+        self._chance = chance
         self._start(node, drawn)
         self.agents = self.possible_agents[:]
         self.rewards = dict.fromkeys(self.agents, 0.0)
@@ -147,7 +151,9 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         node = self._graph.child(self._node, action)
         drawn: Sequence[Any] = ()
         if node.player == CHANCE:
-            node, drawn = self._settle(node)
+            chance = self._chance.copy() if self._chance.given else self._chance
+            node, drawn = chance.settle(self._graph, node)
+            self._chance = chance
         self.actions.append(action)
         self.actions.extend(drawn)
         self.num_turns += 1
@@ -161,7 +167,8 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
     def forfeit(self, agent: str) -> None:
         """Ends the episode because this agent broke the rules.
 
-        Pays what `Game.forfeit` says, and sets `forfeited_by` to the agent's seat.
+        Pays what `Game.forfeit` says, and sets `forfeited_by` to the agent's seat. The
+        agent to move has had its reward from `last()`, as when it steps.
 
         Raises:
             ValueError: the agent is not playing.
@@ -169,8 +176,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         if not self._is_live(agent):
             raise ValueError(f"{agent!r} is not playing, so it cannot forfeit")
         self.forfeited_by = self._seats[agent]
-        if agent == self.agent_selection:
-            self._cumulative_rewards[agent] = 0.0
+        self._cumulative_rewards[self.agent_selection] = 0.0
         self._pay(tuple(self.game.forfeit(self._node.state, self.forfeited_by)))
         self._end(self.terminations)
 
@@ -243,15 +249,6 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         self.actions = drawn
         self.num_turns = 0
         self.forfeited_by = None
-
-    def _settle(self, node: Node) -> tuple[Node, list[Any]]:
-        """Plays chance until an agent is to move or the game is over."""
-        drawn: list[Any] = []
-        while node.player == CHANCE:
-            outcome = self._chance.draw(node)
-            drawn.append(outcome)
-            node = self._graph.child(node, outcome)
-        return node, drawn
 
     def _enter(self, node: Node) -> None:
         self._node = node

@@ -108,7 +108,11 @@ class Game(Protocol[S, A]):
         """What each seat has been paid so far; a reward is the difference of two states."""
 
     def observe(self, state: S, seat: int) -> str:
-        """All that this seat needs to know, as text that a person can read."""
+        """All that this seat needs to know, as text that a person can read.
+
+        ASCII, but for words that a player wrote in a language game: what another seat wrote
+        is shown by `arena_envs.hostile.quoted`, or at least passes `break_markup`.
+        """
 
     def information_state(self, state: S, seat: int) -> Hashable:
         """Key of all that this seat knows, with perfect recall.

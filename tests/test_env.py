@@ -150,6 +150,11 @@ def play_randomly(env: GameEnv, rng: random.Random) -> list[Any]:
     return [*seen, env.actions]
 
 
+def everything(env: GameEnv) -> Any:
+    """The public state of an environment, and what its chance will draw."""
+    return snapshot(env), env._chance._rng.getstate(), env._chance.given
+
+
 def snapshot(env: GameEnv) -> Any:
     """The public state of an environment."""
     return copy.deepcopy(
@@ -315,9 +320,12 @@ class TestReset:
         assert all(type(card) is int for card in env.actions)
 
     def test_given_chance_outcomes_end_with_the_episode(self) -> None:
-        env = started(kuhn(), chance=[2, 1, 0, 0, 0])
+        env = started(GameEnv(LateChance()), chance=[2, 1])
         env.reset(seed=0)
-        assert env.game_state == started(kuhn(), 0).game_state
+        env.step(0)
+        other = started(GameEnv(LateChance()), 0)
+        other.step(0)
+        assert env.game_state == other.game_state
 
     @pytest.mark.parametrize(
         ("game", "outcomes"),
@@ -326,11 +334,48 @@ class TestReset:
     def test_an_impossible_chance_outcome_is_refused(
         self, game: Any, outcomes: list[Any]
     ) -> None:
-        env = started(GameEnv(game))
+        env = started(GameEnv(game), 0)
+        before = everything(env)
         with pytest.raises(ValueError, match=r"want a chance outcome among \["):
+            env.reset(seed=1, options={"chance": outcomes})
+        assert everything(env) == before
+
+    @pytest.mark.parametrize("outcomes", [5, "12", {0: 1}, None, {1, 2}])
+    def test_chance_outcomes_that_are_no_list_are_refused(self, outcomes: Any) -> None:
+        env = started(kuhn(), 0)
+        before = everything(env)
+        with pytest.raises(ValueError, match=r"want options\['chance'\] as a list"):
+            env.reset(seed=1, options={"chance": outcomes})
+        assert everything(env) == before
+        twin = started(kuhn(), 0)
+        for other in (env, twin):
+            other.step(0)
+            other.reset()
+        assert env.game_state == twin.game_state  # the generator went on as it was
+
+    @pytest.mark.parametrize(
+        ("id", "outcomes", "most"),
+        [
+            ("kuhn_poker", [2, 1, 0], 2),
+            ("leduc_poker", [0, 1, 2, 3], 3),
+            ("tic_tac_toe", [0], 0),
+            ("chess", [0, 1], 0),
+        ],
+    )
+    def test_chance_outcomes_that_can_never_be_drawn_are_refused(
+        self, id: str, outcomes: list[int], most: int
+    ) -> None:
+        env = started(arena_envs.make(id), 0)
+        before = everything(env)
+        wanted = f"want at most {most} chance outcomes, got {len(outcomes)}"
+        with pytest.raises(ValueError, match=wanted):
             env.reset(options={"chance": outcomes})
-        with pytest.raises(ValueError, match="no episode is running"):
-            env.step(0)
+        assert everything(env) == before
+        env.step(env.legal_actions()[0])
+
+    def test_outcomes_that_a_short_episode_leaves_over_are_taken(self) -> None:
+        env = started(arena_envs.make("leduc_poker"), chance=[0, 2, 4])
+        assert env.actions == [0, 2]
 
     def test_other_options_are_ignored(self) -> None:
         env = started(kuhn(), 0, what=1)
@@ -403,6 +448,13 @@ class TestStep:
         with pytest.raises(ValueError, match="want a chance outcome among"):
             env.step(0)
         assert snapshot(env) == before
+
+    def test_a_step_that_fails_keeps_the_outcomes_that_were_given(self) -> None:
+        env = started(GameEnv(LateChance(3)), chance=[2, 1, 1])
+        before = everything(env)
+        with pytest.raises(ValueError, match="want a chance outcome among"):
+            env.step(0)
+        assert everything(env) == before
 
 
 @dataclass(frozen=True)
@@ -501,6 +553,21 @@ class TestForfeit:
         assert env.returns == (2, -5.0, 4)
         assert env.rewards == {"player_0": 0.0, "player_1": -5.0, "player_2": 0.0}
         assert env._cumulative_rewards["player_2"] == 4.0
+
+    @pytest.mark.parametrize("offender", ["player_0", "player_1", "player_2"])
+    def test_last_pays_once_whoever_forfeits(self, offender: str) -> None:
+        env = started(GameEnv(Passing()))
+        totals = dict.fromkeys(env.possible_agents, 0.0)
+        for turn, agent in enumerate(env.agent_iter()):
+            _, reward, termination, truncation, _ = env.last()
+            totals[agent] += reward
+            if termination or truncation:
+                env.step(None)
+            elif turn == 5:
+                env.forfeit(offender)
+            else:
+                env.step(2)
+        assert tuple(totals.values()) == env.returns
 
     def test_only_agents_that_play_can_forfeit(self) -> None:
         env = kuhn()

@@ -1,11 +1,11 @@
 """What is said in bargaining: utterances, their grammar, and how they are told."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from arena_envs.game import IllegalAction
+from arena_envs.hostile import quoted
 
 CENT = 100  # amounts are whole hundredths
 MAX_LISTED = 6  # earlier offers that are shown
@@ -93,7 +93,7 @@ def speaker_of(turn: int) -> int:
 def history(said: Sequence[Utterance], seat: int, whole: int) -> Iterator[str]:
     """What was said, as a seat is told of it: latest in full, and offers before that.
 
-    Every line is ASCII, and a message stands quoted in the line of its utterance.
+    A message stands in the line of its utterance, `quoted`; all else is ASCII.
     """
     start = max(0, len(said) - MAX_SHOWN)
     offers = [
@@ -117,9 +117,7 @@ def _told(said: Utterance, speaker: int, seat: int, whole: int) -> str:
         whom = f"player_{1 - speaker}" if speaker == seat else "you"
         rest = money(whole - said.amount)
         text += f" {whom} {money(said.amount)}, keeping {rest}"
-    return (
-        f"{text}, and said: {json.dumps(said.message)}" if said.message else f"{text}."
-    )
+    return f"{text}, and said: {quoted(said.message)}" if said.message else f"{text}."
 
 
 def rules_text(

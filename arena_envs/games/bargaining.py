@@ -34,8 +34,10 @@ alone in the last line or sentence, and all before it is the message, at most `m
 characters long. So "Half is fair. offer 50" is an offer with a message, and "I will never
 accept" is no action. The legal actions are the finite core, without messages: "accept",
 "reject", and `num_offers` offers evenly spaced from 0 to the pie. A message is shown in
-quotation marks, as JSON in one line of ASCII, so that it cannot look like the referee's
-words; what a reply says outside its answer is no message. Features hold no messages.
+quotation marks and in one line, so that it cannot look like the referee's words, and markup
+in it, such as special tokens of chat templates, is broken by blanks (`arena_envs.hostile`).
+What a reply says outside its answer is no message. Features hold amounts and answers, and no
+messages.
 """
 
 import random

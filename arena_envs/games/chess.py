@@ -68,7 +68,7 @@ from arena_envs.games._words import counted
 
 MAX_PLIES = 11_800  # 96 moves of pawns and 30 captures, 8 of them both, times 100
 COLORS = ("White", "Black")
-MOVE_NUMBER = re.compile(r"^\d{1,4}\.+\s*")
+MOVE_NUMBER = re.compile(r"^[0-9]{1,4}\.+\s*")
 
 
 class State(NamedTuple):

@@ -46,7 +46,7 @@ State = tuple[int, ...]  # the choices so far, by seat
 Division = tuple[int, ...]  # coins by field
 
 MAX_ACTIONS = 10_000
-SPELLING = re.compile(r"[\[(]?\d{1,2}(?:(?: |, ?|/)\d{1,2})*[\])]?")
+SPELLING = re.compile(r"[\[(]?[0-9]{1,2}(?:(?: |, ?|/)[0-9]{1,2})*[\])]?")
 
 
 @cache
@@ -170,7 +170,7 @@ class ColonelBlotto(BaseGame[State, int]):
         """Reads the coins of each field in order, also as "3, 2, 5" or "[3, 2, 5]"."""
         answer = fold(text)
         if SPELLING.fullmatch(answer) and self.legal_actions(state):
-            coins = tuple(map(int, re.findall(r"\d+", answer)))
+            coins = tuple(map(int, re.findall("[0-9]+", answer)))
             if len(coins) == self.num_fields and sum(coins) == self.num_coins:
                 return self._divisions.index(coins)
         raise IllegalAction(

@@ -46,7 +46,7 @@ from arena_envs.game import (
 from arena_envs.games._grid import turn_text
 
 MAX_SIZE = 9
-LINE = re.compile(r"([a-j]\d{1,2}) ?(?:-|to)? ?([a-j]\d{1,2})")
+LINE = re.compile(r"([a-j][0-9]{1,2}) ?(?:-|to)? ?([a-j][0-9]{1,2})")
 
 
 class State(NamedTuple):

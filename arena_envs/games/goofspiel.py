@@ -48,7 +48,7 @@ from arena_envs.game import (
 )
 from arena_envs.games._goofspiel_state import Setup, State, winner_of
 
-ANSWER = re.compile(r"(?:(?:bid|card|play) )?\[?([1-9]\d?)\]?")
+ANSWER = re.compile(r"(?:(?:bid|card|play) )?\[?([1-9][0-9]?)\]?")
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ FACES = ("one", "two", "three", "four", "five", "six")
 PLURALS = ("ones", "twos", "threes", "fours", "fives", "sixes")
 LIAR = "liar"
 CHALLENGES = (LIAR, "call", "call liar", "challenge", "doubt")
-BID = re.compile(r"(?:bid )?(\d{1,2})(?: ?[x,-] ?| )([a-z]+|\d)", re.ASCII)
+BID = re.compile(r"(?:bid )?([0-9]{1,2})(?: ?[x,-] ?| )([a-z]+|[0-9])", re.ASCII)
 
 
 class State(NamedTuple):

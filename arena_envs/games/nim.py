@@ -44,8 +44,10 @@ from arena_envs.game import (
 
 MAX_PILES, MAX_SIZE = 10, 100
 SPELLINGS = (
-    re.compile(r"(?:take|remove) (?P<take>\d{1,3}) from (?:pile )?(?P<pile>\d{1,2})"),
-    re.compile(r"pile ?:? ?(?P<pile>\d{1,2})[,;]? take ?:? ?(?P<take>\d{1,3});?"),
+    re.compile(
+        r"(?:take|remove) (?P<take>[0-9]{1,3}) from (?:pile )?(?P<pile>[0-9]{1,2})"
+    ),
+    re.compile(r"pile ?:? ?(?P<pile>[0-9]{1,2})[,;]? take ?:? ?(?P<take>[0-9]{1,3});?"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Checks of what seats know: nothing hidden shows, and nothing known is forgotten."""
+"""Checks of what seats know: nothing hidden shows, nothing needed is missing or forgotten."""
 
 import random
 from collections.abc import Iterator
@@ -9,6 +9,9 @@ from arena_envs.testing.sample import Episode, Sample, demand, random_episode, v
 
 MAX_CHANGES = 40  # actions of an episode that are exchanged for others
 MAX_DRAWS = 200  # after which resample should have drawn something else
+MAX_PAIRS = 200  # of states with the same text
+MAX_OUTCOMES = 6  # of a chance node, followed
+MAX_DEPTH = 3  # chance nodes in a row, followed
 
 
 def check_knowledge(sample: Sample) -> None:
@@ -157,6 +160,60 @@ def _check_round(game: AnyGame, start: Any, rng: random.Random) -> None:
         chosen = game.apply(one, action)
         _check_alike(game, chosen, game.apply(other, action), player)
         one, other = chosen, game.apply(other, rng.choice(game.legal_actions(other)))
+
+
+def check_sufficiency(sample: Sample) -> None:
+    """The text tells the seat to move what it can do and what can follow.
+
+    What follows is compared where information is perfect. Elsewhere a text may leave out
+    what the information state keeps of the past, and hidden parts decide, too.
+    """
+    game, num_pairs = sample.game, 0
+    seen: dict[tuple[int, str], Any] = {}
+    for state in sample.states():
+        seat = game.current_player(state)
+        if seat < 0:
+            continue
+        text = game.observe(state, seat)
+        known = seen.setdefault((seat, text), state)
+        if known == state or num_pairs == MAX_PAIRS:
+            continue
+        num_pairs += 1
+        legal, again = list(game.legal_actions(known)), list(game.legal_actions(state))
+        rule = "one text at a seat's turn has one set of legal actions"
+        demand(legal == again, rule, text, legal, again)
+        if game.information == "imperfect" or game.simultaneous:
+            continue
+        rule = "one text of a perfect-information game has one return of each seat"
+        paid = [game.returns(s) for s in (known, state)]
+        demand(paid[0] == paid[1], rule, text, *paid)
+        for action in legal[:MAX_CHANGES]:
+            follow = [_following(game, game.apply(s, action)) for s in (known, state)]
+            rule = (
+                "one text of a perfect-information game, and one action, lead to the same "
+                "returns and texts"
+            )
+            demand(follow[0] == follow[1], rule, text, *_unequal(*follow))
+
+
+def _following(game: AnyGame, state: Any, depth: int = 0) -> list[Any]:
+    """All that seats are shown and paid next, chance outcomes with their probabilities."""
+    if game.current_player(state) != CHANCE:
+        seats = range(game.num_players)
+        return [game.returns(state), *(game.observe(state, seat) for seat in seats)]
+    follow: list[Any] = []
+    for outcome, probability in game.chance_outcomes(state)[:MAX_OUTCOMES]:
+        follow += [outcome, probability]
+        if depth < MAX_DEPTH:
+            follow += _following(game, game.apply(state, outcome), depth + 1)
+    return follow
+
+
+def _unequal(one: list[Any], other: list[Any]) -> tuple[Any, Any]:
+    """The first entries that differ."""
+    return next(
+        (pair for pair in zip(one, other, strict=False) if pair[0] != pair[1]), ("", "")
+    )
 
 
 def _check_alike(game: AnyGame, state: Any, other: Any, seat: int) -> None:

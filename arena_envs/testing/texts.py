@@ -1,5 +1,7 @@
 """Checks of what is read and written: texts, features, and texts of actions."""
 
+import re
+
 import numpy as np
 
 from arena_envs.env import MAX_TEXT
@@ -8,6 +10,8 @@ from arena_envs.testing.sample import Sample, demand
 
 MAX_RULES = 100_000  # characters
 MARKS = "<>[]{},"
+MARKUP = ("<|im_start|>", "<turn|>", "[|user|]", "[INST]", "</think>", "/no_think")
+ARABIC = str.maketrans("0123456789", "".join(chr(0x660 + n) for n in range(10)))
 HOSTILE = (
     *("", " ", "no such action", "x" * 100_000, "9" * 5_000, "-1", "1e999", "nan"),
     *("\0\ud800\N{ZERO WIDTH SPACE}", "{0.__class__}", "%s%n", "\\", "[]", "(" * 1_000),
@@ -91,7 +95,7 @@ def _check_reading(game: AnyGame, state: object, text: str, action: object) -> N
 
 
 def check_strictness(sample: Sample) -> None:
-    """A text that names two actions, or denies one, is no action."""
+    """A text that names two actions, denies one or has odd digits is no action."""
     game = sample.game
     if game.num_actions is None:  # where words around an action may be a message
         return
@@ -101,11 +105,25 @@ def check_strictness(sample: Sample) -> None:
         ]
         for text, other in zip(texts, texts[1:][:5], strict=False):
             for said in (f"{text} or {other}", f"not {text}", f"{text} {other} {text}"):
-                try:
-                    found = game.parse(state, said)
-                except IllegalAction:
-                    continue
-                demand(False, f"parse refuses {said!r:.80}", found)
+                _check_refused(game, state, said)
+        for text in texts[:5]:
+            for said in _with_odd_digits(text):
+                _check_refused(game, state, said)
+
+
+def _with_odd_digits(text: str) -> set[str]:
+    """The text with numbers that `int` reads, though not all of it is ASCII digits."""
+    last = re.sub("[0-9](?=[^0-9]*$)", lambda digit: digit[0].translate(ARABIC), text)
+    grouped = re.sub("[0-9]+", r"0_\g<0>", text)
+    return {text.translate(ARABIC), last, grouped} - {text}
+
+
+def _check_refused(game: AnyGame, state: object, said: str) -> None:
+    try:
+        found = game.parse(state, said)
+    except IllegalAction:
+        return
+    demand(False, f"parse refuses {said!r:.80}", found)
 
 
 def check_hostile_texts(sample: Sample) -> None:
@@ -119,6 +137,28 @@ def check_hostile_texts(sample: Sample) -> None:
                 for text in HOSTILE:
                     said = f"{text[:100]}\n{game.action_text(state, action)}"
                     check_refusal(game, state, said)
+                for markup in MARKUP:
+                    for said in (
+                        markup,
+                        f"{markup}\n{game.action_text(state, action)}",
+                    ):
+                        _check_markup(game, state, said, markup)
+
+
+def _check_markup(game: AnyGame, state: object, said: str, markup: str) -> None:
+    """What a seat writes reaches the other seats without its markup."""
+    speaker = game.current_player(state)
+    try:
+        after = game.apply(state, game.parse(state, said))
+    except IllegalAction:
+        return
+    for seat in set(range(game.num_players)) - {speaker}:
+        shown = game.observe(after, seat)
+        rule = (
+            f"observe breaks {markup!r} in what another seat wrote, "
+            "as arena_envs.hostile.quoted does"
+        )
+        demand(markup not in shown, rule, shown)
 
 
 def check_refusal(game: AnyGame, state: object, text: str) -> None:

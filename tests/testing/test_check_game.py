@@ -2,18 +2,21 @@
 
 import itertools
 import random
-from typing import Any
+import sys
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import arena_envs
-from arena_envs import TERMINAL, IllegalAction
+from arena_envs import CHANCE, TERMINAL, BaseGame, IllegalAction
 from arena_envs.game import fold
 from arena_envs.games.bargaining import Bargaining, Utterance
 from arena_envs.games.blackjack import Blackjack
 from arena_envs.games.hanabi import Hanabi
 from arena_envs.games.kuhn_poker import KuhnPoker
+from arena_envs.games.nim import Nim
 from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_envs.testing import CHECKS, BrokenRule, check_game, page_of
 from arena_envs.testing.sample import draw_sample
@@ -283,6 +286,122 @@ class NoPage(TicTacToe):
     """This module has no table."""
 
 
+class AnyDigits(Nim):
+    def parse(self, state: Any, text: str) -> int:
+        words = text.split()
+        if len(words) != 5 or not all(map(str.isdecimal, words[1::3])):
+            return super().parse(state, text)
+        return super().parse(state, f"take {int(words[1])} from pile {int(words[4])}")
+
+
+class Grouped(Nim):
+    def parse(self, state: Any, text: str) -> int:
+        return super().parse(state, text.replace("0_", ""))
+
+
+class Verbatim(Bargaining):
+    """Pastes what was said as it is."""
+
+    def observe(self, state: Any, seat: int) -> str:
+        said = [utterance.message for utterance in state.said[-1:] if utterance.message]
+        return "\n".join([super().observe(state, seat), *said]).strip()
+
+
+class HiddenPiles(Nim):
+    def observe(self, state: Any, seat: int) -> str:
+        return f"You are player_{seat}. Take from a pile."
+
+
+class PigState(NamedTuple):
+    scores: tuple[int, int] = (0, 0)
+    pot: int = 0
+    seat: int = 0
+    rolling: bool = False
+
+
+@dataclass(frozen=True)
+class Pig(BaseGame[PigState, int]):
+    """Roll to add 2 or 3 to the pot or to lose it, or hold to score it; 8 points win.
+
+    Its text says all but how much is in the pot.
+    """
+
+    num_players = 2
+    num_actions = 2
+    kind = "competitive"
+    information = "perfect"
+    zero_sum = True
+    min_return, max_return = -1.0, 1.0
+    max_turns = 1000
+
+    def initial_state(self) -> PigState:
+        return PigState()
+
+    def current_player(self, state: PigState) -> int:
+        if max(state.scores) >= 8:
+            return TERMINAL
+        return CHANCE if state.rolling else state.seat
+
+    def chance_outcomes(self, state: PigState) -> list[tuple[int, float]]:
+        return [(1, 0.25), (2, 0.375), (3, 0.375)]
+
+    def legal_actions(self, state: PigState) -> tuple[int, ...]:
+        return (0, 1) if self.current_player(state) >= 0 else ()
+
+    def apply(self, state: PigState, action: int) -> PigState:
+        if not state.rolling and action == 0:
+            return state._replace(rolling=True)
+        if state.rolling and action > 1:
+            return state._replace(pot=min(8, state.pot + action), rolling=False)
+        scores = list(state.scores)
+        if not state.rolling:
+            scores[state.seat] += state.pot
+        return PigState((scores[0], scores[1]), 0, 1 - state.seat)
+
+    def returns(self, state: PigState) -> tuple[float, float]:
+        first, second = state.scores
+        won = float(first >= 8) - float(second >= 8)
+        return (won, -won)
+
+    def pot(self, state: PigState) -> str:
+        return "hidden"
+
+    def observe(self, state: PigState, seat: int) -> str:
+        return (
+            f"You are player_{seat}, player_{state.seat} is to move. "
+            f"Scores: {state.scores}. Pot: {self.pot(state)}."
+        )
+
+    def information_state(self, state: PigState, seat: int) -> PigState:
+        return state
+
+    def features(self, state: PigState, seat: int) -> Any:
+        values = (*state.scores, state.pot, state.seat, seat, state.rolling)
+        return np.array(values, np.float32)
+
+    def action_text(self, state: PigState, action: int) -> str:
+        return ("roll", "hold")[action]
+
+    def rules(self, seat: int) -> str:
+        return "Roll, or hold and score the pot. A 1 loses it. Who has 8 points wins."
+
+
+class OpenPig(Pig):
+    def pot(self, state: PigState) -> str:
+        return str(state.pot)
+
+
+class PaidPig(Pig):
+    """Pays a hundredth of the pot at once, which its text does not tell."""
+
+    zero_sum = False
+    min_return, max_return = -2.0, 2.0
+
+    def returns(self, state: PigState) -> tuple[float, float]:
+        first, second = super().returns(state)
+        return (first + state.pot / 100, second)
+
+
 # by the start of the sentence, after the name of the game
 BROKEN = [
     (NoMethod, "the game has a method initial_state"),
@@ -333,7 +452,18 @@ BROKEN = [
     (Mixed, "a zero-sum game is competitive, or always pays nothing; got 'mixed'"),
     (Rivals, "all seats of a cooperative game are in one team; got .0, 1."),
     (Generous, "who forfeits gets no more than it had or the lowest return"),
-    (NoPage, "the page starts with a title, a colon and a sentence"),
+    (AnyDigits, "parse refuses 'take .*from pile .*'; got"),
+    (Grouped, "parse refuses 'take 0_1 from pile 0_1'; got 0"),
+    (
+        Verbatim,
+        "observe breaks '<.im_start.>' in what another seat wrote, as arena_envs",
+    ),
+    (HiddenPiles, "one text at a seat's turn has one set of legal actions; got"),
+    (Pig, "one text of a perfect-information game, and one action, lead to the same"),
+    (
+        PaidPig,
+        "one text of a perfect-information game has one return of each seat; got",
+    ),
 ]
 
 
@@ -355,9 +485,27 @@ def test_other_parameters_are_checked_through_the_rules() -> None:
     check_game(KuhnPoker(4), num_episodes=5, seed=3)
 
 
-def test_a_game_without_a_page_passes_if_none_is_asked_for() -> None:
+def test_the_text_of_a_good_game_of_dice_may_not_hide_the_pot() -> None:
+    check_game(OpenPig(), needs_page=False)
+
+
+def test_a_game_of_another_package_gets_a_warning_without_a_page() -> None:
+    rule = "the page starts with a title, a colon and a sentence"
+    with pytest.warns(
+        UserWarning, match=rf"NoPage.*{rule}.*needs_page=False"
+    ) as caught:
+        check_game(NoPage())
+    assert caught[0].filename == __file__
+    with pytest.raises(BrokenRule, match=rule):
+        check_game(NoPage(), needs_page=True)
     check_game(NoPage(), needs_page=False)
     assert page_of(NoPage) == str(__doc__).strip()
+
+
+def test_a_game_of_this_package_needs_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[TicTacToe.__module__], "__doc__", "No table.")
+    with pytest.raises(BrokenRule, match="the page starts with a title"):
+        check_game(TicTacToe())
 
 
 @pytest.mark.parametrize("num_episodes", [0, -1, 2.0, None])

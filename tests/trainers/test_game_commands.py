@@ -134,6 +134,21 @@ def test_a_broken_rule_is_one_sentence_and_status_1(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_a_plug_in_without_a_page_passes_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "bare.py").write_text(
+        "from arena_envs.games.kuhn_poker import KuhnPoker\n"
+        "class Bare(KuhnPoker):\n"
+        "    pass\n"
+    )
+    done = arena("check", "bare:Bare", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout == "Bare(num_players=2) keeps the contract\n"
+    assert done.stderr.startswith(
+        "warning: Bare(num_players=2) breaks a rule: the module"
+    )
+    assert len(done.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

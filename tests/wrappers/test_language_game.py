@@ -138,12 +138,11 @@ def test_words_cannot_forge_the_others_prompt(words):
     prompt = env.observe("player_1")
     assert [message["role"] for message in prompt] == ["system", "user"]
     text = prompt[-1]["content"]
-    assert text.isascii()
     for token in ("<|im_", "[INST]", "</s>"):
         assert token not in text
     lines = text.split("\n")
     assert [line.split(" ")[0] for line in lines] == ["You", "Money", "Round", "For"]
-    assert all(line.isprintable() for line in lines)
+    assert text.splitlines() == lines
 
 
 def test_an_answer_tag_in_a_message_cannot_be_quoted_back():

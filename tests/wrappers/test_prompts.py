@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import arena_envs
+from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_wrappers import FORMATS, PromptOptions, messages, parse_reply
 from arena_wrappers.prompts import neutralise
 
@@ -22,6 +23,16 @@ CONTROL_TOKENS = [
         "<|endoftext|>",
         "<|eot_id|>",
         "<|start_header_id|>",
+    ),
+    *("<turn|>", "<channel|>", "[|user|]", "[|endofturn|]", "[THINK]", "<BOS_TOKEN>"),
+    *(
+        "]~b]",
+        "[e~[",
+        "<arg_key>",
+        "/think",
+        "/no_think",
+        "\u25c1think\u25b7",
+        ">>TITLE<<",
     ),
     *(
         "<|user|>",
@@ -156,13 +167,27 @@ def test_states_that_a_seat_cannot_tell_apart_read_alike(every_game, walk):
             assert read[0] == read[1]
 
 
-def test_ordinary_text_passes_unchanged(every_game, walk):
+def test_the_games_own_text_passes_unchanged(every_game, walk):
     game = every_game
     for state in walk(game, 0):
         for seat in range(game.num_players):
-            text = game.observe(state, seat)
-            assert neutralise(text) == text
-            assert neutralise(game.rules(seat)) == game.rules(seat)
+            system, user = messages(game, state, seat, PromptOptions())
+            assert system["content"].startswith(f"{game.rules(seat)}\n\n")
+            assert user["content"].startswith(game.observe(state, seat))
+
+
+class Boards(KuhnPoker):
+    def rules(self, seat):
+        return "Reply like this: <answer>bet</answer> [INST]"
+
+    def observe(self, state, seat):
+        return "[X][ ]|<o>|\nLegal actions: see below"
+
+
+def test_where_actions_are_listed_no_text_is_taken_for_words_of_a_seat():
+    system, user = messages(Boards(), DEALT, 0, PromptOptions())
+    assert system["content"].startswith("Reply like this: <answer>bet</answer> [INST]")
+    assert user["content"].startswith("[X][ ]|<o>|\nLegal actions: see below")
 
 
 @pytest.mark.parametrize("token", CONTROL_TOKENS)

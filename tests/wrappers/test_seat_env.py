@@ -249,3 +249,18 @@ def test_an_error_of_the_game_is_not_taken_for_an_illegal_action():
     env.reset(seed=0, options={"chance": [0, 0, 0, 2, 2, 2, 99]})
     with pytest.raises(ValueError, match="99"):
         env.step(3)
+
+
+def test_refused_options_leave_the_running_episode_and_its_seeds():
+    env, twin = (
+        SeatEnv(lambda: arena_envs.make("kuhn_poker"), 0, RandomPolicy())
+        for _ in range(2)
+    )
+    for other in (env, twin):
+        other.reset(seed=3)
+    with pytest.raises(ValueError, match="as a list of outcomes, got 5"):
+        env.reset(seed=4, options={"chance": 5})
+    for other in (env, twin):
+        other.step(0)
+        other.reset()
+    assert env.env.game_state == twin.env.game_state

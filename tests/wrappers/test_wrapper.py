@@ -1,6 +1,7 @@
 """`PromptWrapper`: messages in, raw text out, and what an invalid reply costs whom."""
 
 import copy
+import json
 import pickle
 import random
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import arena_envs
 from arena_envs.env import GameEnv
 from arena_wrappers import PromptOptions, PromptWrapper, messages
+from arena_wrappers.wrapper import MAX_REFUSED
 
 texts = st.one_of(
     st.text(max_size=20),
@@ -169,6 +171,38 @@ def test_retry_tells_the_reason_and_asks_again():
     assert env.agent_selection == "player_1"
     assert len(env.observe("player_0")) == 2
     assert env.last()[1] == 0.0
+
+
+@pytest.mark.parametrize("history", ["state", "transcript"])
+def test_a_refused_reply_of_any_length_and_alphabet_leaves_a_readable_prompt(history):
+    env = kuhn(on_invalid="retry", history=history)
+    env.reset(seed=0)
+    env.step("\ud800" + "x" * 300_000 + "\ud83d\ude00 raise")
+    prompt = env.observe("player_0")
+    assert env.observation_space("player_0").contains(prompt)
+    refused = prompt[-2]["content"]
+    assert len(refused) <= MAX_REFUSED
+    assert refused.startswith("\ufffdxxx")
+    assert "x\n[...]\nx" in refused
+    assert refused.endswith("x\U0001f600 raise")
+    json.dumps(prompt, ensure_ascii=False).encode()
+    env.step("\n" * 200_000 + "bet")
+    env.step("bet")
+    prompt = env.observe("player_0")
+    assert env.observation_space("player_0").contains(prompt)
+    json.dumps(prompt, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("history", ["state", "transcript"])
+def test_changing_an_observation_does_not_change_the_environment(history):
+    env = kuhn(on_invalid="retry", history=history)
+    env.reset(seed=0)
+    for reply in ("raise", "pass", "bet"):
+        before = copy.deepcopy(env.observe("player_0"))
+        for message in env.observe("player_0"):
+            message["content"] = "obey"
+        assert env.observe("player_0") == before
+        env.step(reply)
 
 
 def test_retry_ends_in_forfeit():

@@ -4,6 +4,7 @@ import json
 import keyword
 import re
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,7 +116,8 @@ def check(
 ) -> None:
     """Hold a game to the contract of all games; GAME is module:Class or an id.
 
-    Status 1 and one sentence about the first broken rule if it does not pass.
+    Status 1 and one sentence about the first broken rule if it does not pass. A game of
+    your own gets a warning if its module's docstring is no page.
 
     Example: arena check my_package.my_game:MyGame -p size=3
     """
@@ -123,11 +125,14 @@ def check(
 
     with usage_errors():
         rules = _game_named(game, read_params(params))
-    try:
-        check_game(rules, num_episodes=num_episodes)
-    except BrokenRule as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from None
+    with warnings.catch_warnings(record=True) as caught:
+        try:
+            check_game(rules, num_episodes=num_episodes)
+        except BrokenRule as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(1) from None
+    for warning in caught:
+        typer.echo(f"warning: {warning.message}", err=True)
     typer.echo(f"{rules!r} keeps the contract")
 
 

@@ -1,5 +1,6 @@
 """`SeatEnv`: one seat of a game as a Gymnasium environment."""
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -70,8 +71,14 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
+        seeds = self._np_random, self._np_random_seed
+        before = copy.deepcopy(seeds) if options else seeds  # without, nothing fails
         super().reset(seed=seed)
-        self.env.reset(seed=self._draw_seed(), options=options)
+        try:
+            self.env.reset(seed=self._draw_seed(), options=options)
+        except ValueError:  # of the options: the running episode goes on
+            self._np_random, self._np_random_seed = before
+            raise
         self._turns = [0] * self.env.game.num_players
         self._ended = False
         self._let_others_play()

@@ -22,6 +22,8 @@ OnInvalid = Literal["forfeit", "retry", "random", "raise"]
 Parsing = Literal["strict", "tolerant"]
 
 MAX_REPLY = 100_000  # characters, of the action space; `step` reads longer ones, too
+MAX_REFUSED = 2_000  # characters of an invalid reply that its author reads again
+_CUT = "\n[...]\n"  # in place of the middle of a long reply
 MAX_VIEWS = 10_000  # remembered at a time
 
 
@@ -59,8 +61,9 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         rules: whether the rules and how to reply are told, as the system message.
         show_legal_actions: whether the legal actions are listed.
         on_invalid: what follows an invalid reply. `"forfeit"`: the episode ends as
-            `Game.forfeit` says. `"retry"`: the agent is told the reason and asked again,
-            up to `max_retries` times, then it forfeits. `"random"`: a random legal action
+            `Game.forfeit` says. `"retry"`: the agent is shown the reply (of a long one
+            the start and the end), told the reason and asked again, up to `max_retries`
+            times, then it forfeits. `"random"`: a random legal action
             is played. `"raise"`: ValueError, and nothing changes.
         penalty: what an invalid reply costs, in the `format` part; nobody else pays.
         max_retries: how often an agent is asked again at one decision.
@@ -149,12 +152,12 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     def observe(self, agent: str) -> list[Message]:
         env = self.env
         seat = env.possible_agents.index(agent)
-        prompt = [message.copy() for message in self._view(seat).prompt]
+        prompt = self._view(seat).prompt
         if agent in self._conversations:
             prompt = [*self._conversations[agent], prompt[-1]]
         if self._attempts and env.agents and agent == env.agent_selection:
-            prompt += self._attempts
-        return prompt
+            prompt = [*prompt, *self._attempts]
+        return [message.copy() for message in prompt]
 
     def legal_texts(self) -> list[str]:
         """Canonical texts of the legal actions of `agent_selection`, in their order."""
@@ -199,15 +202,16 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         bad = isinstance(outcome, InvalidReply)
         if bad and self.on_invalid == "raise":
             raise ValueError(f"{agent}: {outcome.reason}: {outcome.detail}")
-        answer: Message = {"role": "assistant", "content": text}
         self.outcome, self.played = outcome, None
         self._cumulative_rewards[agent] = 0.0
         if bad and self._may_retry(outcome):
-            self._attempts = [*self._attempts, answer, _ask_again(outcome)]
+            refused = _said(text, MAX_REFUSED)
+            self._attempts = [*self._attempts, refused, _ask_again(outcome)]
             paid = dict.fromkeys(env.agents, 0.0)
         else:
             if self.history == "transcript":
-                self._conversations[agent] = [*self.observe(agent), answer]
+                said = _said(text, MAX_REPLY)
+                self._conversations[agent] = [*self.observe(agent), said]
             self._attempts = []
             self._play(agent, outcome)
             paid = env.rewards
@@ -270,6 +274,16 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         for agent, reward in self.rewards.items():
             if reward:
                 self._cumulative_rewards[agent] += reward
+
+
+def _said(text: str, most: int) -> Message:
+    """A reply in later prompts of its author: text that can be encoded, in the space."""
+    if len(text) > most:
+        half = most // 2 - len(_CUT)
+        text = f"{text[:half]}{_CUT}{text[-half:]}"
+    # the two halves of a surrogate pair are one character, and a lone half is none
+    units = text.encode("utf-16-le", "surrogatepass")
+    return {"role": "assistant", "content": units.decode("utf-16-le", "replace")}
 
 
 def _ask_again(invalid: InvalidReply) -> Message:

@@ -1,0 +1,86 @@
+r"""What one seat wrote, as another seat may read it.
+
+A game that shows one seat's words to another passes them through `quoted`, or through
+`break_markup` where it has a form of its own for them. Then every consumer of the game's
+texts is safe: prompts, adapters, chat servers and data sets.
+
+Tokenizers match special tokens as exact strings, such as `<|im_start|>`, `[|user|]`,
+`<turn|>`, `[INST]` or `]~b]`; soft switches such as `/no_think` are words. No list of them
+is complete, so their parts are kept apart: a blank follows every `<`, every `[` before a word
+and every `/` that starts one, and stands between a bracket and a `|` or `~` beside it.
+"""
+
+import re
+
+# Unicode's Default_Ignorable_Code_Point, without variation selectors and the two joiners
+_IGNORABLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_CONTROL = "\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f"
+_LINE_BREAK = "\n\v\f\r\x1c-\x1e\x85\u2028\u2029"
+_JOINERS, _SELECTORS = "\u200c\u200d", "\ufe00-\ufe0f"
+_PLAIN = rf"[^\x00-\x9f\ud800-\udfff\u2028\u2029{_IGNORABLE}{_JOINERS}"  # not ASCII
+# Joiners belong to words of several scripts and, with selectors, to emoji; elsewhere they hide
+_HIDDEN = (
+    rf"[\ud800-\udfff{_CONTROL}{_IGNORABLE}]"
+    rf"|(?<!{_PLAIN}])[{_JOINERS}]|[{_JOINERS}](?!{_PLAIN}{_SELECTORS}])"
+    rf"|(?<!{_PLAIN}{_SELECTORS}])[{_SELECTORS}]"
+)
+
+# With their full-width and small forms, which some tokenizers turn into ASCII
+_LESS, _GREATER = "<\uff1c\ufe64\u226e\u25c1", ">\uff1e\ufe65\u226f\u25b7"
+_OPEN, _CLOSE = r"\[\uff3b\ufe47", r"\]\uff3d\ufe48"
+_BARS, _SLASHES = "|\uff5c~\uff5e", "/\uff0f"
+_BRACKETS = _LESS + _GREATER + _OPEN + _CLOSE
+# what a tokenizer may drop: accents, and all that is not printed
+_DROPPED = rf"[\u0300-\u036f\x00-\x08\v\f\x0e-\x1f\x7f-\x9f{_JOINERS}{_SELECTORS}]*"
+_MARKUP = re.compile(
+    rf"[{_LESS}](?![ \t\n\r]|\Z)"
+    rf"|[{_OPEN}](?={_DROPPED}(?:[^\W\d]|[{_SLASHES}]))"
+    rf"|[{_BRACKETS}](?={_DROPPED}[{_BARS}])"
+    rf"|[{_BARS}](?={_DROPPED}[{_BRACKETS}])"
+    rf"|(?<![^\W_])[{_SLASHES}](?={_DROPPED}[^\W\d])"
+    rf"|[{_SLASHES}](?={_DROPPED}(?:(?:no)?think|[^\W_]*_))"
+    r"|\\(?=boxed)",
+    re.IGNORECASE,
+)
+_REPLACED = re.compile(_HIDDEN)
+_ESCAPED = re.compile(rf'["\\\t{_LINE_BREAK}]|{_HIDDEN}')
+_SHORT = {"\n": "n", "\r": "r", "\t": "t", '"': '"', "\\": "\\"}
+
+
+def break_markup(text: str) -> str:
+    r"""`text` with its markup broken by blanks: special tokens, tags, soft switches.
+
+    Letters of all scripts stay. Control characters, lone surrogates, bidirectional marks and
+    other invisible characters become U+FFFD, save for those that belong to words and emoji.
+    Breaking twice is breaking once, and at most doubles the length. Cut a text before it is
+    broken, not after.
+
+    >>> break_markup("Ok<|im_end|> [INST] </think> and /no_think, 50/50?")
+    'Ok< |im_end| > [ INST] < / think> and / no_think, 50/50?'
+    """
+    return _MARKUP.sub(r"\g<0> ", _REPLACED.sub("\ufffd", text))
+
+
+def quoted(text: str) -> str:
+    r"""`text` in quotation marks, in one line, with its markup broken.
+
+    It cannot look like anything around it. Quotation marks, backslashes, line breaks and
+    invisible characters are escaped as in JSON, and letters of all scripts are not. Each
+    character becomes at most 12.
+
+    >>> quoted('\u4f60\u597d "all"?\nsystem: <s>')
+    '"\u4f60\u597d \\"all\\"?\\nsystem: < s>"'
+    """
+    return break_markup(f'"{_ESCAPED.sub(_escape, text)}"')
+
+
+def _escape(found: re.Match[str]) -> str:
+    # no \b or \f: a letter after it would make a word, as in \boxed
+    if short := _SHORT.get(found[0]):
+        return f"\\{short}"
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
