@@ -11,6 +11,7 @@ from arena_envs.registration import make, make_game
 from arena_trainers.config import TurnGRPOConfig, check_opponents
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.lm_policy import LMPolicy
+from arena_trainers.prompt_file import read_prompt_file
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
 
@@ -84,7 +85,8 @@ def opponents(
 
     Args:
         plans: the games.
-        args: settings; language models sample as the learner does.
+        args: settings. A language model is prompted and samples as its `arena_prompt.json`
+            says; without one, as the learner.
         given: policies that stand for a string, in place of `make_policy`.
 
     Raises:
@@ -94,7 +96,10 @@ def opponents(
     for spec in (spec for plan in plans for spec in plan.seats):
         kind, _, argument = spec.partition(":")
         if kind == "lm" and spec not in found:
-            found[spec] = LMPolicy.from_pretrained(argument, **args.sampling_options)
+            own = read_prompt_file(argument)
+            sampling = own and {"batch_size": args.rollout_batch_size}
+            sampling = sampling or args.sampling_options
+            found[spec] = LMPolicy.from_pretrained(argument, **sampling)
         elif spec != "self" and spec not in found:
             found[spec] = make_policy(spec)
     for plan in plans:
