@@ -1,5 +1,7 @@
 """Models small enough to be made on the spot, on one thread."""
 
+import shutil
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -47,17 +49,32 @@ def model_folder(tmp_path_factory, tokenizer):
         )
         for n in (2, 3)
     ]
+    policy = LMPolicy(model, tokenizer, prompt=SHORT, max_new_tokens=2)
     warm_start(
-        LMPolicy(model, tokenizer),
+        policy,
         legal_play(env_fns, 200, seed=0),
         num_steps=60,
         learning_rate=1e-2,
         batch_size=64,
     )
     folder = tmp_path_factory.mktemp("model")
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    policy.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture
+def copy_of(tmp_path):
+    """Copies the folder of a model, with another `arena_prompt.json`: a text, or none."""
+
+    def copy(folder, content, name="copy"):
+        target = tmp_path / name
+        shutil.copytree(folder, target)
+        (target / "arena_prompt.json").unlink()
+        if content is not None:
+            (target / "arena_prompt.json").write_text(content)
+        return target
+
+    return copy
 
 
 @pytest.fixture

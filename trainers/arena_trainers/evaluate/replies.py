@@ -85,7 +85,6 @@ _PROMPTS = (
     "--reply-format and --no-rules) or write them to arena_prompt.json in its folder."
 )
 _ADVICE = {
-    "overlong": "Allow longer replies: --max-new-tokens, or max_new_tokens in "
-    "arena_prompt.json in the model's folder.",
+    "overlong": f"Allow longer replies with --max-new-tokens. {_PROMPTS}",
     "error": "The policy failed: mend what the error says.",
 }
