@@ -15,6 +15,7 @@ from arena_trainers.evaluate import (
     sampled_exploitability,
     tabular,
 )
+from arena_trainers.exact_critic import ExactCritic, check_exact
 from arena_trainers.games import GamePlan, opponents
 from arena_trainers.lm_policy import LMPolicy
 from arena_trainers.prompt_file import PROMPT_FILE, prompt_json, read_prompt_file
@@ -200,6 +201,24 @@ def test_opponents_in_training_read_their_own_prompts(model_folder, copy_of, set
     (episode,) = play(plans[0].env_fn, seats, [0])
     assert seat_options(episode.prompt, 0) == args.prompt == PromptOptions("boxed")
     assert seat_options(episode.prompt, 1) == SHORT
+
+
+def test_an_exact_critic_asks_each_policy_by_its_own_prompts(policy, settings):
+    opponent = LMPolicy(policy.model, policy.tokenizer, prompt=SHORT)
+    policy.prompt = PromptOptions("bare", rules=False, show_legal_actions=False)
+    critic = ExactCritic([KUHN], [[policy, opponent]], PromptOptions("boxed"))
+    table, _ = critic._table(0)
+    for seat, other in enumerate((policy, opponent)):
+        own, _ = tabular(other, KUHN, other.prompt, [seat])
+        assert {key: table[key] for key in own} == own
+    game = {"id": "kuhn_poker", "opponents": ["self", "x"]}
+    exact = {"critic": "exact", "credit": "counterfactual", "games": [game]}
+    args = TurnGRPOConfig(**{**settings, **exact})
+    plans = [GamePlan(game, args)]
+    check_exact(args, plans, {"x": opponent})
+    opponent.prompt = replace(SHORT, history="transcript")
+    with pytest.raises(ValueError, match="takes history 'state', got 'x' in seat 1"):
+        check_exact(args, plans, {"x": opponent})
 
 
 def test_the_command_line_overrides_what_a_model_brings(
