@@ -2,10 +2,10 @@
 
 import contextlib
 import io
+import runpy
+import shutil
 import subprocess
 import sys
-
-import runpy
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -63,16 +63,16 @@ def model_folder(tmp_path_factory, tokenizer):
         )
         for n in (2, 3)
     ]
+    policy = LMPolicy(model, tokenizer, prompt=SHORT, max_new_tokens=2)
     warm_start(
-        LMPolicy(model, tokenizer),
+        policy,
         legal_play(env_fns, 200, seed=0),
         num_steps=60,
         learning_rate=1e-2,
         batch_size=64,
     )
     folder = tmp_path_factory.mktemp("model")
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    policy.save_pretrained(folder)
     return folder
 
 
@@ -101,6 +101,21 @@ def arena_here(monkeypatch):
         )
 
     return run
+
+
+@pytest.fixture
+def copy_of(tmp_path):
+    """Copies the folder of a model, with another `arena_prompt.json`: a text, or none."""
+
+    def copy(folder, content, name="copy"):
+        target = tmp_path / name
+        shutil.copytree(folder, target)
+        (target / "arena_prompt.json").unlink()
+        if content is not None:
+            (target / "arena_prompt.json").write_text(content)
+        return target
+
+    return copy
 
 
 @pytest.fixture

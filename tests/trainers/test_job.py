@@ -65,11 +65,18 @@ def test_results_have_the_documented_keys(run_folder):
 def test_the_saved_model_has_the_nash_conv_of_the_results(run_folder):
     """The checkpoint loads with transformers alone, and is the policy that was measured."""
     AutoModelForCausalLM.from_pretrained(run_folder / "model")
-    policy = LMPolicy.from_pretrained(run_folder / "model", max_new_tokens=2)
-    game = arena_envs.make_game("kuhn_poker")
-    found = exploitability(policy, game, PromptOptions("bare", rules=False))
+    policy = LMPolicy.from_pretrained(run_folder / "model")
+    found = exploitability(policy, arena_envs.make_game("kuhn_poker"))
     results = json.loads((run_folder / "results.json").read_text())
     assert found.nash_conv == pytest.approx(results["nash_conv"]["final"], abs=1e-5)
+
+
+def test_every_model_of_a_run_is_prompted_as_it_was_trained(run_folder):
+    folders = [run_folder / name for name in ("start", "checkpoint-2", "model")]
+    for folder in folders:
+        policy = LMPolicy.from_pretrained(folder)
+        assert policy.prompt == PromptOptions("bare", rules=False)
+        assert policy.max_new_tokens == 2
 
 
 def test_saved_episodes_replay(run_folder):

@@ -100,7 +100,7 @@ def test_a_person_plays_and_the_episode_is_kept(tmp_path: Path) -> None:
     ]
     (episode,) = read_episodes(path)
     assert replay(episode) == episode
-    assert [turn.reply for turn in episode.turns] == ["bet", "pass"]
+    assert [turn.reply for turn in episode.turns] == ["bet", "<answer>pass</answer>"]
 
 
 def test_a_closed_input_stops_the_game() -> None:

@@ -430,12 +430,14 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, module: str) -> 
 
 
 def test_the_log_knows_what_is_done(tmp_path: Path) -> None:
-    log = TournamentLog(tmp_path / "new" / "log.jsonl", {"seed": 1})
+    seen: list[Episode] = []
+    log = TournamentLog(tmp_path / "new" / "log.jsonl", {"seed": 1}, seen.append)
     assert log.done == {}
     match = Match("kuhn_poker-v0", ("first", "random"), 0)
     (episode,) = play(lambda: arena_envs.make("kuhn_poker"), RandomPolicy(), [0])
     log.append(match, episode)
-    assert list(TournamentLog(log.path, {"seed": 1}).done) == [match]
+    assert list(TournamentLog(log.path, {"seed": 1}, seen.append).done) == [match]
+    assert [e.actions for e in seen] == [episode.actions] * 2
 
 
 LIGHT = """

@@ -39,6 +39,7 @@ def arena(
     ] = False,
 ) -> None:
     """Text games for language models: look at them, check yours, train by self-play."""
+    _quiet_libraries()
     if show_version:
         typer.echo(version("arena-envs"))
         raise typer.Exit

@@ -17,7 +17,8 @@ from arena_trainers.config_checks import (
 from arena_trainers.credit import WITHIN_TURN
 from arena_trainers.critic import check_critic
 from arena_trainers.layouts import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
-from arena_wrappers import Branching
+from arena_wrappers import Branching, PromptOptions
+from arena_wrappers.prompts import PROMPT_OPTIONS
 
 MAX_REPLY_TOKENS = 256  # where the settings give no limit
 BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
@@ -201,21 +202,17 @@ class TurnGRPOConfig(GRPOConfig):
     @property
     def prompt_options(self) -> dict[str, Any]:
         """Arguments of the `PromptWrapper`."""
-        names = (
-            "reply_format",
-            "history",
-            "rules",
-            "show_legal_actions",
-            "on_invalid",
-            "penalty",
-            "max_retries",
-            "parsing",
-        )
+        names = (*PROMPT_OPTIONS, "on_invalid", "penalty", "max_retries")
         return {name: getattr(self, name) for name in names}
 
     @property
+    def prompt(self) -> PromptOptions:
+        """What the model reads, and how its replies are read."""
+        return PromptOptions(**{n: getattr(self, n) for n in PROMPT_OPTIONS})
+
+    @property
     def sampling_options(self) -> dict[str, Any]:
-        """Arguments of the `LMPolicy`."""
+        """Arguments of the `LMPolicy`, but for its `prompt`."""
         return {
             "max_new_tokens": self.max_completion_length or MAX_REPLY_TOKENS,
             "temperature": self.temperature,

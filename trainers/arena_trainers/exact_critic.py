@@ -22,6 +22,7 @@ from arena_trainers.games import GamePlan
 from arena_trainers.lm_policy import LMPolicy
 from arena_trainers.rows import PARTS, TurnRecord
 from arena_wrappers import Policy, PromptOptions
+from arena_wrappers.policies import own_prompt
 
 MAX_STATES = 100_000  # of a game: a batch asks for the probabilities of all its prompts
 
@@ -59,7 +60,7 @@ class ExactCritic:
     Args:
         games: the rules, by index of the game.
         seats: for each game, who plays each seat; each with `action_probs`.
-        options: what the prompts contain.
+        options: what policies read that carry no prompt options.
         weight: of the reward part `game`.
 
     Attributes:
@@ -122,7 +123,8 @@ class ExactCritic:
         policies = self.seats[game]
         for policy in {id(policy): policy for policy in policies}.values():
             own = [seat for seat, other in enumerate(policies) if other is policy]
-            rows, mass = tabular(policy, self.games[game], self.options, own)
+            options = own_prompt(policy) or self.options
+            rows, mass = tabular(policy, self.games[game], options, own)
             table |= rows
             masses += mass
         # rounding must not make processes differ
@@ -140,7 +142,7 @@ def exact_critic(
     return ExactCritic(
         [plan.game for plan in plans],
         [plan.policies(learner, opponents) for plan in plans],
-        PromptOptions(args.reply_format, args.rules, args.show_legal_actions),
+        args.prompt,
         args.part_weights.get("game", 1.0),
     )
 
@@ -211,6 +213,12 @@ def _check_scoring(policy: Policy, who: str) -> None:
     """Refuses a policy whose probabilities cannot be had, or are not what it plays."""
     if not hasattr(policy, "action_probs"):
         raise ValueError(f"critic='exact' takes policies with action_probs, got {who}")
+    options = own_prompt(policy)
+    if options is not None and options.history != "state":
+        raise ValueError(
+            f"critic='exact' takes history 'state', got {who} with {options.history!r}: a "
+            "transcript is more than the state tells"
+        )
     if isinstance(policy, LMPolicy):
         cuts = policy.temperature, policy.top_k, policy.top_p
         if not policy.temperature > 0 or policy.top_k > 0 or policy.top_p < 1:

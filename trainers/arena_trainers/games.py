@@ -11,6 +11,7 @@ from arena_envs.registration import make, make_game
 from arena_trainers.config import TurnGRPOConfig, check_opponents
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.lm_policy import LMPolicy
+from arena_trainers.prompt_file import read_prompt_file
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
 
@@ -84,7 +85,8 @@ def opponents(
 
     Args:
         plans: the games.
-        args: settings; language models sample as the learner does.
+        args: settings. A language model is prompted and samples as its `arena_prompt.json`
+            says; without one, as the learner.
         given: policies that stand for a string, in place of `make_policy`.
 
     Raises:
@@ -95,9 +97,10 @@ def opponents(
     for spec in (spec for plan in plans for spec in plan.seats):
         kind, _, argument = spec.partition(":")
         if kind == "lm" and spec not in found:
-            policy = LMPolicy.from_pretrained(
-                argument, device=args.device, **args.sampling_options
-            )
+            own = read_prompt_file(argument)
+            sampling = own and {"batch_size": args.rollout_batch_size}
+            sampling = sampling or args.sampling_options
+            policy = LMPolicy.from_pretrained(argument, device=args.device, **sampling)
             check_replies(args, policy)
             found[spec] = policy
         elif spec != "self" and spec not in found:
@@ -114,7 +117,8 @@ def check_replies(args: TurnGRPOConfig, policy: LMPolicy) -> None:
     Raises:
         ValueError: says what would do.
     """
-    if args.history == "transcript" or args.on_invalid == "retry":
+    history = args.history if policy.prompt is None else policy.prompt.history
+    if history == "transcript" or args.on_invalid == "retry":
         policy.chat.check_replies()
 
 

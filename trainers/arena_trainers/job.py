@@ -43,7 +43,6 @@ from arena_trainers.start import (
 from arena_trainers.trainer import TurnGRPOTrainer
 from arena_wrappers import (
     Episode,
-    PromptOptions,
     RandomPolicy,
     ScoringPolicy,
     play,
@@ -80,9 +79,7 @@ class TrainingJob:
         disable_progress_bar()  # of transformers; the run has its own
         self.plans = [GamePlan(spec, self.args) for spec in self.args.games]
         check_credit(self.args, [plan.game for plan in self.plans])
-        self.options = PromptOptions(
-            self.args.reply_format, self.args.rules, self.args.show_legal_actions
-        )
+        self.options = self.args.prompt
         self.is_tiny = self.job.model == "tiny"
         as_given = not self.is_tiny and self.job.warm_start_steps == 0
         self.start = Path(self.job.model) if as_given else folder / "start"
@@ -122,8 +119,8 @@ class TrainingJob:
                 model = make_start(
                     self.job, self.args, self.tokenizer, self.plans, self.console
                 )
-                model.save_pretrained(self.start)
-                self.tokenizer.save_pretrained(self.start)
+                options = {"prompt": self.options, **self.args.sampling_options}
+                LMPolicy(model, self.tokenizer, **options).save_pretrained(self.start)
             self.args.distributed_state.wait_for_everyone()
             self.stages: list[Stage] = []
             if self.is_main:
@@ -133,7 +130,10 @@ class TrainingJob:
     def _measure_start(self) -> None:
         """What is there before training: random play, and the model as it starts."""
         start = LMPolicy.from_pretrained(
-            self.start, device=self.args.device, **self.args.sampling_options
+            self.start,
+            device=self.args.device,
+            prompt=self.options,
+            **self.args.sampling_options,
         )
         self.stages = [
             self._stage("uniform random", RandomPolicy())[0],

@@ -18,9 +18,10 @@ from transformers import (
 
 from arena_trainers.chat import Chat
 from arena_trainers.devices import default_device
+from arena_trainers.prompt_file import PROMPT_FILE, prompt_json, read_prompt_file
 from arena_trainers.sampling import SeededSampler, shared_prefix, with_settings
 from arena_wrappers.policies import Reply, TurnRequest
-from arena_wrappers.prompts import Message
+from arena_wrappers.prompts import Message, PromptOptions
 
 MAX_MEMO = 50_000  # prompts whose token ids are remembered
 
@@ -43,6 +44,8 @@ class LMPolicy:
         top_p: keeps the likeliest tokens that make up this mass; 1 for all.
         batch_size: most rows in one forward pass; None for all.
         chat_template_kwargs: passed to the chat template.
+        prompt: what the model reads and how its replies are read, in whatever environment
+            it plays; None: as the environment says.
         name: how the policy is called in records.
         with_entropy: whether replies carry the entropies of their tokens.
         context: replaces the model while generating, where a trainer has to unwrap it.
@@ -67,6 +70,7 @@ class LMPolicy:
         top_p: float = 1.0,
         batch_size: int | None = None,
         chat_template_kwargs: dict[str, Any] | None = None,
+        prompt: PromptOptions | None = None,
         name: str = "lm",
         with_entropy: bool = False,
         context: GenerateContext | None = None,
@@ -81,6 +85,8 @@ class LMPolicy:
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.with_entropy = with_entropy
         _refuse_prompt_tuning(model)
+        self.chat_template_kwargs = chat_template_kwargs or {}
+        self.prompt = prompt
         self._context = context or (lambda: nullcontext(self.model))
         self.chat = Chat(tokenizer, _known_ends(model), chat_template_kwargs)
         self.eos_ids = self.chat.end_ids
@@ -107,18 +113,36 @@ class LMPolicy:
         Args:
             path: a folder that `save_pretrained` or a trainer wrote.
             device: where it runs; by default the accelerator if there is one, else the CPU.
-            **options: as for the constructor.
+            **options: as for the constructor; by default what the folder's
+                `arena_prompt.json` says, see `arena_trainers.prompt_file`.
 
         Raises:
-            ValueError: the folder holds no causal language model.
+            ValueError: the folder holds no causal language model, or a broken
+                `arena_prompt.json`.
         """
         if not (Path(path) / "config.json").is_file():
             raise ValueError(f"want a folder with a saved model, got {str(path)!r}")
+        options = {**read_prompt_file(path), **options}
         model = AutoModelForCausalLM.from_pretrained(path)
         tokenizer = AutoTokenizer.from_pretrained(path)
         options.setdefault("name", f"lm:{path}")
         model.to(default_device() if device is None else device)
         return cls(model.eval(), tokenizer, **options)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Writes model, tokenizer and `arena_prompt.json`, for `from_pretrained`.
+
+        Raises:
+            ValueError: `chat_template_kwargs` is nothing that JSON can hold.
+        """
+        options = self.prompt_json()
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        (Path(folder) / PROMPT_FILE).write_text(options)
+
+    def prompt_json(self) -> str:
+        """The content of `arena_prompt.json`."""
+        return prompt_json(self.prompt, vars(self))
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         size = self.batch_size or max(len(requests), 1)

@@ -1,6 +1,5 @@
 """The commands that play and measure: `arena eval` and `arena play`."""
 
-import inspect
 import json
 import secrets
 from pathlib import Path
@@ -11,22 +10,31 @@ from rich.console import Console
 from rich.table import Table
 
 import arena_envs
-from arena_envs.registration import did_you_mean
+from arena_envs.game import AnyGame
 from arena_trainers.game_commands import Params, read_params
+from arena_trainers.policy_options import (
+    History,
+    MaxNewTokens,
+    MaxRetries,
+    OnInvalid,
+    Parsing,
+    ReplyFormat,
+    Rules,
+    ShowLegalActions,
+    Temperature,
+    given,
+    policies_named,
+    referee,
+    show_warnings,
+)
 from arena_trainers.usage import running, usage_errors
+from arena_wrappers import Policy
 
 MIN_WIDTH = 120  # columns of a table that goes to a file
 
 Opponents = Annotated[
     list[str] | None,
     typer.Option("--against", "-a", metavar="POLICY", help="Opponent; repeatable."),
-]
-ReplyFormat = Annotated[str, typer.Option(help="Of the prompts.")]
-Prompt = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=VALUE", help="Of PromptWrapper: rules=false; repeatable."
-    ),
 ]
 Timeout = Annotated[
     float | None, typer.Option(help="Seconds for one call of a policy.")
@@ -53,8 +61,15 @@ def evaluate(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the first episode.")] = 0,
-    reply_format: ReplyFormat = "answer",
-    prompt: Prompt = None,
+    reply_format: ReplyFormat = None,
+    rules: Rules = None,
+    show_legal_actions: ShowLegalActions = None,
+    history: History = None,
+    parsing: Parsing = None,
+    on_invalid: OnInvalid = "forfeit",
+    max_retries: MaxRetries = 2,
+    max_new_tokens: MaxNewTokens = None,
+    temperature: Temperature = None,
     baselines: Annotated[bool, typer.Option(help="Let baselines play, too.")] = True,
     timeout: Timeout = None,
     params: Params = None,
@@ -67,6 +82,10 @@ def evaluate(
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, api:MODEL; an opponent may also be "self".
+
+    A model that was saved here is prompted and sampled as it was trained: its folder's
+    arena_prompt.json says how, and can be edited. Options of this command override it, for
+    every policy.
 
     For example:
 
@@ -82,9 +101,17 @@ def evaluate(
 
     plan: EvaluationPlan | SuitePlan
     with usage_errors():
+        prompt = given(
+            reply_format=reply_format,
+            rules=rules,
+            show_legal_actions=show_legal_actions,
+            history=history,
+            parsing=parsing,
+        )
+        sampling = given(max_new_tokens=max_new_tokens, temperature=temperature)
         options: dict[str, Any] = {
             "seed": seed,
-            "prompt": read_prompt(reply_format, prompt),
+            "prompt": {**prompt, **referee(on_invalid, max_retries)},
             "baselines": baselines,
             "timeout": timeout,
             "out": out,
@@ -94,41 +121,23 @@ def evaluate(
         if game is not None:
             env = arena_envs.make(game, **read_params(params))
             count = 100 if num_episodes is None else num_episodes
-            plan = EvaluationPlan(policy, env, against or ["random"], count, **options)
+            who, *others = policies_named([policy, *(against or ["random"])], sampling)
+            plan = EvaluationPlan(who, env, others, count, **options)
         elif against or params:
             raise ValueError("want --suite without --against and --param: it has both")
         else:
             count = 1000 if num_episodes is None else num_episodes
-            plan = SuitePlan(suite or "", policy, count, **options)
+            (who,) = policies_named([policy], sampling)
+            plan = SuitePlan(suite or "", who, count, **options)
     with running("nothing was measured; episodes are in --out, if it was given") as bar:
         found = plan.run(bar)
+    show_warnings(found.warnings)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=1))
     elif isinstance(found, Evaluation):
         print_tables([as_table(found)])
     else:
         print_tables([suite_table(found), *map(as_table, found.evaluations)])
-
-
-def read_prompt(reply_format: str, options: list[str] | None) -> dict[str, Any]:
-    """Options of the `PromptWrapper`, values as YAML.
-
-    Raises:
-        ValueError: one is not NAME=VALUE, or there is no such option.
-
-    >>> read_prompt("bare", ["rules=false"])
-    {'reply_format': 'bare', 'rules': False}
-    """
-    from arena_wrappers import PromptWrapper
-
-    named = read_params(options)
-    known = list(inspect.signature(PromptWrapper).parameters)[1:]  # without env
-    for name in named:
-        if name not in known:
-            raise ValueError(
-                f"PromptWrapper has no option {name!r}; {did_you_mean(name, known)}"
-            )
-    return {"reply_format": reply_format, **named}
 
 
 def print_tables(tables: list[Table]) -> None:
@@ -148,6 +157,13 @@ def play(
         str | None, typer.Option(metavar="POLICY", help="Who answers when you type ?")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Of the episode.")] = None,
+    reply_format: ReplyFormat = None,
+    show_rules: Rules = None,
+    show_legal_actions: ShowLegalActions = None,
+    history: History = None,
+    parsing: Parsing = None,
+    max_new_tokens: MaxNewTokens = None,
+    temperature: Temperature = None,
     params: Params = None,
     out: Annotated[
         Path | None, typer.Option(help="Append the episode to this file.")
@@ -163,10 +179,20 @@ def play(
     arena play tic_tac_toe --against minimax --seat 1
 
     arena play kuhn_poker --against cfr --hint cfr
+
+    arena play kuhn_poker --against lm:runs/seed1/model
+
+    Opponents are prompted and sampled as in `arena eval`, with the same options.
     """
     from arena_trainers.evaluate.baselines import prepared
-    from arena_wrappers import HumanPolicy, PromptWrapper
-    from arena_wrappers import play as play_episodes
+    from arena_trainers.evaluate.replies import ReplyCount, given_prompts
+    from arena_wrappers import (
+        EpisodePlan,
+        HumanPolicy,
+        PromptOptions,
+        PromptWrapper,
+        play_plans,
+    )
     from arena_wrappers.episode_log import EpisodeLog
     from arena_wrappers.replay import final_state
 
@@ -179,25 +205,28 @@ def play(
             )
         if seed is not None and seed < 0:
             raise ValueError(f"want --seed of at least 0, got {seed}")
-        named = against or ["random"]
-        others = [prepared(name, rules) for name in named]
-        if len(others) == 1:
-            others *= rules.num_players - 1
-        if len(others) != rules.num_players - 1:
-            want = rules.num_players - 1
-            raise ValueError(f"want {want} opponents (or one), got {len(others)}")
+        sampling = given(max_new_tokens=max_new_tokens, temperature=temperature)
+        others = _opponents(against or ["random"], rules, sampling)
+        prompt = given(
+            reply_format=reply_format,
+            rules=show_rules,
+            show_legal_actions=show_legal_actions,
+            history=history,
+            parsing=parsing,
+        )
+        wrapper = PromptWrapper(env, **prompt, seats={seat: PromptOptions("bare")})
         person = HumanPolicy(None if hint is None else prepared(hint, rules))
         log = None if out is None else EpisodeLog(out)
     sitting = [*others[:seat], person, *others[seat:]]
-    wrapper = PromptWrapper(env, reply_format="bare")
+    plan = EpisodePlan(
+        lambda: wrapper,
+        sitting,
+        secrets.randbits(32) if seed is None else seed,
+        prompts=given_prompts(sitting, prompt),
+    )
     typer.echo(rules.rules(seat))
     try:
-        (episode,) = play_episodes(
-            lambda: wrapper,
-            sitting,
-            [secrets.randbits(32) if seed is None else seed],
-            on_error="raise",
-        )
+        (episode,) = play_plans([plan], on_error="raise")
     except (EOFError, KeyboardInterrupt):
         typer.echo("\nstopped")
         raise typer.Exit(130) from None
@@ -212,3 +241,21 @@ def play(
     for number, score in enumerate(episode.returns):
         who = "you" if number == seat else sitting[number].name
         typer.echo(f"player_{number} ({who}): {score:g}")
+    replies = ReplyCount()
+    replies.add(episode)
+    show_warnings(replies.warnings())
+
+
+def _opponents(
+    names: list[str], rules: AnyGame, sampling: dict[str, Any]
+) -> list[Policy]:
+    """Who plays the other seats: one policy for all of them, or one for each."""
+    from arena_trainers.evaluate.baselines import prepared
+
+    others = [prepared(named, rules) for named in policies_named(names, sampling)]
+    want = rules.num_players - 1
+    if len(others) == 1:
+        others *= want
+    if len(others) != want:
+        raise ValueError(f"want {want} opponents (or one), got {len(others)}")
+    return others

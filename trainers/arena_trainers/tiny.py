@@ -78,12 +78,7 @@ def words_of(
 ) -> list[str]:
     """Texts that hold the words of a game: prompts and legal replies of random play."""
     episodes = play(
-        lambda: PromptWrapper(
-            GameEnv(game),
-            options.reply_format,
-            rules=options.rules,
-            show_legal_actions=options.show_legal_actions,
-        ),
+        lambda: PromptWrapper(GameEnv(game), **vars(options)),
         RandomPolicy(),
         range(num_episodes),
     )

@@ -6,12 +6,21 @@ from typing import Annotated
 
 import typer
 
-from arena_trainers.play_commands import (
-    Prompt,
+from arena_trainers.play_commands import Timeout, print_tables
+from arena_trainers.policy_options import (
+    History,
+    MaxNewTokens,
+    MaxRetries,
+    OnInvalid,
+    Parsing,
     ReplyFormat,
-    Timeout,
-    print_tables,
-    read_prompt,
+    Rules,
+    ShowLegalActions,
+    Temperature,
+    given,
+    policies_named,
+    referee,
+    show_warnings,
 )
 from arena_trainers.usage import running, usage_errors
 
@@ -37,8 +46,15 @@ def tournament(
         bool,
         typer.Option("--self", help="Everybody with themselves, too; coop: always."),
     ] = False,
-    reply_format: ReplyFormat = "answer",
-    prompt: Prompt = None,
+    reply_format: ReplyFormat = None,
+    rules: Rules = None,
+    show_legal_actions: ShowLegalActions = None,
+    history: History = None,
+    parsing: Parsing = None,
+    on_invalid: OnInvalid = "forfeit",
+    max_retries: MaxRetries = 2,
+    max_new_tokens: MaxNewTokens = None,
+    temperature: Temperature = None,
     timeout: Timeout = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:
@@ -46,7 +62,7 @@ def tournament(
 
     DIR gets results.jsonl (every episode, as soon as it is over), summary.json and
     matrix.png. The same command goes on where it was stopped. Policies are named as in
-    `arena eval`. Status 0: played; 1: could not be written; 2: refused; 130: stopped.
+    `arena eval`, and prompted and sampled likewise. Status 0: played; 1: could not be written; 2: refused; 130: stopped.
 
     For example:
 
@@ -60,13 +76,21 @@ def tournament(
 
     import_extra("matplotlib", "eval")  # before hours of play, not after
     with usage_errors():
+        prompt = given(
+            reply_format=reply_format,
+            rules=rules,
+            show_legal_actions=show_legal_actions,
+            history=history,
+            parsing=parsing,
+        )
+        sampling = given(max_new_tokens=max_new_tokens, temperature=temperature)
         plan = TournamentPlan(
-            policies,
+            policies_named(policies, sampling),
             games,
             num_episodes,
             seed=seed,
             self_pairs=self_pairs,
-            prompt=read_prompt(reply_format, prompt),
+            prompt={**prompt, **referee(on_invalid, max_retries)},
             timeout=timeout,
             out=out / RESULTS,
         )
@@ -75,6 +99,7 @@ def tournament(
         text = json.dumps(found.to_dict(), indent=1, allow_nan=False)
         (out / SUMMARY).write_text(text + "\n")
         draw_matrix(found, out / PICTURE)
+    show_warnings(found.warnings)
     if as_json:
         typer.echo(text)
     else:

@@ -47,6 +47,7 @@ from arena_trainers.layouts import (
 )
 from arena_trainers.lm_policy import LMPolicy
 from arena_trainers.metrics import metrics, tally
+from arena_trainers.prompt_file import PROMPT_FILE
 from arena_trainers.rows import TurnRecord, games_of, turn_batch, turn_records
 from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
 
@@ -140,6 +141,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self.policy = self._learner()
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
+        self._prompt_json = self.policy.prompt_json()  # refused now, not at the end
         if args.critic == "exact":
             self.critic = exact_critic(args, plans, self.policy, self._opponents)
 
@@ -152,6 +154,7 @@ class TurnGRPOTrainer(GRPOTrainer):
                 self.model_wrapped, self.accelerator
             ),
             with_entropy="tokens.entropy" in self._columns,
+            prompt=self.args.prompt,
             **self.args.sampling_options,
         )
 
@@ -276,6 +279,16 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Writes none: TRL's describes other training."""
+
+    def save_model(
+        self, output_dir: str | None = None, _internal_call: bool = False
+    ) -> None:
+        """Saves the model with its `arena_prompt.json`; only the main process writes."""
+        if self.args.should_save:
+            folder = Path(output_dir or str(self.args.output_dir))
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / PROMPT_FILE).write_text(self._prompt_json)
+        super().save_model(output_dir, _internal_call)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)

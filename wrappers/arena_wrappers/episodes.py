@@ -65,7 +65,8 @@ class Episode:
         game: id of the game, or the name of its class if it has none.
         params: parameters of the game.
         max_turns: limit after which the environment truncates, if any.
-        prompt: options of the `PromptWrapper`.
+        prompt: options of the `PromptWrapper`; where seats differ, `prompt["seats"]` holds
+            by seat the options of those that are not as the rest says.
         seed: seed of the environment.
         sample: number of the episode among those with the same seed.
         actions: all actions in order, chance outcomes included. In language games: the

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from arena_wrappers.formats import InvalidReply, parse_reply
-from arena_wrappers.policies import Policy, Reply, TurnRequest
+from arena_wrappers.policies import Policy, Reply, TurnRequest, addressed
 
 HINT, RULES = "?", "rules"
 
@@ -59,6 +59,7 @@ class HumanPolicy:
     def _hint(self, request: TurnRequest) -> str:
         if self.advisor is None:
             return "There is nobody to ask."
+        request = addressed(request, self.advisor)
         if hasattr(self.advisor, "action_probs"):
             ((chances, _),) = self.advisor.action_probs([request])
             pairs = zip(request.legal, chances, strict=True)

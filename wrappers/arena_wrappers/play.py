@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from arena_envs.env import checked_seed
 from arena_wrappers.asking import OnError, ask, checked_timeout
@@ -32,7 +33,9 @@ def play(
     The same seeds and policies give the same episodes whatever the batch size.
 
     Args:
-        env_fn: makes the environment (a `GameEnv` gets the default prompts).
+        env_fn: makes the environment (a `GameEnv` gets the default prompts). The prompt
+            options that a policy carries (`Policy`) hold in its seat, unless a
+            `PromptWrapper` names the seat.
         policies: one policy for all seats, or one for each.
         seeds: seeds of the episodes.
         num_samples: episodes per seed, alike in chance and not in the policies' choices.
@@ -124,7 +127,7 @@ def _stream(
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"want batch_size of at least 1, got {batch_size}")
     checked_timeout(timeout)
-    rooms: dict[int, Room] = {}
+    rooms: dict[Any, Room] = {}
     done: dict[Key, tuple[Table, Episode]] = {}
     plans_left = deque(enumerate(plans))
     candidates: list[Table] = []
@@ -135,9 +138,10 @@ def _stream(
                 live.append(candidates.pop())
             elif plans_left:
                 index, plan = plans_left.popleft()
-                if id(plan.env_fn) not in rooms:
-                    rooms[id(plan.env_fn)] = Room(plan.env_fn)
-                live.append(Table((index,), plan, rooms[id(plan.env_fn)]))
+                room = id(plan.env_fn), plan.own_prompts
+                if room not in rooms:
+                    rooms[room] = Room(plan.env_fn, plan.own_prompts)
+                live.append(Table((index,), plan, rooms[room]))
             else:
                 break
         # some games can end before anybody moves

@@ -4,7 +4,7 @@ import hashlib
 import random
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from arena_envs.bots import BOTS, Bot, make_bot
 from arena_envs.game import AnyGame
 from arena_envs.registration import did_you_mean
 from arena_wrappers.formats import reply_format_named
-from arena_wrappers.prompts import Message
+from arena_wrappers.prompts import Message, PromptOptions, messages
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,12 @@ class Reply:
 
 
 class Policy(Protocol):
-    """Chooses replies; draws every random number from the seed of the request."""
+    """Chooses replies; draws every random number from the seed of the request.
+
+    A policy may carry an attribute `prompt`: the `PromptOptions` that it was made for. It is
+    then prompted and read by these, in whatever seat it plays. Without the attribute, or
+    where it is None, the environment's options hold.
+    """
 
     @property
     def name(self) -> str:
@@ -81,6 +86,37 @@ class Policy(Protocol):
 
     def act(self, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
         """One reply for each request, in order."""
+
+
+def own_prompt(policy: Policy) -> PromptOptions | None:
+    """The prompt options that a policy carries, if it carries any.
+
+    Raises:
+        TypeError: its attribute `prompt` is something else.
+    """
+    prompt = getattr(policy, "prompt", None)
+    if not isinstance(prompt, PromptOptions | None):
+        raise TypeError(
+            f"policy {policy.name!r}: want PromptOptions or None as its attribute "
+            f"prompt, got {type(prompt).__name__}"
+        )
+    return prompt
+
+
+def addressed(request: TurnRequest, policy: Policy) -> TurnRequest:
+    """The request with the prompt that another policy than the seat's own reads.
+
+    Its prompt follows from the state alone: it has had no conversation.
+    """
+    options = own_prompt(policy)
+    if options is None:
+        return request
+    return replace(
+        request,
+        messages=messages(request.game, request.state, request.seat, options),
+        context_ids=(),
+        reply_format=options.reply_format,
+    )
 
 
 class ScoringPolicy(Policy, Protocol):

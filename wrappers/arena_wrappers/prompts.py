@@ -1,12 +1,24 @@
 """From what a seat sees to the chat messages that a language model reads."""
 
 import re
-from dataclasses import dataclass
-from typing import TypedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypedDict, get_args
 
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
-from arena_wrappers.formats import FORMATS, legal_texts, reply_format_named
+from arena_envs.registration import did_you_mean
+from arena_wrappers.formats import (
+    FORMATS,
+    InvalidReply,
+    legal_texts,
+    parse_reply,
+    reply_format_named,
+)
+from arena_wrappers.tolerant import parse_tolerantly
+
+History = Literal["state", "transcript"]
+Parsing = Literal["strict", "tolerant"]
 
 
 class Message(TypedDict):
@@ -18,23 +30,69 @@ class Message(TypedDict):
 
 @dataclass(frozen=True)
 class PromptOptions:
-    """What a prompt contains.
+    """What a policy reads, and how its reply is read.
 
     Attributes:
         reply_format: name of a reply format, see `arena_wrappers.formats`.
         rules: whether the rules and how to reply are told, as the system message.
         show_legal_actions: whether the legal actions are listed.
+        history: `"state"` shows the rules and the current text; `"transcript"` the seat's
+            whole conversation.
+        parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.tolerant`.
 
     Raises:
-        ValueError: an unknown reply format.
+        ValueError: an unknown name, or a flag that is not True or False.
     """
 
     reply_format: str = "answer"
     rules: bool = True
     show_legal_actions: bool = True
+    history: History = "state"
+    parsing: Parsing = "strict"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.reply_format, str):
+            raise ValueError(
+                f"want the name of a reply format, got {self.reply_format!r:.80}"
+            )
         reply_format_named(self.reply_format)
+        for name in ("rules", "show_legal_actions"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(
+                    f"want {name} as True or False, got {getattr(self, name)!r:.80}"
+                )
+        for name, known in (
+            ("history", get_args(History)),
+            ("parsing", get_args(Parsing)),
+        ):
+            value = getattr(self, name)
+            if value not in known:
+                hint = did_you_mean(str(value), known)
+                raise ValueError(f"unknown {name} {value!r:.80}; {hint}")
+
+    def parse(
+        self, game: AnyGame, state: Any, text: str, legal: Sequence[str] | None = None
+    ) -> Any | InvalidReply:
+        """The legal action that a reply names; see `arena_wrappers.formats.parse_reply`."""
+        read = parse_reply if self.parsing == "strict" else parse_tolerantly
+        return read(game, state, text, self.reply_format, legal)
+
+
+PROMPT_OPTIONS = tuple(field.name for field in fields(PromptOptions))
+
+
+def seat_options(prompt: Mapping[str, Any], seat: int) -> PromptOptions:
+    """The options of a seat in a record, see `Episode.prompt`.
+
+    Raises:
+        ValueError: the record holds something else.
+    """
+    seats = prompt.get("seats", {})
+    own = seats.get(str(seat), {}) if isinstance(seats, Mapping) else None
+    if not isinstance(own, Mapping):
+        raise ValueError(f"want options by seat in a record, got {seats!r:.80}")
+    named = {**prompt, **own}
+    return PromptOptions(**{n: named[n] for n in PROMPT_OPTIONS if n in named})
 
 
 def messages(

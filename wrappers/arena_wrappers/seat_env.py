@@ -12,8 +12,8 @@ import arena_envs
 from arena_envs.checks import checked_action
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
-from arena_wrappers.formats import InvalidReply, legal_texts, parse_reply
-from arena_wrappers.policies import Policy, TurnRequest, make_policy
+from arena_wrappers.formats import InvalidReply, legal_texts
+from arena_wrappers.policies import Policy, TurnRequest, make_policy, own_prompt
 from arena_wrappers.prompts import PromptOptions, messages
 
 
@@ -34,7 +34,7 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
 
     Raises:
         ValueError: the seat or the number of opponents does not fit the game, or an
-            opponent is no policy.
+            opponent is no policy or reads transcripts.
     """
 
     metadata = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
@@ -63,6 +63,7 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
         self.agent = self.env.possible_agents[self.seat]
         others = [other for other in range(num_players) if other != seat]
         self.policies = dict(zip(others, opponents, strict=True))
+        self._prompts = {seat: _prompt_of(p) for seat, p in self.policies.items()}
         self._ended = True  # no episode before the first reset
         self.render_mode = self.env.render_mode
         self.observation_space = self.env.observation_space(self.agent)
@@ -147,8 +148,8 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
             request = self._request(agent)
             policy = self.policies[request.seat]
             (reply,) = policy.act([request])
-            outcome = parse_reply(
-                env.game, env.game_state, reply.text, "bare", request.legal
+            outcome = self._prompts[request.seat].parse(
+                env.game, env.game_state, reply.text, request.legal
             )
             if reply.error or reply.truncated or isinstance(outcome, InvalidReply):
                 env.forfeit(agent)
@@ -162,17 +163,29 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
         game, state = env.game, env.game_state
         seat = env.possible_agents.index(agent)
         self._turns[seat] += 1
+        options = self._prompts[seat]
         return TurnRequest(
             episode=0,
             turn=self._turns[seat] - 1,
             seat=seat,
             game=game,
             state=state,
-            messages=messages(game, state, seat, PromptOptions("bare")),
+            messages=messages(game, state, seat, options),
             context_ids=(),
             legal=legal_texts(game, state),
             seed=self._draw_seed(),
+            reply_format=options.reply_format,
         )
+
+
+def _prompt_of(opponent: Policy) -> PromptOptions:
+    options = own_prompt(opponent) or PromptOptions("bare")
+    if options.history != "state":
+        raise ValueError(
+            f"want opponents that read history='state' in a SeatEnv, got "
+            f"{opponent.name!r} with {options.history!r}"
+        )
+    return options
 
 
 def make_seat_env(

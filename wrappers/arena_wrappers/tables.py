@@ -9,7 +9,8 @@ from arena_envs.game import CHANCE, AnyGame
 from arena_wrappers.branching import Branching, candidate_sample, chance_seed
 from arena_wrappers.episodes import Episode, Turn, params_of, storable
 from arena_wrappers.formats import InvalidReply
-from arena_wrappers.policies import Policy, Reply, TurnRequest, turn_seed
+from arena_wrappers.policies import Policy, Reply, TurnRequest, own_prompt, turn_seed
+from arena_wrappers.prompts import PromptOptions
 from arena_wrappers.wrapper import PromptWrapper
 
 EnvFn = Callable[[], GameEnv | PromptWrapper]
@@ -27,6 +28,8 @@ class EpisodePlan:
             choices of the policies.
         options: for `reset`.
         branch: where more episodes branch from this one; None for nowhere.
+        prompts: prompt options of each seat (None: the environment's), in place of those
+            that the policies carry.
     """
 
     env_fn: EnvFn
@@ -35,14 +38,23 @@ class EpisodePlan:
     sample: int = 0
     options: Mapping[str, Any] | None = None
     branch: Branching | None = None
+    prompts: Sequence[PromptOptions | None] | None = None
+
+    @property
+    def own_prompts(self) -> tuple[PromptOptions | None, ...]:
+        """The options that the policies bring along, by seat."""
+        if self.prompts is not None:
+            return tuple(self.prompts)
+        return tuple(map(own_prompt, self.policies))
 
 
 class Room:
-    """The environments of one `env_fn`, and what all its episodes record alike."""
+    """Environments alike in `env_fn` and prompts, and what their episodes record alike."""
 
-    def __init__(self, env_fn: EnvFn) -> None:
+    def __init__(self, env_fn: EnvFn, own: Sequence[PromptOptions | None]) -> None:
         env = env_fn()
-        self.first = env if isinstance(env, PromptWrapper) else PromptWrapper(env)
+        env = env if isinstance(env, PromptWrapper) else PromptWrapper(env)
+        self.first = env.seated(own)
         self.free: list[PromptWrapper] = []
         base = self.first.env
         self.header: dict[str, Any] = {
@@ -143,7 +155,7 @@ class Table:
             context_ids=self.context_ids.get(seat, ()),
             legal=env.legal_texts(),
             seed=turn_seed(plan.seed, plan.sample, turn, seat),
-            reply_format=env.options.reply_format,
+            reply_format=env.options_of(seat).reply_format,
         )
         return self.pending
 
@@ -190,7 +202,7 @@ class Table:
         )
         self.turns.append(turn)
         self.last_turn[self.base.possible_agents[request.seat]] = turn
-        if env.history == "transcript":
+        if env.options_of(request.seat).history == "transcript":
             self._remember(turn)
         for payee, parts in env.reward_parts.items():
             if payee in self.last_turn:

@@ -3,9 +3,8 @@
 import copy
 import math
 import random
-from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, get_args
 
 from gymnasium import spaces
 from pettingzoo.utils.wrappers.base import BaseWrapper
@@ -13,18 +12,15 @@ from pettingzoo.utils.wrappers.base import BaseWrapper
 from arena_envs.env import MAX_TEXT, GameEnv
 from arena_envs.registration import did_you_mean
 from arena_envs.spaces import AnyText
-from arena_wrappers.formats import InvalidReply, legal_texts, parse_reply
-from arena_wrappers.prompts import Message, PromptOptions, messages
-from arena_wrappers.tolerant import parse_tolerantly
+from arena_wrappers.formats import InvalidReply
+from arena_wrappers.prompts import History, Message, Parsing, PromptOptions
+from arena_wrappers.seating import Seating, Seats, View, named_seats
 
-History = Literal["state", "transcript"]
 OnInvalid = Literal["forfeit", "retry", "random", "raise"]
-Parsing = Literal["strict", "tolerant"]
 
 MAX_REPLY = 100_000  # characters, of the action space; `step` reads longer ones, too
 MAX_REFUSED = 2_000  # characters of an invalid reply that its author reads again
 _CUT = "\n[...]\n"  # in place of the middle of a long reply
-MAX_VIEWS = 10_000  # remembered at a time
 
 
 class ChatSpace(spaces.Sequence):
@@ -38,19 +34,15 @@ class ChatSpace(spaces.Sequence):
         return isinstance(x, Iterable) and super().contains(tuple(x))
 
 
-class View(NamedTuple):
-    """What a seat reads in a state, and the canonical texts of the legal actions."""
-
-    prompt: list[Message]
-    legal: list[str]
-
-
 class PromptWrapper(BaseWrapper[str, Any, Any]):
     """Talks to each agent in chat messages and reads its raw reply.
 
     Observation: a list of chat messages (`role`, `content`). Action: any text. Reward: the
     game's, plus `-penalty` to an agent whose reply is invalid; `reward_parts` keeps the
     parts of the last step apart by name (`game`, `format`). Both spaces change.
+
+    Each seat has its own `PromptOptions`: those that `seats` names for it; else those of its
+    policy, where `play` seats one that carries some (`Policy`); else those of the arguments.
 
     Args:
         env: the environment.
@@ -68,9 +60,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         penalty: what an invalid reply costs, in the `format` part; nobody else pays.
         max_retries: how often an agent is asked again at one decision.
         parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.tolerant`.
-
-    Attributes:
-        prompt_options: the arguments, to make the same wrapper again.
+        seats: options of some seats, by number: `PromptOptions`, or a mapping of their
+            fields. They hold whatever policy plays there.
 
     Raises:
         TypeError: `env` is no `GameEnv`.
@@ -90,43 +81,57 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         penalty: float = 0.5,
         max_retries: int = 2,
         parsing: Parsing = "strict",
+        seats: Seats | None = None,
     ) -> None:
         if not isinstance(env, GameEnv):
             raise TypeError(f"want a GameEnv, got {type(env).__name__}")
         super().__init__(env)
-        for name, value, known in (
-            ("history", history, get_args(History)),
-            ("on_invalid", on_invalid, get_args(OnInvalid)),
-            ("parsing", parsing, get_args(Parsing)),
-        ):
-            if value not in known:
-                raise ValueError(
-                    f"unknown {name} {value!r}; {did_you_mean(str(value), known)}"
-                )
+        known = get_args(OnInvalid)
+        if on_invalid not in known:
+            hint = did_you_mean(str(on_invalid), known)
+            raise ValueError(f"unknown on_invalid {on_invalid!r}; {hint}")
         if not 0 <= penalty < math.inf:
             raise ValueError(f"want a finite penalty of at least 0, got {penalty}")
         if max_retries < 0:
             raise ValueError(f"want max_retries of at least 0, got {max_retries}")
-        self.options = PromptOptions(reply_format, rules, show_legal_actions)
-        self.history = history
         self.on_invalid = on_invalid
         self.penalty = penalty
         self.max_retries = max_retries
-        self._parse = parse_reply if parsing == "strict" else parse_tolerantly
-        self.prompt_options = {
-            **asdict(self.options),
-            "history": history,
-            "on_invalid": on_invalid,
-            "penalty": penalty,
-            "max_retries": max_retries,
-            "parsing": parsing,
-        }
-        self._views: dict[tuple[Any, int], View] = {}
+        default = PromptOptions(
+            reply_format, rules, show_legal_actions, history, parsing
+        )
+        num_players = env.game.num_players
+        named = named_seats(seats or {}, num_players)
+        self._seating = Seating(default, named, num_players)
         self._seed: int | None = None
         self._rng: random.Random | None = random.Random()  # None: made when used
         self._spaces = (ChatSpace(), AnyText(MAX_REPLY))
         self._attempts: list[Message] = []
         self._conversations: dict[str, list[Message]] = {}
+
+    def options_of(self, seat: int) -> PromptOptions:
+        """What the policy in this seat reads, and how its reply is read."""
+        return self._seating.options[seat]
+
+    @property
+    def prompt_options(self) -> dict[str, Any]:
+        """Arguments that prompt and judge every seat alike again, as JSON holds them."""
+        return {
+            **self._seating.as_arguments(),
+            "on_invalid": self.on_invalid,
+            "penalty": self.penalty,
+            "max_retries": self.max_retries,
+        }
+
+    def seated(self, own: Sequence[PromptOptions | None]) -> "PromptWrapper":
+        """A copy whose seats have their policies' own options, but for those named.
+
+        Args:
+            own: by seat, what its policy carries; None for the wrapper's default.
+        """
+        other = self.clone()
+        other._seating = self._seating.with_own(own)
+        return other
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -192,12 +197,10 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         """
         env = self.env
         agent = env.agent_selection
-        outcome = invalid or self._parse(
-            env.game,
-            env.game_state,
-            text,
-            self.options.reply_format,
-            self._view(env.possible_agents.index(agent)).legal,
+        seat = env.possible_agents.index(agent)
+        options = self.options_of(seat)
+        outcome = invalid or options.parse(
+            env.game, env.game_state, text, self._view(seat).legal
         )
         bad = isinstance(outcome, InvalidReply)
         if bad and self.on_invalid == "raise":
@@ -209,7 +212,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             self._attempts = [*self._attempts, refused, _ask_again(outcome)]
             paid = dict.fromkeys(env.agents, 0.0)
         else:
-            if self.history == "transcript":
+            if options.history == "transcript":
                 said = _said(text, MAX_REPLY)
                 self._conversations[agent] = [*self.observe(agent), said]
             self._attempts = []
@@ -228,19 +231,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
                 setattr(other, name, self.__dict__[name].copy())
         return other
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_views": {}}
-
     def _view(self, seat: int) -> View:
-        state = self.env.game_state
-        view = self._views.get((state, seat))
-        if view is None:
-            if len(self._views) >= MAX_VIEWS:
-                self._views.clear()
-            game = self.env.game
-            prompt = messages(game, state, seat, self.options)
-            view = self._views[state, seat] = View(prompt, legal_texts(game, state))
-        return view
+        return self._seating.view(self.env.game, self.env.game_state, seat)
 
     def _may_retry(self, outcome: InvalidReply) -> bool:
         if self.on_invalid != "retry" or outcome.reason == "error":

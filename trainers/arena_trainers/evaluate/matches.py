@@ -1,5 +1,6 @@
 """`evaluate`: a policy against opponents, seat by seat, beside the game's baselines."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from arena_envs.game import AnyGame
 from arena_envs.testing import page_of
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.intervals import import_stats
+from arena_trainers.evaluate.replies import ReplyCount, given_prompts
 from arena_trainers.evaluate.rows import Role, Row, normalised, rows_of
 from arena_wrappers import (
     EpisodePlan,
@@ -38,12 +40,14 @@ class Evaluation:
         params: parameters of the game.
         known_value: the row of that name on the game's page.
         rows: by opponent: the policy's rows, then those of the baselines.
+        warnings: a line for each policy most of whose replies were invalid.
     """
 
     game: str
     params: Mapping[str, Any]
     known_value: str
     rows: tuple[Row, ...]
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as JSON can hold it."""
@@ -68,7 +72,8 @@ def evaluate(
 
     Every policy (baselines too) plays the same seeds, so that differences owe nothing to
     the deal. A reply that names no action forfeits the episode, and counts; so do a
-    policy's crash and its silence.
+    policy's crash and its silence. A policy is prompted by the options that it carries
+    (`Policy`), as a saved model does; warns (UserWarning) if most of its replies are invalid.
 
     Args:
         policy: who is evaluated: a policy or a string for `make_policy`.
@@ -77,7 +82,7 @@ def evaluate(
         num_episodes: per opponent and seat; in self-play of all seats together.
         seats: where the policy sits: all seats, or these.
         seed: seeds are `seed .. seed + num_episodes - 1`.
-        prompt: options of the `PromptWrapper`.
+        prompt: options of the `PromptWrapper`; they override what policies carry.
         baselines: whether the baselines of the game play, too: uniform random play, the
             solver, and of the constant policies the best in a few episodes of other
             seeds (so that its row does not flatter it).
@@ -107,7 +112,10 @@ def evaluate(
         timeout=timeout,
         out=out,
     )
-    return plan.run(progress)
+    found = plan.run(progress)
+    for text in found.warnings:
+        warnings.warn(text, stacklevel=2)
+    return found
 
 
 class EvaluationPlan:
@@ -140,9 +148,8 @@ class EvaluationPlan:
         self.rules = rules = env.game
         self.name = env.id or type(rules).__name__
         self._seats = _checked_seats(rules, seats)
-        self._wrapper = PromptWrapper(
-            env, **{"on_invalid": "forfeit", **(prompt or {})}
-        )
+        self._given = dict(prompt or {})
+        self._wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **self._given})
         self._policy = prepared(policy, rules)
         self._opponents: list[Policy | Literal["self"]] = [
             "self" if o == "self" else prepared(o, rules) for o in opponents
@@ -171,9 +178,14 @@ class EvaluationPlan:
             OSError: an episode could not be written; what was before stays readable.
         """
         self._progress, self._num_done = progress, 0
+        self._replies = ReplyCount()
         rows = [row for opponent in self._opponents for row in self._compare(opponent)]
         return Evaluation(
-            self.name, params_of(self.rules), known_value(self.rules), tuple(rows)
+            self.name,
+            params_of(self.rules),
+            known_value(self.rules),
+            tuple(rows),
+            self._replies.warnings(),
         )
 
     def _compare(self, opponent: Policy | Literal["self"]) -> list[Row]:
@@ -220,7 +232,12 @@ class EvaluationPlan:
                 [policy if s == seat else opponent for s in range(num_players)]
                 for seat in self._seats
             ]
-        plans = [EpisodePlan(make, lineup, s) for lineup in lineups for s in seeds]
+        plans = [
+            EpisodePlan(make, lineup, s, prompts=prompts)
+            for lineup in lineups
+            for prompts in [given_prompts(lineup, self._given)]
+            for s in seeds
+        ]
         done: dict[int, Episode] = {}
         for index, episode in stream_plans(
             plans, batch_size=CHUNK, timeout=self._timeout
@@ -228,6 +245,7 @@ class EvaluationPlan:
             if log is not None:
                 log.append([episode])
             done[index] = episode
+            self._replies.add(episode)
             self._num_done += 1
             if self._progress is not None:
                 self._progress(self._num_done, self.num_episodes)

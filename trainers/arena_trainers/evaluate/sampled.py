@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from arena_envs.game import AnyGame
 from arena_envs.solvers import Key, Table, nash_conv
-from arena_trainers.evaluate.exploit import requests_of, want_enumerable
+from arena_trainers.evaluate.exploit import exact_options, requests_of, want_enumerable
 from arena_trainers.evaluate.intervals import LEVEL
-from arena_wrappers import InvalidReply, Policy, PromptOptions, parse_reply, turn_seed
+from arena_wrappers import InvalidReply, Policy, PromptOptions, turn_seed
 from arena_wrappers.asking import ask, checked_timeout
 
 CHUNK = 1024  # replies asked for at once
@@ -65,13 +65,13 @@ def sampled_exploitability(
         policy: any policy.
         game: the rules; at most a million states.
         num_samples: k, replies to each information state; at least 2.
-        options: what the prompts contain.
+        options: what the policy reads; by default what it carries, see `Policy`.
         seed: of the replies and of the bootstrap.
         timeout: seconds that one call of the policy may take; then it is illegal.
 
     Raises:
-        ValueError: the game is too large, or a language game; `num_samples` below 2, or
-            `timeout` not above 0.
+        ValueError: the options ask for transcripts; the game is too large, or a language
+            game; `num_samples` below 2, or `timeout` not above 0.
 
     >>> from arena_envs import make_game
     >>> from arena_wrappers import RandomPolicy
@@ -84,7 +84,7 @@ def sampled_exploitability(
     checked_timeout(timeout)
     want_enumerable(game)
     counts = _counts(
-        policy, game, num_samples, options or PromptOptions(), seed, timeout
+        policy, game, num_samples, exact_options(policy, options), seed, timeout
     )
     found = nash_conv(game, _table(counts))
     rng = np.random.default_rng(seed)
@@ -131,9 +131,7 @@ def _counts(
         for (key, request), reply in zip(chunk, replies, strict=True):
             if reply.error is not None or reply.truncated:
                 continue
-            action = parse_reply(
-                game, request.state, reply.text, options.reply_format, request.legal
-            )
+            action = options.parse(game, request.state, reply.text, request.legal)
             if not isinstance(action, InvalidReply):
                 counts[key][list(game.legal_actions(request.state)).index(action)] += 1
     return counts

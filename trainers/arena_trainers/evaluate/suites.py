@@ -9,6 +9,7 @@ it can, theirs ten without proofs; Leduc poker is dealt as its rules say, theirs
 equally likely deals.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -102,6 +103,11 @@ class SuiteEvaluation:
     scores: tuple[SuiteScore, ...]
     evaluations: tuple[Evaluation, ...]
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Those of all evaluations."""
+        return tuple(text for found in self.evaluations for text in found.warnings)
+
     def to_dict(self) -> dict[str, Any]:
         """The evaluations as JSON can hold them."""
         return asdict(self)
@@ -126,7 +132,7 @@ def evaluate_suite(
         policy: who is evaluated: a policy or a string for `make_policy`.
         num_episodes: per opponent and seat, the same seeds in each seat.
         seed: as for `evaluate`, like all that follow.
-        prompt: options of the `PromptWrapper`.
+        prompt: options of the `PromptWrapper`; they override what policies carry.
         baselines: whether the baselines of the games play, too.
         timeout: seconds that one call of a policy may take.
         out: a file to which each finished episode is appended.
@@ -146,7 +152,10 @@ def evaluate_suite(
         timeout=timeout,
         out=out,
     )
-    return plan.run(progress)
+    found = plan.run(progress)
+    for text in found.warnings:
+        warnings.warn(text, stacklevel=2)
+    return found
 
 
 class SuitePlan:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,6 +58,7 @@ class TournamentLog:
     Args:
         path: the file; made if there is none.
         settings: of the tournament, as JSON can hold them.
+        seen: called with each episode, those that the file holds already too.
 
     Attributes:
         done: results of the episodes in the file.
@@ -66,8 +67,13 @@ class TournamentLog:
         ValueError: the file holds something else, or episodes of another tournament.
     """
 
-    def __init__(self, path: str | Path, settings: Mapping[str, Any]) -> None:
-        self.path = Path(path)
+    def __init__(
+        self,
+        path: str | Path,
+        settings: Mapping[str, Any],
+        seen: Callable[[Episode], None],
+    ) -> None:
+        self.path, self._seen = Path(path), seen
         self.done: dict[Match, Result] = {}
         header = HEADER + json.dumps(settings).encode() + b"}\n"
         is_new = True
@@ -88,6 +94,7 @@ class TournamentLog:
         record = json.dumps(named).encode(), episode.to_json().encode()
         append_bytes(self.path, LINE + record[0] + EPISODE + record[1] + b"}\n")
         self.done[match] = result_of(episode)
+        self._seen(episode)
 
     def _read(self, settings: Mapping[str, Any]) -> bool:
         """Takes over what the file holds; whether it holds nothing yet."""
@@ -132,6 +139,7 @@ class TournamentLog:
             match = json.loads(head + b"}")["match"]
             episode = Episode.from_json(rest[:-2].decode())  # without "}\n"
             key = Match(match["game"], tuple(match["seats"]), episode.seed)
+            self._seen(episode)
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{self.path}, line {number}: {error}") from error
         if key in self.done:

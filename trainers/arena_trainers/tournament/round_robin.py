@@ -1,7 +1,10 @@
 """`play_tournament`: every policy against every other, in every seat of every game."""
 
+import json
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.evaluate.matches import Progress, env_of
+from arena_trainers.evaluate.replies import ReplyCount, given_prompts
 from arena_trainers.extras import import_extra
 from arena_trainers.tournament.log import Match, Result, TournamentLog, result_of
 from arena_trainers.tournament.payoffs import lineups_of
@@ -16,6 +20,7 @@ from arena_trainers.tournament.summary import Tournament, meets_itself, summaris
 from arena_wrappers import (
     EpisodePlan,
     Policy,
+    PromptOptions,
     PromptWrapper,
     make_policy,
     stream_plans,
@@ -43,7 +48,8 @@ def play_tournament(
     With two players every pair meets in both orders of seats; with more, every policy sits
     alone in every seat while another one plays all other seats. All lineups of a game play
     the same seeds. A policy that crashes, stalls or replies illegally forfeits the episode
-    with the reason, and the tournament goes on.
+    with the reason, and the tournament goes on. Policies are prompted by the options that
+    they carry (`Policy`); warns (UserWarning) of those most of whose replies are invalid.
 
     Args:
         policies: at least two, of different names.
@@ -52,7 +58,7 @@ def play_tournament(
         seed: seeds are `seed .. seed + num_episodes - 1`.
         self_pairs: whether policies also play with themselves in games that are not
             cooperative; in those that are they always do.
-        prompt: options of the `PromptWrapper`.
+        prompt: options of the `PromptWrapper`; they override what policies carry.
         timeout: seconds that one call of a policy may take, see `play`.
         out: a file to which each finished episode is appended. If it holds episodes of
             this tournament already, only the others are played.
@@ -78,7 +84,10 @@ def play_tournament(
         timeout=timeout,
         out=out,
     )
-    return plan.run(progress)
+    found = plan.run(progress)
+    for text in found.warnings:
+        warnings.warn(text, stacklevel=2)
+    return found
 
 
 class TournamentPlan:
@@ -111,7 +120,8 @@ class TournamentPlan:
         _want_different("policies", [policy.name for policy in made], at_least=2)
         self._seeds = range(seed, seed + num_episodes)
         self._self_pairs, self._timeout = self_pairs, checked_timeout(timeout)
-        options = {"on_invalid": "forfeit", **(prompt or {})}
+        self._given = dict(prompt or {})
+        options = {"on_invalid": "forfeit", **self._given}
         wrappers = [PromptWrapper(env_of(game), **options) for game in games]
         labels = [_label(wrapper.env) for wrapper in wrappers]
         _want_different("games", labels, at_least=1)
@@ -119,9 +129,10 @@ class TournamentPlan:
         for wrapper in wrappers:
             self._check(wrapper.env.game)
         self._done: dict[Match, Result] = {}
+        self._replies = ReplyCount()
         self._log: TournamentLog | None = None
         if out is not None:
-            self._log = TournamentLog(out, self._settings())
+            self._log = TournamentLog(out, self._settings(), self._replies.add)
             self._done = self._log.done
         self._matches = {label: self._matches_of(label) for label in labels}
         self.num_episodes = sum(map(len, self._matches.values()))
@@ -136,17 +147,17 @@ class TournamentPlan:
             self._play(label, [m for m in matches if m not in self._done], progress)
         games = {label: w.env.game for label, w in self._wrappers.items()}
         names = list(self.policies)
-        return summarise(names, self._seeds, games, self._done, self._self_pairs)
+        found = summarise(names, self._seeds, games, self._done, self._self_pairs)
+        return replace(found, warnings=self._replies.warnings())
 
     def _play(
         self, label: str, matches: Sequence[Match], progress: Progress | None
     ) -> None:
         make = self._wrappers[label].clone
+        lineups = [[self.policies[name] for name in m.lineup] for m in matches]
         plans = [
-            EpisodePlan(
-                make, [self.policies[name] for name in match.lineup], match.seed
-            )
-            for match in matches
+            EpisodePlan(make, lineup, m.seed, prompts=self._prompts(lineup))
+            for m, lineup in zip(matches, lineups, strict=True)
         ]
         for index, episode in stream_plans(
             plans, batch_size=CHUNK, timeout=self._timeout
@@ -155,8 +166,12 @@ class TournamentPlan:
                 self._log.append(matches[index], episode)
             else:
                 self._done[matches[index]] = result_of(episode)
+                self._replies.add(episode)
             if progress is not None:
                 progress(len(self._done), self.num_episodes)
+
+    def _prompts(self, lineup: Sequence[Policy]) -> list[PromptOptions | None]:
+        return given_prompts(lineup, self._given)
 
     def _matches_of(self, label: str) -> list[Match]:
         game, names = self._wrappers[label].env.game, list(self.policies)
@@ -191,6 +206,16 @@ class TournamentPlan:
             "seed": self._seeds.start,
             "self_pairs": self._self_pairs,
             "prompt": next(iter(self._wrappers.values())).prompt_options,
+            "own_prompts": {
+                name: own and asdict(own)
+                for name, policy in self.policies.items()
+                for own in self._prompts([policy])
+            },
+            "models": {
+                name: json.loads(policy.prompt_json())
+                for name, policy in self.policies.items()
+                if hasattr(policy, "prompt_json")
+            },
         }
 
 

@@ -47,6 +47,7 @@ class Tournament:
         games: a summary of each game.
         ratings: over all competitive games together; None without any.
         forfeits: by policy: how often it forfeited, by reason.
+        warnings: a line for each policy most of whose replies in a game were invalid.
     """
 
     policies: tuple[str, ...]
@@ -55,6 +56,7 @@ class Tournament:
     games: tuple[GameSummary, ...]
     ratings: tuple[Rating, ...] | None
     forfeits: Mapping[str, Mapping[str, int]]
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The tournament as JSON can hold it."""

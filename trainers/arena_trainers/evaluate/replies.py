@@ -1,0 +1,90 @@
+"""Warnings about policies whose replies are mostly no actions."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from arena_wrappers import Episode, Policy, PromptOptions, Turn
+from arena_wrappers.policies import own_prompt
+from arena_wrappers.prompts import PROMPT_OPTIONS, seat_options
+
+MANY = 0.5  # share of invalid replies above which a policy was not measured as it is
+MAX_QUOTED = 80  # characters of a reply
+
+
+def given_prompts(
+    lineup: Sequence[Policy], given: Mapping[str, Any]
+) -> list[PromptOptions | None]:
+    """What the policies of a lineup read: their own options, changed by those given.
+
+    Args:
+        lineup: a policy for each seat.
+        given: arguments of a `PromptWrapper`. Where a policy carries no options, its seat
+            has the wrapper's, and so these.
+    """
+    changes = {name: given[name] for name in PROMPT_OPTIONS if name in given}
+    return [own and replace(own, **changes) for own in map(own_prompt, lineup)]
+
+
+@dataclass
+class _Count:
+    num_replies: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    first: tuple[Turn, PromptOptions] | None = None  # the first invalid reply
+
+
+class ReplyCount:
+    """Counts the invalid replies of each policy in each game."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str], _Count] = {}
+
+    def add(self, episode: Episode) -> None:
+        """Counts the replies of an episode."""
+        for turn in episode.turns:
+            key = turn.policy, episode.game
+            count = self._counts.setdefault(key, _Count())
+            count.num_replies += 1
+            if turn.invalid is None:
+                continue
+            count.reasons[turn.invalid] += 1
+            if count.first is None:
+                count.first = turn, seat_options(episode.prompt, turn.seat)
+
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each policy and game with more than `MANY` invalid replies."""
+        return tuple(
+            _warning(policy, game, count, *count.first)
+            for (policy, game), count in sorted(
+                self._counts.items(), key=lambda item: item[0]
+            )
+            if count.first and count.reasons.total() > MANY * count.num_replies
+        )
+
+
+def _warning(
+    policy: str, game: str, count: _Count, turn: Turn, options: PromptOptions
+) -> str:
+    share = count.reasons.total() / count.num_replies
+    reasons = ", ".join(f"{reason} {n}" for reason, n in count.reasons.most_common())
+    text = repr(turn.reply[:MAX_QUOTED])
+    if len(turn.reply) > MAX_QUOTED:
+        text += f"... of {len(turn.reply)} characters"
+    read = ", ".join(f"{name}={getattr(options, name)!r}" for name in PROMPT_OPTIONS)
+    most = count.reasons.most_common(1)[0][0]
+    return (
+        f"{policy}: {share:.0%} of {count.num_replies} replies in {game} are invalid "
+        f"({reasons}). The first is {text}: {turn.detail} It was prompted with {read}. "
+        f"{_ADVICE.get(most, _PROMPTS)}"
+    )
+
+
+_PROMPTS = (
+    "If the model was trained with other prompts, give these options (such as "
+    "--reply-format and --no-rules) or write them to arena_prompt.json in its folder."
+)
+_ADVICE = {
+    "overlong": f"Allow longer replies with --max-new-tokens. {_PROMPTS}",
+    "error": "The policy failed: mend what the error says.",
+}

@@ -1,0 +1,94 @@
+"""`arena_prompt.json`: how a saved model is prompted and sampled, beside its weights.
+
+A language model is another policy under other prompts. So every model that is saved here has
+this file in its folder, and every `lm:PATH` policy reads it back:
+
+    {"reply_format": "bare", "rules": false, "show_legal_actions": true,
+     "history": "state", "parsing": "strict", "max_new_tokens": 2,
+     "temperature": 1.0, "top_k": 0, "top_p": 1.0, "chat_template_kwargs": {}}
+
+The first five are `arena_wrappers.PromptOptions`, the others arguments of `LMPolicy`. What a
+file leaves out has its default, so that one can be written by hand for any model, or changed:
+`{"reply_format": "boxed", "max_new_tokens": 512}`.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from arena_envs.registration import did_you_mean
+from arena_wrappers.prompts import PROMPT_OPTIONS, PromptOptions
+
+PROMPT_FILE = "arena_prompt.json"
+
+
+def prompt_json(prompt: PromptOptions | None, sampling: Mapping[str, Any]) -> str:
+    """The content of the file.
+
+    Args:
+        prompt: what the policy reads; None where the environment decides.
+        sampling: arguments of `LMPolicy`; those that the file does not hold are left out.
+
+    Raises:
+        ValueError: an argument that JSON cannot hold.
+    """
+    options = {} if prompt is None else vars(prompt)
+    kept = {name: sampling[name] for name in _SAMPLING if name in sampling}
+    try:
+        return json.dumps({**options, **kept}, indent=1, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{PROMPT_FILE} cannot hold {kept!r:.200}: {error}") from error
+
+
+def read_prompt_file(folder: str | Path) -> dict[str, Any]:
+    """Arguments of `LMPolicy` by the file in a model's folder; none without a file.
+
+    Raises:
+        ValueError: the file is no JSON object, or has an unknown key or a wrong value; names
+            the file.
+    """
+    path = Path(folder) / PROMPT_FILE
+    if not path.is_file():
+        return {}
+    try:
+        values = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"want JSON in {path}: {error}") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"want a JSON object in {path}, got {values!r:.60}")
+    known = (*PROMPT_OPTIONS, *_SAMPLING)
+    for name, value in values.items():
+        if name not in known:
+            raise ValueError(
+                f"{path} has no option {name!r:.60}; {did_you_mean(name, known)}"
+            )
+        if name in _SAMPLING and not _SAMPLING[name][0](value):
+            raise ValueError(
+                f"{path}: want {name} as {_SAMPLING[name][1]}, got {value!r:.60}"
+            )
+    options = {name: values.pop(name) for name in PROMPT_OPTIONS if name in values}
+    if not options:
+        return values
+    try:
+        return {"prompt": PromptOptions(**options), **values}
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < math.inf
+
+
+_SAMPLING: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "max_new_tokens": (lambda v: _is_count(v) and v > 0, "an integer of at least 1"),
+    "temperature": (_is_number, "a number of at least 0"),
+    "top_k": (_is_count, "an integer of at least 0"),
+    "top_p": (lambda v: _is_number(v) and 0 < v <= 1, "a number above 0, at most 1"),
+    "chat_template_kwargs": (lambda v: isinstance(v, dict), "an object"),
+}
