@@ -1,11 +1,11 @@
 """Builds the distribution and looks for what packing and installing can break.
 
 Run by `make wheel`. The wheel is built from the sdist and installed in a fresh environment
-with the extras of games alone, away from the sources. It has to hold: the three packages and
-nothing else at the top level, every file of the checkout's packages (modules, recipes,
-skeletons, `py.typed`), entry points that load, the command `arena`, doctests, and the part of
-`tests/quick.txt` that needs no other extra, golden files included. What is left out, the other
-tests, reads the same files as `make test`, which runs on the sources.
+with the extras of games and solvers, away from the sources. It has to hold: the three packages
+and nothing else at the top level, every file of the checkout's packages (modules, recipes,
+skeletons, `py.typed`), entry points, the command `arena`, doctests, and the part of
+`tests/quick.txt` that needs no other extra, golden files included. The other tests would run
+the same files as `make test`, which runs them on the sources.
 """
 
 import os
@@ -18,7 +18,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-GAME_EXTRAS = "chess,poker"
+EXTRAS = "chess,poker,solve"
 PACKAGES = {"arena_envs", "arena_wrappers", "arena_trainers"}
 SOURCES = (ROOT / "arena_envs", *ROOT.glob("*ers/arena_*"))
 NOT_INSTALLED = ("tests/packaging", "tests/trainers")  # sources; the extra train
@@ -93,7 +93,7 @@ def install(folder: Path, wheel: Path) -> Path:
     constraints = ("-c", ROOT / "constraints.txt")
     run(python, *pip, *constraints, wheel, cwd=folder)
     run(python, "-m", "pip", "--disable-pip-version-check", "check", cwd=folder)
-    needs = (f"{wheel}[{GAME_EXTRAS}]", "pytest", "pytest-xdist", "hypothesis")
+    needs = (f"{wheel}[{EXTRAS}]", "pytest", "pytest-xdist", "hypothesis")
     run(python, *pip, *constraints, *needs, cwd=folder)
     return python
 

@@ -65,6 +65,13 @@ def test_columns_of_a_batch_made_by_hand():
     assert batch.rewards["format"].tolist() == [0.0, -0.5, 0.0, 0.0]
 
 
+def test_a_limit_cuts_the_last_turn_of_a_seat_and_no_other():
+    turns = [turn(0, 0, 0.0), turn(2, 0, 0.0), turn(0, 1, 0.0)]
+    cut = episode(7, turns, terminated=False, truncated=True)
+    records = turn_records([cut], [0], LEARNERS)
+    assert [record.truncated for record in records] == [False, True, True]
+
+
 def test_parts_that_nobody_was_paid_are_zero():
     episodes = [episode(7, [turn(0, 0, 1.0), turn(2, 0, 9.0)])]
     batch = turn_batch([turn_records(episodes, [0], LEARNERS)], {}, ["kuhn"])
