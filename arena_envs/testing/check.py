@@ -63,12 +63,15 @@ def check_game(
     if needs_page is False:
         return
     try:
-        _run(page.check_page, game, game)
+        page.check_page(game)
     except BrokenRule as error:
         if needs_page or type(game).__module__.startswith("arena_envs."):
-            raise
-        message = f"{error}. Only its page lacks that; needs_page=False asks for none"
-        warnings.warn(message, stacklevel=2)
+            raise BrokenRule(f"{game!r} breaks a rule: {error}") from error
+        warnings.warn(
+            f"{game!r} has no page for `arena show`: {error}; write one as in "
+            "arena_envs.games.nim, or pass needs_page=False",
+            stacklevel=2,
+        )
 
 
 def _run(check: Callable[..., Any], game: AnyGame, *args: Any) -> Any:

@@ -144,7 +144,7 @@ def test_a_plug_in_without_a_page_passes_with_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout == "Bare(num_players=2) keeps the contract\n"
     assert done.stderr.startswith(
-        "warning: Bare(num_players=2) breaks a rule: the module"
+        "warning: Bare(num_players=2) has no page for `arena show`: the module"
     )
     assert len(done.stderr.splitlines()) == 1
 

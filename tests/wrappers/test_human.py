@@ -86,3 +86,12 @@ def test_the_final_state_comes_from_the_record() -> None:
         state = final_state(episode, game)
         assert game.current_player(state) == arena_envs.TERMINAL
         assert list(game.returns(state)) == episode.returns
+
+
+def test_a_hint_cannot_command_the_terminal() -> None:
+    shown: list[str] = []
+    advisor = ScriptedPolicy(lambda request: "\x1b[2Jpass\ud800")
+    person = sitting(["?", *["pass"] * 2], shown, advisor=advisor)
+    play(kuhn, [person, RandomPolicy()], [0], on_error="raise")
+    (hint,) = [line for line in shown if line.startswith("scripted says: ")]
+    assert hint == "scripted says: \ufffd[2Jpass\ufffd"

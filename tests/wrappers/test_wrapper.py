@@ -256,6 +256,18 @@ def test_unseeded_wrappers_differ():
     assert len({actions() for _ in range(20)}) > 1
 
 
+@pytest.mark.parametrize("outcomes", [5, [9], [0, 1, 2]])
+def test_refused_options_leave_the_running_episode(outcomes):
+    env = kuhn(on_invalid="retry")
+    env.reset(seed=0)
+    env.step("raise")
+    before = env.observe("player_0")
+    with pytest.raises(ValueError, match="want"):
+        env.reset(seed=1, options={"chance": outcomes})
+    assert env.observe("player_0") == before
+    env.step("bet")
+
+
 def test_raise_changes_nothing():
     env = kuhn(on_invalid="raise")
     env.reset(seed=0)

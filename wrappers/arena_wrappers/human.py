@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from arena_envs.hostile import break_markup
 from arena_wrappers.formats import InvalidReply, parse_reply
 from arena_wrappers.policies import Policy, Reply, TurnRequest, addressed
 
@@ -66,8 +67,9 @@ class HumanPolicy:
             return "\n".join(f"{p:6.1%}  {text}" for text, p in pairs)
         (reply,) = self.advisor.act([request])
         if reply.error is not None:
-            return f"{self.advisor.name} has failed: {reply.error}"
-        return f"{self.advisor.name} says: {reply.text}"
+            return f"{self.advisor.name} has failed: {break_markup(reply.error)}"
+        # a terminal obeys control characters
+        return f"{self.advisor.name} says: {break_markup(reply.text)}"
 
 
 def _has_numbers(legal: Sequence[str]) -> bool:

@@ -269,14 +269,20 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
 
 
 def _said(text: str, most: int) -> Message:
-    """A reply in later prompts of its author: text that can be encoded, in the space."""
+    """A reply in later prompts of its author, of at most `most` characters."""
     if len(text) > most:
         half = most // 2 - len(_CUT)
         text = f"{text[:half]}{_CUT}{text[-half:]}"
-    # the two halves of a surrogate pair are one character, and a lone half is none
-    units = text.encode("utf-16-le", "surrogatepass")
-    return {"role": "assistant", "content": units.decode("utf-16-le", "replace")}
+    return {"role": "assistant", "content": _encodable(text)}
 
 
 def _ask_again(invalid: InvalidReply) -> Message:
-    return {"role": "user", "content": f"{invalid.detail} Reply again."}
+    # the rules may quote a reply in what they say of it
+    content = f"{_encodable(invalid.detail)} Reply again."
+    return {"role": "user", "content": content}
+
+
+def _encodable(text: str) -> str:
+    """The two halves of a surrogate pair as one character, and a lone half as U+FFFD."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    return units.decode("utf-16-le", "replace")
