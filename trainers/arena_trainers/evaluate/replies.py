@@ -75,7 +75,7 @@ def _warning(
     most = count.reasons.most_common(1)[0][0]
     return (
         f"{policy}: {share:.0%} of {count.num_replies} replies in {game} are invalid "
-        f"({reasons}). The first is {text}: {turn.detail} It was prompted with {read}. "
+        f"({reasons}). The first is {text} ({turn.detail!r:.200}), prompted with {read}. "
         f"{_ADVICE.get(most, _PROMPTS)}"
     )
 
