@@ -358,7 +358,11 @@ def test_scipy_is_missed_before_anything_is_played(monkeypatch):
 def test_an_evaluation_is_json():
     found = evaluate(Mumbling(), "kuhn_poker", ["self", "random"], 5)
     read = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert read == {**found.to_dict(), "rows": list(read["rows"])}
+    assert read == {
+        **found.to_dict(),
+        "rows": list(read["rows"]),
+        "warnings": list(found.warnings),
+    }
     assert read["rows"][0]["opponent"] == "self"
 
 
