@@ -193,6 +193,7 @@ class Mumbling:
         ]
 
 
+@pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
 def test_an_own_forfeit_is_a_loss_and_its_reason_is_counted(tmp_path: Path):
     out = tmp_path / "log.jsonl"
     found = evaluate(
@@ -232,6 +233,7 @@ class Stalling(RandomPolicy):
         return super().act(requests)
 
 
+@pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
 def test_an_opponent_that_crashes_forfeits_and_the_run_goes_on(tmp_path: Path):
     out = tmp_path / "log.jsonl"
     found = evaluate(bettor(), KUHN, [Crashing(), passer()], 4, out=out)
@@ -247,6 +249,7 @@ def test_an_opponent_that_crashes_forfeits_and_the_run_goes_on(tmp_path: Path):
     assert len(crashed) == 4 * 2 * 4  # four players, two seats
 
 
+@pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
 def test_an_opponent_that_stalls_forfeits_and_the_run_goes_on(tmp_path: Path):
     out = tmp_path / "log.jsonl"
     policy = bettor()
@@ -260,6 +263,7 @@ def test_an_opponent_that_stalls_forfeits_and_the_run_goes_on(tmp_path: Path):
 
 
 @pytest.mark.parametrize("chunk", [1, 7])
+@pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
 def test_numbers_do_not_depend_on_the_batch(monkeypatch, chunk: int):
     def run():
         return evaluate("random", "kuhn_poker", ["cfr:10", Mumbling()], 20, seed=3)
@@ -350,10 +354,15 @@ def test_scipy_is_missed_before_anything_is_played(monkeypatch):
         evaluate(Refusing(), "kuhn_poker")
 
 
+@pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
 def test_an_evaluation_is_json():
     found = evaluate(Mumbling(), "kuhn_poker", ["self", "random"], 5)
     read = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert read == {**found.to_dict(), "rows": list(read["rows"])}
+    assert read == {
+        **found.to_dict(),
+        "rows": list(read["rows"]),
+        "warnings": list(found.warnings),
+    }
     assert read["rows"][0]["opponent"] == "self"
 
 

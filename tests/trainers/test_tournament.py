@@ -161,6 +161,7 @@ class Stalling(RandomPolicy):
         return super().act(requests)
 
 
+@pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
 def test_policies_that_fail_forfeit_with_the_reason(tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     policies = ["random", Crashing(), Mumbling(), Stalling()]
@@ -181,6 +182,7 @@ def test_policies_that_fail_forfeit_with_the_reason(tmp_path: Path) -> None:
     assert sum(sum(r.values()) for r in found.forfeits.values()) == len(forfeited)
 
 
+@pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
 def test_names_and_reasons_are_printed_as_they_are() -> None:
     def crash(request: TurnRequest) -> str:
         raise KeyError("[/INST]")

@@ -239,12 +239,15 @@ def test_a_start_that_comes_again_is_played_anew(make_trainer):
     assert [replies for _, replies in first] != [replies for _, replies in again]
 
 
-def test_language_model_opponents_sample_as_the_learner(make_trainer, model_folder):
-    trainer = make_trainer(opponents=["self", f"lm:{model_folder}"], temperature=0.7)
-    frozen = trainer._opponents[f"lm:{model_folder}"]
+def test_language_model_opponents_without_options_sample_as_the_learner(
+    make_trainer, model_folder, copy_of
+):
+    opponent = f"lm:{copy_of(model_folder, None)}"
+    trainer = make_trainer(opponents=["self", opponent], temperature=0.7)
+    frozen = trainer._opponents[opponent]
     assert (frozen.max_new_tokens, frozen.temperature) == (2, 0.7)
     generated(trainer)
-    assert trainer.last_episodes[0].turns[1].policy == f"lm:{model_folder}"
+    assert trainer.last_episodes[0].turns[1].policy == opponent
 
 
 def test_the_gradient_on_a_bandit_is_that_of_the_expected_return(make_trainer):

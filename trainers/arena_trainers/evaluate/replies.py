@@ -31,7 +31,7 @@ def given_prompts(
 class _Count:
     num_replies: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    first: tuple[Turn, PromptOptions] | None = None  # the first invalid reply
+    first: tuple[Any, Turn, PromptOptions] | None = None  # rank, invalid reply
 
 
 class ReplyCount:
@@ -49,13 +49,17 @@ class ReplyCount:
             if turn.invalid is None:
                 continue
             count.reasons[turn.invalid] += 1
-            if count.first is None:
-                count.first = turn, seat_options(episode.prompt, turn.seat)
+            # the same whatever the order in which episodes are over
+            place = episode.seed, episode.sample, turn.seat, turn.index
+            rank = place, turn.detail or "", turn.reply
+            if count.first is None or rank < count.first[0]:
+                options = seat_options(episode.prompt, turn.seat)
+                count.first = rank, turn, options
 
     def warnings(self) -> tuple[str, ...]:
         """One line for each policy and game with more than `MANY` invalid replies."""
         return tuple(
-            _warning(policy, game, count, *count.first)
+            _warning(policy, game, count, *count.first[1:])
             for (policy, game), count in sorted(
                 self._counts.items(), key=lambda item: item[0]
             )
@@ -67,16 +71,16 @@ def _warning(
     policy: str, game: str, count: _Count, turn: Turn, options: PromptOptions
 ) -> str:
     share = count.reasons.total() / count.num_replies
-    reasons = ", ".join(f"{reason} {n}" for reason, n in count.reasons.most_common())
+    ranked = sorted(count.reasons.items(), key=lambda item: (-item[1], item[0]))
+    reasons = ", ".join(f"{reason} {n}" for reason, n in ranked)
     text = repr(turn.reply[:MAX_QUOTED])
     if len(turn.reply) > MAX_QUOTED:
         text += f"... of {len(turn.reply)} characters"
     read = ", ".join(f"{name}={getattr(options, name)!r}" for name in PROMPT_OPTIONS)
-    most = count.reasons.most_common(1)[0][0]
     return (
         f"{policy}: {share:.0%} of {count.num_replies} replies in {game} are invalid "
-        f"({reasons}). The first is {text}: {turn.detail} It was prompted with {read}. "
-        f"{_ADVICE.get(most, _PROMPTS)}"
+        f"({reasons}). The first is {text} ({turn.detail!r:.200}), prompted with {read}. "
+        f"{_ADVICE.get(ranked[0][0], _PROMPTS)}"
     )
 
 

@@ -207,9 +207,10 @@ class TournamentPlan:
             "self_pairs": self._self_pairs,
             "prompt": next(iter(self._wrappers.values())).prompt_options,
             "own_prompts": {
-                name: own and asdict(own)
+                name: asdict(own)
                 for name, policy in self.policies.items()
                 for own in self._prompts([policy])
+                if own is not None
             },
             "models": {
                 name: json.loads(policy.prompt_json())
