@@ -1,7 +1,7 @@
 """Episodes in progress: where `play` seats its policies."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from arena_envs.env import GameEnv
@@ -27,6 +27,8 @@ class EpisodePlan:
             choices of the policies.
         options: for `reset`.
         branch: where more episodes branch from this one; None for nowhere.
+        drawn: actions that a record says were drawn for invalid replies, by the number of
+            the turn among all of the episode.
     """
 
     env_fn: EnvFn
@@ -35,6 +37,7 @@ class EpisodePlan:
     sample: int = 0
     options: Mapping[str, Any] | None = None
     branch: Branching | None = None
+    drawn: Mapping[int, Any] = field(default_factory=dict)
 
 
 class Room:
@@ -170,7 +173,8 @@ class Table:
             invalid = InvalidReply("error", storable(reply.error))
         elif reply.truncated:
             invalid = InvalidReply("overlong", "The reply was cut at its length limit.")
-        env.submit(text, invalid)
+        drawn = self.plan.drawn.get(len(self.turns))
+        env.submit(text, invalid, seed=request.seed, drawn=drawn)
         bad = env.outcome if isinstance(env.outcome, InvalidReply) else None
         turn = Turn(
             index=request.turn,
