@@ -31,7 +31,9 @@ def test_members_of_a_group_draw_differently():
     """They share a seed; before, all played the same actions and learned nothing."""
     group = play(env, NONSENSE, [7], num_samples=6)
     assert len({tuple(actions) for actions in played(group)}) == 6
-    firsts = {actions[0] for actions in played(play(env, NONSENSE, [7], num_samples=60))}
+    firsts = {
+        actions[0] for actions in played(play(env, NONSENSE, [7], num_samples=60))
+    }
     assert firsts == set(range(9))
 
 
