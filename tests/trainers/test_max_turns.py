@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import arena_envs
+from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.games import GamePlan
 from arena_trainers.return_bounds import part_bounds
@@ -59,11 +59,14 @@ def test_an_exact_critic_expects_what_a_cut_left(make_trainer, generated):
     )
 
 
+class Paid(KuhnPoker):
+    """Kuhn poker that claims to pay every seat something at its end."""
+
+    min_return, max_return = 1.0, 3.0
+
+
 def test_bounds_allow_for_a_cut_before_anybody_is_paid(settings):
-    game = arena_envs.make_game("blackjack")
-    whole = part_bounds(game, TurnGRPOConfig(**settings, games=["blackjack"]))
-    cut = TurnGRPOConfig(**settings, games=[{"id": "blackjack", "max_turns": 1}])
-    low, high = part_bounds(game, cut)["game"]
-    assert low <= 0 <= high
-    assert low <= whole["game"][0]
-    assert high >= whole["game"][1]
+    game = Paid()
+    whole = part_bounds(game, TurnGRPOConfig(**settings, games=["kuhn_poker"]))
+    cut = part_bounds(game, TurnGRPOConfig(**settings, games=[CUT]))
+    assert (whole["game"], cut["game"]) == ((1, 3), (0, 3))

@@ -135,8 +135,9 @@ def gigpo(
     times; states do not lose their direction. γ < 1 prefers early rewards, in the second
     part alone. `"std"` divides both parts, with the bias that `episode` has, to the wrong
     sign where a group shares the draws of chance, and weighs rare and even states up.
-    `mean_over="turns"` moves the baseline towards the returns of long trajectories, which
-    depends on the policy: where the longer ones are paid more, all are credited with less.
+    `mean_over="turns"` moves the baseline towards the returns of long trajectories. In large
+    pools that is a constant, which adds no bias. In small ones it depends on the
+    trajectory's own length, and with `"none"` the gradient is no longer only shrunk.
 
     See "Group-in-Group Policy Optimization for LLM Agent Training" by Feng et al.
     (https://arxiv.org/abs/2505.10978).
