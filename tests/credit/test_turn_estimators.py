@@ -102,6 +102,16 @@ def test_grpo_passk_by_hand(batch):
     check(batch(*HAND), spread([2, 1, 0, 0, 0, 2, 0]), "grpo_passk")
 
 
+def test_grpo_passk_of_the_released_code_by_hand(batch):
+    """The leads 2, 1 and 2 over the deviations of 3 1, 1 0 and 2 4: √2, √.5, √2. A lone
+    winner of four, deviation 1/2, gets 2 in place of 1."""
+    best = [2 / (2**0.5 + 1e-6), 1 / (0.5**0.5 + 1e-6)]
+    expected = spread([*best, 0, 0, 0, best[0], 0])
+    check(batch(*HAND), expected, "grpo_passk", scale="std")
+    wins = batch(*[(e, 0, 0, [int(e == 2)]) for e in range(4)])
+    check(wins, [0, 0, 2, 0], "grpo_passk", scale="std", eps=0)
+
+
 def test_advevo_public_baseline_by_hand(batch):
     """Seats 1 and 2 are a team: returns 1 2 0 4, mean 7/4; seat 0 is one: 3 1, mean 2."""
     team = [min(seat, 1) for _, _, seat in OWNERS]
@@ -314,6 +324,23 @@ def test_gigpo_by_hand(batch):
     check(turns, [*first, *second, [0, 0]], "gigpo", **options)
 
 
+def test_gigpo_of_the_released_code_by_hand(batch):
+    """Mean and deviation of returns over turns. Seat 0: 3 3 3 1, mean 2.5, variance 1.
+    Seat 1: 1 1 0 0 0, mean .4, variance .3. Seat 2: 2 4 4, mean 10/3, variance 4/3."""
+    turns = batch(*HAND, state_key=range(len(INDEX)))  # no state is seen twice
+    own = {"mean_over": "turns", "scale": "none"}
+    centred = spread([0.5, 0.6, -4 / 3, -1.5, -0.4, 2 / 3, 0])
+    check(turns, centred, "gigpo", **own)
+    root, third = 0.3**0.5, (4 / 3) ** 0.5
+    scaled = spread(
+        [0.5, 0.6 / root, -4 / 3 / third, -1.5, -0.4 / root, 2 / 3 / third, 0]
+    )
+    check(turns, scaled, "gigpo", mean_over="turns", eps=0)
+    paper = estimate("gigpo", turns).advantage
+    default = estimate("gigpo", turns, mean_over="trajectories").advantage
+    assert paper.tolist() == default.tolist()
+
+
 def test_agentprm_by_hand(batch):
     """State 7: action 0 leads to 3 and 1, Q = 2, action 1 to 6, V = 10/3. State 8 after
     action 0: 3 and 1 of one action, Q = V = 2. The second turn of the last is alone."""
@@ -406,6 +433,8 @@ def test_bi_level_gae_by_hand(batch):
         ),
         ("at_grpo", {"discount": -0.5}, "want discount between 0 and 1, got -0.5"),
         ("at_grpo", {"scale": "rms"}, "want scale among none, std, got 'rms'"),
+        ("gigpo", {"mean_over": "x"}, "mean_over"),
+        ("grpo_passk", {"scale": "x"}, "scale"),
         ("gigpo", {"omega": -1}, "want omega between 0 and inf, got -1"),
         ("gigpo", {"discount": -1}, "want discount between 0 and 1, got -1"),
         ("agentprm", {"discount": -1}, "want discount between 0 and 1, got -1"),

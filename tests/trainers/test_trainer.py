@@ -261,7 +261,7 @@ def test_the_gradient_on_a_bandit_is_that_of_the_expected_return(make_trainer):
     loss = trainer._compute_loss(trainer.model, batch)
     sampled = torch.autograd.grad(loss, parameters)
     prompt = trainer._rows[0].prompt_ids
-    answer = trainer.policy._answer_ids("bet")
+    answer = [*trainer.policy.chat.ids("bet"), trainer.policy.eos_ids[0]]
     logits = trainer.model(input_ids=torch.tensor([[*prompt, *answer]])).logits[0]
     logps = logits.log_softmax(dim=-1)[len(prompt) - 1 : -1]
     chance = logps.gather(1, torch.tensor(answer)[:, None]).sum().exp()

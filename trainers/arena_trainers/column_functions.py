@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from arena_trainers.credit.batch import INT_COLUMNS
+from arena_trainers.usage import imported
 from arena_wrappers.episodes import Episode, Turn
 
 ColumnFunction = Callable[[Episode, Turn, Any], float]
@@ -24,6 +25,24 @@ def part_of(column: str) -> str | None:
     """
     kind, _, part = column.partition(".")
     return part if kind == "rewards" and part else None
+
+
+def load_functions(specs: Mapping[str, Any]) -> dict[str, ColumnFunction]:
+    """The functions that settings name, by column.
+
+    Args:
+        specs: `"module:function"` by column; modules of the working directory are found.
+
+    Raises:
+        ValueError: a name that is none of a function.
+    """
+    found: dict[str, ColumnFunction] = {}
+    for name, spec in specs.items():
+        wanted = f"columns[{name!r}] as 'module:function'"
+        if not isinstance(spec, str) or ":" not in spec:
+            raise ValueError(f"want {wanted}, got {spec!r}")
+        found[name] = imported(spec, wanted)
+    return found
 
 
 def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> None:

@@ -34,8 +34,9 @@ class TurnGRPOConfig(GRPOConfig):
 
     Args:
         games (`list[str | dict]`, *optional*, defaults to `["kuhn_poker"]`):
-            Games to train on: an id, or `{"id": ..., "params": {...}, "weight": 1.0,
-            "opponents": [...]}`.
+            Games to train on: an id, or `{"id": ..., "params": {...}, "max_turns": 40,
+            "weight": 1.0, "opponents": [...]}`. Episodes are truncated after `max_turns`
+            turns of all seats together; by default they are played to the end.
         opponents (`str | list[str]`, *optional*, defaults to `"self"`):
             Who plays each seat: `"self"` is the model that learns, anything else a policy
             string such as `"random"`, `"mcts:100"` or `"lm:PATH"`. One string stands for
@@ -99,7 +100,8 @@ class TurnGRPOConfig(GRPOConfig):
     games: list[Any] = field(
         default_factory=lambda: ["kuhn_poker"],
         metadata={
-            "help": "Games to train on: ids, or dicts of id, params, weight, opponents."
+            "help": "Games to train on: ids, or dicts of id, params, max_turns, weight, "
+            "opponents."
         },
     )
     opponents: Any = field(

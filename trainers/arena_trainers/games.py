@@ -20,11 +20,11 @@ class GamePlan:
     """One of the trainer's games: how to make it, who plays, and who learns.
 
     Args:
-        spec: an id, or a dict of id, params, weight and opponents.
+        spec: an id, or a dict of id, params, max_turns, weight and opponents.
         args: the trainer's settings.
 
     Attributes:
-        name: the id, with the parameters that were given.
+        name: the id, with the parameters and the limit of turns that were given.
         seats: who plays each seat.
         learners: which seats learn.
         env_fn: makes an environment of the game.
@@ -34,7 +34,7 @@ class GamePlan:
     """
 
     def __init__(self, spec: str | Mapping[str, Any], args: TurnGRPOConfig) -> None:
-        known = {"id", "params", "weight", "opponents"}
+        known = {"id", "params", "max_turns", "weight", "opponents"}
         given: Any = {"id": spec} if isinstance(spec, str) else spec
         if (
             not isinstance(given, dict)
@@ -50,7 +50,9 @@ class GamePlan:
             raise ValueError(
                 f"want params of {self.id} as a mapping, got {self.params!r}"
             )
-        values = ", ".join(f"{k}={v}" for k, v in sorted(self.params.items()))
+        limit = given.get("max_turns")
+        named = self.params if limit is None else {**self.params, "max_turns": limit}
+        values = ", ".join(f"{k}={v}" for k, v in sorted(named.items()))
         self.name = f"{self.id}({values})" if values else self.id
         self.weight: float = given.get("weight", 1.0)
         if not isinstance(self.weight, int | float) or not 0 < self.weight < math.inf:
@@ -67,7 +69,7 @@ class GamePlan:
         self.learners = [seat == "self" for seat in self.seats]
         if not any(self.learners):
             raise ValueError(f"no seat of {self.id} is 'self', so nobody learns")
-        env = make(self.id, **self.params)
+        env = make(self.id, max_turns=limit, **self.params)
         # one function for all episodes, so that they share what they remember
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
 

@@ -26,6 +26,7 @@ from transformers.utils.logging import disable_progress_bar
 from arena_envs.game import AnyGame
 from arena_envs.solvers import information_states, nash_conv, uniform_table
 from arena_trainers.callbacks import MetricsFile, NashConvCallback, ProgressCallback
+from arena_trainers.column_functions import load_functions
 from arena_trainers.columns import check_credit
 from arena_trainers.evaluate import exploitability, legal_rate
 from arena_trainers.exact_critic import check_exact
@@ -78,7 +79,8 @@ class TrainingJob:
         self.job, self.args = build_configs(settings, str(folder))
         disable_progress_bar()  # of transformers; the run has its own
         self.plans = [GamePlan(spec, self.args) for spec in self.args.games]
-        check_credit(self.args, [plan.game for plan in self.plans])
+        self.columns = load_functions(self.job.columns)
+        check_credit(self.args, [plan.game for plan in self.plans], self.columns)
         self.options = self.args.prompt
         self.is_tiny = self.job.model == "tiny"
         as_given = not self.is_tiny and self.job.warm_start_steps == 0
@@ -199,6 +201,7 @@ class TrainingJob:
             self.args,
             processing_class=self.tokenizer,
             policies=self.opponents,
+            columns=self.columns,
             callbacks=[MetricsFile(self.folder / "metrics.jsonl")],
         )
         trainer.remove_callback(PrinterCallback)

@@ -54,6 +54,13 @@ class JobConfig:
     saved_episodes: int = field(
         default=32, metadata={"help": "Episodes kept in episodes.jsonl."}
     )
+    columns: dict[str, Any] = field(
+        default_factory=dict,
+        metadata={
+            "help": "Functions of yours that give columns to the estimator or parts of the "
+            "reward: {rewards.bonus: 'my_module:my_function'}."
+        },
+    )
 
     def __post_init__(self) -> None:
         lowest = {"hidden_size": 4, "num_layers": 1, "warm_start_episodes": 1}

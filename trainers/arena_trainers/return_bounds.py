@@ -36,6 +36,8 @@ def part_bounds(game: AnyGame, args: TurnGRPOConfig) -> dict[str, tuple[float, f
     a seat that has been paid may lose it all.
     """
     low, high = game.min_return, game.max_return
+    if any(isinstance(spec, dict) and spec.get("max_turns") for spec in args.games):
+        low, high = min(low, 0.0), max(high, 0.0)  # cut before anybody is paid
     if pays_early(game):
         low, high = low - max(high, 0.0), high - min(low, 0.0)
     invalid = {

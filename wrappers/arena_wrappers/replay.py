@@ -49,6 +49,7 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
         seed=episode.seed,
         sample=episode.sample,
         options={"chance": _chance_outcomes(game, episode.actions)},
+        drawn=_drawn(game, episode),
     )
     (again,) = play_plans([plan], on_error="raise")
     _compare(episode, again)
@@ -132,6 +133,14 @@ def _chance_outcomes(game: AnyGame, record: Sequence[Any]) -> list[Any]:
             outcomes.append(action)
         state = game.apply(state, action)
     return outcomes
+
+
+def _drawn(game: AnyGame, episode: Episode) -> dict[int, Any]:
+    """What was drawn for invalid replies before an episode branched, under another sample."""
+    shared = episode.turns[: episode.branch or 0]
+    numbers = [i for i, t in enumerate(shared) if t.invalid and t.action is not None]
+    states = turn_states(episode, game) if numbers else []
+    return {i: _action_of(game, states[i], i, shared[i].action) for i in numbers}
 
 
 def _action_of(game: AnyGame, state: Any, number: int, entry: Any) -> Any:

@@ -1,7 +1,7 @@
 """Episodes in progress: where `play` seats its policies."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from arena_envs.env import GameEnv
@@ -30,6 +30,8 @@ class EpisodePlan:
         branch: where more episodes branch from this one; None for nowhere.
         prompts: prompt options of each seat (None: the environment's), in place of those
             that the policies carry.
+        drawn: actions that a record says were drawn for invalid replies, by the number of
+            the turn among all of the episode.
     """
 
     env_fn: EnvFn
@@ -39,6 +41,7 @@ class EpisodePlan:
     options: Mapping[str, Any] | None = None
     branch: Branching | None = None
     prompts: Sequence[PromptOptions | None] | None = None
+    drawn: Mapping[int, Any] = field(default_factory=dict)
 
     @property
     def own_prompts(self) -> tuple[PromptOptions | None, ...]:
@@ -182,7 +185,8 @@ class Table:
             invalid = InvalidReply("error", storable(reply.error))
         elif reply.truncated:
             invalid = InvalidReply("overlong", "The reply was cut at its length limit.")
-        env.submit(text, invalid)
+        drawn = self.plan.drawn.get(len(self.turns))
+        env.submit(text, invalid, seed=request.seed, drawn=drawn)
         bad = env.outcome if isinstance(env.outcome, InvalidReply) else None
         turn = Turn(
             index=request.turn,

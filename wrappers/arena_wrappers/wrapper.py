@@ -55,8 +55,9 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         on_invalid: what follows an invalid reply. `"forfeit"`: the episode ends as
             `Game.forfeit` says. `"retry"`: the agent is shown the reply (of a long one
             the start and the end), told the reason and asked again, up to `max_retries`
-            times, then it forfeits. `"random"`: a random legal action
-            is played. `"raise"`: ValueError, and nothing changes.
+            times, then it forfeits. `"random"`: a random legal action is played, in `play`
+            one that follows from the episode's seed and sample, the turn and the seat.
+            `"raise"`: ValueError, and nothing changes.
         penalty: what an invalid reply costs, in the `format` part; nobody else pays.
         max_retries: how often an agent is asked again at one decision.
         parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.tolerant`.
@@ -189,8 +190,22 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             raise ValueError(f"want a text as reply, got {type(action).__name__}")
         self.submit(action)
 
-    def submit(self, text: str, invalid: InvalidReply | None = None) -> None:
-        """Plays a reply; `invalid` says that it is known to be unusable (cut, failed).
+    def submit(
+        self,
+        text: str,
+        invalid: InvalidReply | None = None,
+        *,
+        seed: int | None = None,
+        drawn: Any = None,
+    ) -> None:
+        """Plays a reply.
+
+        Args:
+            text: the reply.
+            invalid: says that it is known to be unusable (cut, failed).
+            seed: of the action that `on_invalid="random"` draws; by default it is drawn
+                from a stream of the environment's seed.
+            drawn: the action that a record says was drawn, in place of a draw.
 
         Raises:
             ValueError: the reply is invalid and `on_invalid` is `"raise"`.
@@ -216,7 +231,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
                 said = _said(text, MAX_REPLY)
                 self._conversations[agent] = [*self.observe(agent), said]
             self._attempts = []
-            self._play(agent, outcome)
+            self._play(agent, outcome, seed, drawn)
             paid = env.rewards
         self._publish(paid, agent, outcome if bad else None)
 
@@ -239,19 +254,24 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             return False
         return len(self._attempts) < 2 * self.max_retries  # a reply and a reason each
 
-    def _play(self, agent: str, outcome: Any) -> None:
+    def _play(self, agent: str, outcome: Any, seed: int | None, drawn: Any) -> None:
         env = self.env
         if isinstance(outcome, InvalidReply):
             if self.on_invalid != "random" or outcome.reason == "error":
                 env.forfeit(agent)
                 return
-            if self._rng is None:
-                self._rng = random.Random(f"invalid replies of {self._seed}")
-            outcome = self._rng.choice(env.legal_actions())
+            outcome = self._draw(seed) if drawn is None else drawn
         if env.game.num_actions is None:
             outcome = env.game.action_text(env.game_state, outcome)
         self.played = outcome
         env.step(outcome)
+
+    def _draw(self, seed: int | None) -> Any:
+        """A random legal action for an invalid reply."""
+        rng = self._rng if seed is None else random.Random(f"invalid reply {seed}")
+        if rng is None:
+            rng = self._rng = random.Random(f"invalid replies of {self._seed}")
+        return rng.choice(self.env.legal_actions())
 
     def _publish(
         self, paid: dict[str, float], actor: str, invalid: InvalidReply | None

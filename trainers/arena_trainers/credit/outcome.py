@@ -12,7 +12,7 @@ from arena_trainers.credit.pools import (
     pools_by,
     with_report,
 )
-from arena_trainers.credit.scales import relative
+from arena_trainers.credit.scales import relative, unit_scale
 from arena_trainers.credit.trajectories import (
     Trajectories,
     returns_to_go,
@@ -163,7 +163,12 @@ def flow_grpo(
 
 
 def grpo_passk(
-    turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")
+    turns: Trajectories,
+    *,
+    pool: Sequence[str] = ("group", "seat"),
+    scale: str = "none",
+    ddof: int = 1,
+    eps: float = 1e-6,
 ) -> Credit:
     """Credits the best trajectory of a pool with its lead over the second, others with 0.
 
@@ -172,12 +177,17 @@ def grpo_passk(
     What the best of n tries is worth, less what it would be without this one: the price of
     a second-price auction. A pool of one has nothing to be better than, and gets 0.
 
+    That is the paper, `scale="none"`. The code that is used (verl's estimator of the same
+    name) divides by the standard deviation of the pool's returns unless it is told not to:
+    `scale="std"`.
+
     Reduces to: `rloo` where that is positive, and 0 elsewhere, with two trajectories in a
     pool; with returns of 0 and 1, to 1 for a lone winner and 0 for all others.
 
     Bias: the best of n tries is raised, and not the mean return. Summed over a pool of n, it
     is unbiased for their expected best return (pass@n). The mean may fall, and in large
-    pools nothing is left of the lead.
+    pools nothing is left of the lead. `"std"` weighs each pool by its own spread, which
+    depends on the returns: with returns of 0 and 1 a lone winner of n gets √n, and not 1.
 
     See "Optimizing Language Models for Inference Time Objectives using Reinforcement
     Learning" by Tang et al. (https://arxiv.org/abs/2503.19595).
@@ -186,13 +196,17 @@ def grpo_passk(
         turns: the turns that count.
         pool: columns that agree within a pool, constant on trajectories; one of each
             episode, or what is left out is not independent.
+        scale: `"none"` (the paper) or `"std"` (the released code).
+        ddof: 1 for the unbiased variance, 0 for the plain one.
+        eps: added to the standard deviation.
 
     Returns:
-        float64[N], in the reward's unit; 0 where masked, in a pool of one trajectory, and
+        float64[N], in the reward's unit (`"std"`: without); 0 where masked, in a pool of one trajectory, and
         where the two best are equal.
 
     Raises:
-        ValueError: there is no such column, or it is not constant on trajectories.
+        ValueError: an option out of range, there is no such column, or it is not constant
+            on trajectories.
 
     >>> from arena_trainers.credit import TurnBatch, estimate
     >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0], turn=[0, 0, 0])
@@ -203,7 +217,10 @@ def grpo_passk(
     pools = pools_by(turns, pool, whole=True)
     returns = returns_to_go(turns, turns.column("reward"))[turns.first]
     own = pools.of[turns.first]
-    stats = moments(returns, own, len(pools.key))
+    sizes = sizes_to_go(turns, turns.column("reward"))[turns.first]
+    _, stats = relative(returns, own, len(pools.key), scale, ddof, eps, sizes)
     lead = np.maximum(returns - best_of_others(returns, own), 0.0)
     lead[stats.size[own] == 1] = 0.0
+    if scale == "std":
+        lead *= unit_scale(stats.std, eps)[own]
     return with_report(lead[turns.index], pools, stats)

@@ -7,6 +7,7 @@ import numpy as np
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
+    check_choice,
     check_range,
     column_names,
     moments,
@@ -21,6 +22,8 @@ from arena_trainers.credit.trajectories import (
     returns_to_go,
     sizes_to_go,
 )
+
+MEANS = ("trajectories", "turns")  # what GiGPO's mean and deviation of returns are over
 
 
 @needs("state_key", fair_only=True)
@@ -109,6 +112,7 @@ def gigpo(
     scale: str = "std",
     ddof: int = 1,
     eps: float = 1e-6,
+    mean_over: str = "trajectories",
 ) -> Credit:
     """Credits a turn with its trajectory's return and with its own at its state (GiGPO).
 
@@ -118,6 +122,11 @@ def gigpo(
     group in a group. A state that was seen once adds 0, and so does one whose turns led to
     the same, of which the report tells (`within`).
 
+    That is the paper (equation 3), `mean_over="trajectories"`. The released code takes mean
+    and deviation of G over the turns of the pool, so that a trajectory counts as often as
+    it has turns: `mean_over="turns"`. (It also keeps the whole return where a pool holds a
+    single turn, which gets 0 here.)
+
     Reduces to: `episode` with the same ddof and eps where ω = 0, or where no state of a
     pool was seen twice.
 
@@ -126,6 +135,9 @@ def gigpo(
     times; states do not lose their direction. γ < 1 prefers early rewards, in the second
     part alone. `"std"` divides both parts, with the bias that `episode` has, to the wrong
     sign where a group shares the draws of chance, and weighs rare and even states up.
+    `mean_over="turns"` moves the baseline towards the returns of long trajectories. In large
+    pools that is a constant, which adds no bias. In small ones it depends on the
+    trajectory's own length, and with `"none"` the gradient is no longer only shrunk.
 
     See "Group-in-Group Policy Optimization for LLM Agent Training" by Feng et al.
     (https://arxiv.org/abs/2505.10978).
@@ -138,6 +150,8 @@ def gigpo(
         scale: `"std"` for z-scores, `"none"` for differences from the mean.
         ddof: 1 for the unbiased variance, 0 for the plain one.
         eps: added to the standard deviation.
+        mean_over: `"trajectories"` (the paper) or `"turns"` (the released code), of the
+            first part.
 
     Returns:
         float64[N], without unit (`"none"`: in the reward's); 0 where masked. Each part is 0
@@ -159,15 +173,17 @@ def gigpo(
     check_range("omega", omega, 0, float("inf"))
     reward = turns.column("reward")
     pools = pools_by(turns, pool, whole=True)
-    returns = returns_to_go(turns, reward)[turns.first]
-    own = pools.of[turns.first]
-    scaled = (scale, ddof, eps, sizes_to_go(turns, reward)[turns.first])
-    whole, stats = relative(returns, own, len(pools.key), *scaled)
+    check_choice("mean_over", mean_over, MEANS)
+    each = turns.first if mean_over == "trajectories" else turns.first[turns.index]
+    scaled = (scale, ddof, eps, sizes_to_go(turns, reward)[each])
+    returns = returns_to_go(turns, reward)[each]
+    whole, stats = relative(returns, pools.of[each], len(pools.key), *scaled)
+    whole = whole[turns.index] if mean_over == "trajectories" else whole
     states = pools_by(turns, (*pool, "state_key"))
     to_go = returns_to_go(turns, reward, discount)
     scaled = (scale, ddof, eps, sizes_to_go(turns, reward, discount))
     at_state, own_stats = relative(to_go, states.of, len(states.key), *scaled)
-    result = with_report(whole[turns.index] + omega * at_state, pools, stats)
+    result = with_report(whole + omega * at_state, pools, stats)
     by_state = with_report(at_state, states, own_stats)
     return with_inner(result, by_state) if omega > 0 else result
 
