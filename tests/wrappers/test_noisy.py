@@ -24,7 +24,8 @@ def test_noise_is_played_as_often_as_it_says_and_as_action_probs_says():
     replies = collections.Counter(reply.text for reply in policy.act(requests))
     ((chances, illegal),) = policy.action_probs([request()])
     assert sum(chances) == pytest.approx(1)
-    assert (illegal, min(chances)) == (0, pytest.approx(0.05, abs=0.05))
+    assert illegal == 0
+    assert min(chances) >= 0.05
     for text, chance in zip(TEXTS, chances, strict=True):
         assert replies[text] / 4000 == pytest.approx(chance, abs=0.03)
 
