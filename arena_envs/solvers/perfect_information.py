@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeVar
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
 from arena_envs.solvers.enumeration import MAX_STATES, too_large, too_many_states
 
-
 T = TypeVar("T")
 
 TOLERANCE = 1e-9  # of actions that are equally good, relative to values above 1

@@ -29,12 +29,13 @@ def check_protocol(game: AnyGame) -> None:
         demand(callable(getattr(game, name, None)), rule)
 
 
-def check_measures(game: AnyGame, sample: Sample) -> None:
+def check_measures(sample: Sample) -> None:
     """Measures are finite floats with the same names in every last state."""
+    game = sample.game
     if not callable(getattr(game, "measures", None)):
         return  # which is optional
     names = None
-    for state in sample.states:
+    for state in sample.states():
         if game.current_player(state) != TERMINAL:
             continue
         found = dict(game.measures(state))

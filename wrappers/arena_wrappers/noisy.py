@@ -7,7 +7,9 @@ from typing import Any
 
 from arena_wrappers.policies import Policy, Reply, TurnRequest
 
-NOISE = 0x6E6F697365  # apart from the draws that the inner policy makes of the same seed
+NOISE = (
+    0x6E6F697365  # apart from the draws that the inner policy makes of the same seed
+)
 
 
 class NoisyPolicy:

@@ -27,7 +27,9 @@ from arena_wrappers.episodes import Episode, params_of
 CHUNK = 256  # episodes in flight
 TRIAL = 32  # most episodes in each seat by which the best constant policy is chosen
 
-OTHER_SIZE = re.compile(r"\d (by|x) \d|^size \d|^there$|for smaller ones|others below")
+OTHER_SIZE = re.compile(
+    r"\d (by|x) \d|^size \d|^there$|with \d cards|for smaller ones|others below"
+)
 
 Progress = Callable[[int, int], object]  # episodes done, and episodes in all
 
@@ -271,7 +273,9 @@ def known_value(game: AnyGame) -> str:
     for line in page_of(game).splitlines():
         if line.startswith("| Known value"):
             row = line.strip("| ").partition("|")[2].strip()
-            return "; ".join(p for p in row.split("; ") if not OTHER_SIZE.search(p))
+            return "; ".join(
+                p for p in re.split(r"; |\. ", row) if not OTHER_SIZE.search(p)
+            )
     return ""
 
 

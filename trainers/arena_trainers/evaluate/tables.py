@@ -28,7 +28,15 @@ def as_table(found: Evaluation) -> Table:
         width = min(max(longest, len(name)), WIDTH)
         table.add_column(name, overflow="fold", min_width=width)
     table.add_column("role", no_wrap=True)
-    for name in ("seat", "episodes", "distinct", "return", "95 %", "score", "win/draw/loss"):
+    for name in (
+        "seat",
+        "episodes",
+        "distinct",
+        "return",
+        "95 %",
+        "score",
+        "win/draw/loss",
+    ):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("invalid", justify="right")
     table.add_column("turns", justify="right", no_wrap=True)
