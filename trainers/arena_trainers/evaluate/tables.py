@@ -76,7 +76,7 @@ def _notes(row: Row) -> list[str]:
     if row.num_distinct < row.num_episodes / 10:
         lines.append(
             f"Warning: {row.num_distinct} distinct games in {row.num_episodes} episodes, "
-            f"{where}; try an opponent that varies, such as noisy:0.2({row.opponent})"
+            f"{where}. Either the game has few, or try noisy:0.2({row.opponent})"
         )
     return lines
 
