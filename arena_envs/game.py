@@ -9,7 +9,7 @@ Write a game by inheriting from `BaseGame`, which carries the defaults.
 """
 
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -149,6 +149,12 @@ class Game(Protocol[S, A]):
     def forfeit(self, state: S, seat: int) -> Sequence[float]:
         """Returns of all seats if this seat breaks the rules now."""
 
+    def measures(self, state: S) -> Mapping[str, float]:
+        """What else the last state of an episode says of it, by name, such as efficiency.
+
+        Finite numbers; the same names in every state; empty without any.
+        """
+
 
 AnyGame = Game[Any, Any]
 
@@ -182,6 +188,9 @@ class BaseGame(Generic[S, A]):
         returns = list(self.returns(state))
         returns[seat] = self.min_return
         return returns
+
+    def measures(self, state: S) -> Mapping[str, float]:
+        return {}
 
 
 def fold(text: str) -> str:

@@ -12,7 +12,7 @@ which name opponents wherever one is asked for:
 | `constant:K`              | action K where legal, else the first                   | numbered actions   |
 | `mcts:N`                  | tree search with N simulations (100)                   | nothing hidden     |
 | `ismcts:N`                | the same over what the seat knows (100)                | with `resample`    |
-| `minimax:DEPTH`           | perfectly, or as far as DEPTH actions can show         | nothing hidden     |
+| `minimax:DEPTH`           | a best action, as far as DEPTH actions can show        | nothing hidden     |
 | `cfr:N`                   | the average policy of N iterations of CFR+ (1000)      | enumerable         |
 | `win_or_block`            | wins at once or keeps others from it, else at random   | nothing hidden     |
 | `othello_greedy`          | a corner, else what turns the most discs               | Othello            |
@@ -23,6 +23,12 @@ which name opponents wherever one is asked for:
 | `generous_tit_for_tat:P`  | so, but cooperates with probability P (1/3)            | repeated matrices  |
 | `grim_trigger`            | cooperates until another has not                       | repeated matrices  |
 | `win_stay_lose_shift`     | cooperates after all chose alike                       | repeated matrices  |
+
+Bots that choose among equally good actions draw one, so that many games with the same bot are
+not one game many times; where a bot knows its probabilities, `action_probs` gives them.
+`arena_wrappers.make_policy` reads
+these strings and `noisy:P(STRING)` around any of them, which plays a random legal action with
+probability P.
 
 `minimax` and `cfr` refuse games of more than 200,000 states before they have kept anybody
 waiting for minutes; solvers take a limit of their own.

@@ -13,7 +13,8 @@ class WinOrBlock:
     """Wins if it can at once, else keeps others from winning next, else plays at random.
 
     "Winning" is to end the game with the highest own return; an action that would let
-    another seat win with its next action is avoided where there are others.
+    another seat win with its next action is avoided where there are others. Among several
+    winning actions it plays at random, too.
 
     Raises:
         ValueError: when it plays, the game hides information.
@@ -25,7 +26,7 @@ class WinOrBlock:
         legal = game.legal_actions(state)
         wins = _wins(game, state)
         if wins:
-            return wins[0]
+            return rng.choice(wins)
         safe = [action for action in legal if not _loses(game, state, action)]
         return rng.choice(safe or legal)
 

@@ -17,8 +17,9 @@ class HanabiConvention:
     2. Tell the next player who holds a card that fits something new about it: best what
        makes it known to fit, then what touches the fewest cards.
     3. Discard a card that is known to be useless, else the oldest.
-    4. Where discarding is not allowed, the last legal action, which is a hint; or, without
-       tokens, the first.
+    4. Where discarding is not allowed, any hint; or, without tokens, any card is played.
+
+    Among equals in a step it draws.
 
     It knows what its seat sees: hints, fireworks, the hands of the others, and so which
     cards are left for the deck and its own hand together.
@@ -32,10 +33,12 @@ class HanabiConvention:
             raise ValueError(f"want Hanabi, got {game!r}")
         view = _View(game, state)
         legal = game.legal_actions(state)
-        for action in (view.play(), view.hint(), view.discard()):
-            if action is not None and action in legal:
-                return action
-        return legal[-1] if state.information_tokens else legal[0]
+        for actions in (view.plays(), view.hints(), view.discards()):
+            allowed = [action for action in actions if action in legal]
+            if allowed:
+                return rng.choice(allowed)
+        verb = "reveal" if state.information_tokens else "play"
+        return rng.choice([action for action in legal if view.verb(action) == verb])
 
 
 class _View:
@@ -51,29 +54,37 @@ class _View:
         for card in state.hands[self.seat]:
             self.unseen[card] += 1
 
-    def play(self) -> int | None:
-        """A card that fits for sure."""
-        for slot, hint in enumerate(self.state.hints[self.seat]):
-            if self._fits_for_sure(hint, self.unseen):
-                return self._action("play", slot)
-        return None
+    def plays(self) -> list[int]:
+        """Cards that fit for sure."""
+        return [
+            self._action("play", slot)
+            for slot, hint in enumerate(self.state.hints[self.seat])
+            if self._fits_for_sure(hint, self.unseen)
+        ]
 
-    def hint(self) -> int | None:
+    def hints(self) -> list[int]:
         """News for the next player who holds a card that fits and may not know it."""
         if not self.state.information_tokens:
-            return None
+            return []
         for offset in range(1, self.game.num_players):
             options = self._hints_for(offset)
             if options:
-                return max(options)[-1]
-        return None
+                best = max(option[:2] for option in options)
+                return sorted({action for *rank, action in options if (*rank,) == best})
+        return []
 
-    def discard(self) -> int | None:
-        """A card that is useless for sure, else the oldest."""
-        for slot, hint in enumerate(self.state.hints[self.seat]):
-            if not any(self._may_be_used(card) for card in self._possible(hint)):
-                return self._action("discard", slot)
-        return self._action("discard", 0)
+    def discards(self) -> list[int]:
+        """Cards that are useless for sure, else the oldest."""
+        return [
+            self._action("discard", slot)
+            for slot, hint in enumerate(self.state.hints[self.seat])
+            if not any(self._may_be_used(card) for card in self._possible(hint))
+        ] or [self._action("discard", 0)]
+
+    def verb(self, action: int) -> str:
+        """What an action does: "play", "discard" or "reveal"."""
+        verb: str = self.game.moves[action][0]
+        return verb
 
     def _hints_for(self, offset: int) -> list[tuple[bool, int, int]]:
         """Whether a card is known to fit then, minus the cards touched, and the action."""

@@ -1,7 +1,7 @@
 """Monte Carlo tree search over what the seats know, for games with hidden information."""
 
 import random
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
@@ -17,8 +17,9 @@ class ISMCTS:
     Every simulation starts from a state drawn from those that the seat cannot tell from
     the true one (`Game.resample`), and nodes are the information states of whoever is to
     move. So it knows no more than its seat; yet it takes the others' choices to tell
-    nothing of what they hold. Cowling, Powley and Whitehouse, *Information Set Monte Carlo
-    Tree Search* (2012), in the form with one tree for each player.
+    nothing of what they hold. Of actions that were visited equally often it plays any.
+    Cowling, Powley and Whitehouse, *Information Set Monte Carlo Tree Search* (2012), in the
+    form with one tree for each player.
 
     Args:
         num_simulations: for each action that it plays.
@@ -52,24 +53,34 @@ class ISMCTS:
         for _ in range(self.num_simulations):
             _simulate(game, game.resample(state, seat, rng), nodes, scale, rng)
         root = nodes[seat, game.information_state(state, seat)]
-        return legal[max(range(len(legal)), key=root.visits.__getitem__)]
+        most = max(root.visits)
+        return rng.choice([a for a, n in root.by_action(legal) if n == most])
 
 
 class _Node:
-    """What is known of the actions of an information state, by their index."""
+    """What is known of the actions of an information state, in an order of its own.
 
-    __slots__ = ("num_visits", "totals", "untried", "visits")
+    The order is random, so that equal bounds favour no action.
+    """
+
+    __slots__ = ("num_visits", "order", "totals", "visits")
 
     def __init__(self, num_actions: int, rng: random.Random) -> None:
         self.num_visits = 0
         self.visits = [0] * num_actions
         self.totals = [0.0] * num_actions
-        self.untried = list(range(num_actions))
-        rng.shuffle(self.untried)
+        self.order = list(range(num_actions))
+        rng.shuffle(self.order)
+
+    def by_action(self, legal: Sequence[Any]) -> list[tuple[Any, int]]:
+        """Each action with its number of visits."""
+        visits = zip(self.order, self.visits, strict=True)
+        return [(legal[index], number) for index, number in visits]
 
     def choose(self, scale: float) -> int:
-        if self.untried:
-            return self.untried.pop()
+        """A place in the order."""
+        if self.num_visits < len(self.order):
+            return self.num_visits
         spread = scale * sqrt(log(self.num_visits))
         bounds = [
             total / visits + spread / sqrt(visits)
@@ -98,7 +109,7 @@ def _simulate(
             nodes[key] = _Node(len(legal), rng)
         choice = nodes[key].choose(scale)
         path.append((nodes[key], choice, player))
-        state = game.apply(state, legal[choice])
+        state = game.apply(state, legal[nodes[key].order[choice]])
     returns = rollout(game, state, rng)
     for node, choice, player in path:
         node.num_visits += 1

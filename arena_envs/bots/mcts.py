@@ -1,9 +1,10 @@
 """Monte Carlo tree search, for games without hidden information."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
+from statistics import fmean
 from typing import Any
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
@@ -16,7 +17,8 @@ class MCTS:
     Every simulation walks down by Q + c √(ln N / n), adds one node, and plays on at
     random. Values that are certain, at the end of the game and backed up from there, are
     used as such (MCTS-Solver), so that a small rest of a game is played exactly. Each
-    seat maximises its own return; chance is sampled.
+    seat maximises its own return; chance is sampled. Of actions that were visited equally
+    often, and of those proven equally good, it plays any.
 
     Kocsis and Szepesvári, *Bandit Based Monte-Carlo Planning* (2006); Winands et al.,
     *Monte-Carlo Tree Search Solver* (2008).
@@ -54,7 +56,7 @@ class MCTS:
             _simulate(game, root, scale, rng)
             if root.proven:
                 break
-        return _best_action(root)
+        return rng.choice(_best_actions(root))
 
 
 class Node:
@@ -168,14 +170,20 @@ def _prove(game: AnyGame, node: Node) -> bool:
     return bool(node.proven)
 
 
-def _best_action(root: Node) -> Any:
-    """The proven best, unless what is open looks better: then its most visited."""
+def _best_actions(root: Node) -> list[Any]:
+    """The proven best, unless what is open looks better: then the most visited."""
     player = root.player
     proven = {a: c.proven[player] for a, c in root.children.items() if c.proven}
-    tried = {a: c for a, c in root.children.items() if not c.proven}
-    certain = max(proven, key=lambda action: proven[action], default=None)
-    likely = max(tried, key=lambda action: tried[action].visits, default=None)
-    if certain is None or likely is None:
-        return likely if certain is None else certain
-    mean = tried[likely].total / tried[likely].visits
-    return certain if proven[certain] >= mean else likely
+    tried = {a: c.visits for a, c in root.children.items() if not c.proven}
+    certain = _largest(proven)
+    likely = _largest(tried)
+    if not certain or not likely:
+        return certain or likely
+    mean = fmean(root.children[a].total / root.children[a].visits for a in likely)
+    return certain if proven[certain[0]] >= mean else likely
+
+
+def _largest(numbers: Mapping[Any, float]) -> list[Any]:
+    """The keys of the largest number, in order."""
+    best = max(numbers.values(), default=None)
+    return [key for key, number in numbers.items() if number == best]

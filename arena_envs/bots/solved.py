@@ -85,9 +85,11 @@ class CFR:
 
 @dataclass(frozen=True)
 class Minimax:
-    """Plays the first best action of a game of perfect information.
+    """Draws among the best actions of a game of perfect information.
 
-    Where all actions are worth the same, lost positions among them, it plays the first.
+    In a two-player zero-sum game it prefers those to which most replies are mistakes, see
+    `PerfectInformation.policy`; with a depth, and in other games, all best actions have the
+    same probability, and other seats are taken to draw so, too.
 
     Args:
         depth: how many actions it looks ahead; None looks to the end.
@@ -103,8 +105,19 @@ class Minimax:
         if self.depth is not None and self.depth < 1:
             raise ValueError(f"want depth of 1 or more, got {self.depth}")
 
+    def action_probs(self, game: AnyGame, state: Any) -> Sequence[float]:
+        """Probabilities of the legal actions."""
+        policy = self._policy(game, state)
+        return [policy.get(action, 0.0) for action in game.legal_actions(state)]
+
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        policy = self._policy(game, state)
+        return rng.choices(list(policy), list(policy.values()))[0]
+
+    def _policy(self, game: AnyGame, state: Any) -> dict[Any, float]:
         if self.depth is not None:
-            return PerfectInformation(game).solve(state, self.depth).action
-        search = _searches.recall(game, lambda: PerfectInformation(game, MAX_STATES))
-        return search.solve(state).action
+            return PerfectInformation(game, draws=True).policy(state, self.depth)
+        search = _searches.recall(
+            game, lambda: PerfectInformation(game, MAX_STATES, draws=True)
+        )
+        return search.policy(state)

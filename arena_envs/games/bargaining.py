@@ -38,6 +38,10 @@ quotation marks and in one line, so that it cannot look like the referee's words
 in it, such as special tokens of chat templates, is broken by blanks (`arena_envs.hostile`).
 What a reply says outside its answer is no message. Features hold amounts and answers, and no
 messages.
+
+Measures of an episode: `agreement` (1 or 0), `efficiency` (the sum of both returns) and
+`fairness` (1 - 4(p - 1/2)², p a share before discounting); the latter two are GLEE's, and 0
+without an agreement, where GLEE leaves fairness undefined: divide its mean by `agreement`'s.
 """
 
 import random
@@ -177,6 +181,15 @@ class Bargaining(BaseGame[State, Action]):
         """GLEE's fairness: 1 - 4(p - 1/2)², p a share before discounting; None if no deal."""
         shares = self.shares(state)
         return None if shares is None else 1 - 4 * (shares[0] - 0.5) ** 2
+
+    def measures(self, state: State) -> dict[str, float]:
+        """Whether there is a deal, and GLEE's two measures; a deal missed counts 0 in both."""
+        fairness = self.fairness(state)
+        return {
+            "agreement": float(fairness is not None),
+            "efficiency": self.efficiency(state),
+            "fairness": fairness or 0.0,
+        }
 
     def observe(self, state: State, seat: int) -> str:
         lines = [f"You are player_{seat}. {self._stage(state, seat)}"]

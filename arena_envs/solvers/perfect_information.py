@@ -1,10 +1,17 @@
 """Games of perfect information, solved from any state on."""
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from statistics import fmean
+from typing import Any, NamedTuple, TypeVar
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
 from arena_envs.solvers.enumeration import MAX_STATES, too_large, too_many_states
+
+T = TypeVar("T")
+
+TOLERANCE = 1e-9  # of actions that are equally good, relative to values above 1
+NUM_REPLIES = 2  # of the other seat that are taken to be random, to tell equals apart
 
 
 class Minimax(NamedTuple):
@@ -59,20 +66,27 @@ class PerfectInformation:
     Args:
         game: the rules.
         max_states: limit of the number of states that are remembered.
+        draws: outside two-player zero-sum games, whether seats draw among equal actions,
+            each with the same probability, instead of taking the first.
 
     Raises:
         ValueError: the game hides information.
     """
 
-    def __init__(self, game: AnyGame, max_states: int = MAX_STATES) -> None:
+    def __init__(
+        self, game: AnyGame, max_states: int = MAX_STATES, *, draws: bool = False
+    ) -> None:
         if game.information != "perfect" or game.simultaneous:
             raise ValueError(
                 f"want a game of perfect information, got {game!r}; CFR, solve_zero_sum "
                 'and the bot "ismcts" play with hidden information'
             )
         opposed = game.num_players == 2 and game.zero_sum
-        search = _AlphaBeta if opposed else _BackwardInduction
-        self._search: _AlphaBeta | _BackwardInduction = search(game, max_states)
+        self._search: _AlphaBeta | _BackwardInduction = (
+            _AlphaBeta(game, max_states)
+            if opposed
+            else _BackwardInduction(game, max_states, draws)
+        )
 
     def solve(self, state: Any, depth: int | None = None) -> Minimax:
         """The value of a state and the best action; see `minimax`.
@@ -80,12 +94,30 @@ class PerfectInformation:
         Raises:
             ValueError: `depth` is no positive number, or too many states were met.
         """
+        return self._limited(self._search.solve, state, depth)
+
+    def policy(self, state: Any, depth: int | None = None) -> dict[Any, float]:
+        """Probabilities of the best actions of the seat to move; 0 for all others.
+
+        Equal ones have equal probabilities, but for two-player zero-sum games that are
+        searched to their end. There an action's is proportional to the square of what the
+        other seat loses on average if its next two replies are random: every best action
+        of a drawn game is as good against perfect play, and few make imperfect play err.
+
+        Raises:
+            ValueError: `depth` is no positive number, or too many states were met.
+        """
+        return self._limited(self._search.policy, state, depth)
+
+    def _limited(
+        self, find: Callable[[Any, float], T], state: Any, depth: int | None
+    ) -> T:
         if depth is not None and depth < 1:
             raise ValueError(f"want depth of 1 or more, got {depth}")
         if len(self._search.met) > self._search.max_states // 2:
-            self._search.met.clear()
+            self._search.forget()
         try:
-            return self._search.solve(state, math.inf if depth is None else depth)
+            return find(state, math.inf if depth is None else depth)
         except RecursionError:
             known = f"up to {self._search.game.max_turns} turns in an episode"
             limit = "as many as sys.getrecursionlimit() has room for"
@@ -99,10 +131,87 @@ class _AlphaBeta:
         self.game = game
         self.max_states = max_states
         self.met: dict[tuple[Any, float], tuple[float, float]] = {}
+        self.policies: dict[Any, dict[Any, float]] = {}
+        self.hoped: dict[tuple[Any, int, int], float] = {}
+
+    def forget(self) -> None:
+        """Frees the memory of what was met, but for the policies, which are few."""
+        self.met.clear()
+        self.hoped.clear()
 
     def solve(self, state: Any, horizon: float) -> Minimax:
         value, action = self._search(state, -math.inf, math.inf, horizon)
         return Minimax((value, 0.0 - value), action)
+
+    def policy(self, state: Any, horizon: float) -> dict[Any, float]:
+        if horizon < math.inf:
+            return dict.fromkeys(best := self._best(state, horizon), 1 / len(best))
+        if state not in self.policies:
+            self.policies[state] = self._weighted(state)
+        return self.policies[state]
+
+    def _best(self, state: Any, horizon: float) -> list[Any]:
+        value, _ = self._search(state, -math.inf, math.inf, horizon)
+        return self._reaching(state, value, horizon)
+
+    def _weighted(self, state: Any) -> dict[Any, float]:
+        best = self._best(state, math.inf)
+        if len(best) == 1:
+            return {best[0]: 1.0}
+        value = self._value(state, -math.inf, math.inf, math.inf)
+        game = self.game
+        player = game.current_player(state)
+        gains = [
+            abs(self._hoped(game.apply(state, action), player, NUM_REPLIES) - value)
+            for action in best
+        ]
+        total = sum(gain**2 for gain in gains)
+        if total < TOLERANCE:
+            return dict.fromkeys(best, 1 / len(best))
+        return {a: gain**2 / total for a, gain in zip(best, gains, strict=True)}
+
+    def _hoped(self, state: Any, player: int, num_replies: int) -> float:
+        """The value if the next replies to this player are random, and all else is best."""
+        key = (state, player, num_replies)
+        if key not in self.hoped:
+            self.hoped[key] = self._hope(state, player, num_replies)
+        return self.hoped[key]
+
+    def _hope(self, state: Any, player: int, num_replies: int) -> float:
+        game = self.game
+        mover = game.current_player(state)
+        if mover == TERMINAL or num_replies == 0:
+            return self._value(state, -math.inf, math.inf, math.inf)
+        if mover == CHANCE:
+            return sum(
+                p * self._hoped(game.apply(state, a), player, num_replies)
+                for a, p in game.chance_outcomes(state)
+                if p > 0
+            )
+        if mover == player:
+            actions: Sequence[Any] = self._best(state, math.inf)
+        else:
+            actions, num_replies = game.legal_actions(state), num_replies - 1
+        return fmean(
+            self._hoped(game.apply(state, action), player, num_replies)
+            for action in actions
+        )
+
+    def _reaching(self, state: Any, value: float, horizon: float) -> list[Any]:
+        """Actions of the seat to move that are worth this much to it, or more."""
+        game = self.game
+        first = game.current_player(state) == 0
+        slack = TOLERANCE * max(1.0, abs(value))
+        # whether an action is worth as much takes a window of no width
+        bound = value - slack if first else value + slack
+        beyond = math.nextafter(bound, -math.inf if first else math.inf)
+        window = (beyond, bound) if first else (bound, beyond)
+        found = []
+        for action in game.legal_actions(state):
+            reached = self._value(game.apply(state, action), *window, horizon - 1)
+            if reached >= bound if first else reached <= bound:
+                found.append(action)
+        return found
 
     def _value(self, state: Any, alpha: float, beta: float, horizon: float) -> float:
         """The value, or a bound of it on the side where it leaves alpha to beta."""
@@ -151,13 +260,22 @@ class _AlphaBeta:
 
 
 class _BackwardInduction:
-    def __init__(self, game: AnyGame, max_states: int) -> None:
+    def __init__(self, game: AnyGame, max_states: int, draws: bool) -> None:
         self.game = game
         self.max_states = max_states
+        self.draws = draws
         self.met: dict[tuple[Any, float], tuple[float, ...]] = {}
+
+    def forget(self) -> None:
+        """Frees the memory of what was met."""
+        self.met.clear()
 
     def solve(self, state: Any, horizon: float) -> Minimax:
         return self._search(state, horizon)
+
+    def policy(self, state: Any, horizon: float) -> dict[Any, float]:
+        best = [option.action for option in self._best(state, horizon)]
+        return dict.fromkeys(best, 1 / len(best))
 
     def _returns(self, state: Any, horizon: float) -> tuple[float, ...]:
         key = (state, horizon)
@@ -182,8 +300,20 @@ class _BackwardInduction:
                 for a, p in chances
             ]
             return Minimax(tuple(map(sum, zip(*parts, strict=True))), None)
+        best = self._best(state, horizon)
+        if not self.draws:
+            return best[0]
+        returns = zip(*(option.returns for option in best), strict=True)
+        return Minimax(tuple(map(fmean, returns)), best[0].action)
+
+    def _best(self, state: Any, horizon: float) -> list[Minimax]:
+        """The best options of the seat to move."""
+        game = self.game
+        player = game.current_player(state)
         options = [
             Minimax(self._returns(game.apply(state, action), horizon - 1), action)
             for action in game.legal_actions(state)
         ]
-        return max(options, key=lambda option: option.returns[player])
+        best = max(option.returns[player] for option in options)
+        bound = best - TOLERANCE * max(1.0, abs(best))
+        return [option for option in options if option.returns[player] >= bound]

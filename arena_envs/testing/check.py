@@ -12,6 +12,7 @@ from arena_envs.testing.sample import BrokenRule, Sample, draw_sample
 CHECKS: tuple[Callable[[Sample], None], ...] = (
     rules.check_actions,
     rules.check_returns,
+    rules.check_measures,
     rules.check_purity,
     texts.check_texts,
     texts.check_parse,

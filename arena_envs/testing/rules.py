@@ -29,6 +29,28 @@ def check_protocol(game: AnyGame) -> None:
         demand(callable(getattr(game, name, None)), rule)
 
 
+def check_measures(sample: Sample) -> None:
+    """Measures are finite floats with the same names in every last state."""
+    game = sample.game
+    if not callable(getattr(game, "measures", None)):
+        return  # which is optional
+    names = None
+    for state in sample.states():
+        if game.current_player(state) != TERMINAL:
+            continue
+        found = dict(game.measures(state))
+        rule = "measures are finite floats by name"
+        finite = all(
+            type(name) is str and type(value) is float and math.isfinite(value)
+            for name, value in found.items()
+        )
+        demand(finite, rule, found)
+        demand(dict(game.measures(state)) == found, "measures are deterministic", found)
+        rule = "measures have the same names in every last state"
+        demand(names is None or names == found.keys(), rule, found)
+        names = found.keys()
+
+
 def check_facts(game: AnyGame) -> None:
     """The declared facts have their types and make sense by themselves."""
     rule = "num_players is an integer above 0"

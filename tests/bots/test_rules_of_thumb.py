@@ -82,6 +82,9 @@ def test_the_best_at_hand_is_won_or_blocked(after):
         game, state = after("tic_tac_toe", *texts)
         found = {bot(game, state, random.Random(seed)) for seed in range(5)}
         assert {game.action_text(state, action) for action in found} == {want}
+    game, state = after("tic_tac_toe", "a1", "b1", "b2", "c1", "a2", "a3")
+    wins = {bot(game, state, random.Random(seed)) for seed in range(30)}
+    assert {game.action_text(state, action) for action in wins} == {"c2", "c3"}
     game = arena_envs.make_game("tic_tac_toe")
     first = {bot(game, game.initial_state(), random.Random(s)) for s in range(100)}
     assert first == set(range(9))
@@ -141,7 +144,8 @@ def test_the_convention_does_not_look_at_its_own_cards(game, play):
             if state.player >= 0:
                 other = game.resample(state, state.player, rng)
                 num_hidden += other != state
-                assert bot(game, state, rng) == bot(game, other, rng)
+                actions = [bot(game, s, random.Random(seed)) for s in (state, other)]
+                assert actions[0] == actions[1]
     assert num_hidden > 20
 
 
@@ -164,3 +168,18 @@ def test_the_convention_makes_playable_cards_known_first():
     state = game.apply(state, hint)
     played = bot(game, state, random.Random(0))
     assert game.action_text(state, played).startswith("play")
+
+
+def test_the_convention_draws_among_hints_that_say_as_much():
+    """player_1 holds three cards of both colors and ranks 1: each hint touches some."""
+    game = arena_envs.make_game("mini_hanabi")
+    state = game.initial_state()
+    for card in (0, 1, 3, 0, 2, 2):  # player_1: red 1, yellow 1, yellow 1
+        state = game.apply(state, card)
+    bot = make_bot("hanabi_convention")
+    hints = {bot(game, state, random.Random(seed)) for seed in range(40)}
+    state = game.apply(state, min(hints))
+    played = {bot(game, state, random.Random(seed)) for seed in range(40)}
+    assert len(hints) == 1  # "rank 1" touches all and says most
+    assert {game.action_text(state, action)[:4] for action in played} == {"play"}
+    assert len(played) == 3

@@ -41,6 +41,16 @@ def test_mcts_does_not_lose_tic_tac_toe(seat, play):
         assert game.returns(play(game, bots, seed)[-1]) == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("spec", ["mcts:9", "ismcts:9"])
+def test_search_draws_among_actions_that_were_visited_equally_often(spec, toys):
+    """Nine actions that are worth the same, each tried once."""
+    root = toys.Choice(0, "root", ((0.0, 0.0),) * 9)
+    game = toys.TreeGame(root, information="perfect")
+    bot = make_bot(spec)
+    played = [bot(game, root, random.Random(seed)) for seed in range(200)]
+    assert min(played.count(action) for action in range(9)) > 10
+
+
 def test_more_simulations_are_stronger(play):
     game = arena_envs.make_game("nim")
     strong, weak = make_bot("mcts:200"), make_bot("mcts:2")

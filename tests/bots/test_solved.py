@@ -9,7 +9,7 @@ import arena_envs
 from arena_envs.bots import make_bot
 from arena_envs.bots.solved import CFR, Tabular
 from arena_envs.game import CHANCE
-from arena_envs.solvers import CFRPlus, TooLarge, uniform_table
+from arena_envs.solvers import CFRPlus, TooLarge, minimax, uniform_table
 
 
 def test_a_table_is_played_as_often_as_it_says():
@@ -71,5 +71,91 @@ def test_minimax_plays_perfectly_and_to_its_depth(after):
     game, state = after("tic_tac_toe", "a3", "b2", "b3")
     action = make_bot("minimax:2")(game, state, random.Random(0))
     assert game.action_text(state, action) == "c3"
-    action = make_bot("minimax:1")(game, state, random.Random(0))
-    assert game.action_text(state, action) == "a1"  # the threat is beyond its horizon
+    # the threat is beyond its horizon
+    chances = make_bot("minimax:1").action_probs(game, state)
+    assert chances == [1 / 6] * 6
+
+
+def constant_results(game, seat, action, num_games, play):
+    """Results of a constant policy in a seat against minimax: its return in each game."""
+    bots = [make_bot("minimax"), make_bot("minimax")]
+    bots[seat] = make_bot(f"constant:{action}")
+    return [game.returns(play(game, bots, s)[-1])[seat] for s in range(num_games)]
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize(
+    ("id", "params"),
+    [
+        ("tic_tac_toe", {}),
+        ("connect_four", {"rows": 4, "columns": 4, "x_in_row": 3}),
+    ],
+)
+def test_no_constant_policy_holds_minimax_in_more_than_a_third_of_its_games(
+    id, params, seat, play
+):
+    game = arena_envs.make_game(id, **params)
+    for action in range(game.num_actions):
+        results = constant_results(game, seat, action, 300, play)
+        assert sum(result >= 0 for result in results) <= 100, action
+
+
+def test_200_games_of_minimax_against_itself_are_not_one_game(play):
+    game, bot = arena_envs.make_game("tic_tac_toe"), make_bot("minimax")
+    games = {tuple(play(game, [bot, bot], seed)) for seed in range(200)}
+    assert len(games) > 100
+
+
+def best_by_brute_force(game, state):
+    seat = game.current_player(state)
+    values = [
+        minimax(game, game.apply(state, action)).returns[seat]
+        for action in game.legal_actions(state)
+    ]
+    return {
+        action
+        for action, value in zip(game.legal_actions(state), values, strict=True)
+        if value == max(values)
+    }
+
+
+@pytest.mark.parametrize("id", ["tic_tac_toe", "nim"])
+def test_minimax_plays_only_best_actions_as_often_as_it_says(id, play):
+    game, bot = arena_envs.make_game(id), make_bot("minimax")
+    for state in play(game, [make_bot("random")] * 2, 0)[-6:-1]:
+        best = best_by_brute_force(game, state)
+        chances = dict(
+            zip(game.legal_actions(state), bot.action_probs(game, state), strict=True)
+        )
+        assert {action for action in chances if chances[action]} <= best
+        played = collections.Counter(
+            bot(game, state, random.Random(s)) for s in range(400)
+        )
+        for action, chance in chances.items():
+            assert played[action] / 400 == pytest.approx(chance, abs=0.1)
+
+
+def test_of_equal_actions_minimax_prefers_what_two_random_replies_would_lose(toys):
+    """Each is worth 0; random replies lose 1/2 after the first, 1/4 after the second."""
+    leaves = {value: (value, -value) for value in (0.0, 1.0)}
+
+    def reply(key, *values):
+        return toys.Choice(1, key, tuple(leaves[value] for value in values))
+
+    root = toys.Choice(
+        0, "root", (reply("a", 0.0, 1.0), reply("b", 0.0, 0.0, 0.0, 1.0), leaves[0.0])
+    )
+    game = toys.TreeGame(root, information="perfect")
+    assert make_bot("minimax").action_probs(game, root) == [0.8, 0.2, 0.0]
+    assert make_bot("minimax:9").action_probs(game, root) == [1 / 3] * 3
+
+
+def test_minimax_takes_other_seats_to_draw_among_equals_as_it_does(toys):
+    """Seat 1 is indifferent: half of the time seat 0 gets nothing, and 1 is better."""
+    trap = toys.Choice(1, "trap", ((1.8, 0.0), (0.0, 0.0)))
+    root = toys.Choice(0, "root", (trap, (1.0, 0.0)))
+    game = toys.TreeGame(
+        root, information="perfect", zero_sum=False, min_return=0.0, max_return=2.0
+    )
+    assert minimax(game).returns == (1.8, 0.0)  # which takes the first
+    assert make_bot("minimax").action_probs(game, root) == [0.0, 1.0]

@@ -46,6 +46,16 @@ class Rake(KuhnPoker):
         return tuple(r - 0.5 if r else r for r in super().returns(state))
 
 
+class NoNumber(KuhnPoker):
+    def measures(self, state: Any) -> Any:
+        return {"share": float("nan")}
+
+
+class OtherMeasures(KuhnPoker):
+    def measures(self, state: Any) -> Any:
+        return {"won": 1.0} if self.returns(state)[0] > 0 else {"lost": 1.0}
+
+
 class Stakes(KuhnPoker):
     def returns(self, state: Any) -> Any:
         return tuple(2 * r for r in super().returns(state))
@@ -404,6 +414,8 @@ class PaidPig(Pig):
 
 # by the start of the sentence, after the name of the game
 BROKEN = [
+    (NoNumber, "measures are finite floats by name"),
+    (OtherMeasures, "measures have the same names in every last state"),
     (NoMethod, "the game has a method initial_state"),
     (Infinite, "min_return and max_return are finite and in order; got -2.0"),
     (Unstable, "a copy of the game equals it and hashes alike"),

@@ -63,7 +63,7 @@ def test_a_full_disk_is_one_sentence_and_status_1() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["solve", "hex", "--max-states", "1000"], "has more than 1000 states"),
+        (["solve", "hex", "--max-states", "1000"], "states or more, estimated from"),
         (["solve", "kuhn_poker", "--solver", "magic"], "want a solver among minimax"),
         (
             ["solve", "kuhn_poker", "--solver", "minimax"],

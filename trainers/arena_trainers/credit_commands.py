@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from arena_trainers.usage import imported, usage_errors
+from arena_trainers.usage import imported, running, usage_errors
 
 if TYPE_CHECKING:
     from arena_trainers.credit.expectation import Verdict
@@ -100,7 +100,16 @@ def _words(verdict: "Verdict") -> tuple[str, str, str]:
 
 
 @credit_app.command("report")
-def report(directory: Directory = DOCS) -> None:
+def report(
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "--directory",
+            help="Where the files go: docs/credit in a checkout, else here.",
+        ),
+    ] = None,
+) -> None:
     """Write what every estimator does to the gradient of small games, and their pages.
 
     Takes about a minute; the same code writes the same files.
@@ -108,13 +117,16 @@ def report(directory: Directory = DOCS) -> None:
     from arena_trainers.credit.pages import estimators_page
     from arena_trainers.credit.report import report as build
 
-    directory.mkdir(parents=True, exist_ok=True)
+    directory = (DOCS if DOCS.is_dir() else Path()) if out is None else out
+    with usage_errors():
+        directory.mkdir(parents=True, exist_ok=True)
     costs = directory / COSTS
     measured = json.loads(costs.read_text()) if costs.exists() else {}
-    pages = {
-        "report.md": build(),
-        "estimators.md": estimators_page({n: row["ms"] for n, row in measured.items()}),
-    }
+    with running("nothing was written", "examining") as bar:
+        pages = {
+            "report.md": build(bar),
+            "estimators.md": estimators_page({n: r["ms"] for n, r in measured.items()}),
+        }
     for name, text in pages.items():
         (directory / name).write_text(text)
         typer.echo(f"wrote {directory / name}")

@@ -14,6 +14,7 @@ from rich.table import Table
 import arena_envs
 from arena_envs import solvers
 from arena_envs.game import AnyGame
+from arena_envs.solvers.hopeless import refuse_hopeless
 from arena_trainers.game_commands import Params, read_params
 from arena_trainers.usage import running, usage_errors
 
@@ -80,6 +81,7 @@ def solve(
             raise ValueError(
                 "minimax finds values and no table for --out; cfr+ and lp make one"
             )
+        refuse_hopeless(rules, max_states)
         start = time.perf_counter()
         name, table, values = solve_game(rules, solver, iterations, max_states)
         conv = None if table is None else solvers.nash_conv(rules, table)

@@ -42,13 +42,15 @@ def imported(name: str, wanted: str) -> Any:
 
 
 @contextmanager
-def running(advice: str) -> Iterator[Callable[[int, int], None]]:
+def running(
+    advice: str, doing: str = "playing"
+) -> Iterator[Callable[[int, int], None]]:
     """While something plays: a bar on stderr, if that is a terminal, and a plain end.
 
     Ctrl-C ends with status 130 and the advice, a full disk or the like with status 1.
 
     Yields:
-        What is called with the number of episodes done and the number in all.
+        What is called with the number of episodes (or the like) done and the number in all.
     """
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
@@ -56,7 +58,7 @@ def running(advice: str) -> Iterator[Callable[[int, int], None]]:
         with Progress(
             *columns, console=console, transient=True, disable=not console.is_terminal
         ) as bar:
-            task = bar.add_task("playing", total=None)
+            task = bar.add_task(doing, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
     except KeyboardInterrupt:
         typer.echo(f"\nstopped; {advice}", err=True)

@@ -81,6 +81,7 @@ class Episode:
             if it did.
         branch: how many of its `turns` it shares with that one: `turns[branch]` is the first
             of its own.
+        measures: what the game says of the last state, by name; see `Game.measures`.
     """
 
     game: str
@@ -97,6 +98,7 @@ class Episode:
     forfeited_by: int | None = None
     parent: int | None = None
     branch: int | None = None
+    measures: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The episode as one line of JSON.
@@ -228,6 +230,7 @@ _EPISODE_FIELDS: dict[str, Check] = {
     "forfeited_by": _optional(_is_int),
     "parent": _optional(_is_int),
     "branch": _optional(_is_int),
+    "measures": _is_rewards,
 }
 
 

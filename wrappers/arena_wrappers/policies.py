@@ -220,6 +220,7 @@ def make_policy(spec: str) -> Policy:
     meets its game when it first plays. Other kinds come from the entry-point group
     `arena.policies`, whose attribute is called with the argument; this distribution brings
     `"lm:PATH"`, a language model from a folder, and `"api:MODEL"`, one behind an endpoint.
+    `"noisy:P(STRING)"` is any of them that plays a random legal action with probability P.
 
     Raises:
         ValueError: unknown kind, or an argument that the kind does not take.
@@ -231,19 +232,30 @@ def make_policy(spec: str) -> Policy:
     kind, _, argument = spec.partition(":")
     if spec == "random":
         return RandomPolicy()
+    if kind == "noisy":
+        return _noisy(spec)
     if kind in BOTS:
         bot = make_bot(spec)
         scores = hasattr(bot, "action_probs")
         return (ScoringBotPolicy if scores else BotPolicy)(bot, name=spec)
     known = {point.name: point for point in entry_points(group="arena.policies")}
     if kind not in known:
-        everything = [*BOTS, *known]
+        everything = [*BOTS, "noisy", *known]
         hint = did_you_mean(kind, everything)
         if "known are" not in hint:
             hint += f" known are {', '.join(everything)}"
         raise ValueError(f"unknown policy {spec!r}; {hint}")
     policy: Policy = known[kind].load()(argument)
     return policy
+
+
+def _noisy(spec: str) -> Policy:
+    from arena_wrappers.noisy import NoisyPolicy, ScoringNoisyPolicy, split_noisy
+
+    probability, inner_spec = split_noisy(spec)
+    inner = make_policy(inner_spec)
+    scores = hasattr(inner, "action_probs")
+    return (ScoringNoisyPolicy if scores else NoisyPolicy)(inner, probability, spec)
 
 
 def turn_seed(seed: int, sample: int, turn: int, seat: int) -> int:

@@ -239,6 +239,7 @@ class Table:
             truncated=base.truncations[agent],
             forfeited_by=base.forfeited_by,
             branch=self.branch,
+            measures=_measures(base.game, base.game_state),
         )
 
 
@@ -252,6 +253,12 @@ def _plain(values: Any) -> Any:
     if values is None or type(values) is list:
         return values
     return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def _measures(game: AnyGame, state: Any) -> dict[str, float]:
+    """Those that a game offers, which is optional."""
+    measure = getattr(game, "measures", None)
+    return {} if measure is None else {k: float(v) for k, v in measure(state).items()}
 
 
 def _action_record(game: AnyGame, actions: Sequence[Any]) -> list[Any]:

@@ -5,7 +5,7 @@ What is written is determined by the code alone.
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -166,13 +166,19 @@ makes of the gradient, 1/B Σ A ∇log π, is compared with the truth in expecta
 """
 
 
-def report() -> str:
-    """The whole report, in Markdown."""
+def report(progress: Callable[[int, int], object] | None = None) -> str:
+    """The whole report, in Markdown.
+
+    Args:
+        progress: called after each estimator with the number done and the number in all.
+    """
     names = estimators()
     known = [name for name in names if not undefined(name)]
-    found = {
-        name: {game: examine(name, game) for game in DIAGNOSTICS} for name in known
-    }
+    found = {}
+    for number, name in enumerate(known, 1):
+        found[name] = {game: examine(name, game) for game in DIAGNOSTICS}
+        if progress is not None:
+            progress(number, len(known))
     reinforce = {game: examine(REINFORCE, game) for game in DIAGNOSTICS}
     lines = [
         HEAD + "| Estimator | Batches of two | One large group | Shared chance | "

@@ -7,6 +7,7 @@ from arena_envs.game import CHANCE, TERMINAL, AnyGame
 from arena_envs.solvers import information_states
 from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
 from arena_wrappers.formats import legal_texts
+from arena_wrappers.noisy import NoisyPolicy
 
 MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more get no constant baseline
 MAX_STATES = 30_000  # of games that are solved exactly
@@ -51,8 +52,11 @@ def prepared(policy: Policy | str, game: AnyGame) -> Policy:
         ValueError: unknown string, or the bot refuses the game, for example as too large.
     """
     made = make_policy(policy) if isinstance(policy, str) else policy
-    if isinstance(made, BotPolicy):
-        made.act([_first_turn(game)])
+    inner = made
+    while isinstance(inner, NoisyPolicy):
+        inner = inner.inner
+    if isinstance(inner, BotPolicy):
+        inner.act([_first_turn(game)])
     return made
 
 

@@ -1,5 +1,6 @@
 """`evaluate`: a policy against opponents, seat by seat, beside the game's baselines."""
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -28,6 +29,10 @@ from arena_wrappers.episodes import Episode, params_of
 CHUNK = 256  # episodes in flight
 TRIAL = 32  # most episodes in each seat by which the best constant policy is chosen
 
+OTHER_SIZE = re.compile(
+    r"\d (by|x) \d|^size \d|^there$|with \d cards|for smaller ones|others below"
+)
+
 Progress = Callable[[int, int], object]  # episodes done, and episodes in all
 
 
@@ -38,7 +43,7 @@ class Evaluation:
     Attributes:
         game: id or class name.
         params: parameters of the game.
-        known_value: the row of that name on the game's page.
+        known_value: what the row of that name on the game's page says of these parameters.
         rows: by opponent: the policy's rows, then those of the baselines.
         warnings: a line for each policy most of whose replies were invalid.
     """
@@ -273,10 +278,22 @@ def env_of(game: AnyGame | GameEnv | str) -> GameEnv:
 
 
 def known_value(game: AnyGame) -> str:
-    """The row "Known value" of the game's page; empty without a page."""
+    """What the row "Known value" of a page says of the game's own parameters.
+
+    The row is about the default ones: empty for others, and without a page. Parts of it
+    that name other sizes are left out.
+    """
+    try:
+        if game != type(game)():
+            return ""
+    except (TypeError, ValueError):  # parameters without defaults
+        return ""
     for line in page_of(game).splitlines():
         if line.startswith("| Known value"):
-            return line.strip("| ").partition("|")[2].strip()
+            row = line.strip("| ").partition("|")[2].strip()
+            return "; ".join(
+                p for p in re.split(r"; |\. ", row) if not OTHER_SIZE.search(p)
+            )
     return ""
 
 

@@ -1,8 +1,9 @@
 """One row of an evaluation: what a policy reached in one seat, or over several."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from arena_envs.game import AnyGame
@@ -36,6 +37,11 @@ class Row:
         invalid: invalid replies per reply of the policy, by reason.
         num_turns: mean turns of this seat in an episode.
         num_tokens: mean reply tokens of this seat in an episode; None if not reported.
+        num_distinct: distinct games, by all actions, those of chance included. Far fewer
+            than episodes say less than the interval, which takes episodes for independent.
+        measures: by name, what the game measures (`Game.measures`): the mean over episodes
+            and its 95 % interval, for which values are taken to lie between 0 and 1 unless
+            others were seen.
         normalised: 100 (mean - uniform) / (solver - uniform) with the mean returns of
             uniform random play and of the game's solver in the same seats against the
             same opponent; above 100 where a policy exploits the opponent better than the
@@ -58,6 +64,8 @@ class Row:
     num_turns: float
     num_tokens: float | None
     normalised: float | None = None
+    num_distinct: int = 0
+    measures: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
 Episodes = Mapping[int, Sequence[Episode]]  # by the seat of a policy, in order of seeds
@@ -83,6 +91,7 @@ def _row(
         / len(seats)
         for one_seed in zip(*episodes.values(), strict=True)
     ]
+    unique = list({id(episode): episode for _, episode in played}.values())
     low, high = mean_interval(scores, game.min_return, game.max_return)
     results = Counter(result_of(game, seat, episode) for seat, episode in played)
     has_rivals = game.kind != "cooperative" and len(set(game.teams)) > 1
@@ -97,7 +106,9 @@ def _row(
         role=role,
         opponent=opponent,
         seat=seats[0] if len(seats) == 1 else "all",
-        num_episodes=len({id(episode) for _, episode in played}),
+        num_episodes=len(unique),
+        num_distinct=len({json.dumps(list(episode.actions)) for episode in unique}),
+        measures=_measures(unique),
         mean_return=sum(scores) / len(scores),
         low=low,
         high=high,
@@ -108,6 +119,15 @@ def _row(
         num_turns=len(turns) / len(played),
         num_tokens=sum(map(len, tokens)) / len(played) if tokens else None,
     )
+
+
+def _measures(episodes: Sequence[Episode]) -> dict[str, tuple[float, float, float]]:
+    found = {}
+    for name in episodes[0].measures:
+        values = [episode.measures[name] for episode in episodes]
+        bounds = min(0.0, *values), max(1.0, *values)
+        found[name] = (sum(values) / len(values), *mean_interval(values, *bounds))
+    return found
 
 
 def result_of(game: AnyGame, seat: int, episode: Episode) -> Result:

@@ -28,7 +28,15 @@ def as_table(found: Evaluation) -> Table:
         width = min(max(longest, len(name)), WIDTH)
         table.add_column(name, overflow="fold", min_width=width)
     table.add_column("role", no_wrap=True)
-    for name in ("seat", "episodes", "return", "95 %", "score", "win/draw/loss"):
+    for name in (
+        "seat",
+        "episodes",
+        "distinct",
+        "return",
+        "95 %",
+        "score",
+        "win/draw/loss",
+    ):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("invalid", justify="right")
     table.add_column("turns", justify="right", no_wrap=True)
@@ -51,8 +59,26 @@ def _caption(found: Evaluation) -> str:
         for row in found.rows
         if row.role == "solver" and "mcts" in row.policy
     }
+    for row in found.rows:
+        if row.role == "policy":
+            lines += _notes(row)
     lines += [f"{name} searches, it does not solve" for name in sorted(searches)]
     return "\n".join(lines)
+
+
+def _notes(row: Row) -> list[str]:
+    """Measures, and a warning where almost all episodes are alike."""
+    where = f"seat {row.seat} against {row.opponent}"
+    lines = [
+        f"{name} in {where}: {mean:.3f} ({low:.3f} to {high:.3f})"
+        for name, (mean, low, high) in row.measures.items()
+    ]
+    if row.num_distinct < row.num_episodes / 10:
+        lines.append(
+            f"Warning: {row.num_distinct} distinct games in {row.num_episodes} episodes, "
+            f"{where}. Either the game has few, or try noisy:0.2({row.opponent})"
+        )
+    return lines
 
 
 def suite_table(found: SuiteEvaluation) -> Table:
@@ -89,6 +115,7 @@ def _cells(row: Row) -> list[str]:
         row.role,
         str(row.seat),
         str(row.num_episodes),
+        str(row.num_distinct),
         f"{row.mean_return:.3f}",
         f"{row.low:.3f} to {row.high:.3f}",
         "" if row.normalised is None else f"{row.normalised:.1f}",

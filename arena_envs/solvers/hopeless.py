@@ -1,0 +1,68 @@
+"""Tells games that are far too large to enumerate within a second or so."""
+
+from typing import Any
+
+from arena_envs.game import CHANCE, AnyGame
+from arena_envs.solvers.enumeration import about, too_large
+
+PROBE = 5_000  # states that are looked at
+MARGIN = 1000  # times the limit; alpha-beta and equal positions may save this much
+
+
+def refuse_hopeless(game: AnyGame, max_states: int) -> None:
+    """Refuses a game whose first few thousand states say that it is far too large.
+
+    Layers of states are counted until `PROBE` of them were met. They are taken to grow as
+    the last one did for a quarter of the turns that are left, and not at all after that.
+
+    Args:
+        game: the rules.
+        max_states: limit of the number of states.
+
+    Raises:
+        TooLarge: by this estimate the game has more than `MARGIN` times as many states.
+
+    >>> from arena_envs import make_game
+    >>> refuse_hopeless(make_game("tic_tac_toe"), 1_000_000)
+    """
+    layer: dict[Any, None] = {game.initial_state(): None}
+    met, num_turns, growth = 1, 0, 0.0
+    while layer and met < PROBE:
+        following, complete = _following(game, layer, PROBE - met)
+        # of a layer that was cut off the part that was looked at stands for all of it
+        growth = len(following) / (complete * len(layer))
+        num_turns += any(game.current_player(state) >= 0 for state in layer)
+        met += len(following)
+        layer = following
+    if not layer or growth <= 1 or met < PROBE:
+        return
+    left = max(0, game.max_turns - num_turns)
+    estimate = int(min(1e300, len(layer) * growth ** min(left / 4, 300)))
+    if estimate > MARGIN * max_states:
+        known = f"{about(estimate)} states or more, estimated from its first {num_turns} turns"
+        hint = _hint(game)
+        raise too_large(game, known, f"max_states={max_states}", hint)
+
+
+def _following(
+    game: AnyGame, layer: dict[Any, None], limit: int
+) -> tuple[dict[Any, None], float]:
+    """The states after those of a layer, and the share of these that was looked at."""
+    following: dict[Any, None] = {}
+    for number, state in enumerate(layer, 1):
+        branches = game.legal_actions(state)
+        if game.current_player(state) == CHANCE:
+            branches = [a for a, p in game.chance_outcomes(state) if p > 0]
+        for action in branches:
+            following[game.apply(state, action)] = None
+        if len(following) >= limit:
+            return following, number / len(layer)
+    return following, 1.0
+
+
+def _hint(game: AnyGame) -> str:
+    if game.num_actions is None:
+        return "smaller parameters (-p NAME=VALUE) would do"
+    is_open = game.information == "perfect" and not game.simultaneous
+    bot = "mcts:1000" if is_open else "ismcts:1000"
+    return f"smaller parameters (-p NAME=VALUE) or the bot {bot} (arena eval) would do"

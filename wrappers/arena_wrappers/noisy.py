@@ -1,0 +1,94 @@
+"""A policy that plays a random legal action now and then: `"noisy:0.2(minimax)"`."""
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from arena_wrappers.policies import Policy, Reply, TurnRequest
+
+NOISE = (
+    0x6E6F697365  # apart from the draws that the inner policy makes of the same seed
+)
+
+
+class NoisyPolicy:
+    """Plays a random legal action with some probability, else what another policy plays.
+
+    Args:
+        inner: the other policy; it is not asked where the action is random.
+        probability: of a random action, from 0 to 1.
+        name: how the policy is called in records.
+
+    Raises:
+        ValueError: `probability` is not from 0 to 1.
+    """
+
+    def __init__(self, inner: Policy, probability: float, name: str) -> None:
+        if not 0 <= probability <= 1:
+            raise ValueError(
+                f"want a probability from 0 to 1 in {name!r}, such as noisy:0.2(minimax)"
+            )
+        self.inner = inner
+        self.probability = probability
+        self.name = name
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        drawn = [self._random_reply(request) for request in requests]
+        asked = [r for r, reply in zip(requests, drawn, strict=True) if reply is None]
+        replies = iter(self.inner.act(asked) if asked else ())
+        return [next(replies) if reply is None else reply for reply in drawn]
+
+    def _random_reply(self, request: TurnRequest) -> Reply | None:
+        rng = random.Random(request.seed ^ NOISE)
+        if rng.random() >= self.probability:
+            return None
+        return Reply(request.wrap(rng.choice(request.legal)))
+
+
+class ScoringNoisyPolicy(NoisyPolicy):
+    """A `NoisyPolicy` around a policy whose probabilities can be had."""
+
+    def action_probs(
+        self, requests: Sequence[TurnRequest]
+    ) -> list[tuple[list[float], float]]:
+        inner: Any = self.inner
+        return [self._mixed(*found) for found in inner.action_probs(requests)]
+
+    def _mixed(self, chances: list[float], illegal: float) -> tuple[list[float], float]:
+        noise = self.probability / len(chances)
+        kept = (1 - self.probability) * (1 - illegal)
+        legal = self.probability + kept
+        if not legal:
+            return chances, illegal
+        mixed = [(noise + kept * chance) / legal for chance in chances]
+        return mixed, (1 - self.probability) * illegal
+
+
+def split_noisy(spec: str) -> tuple[float, str]:
+    """The probability and the inner string of `"noisy:P(STRING)"`.
+
+    Raises:
+        ValueError: the string is no such thing.
+
+    >>> split_noisy("noisy:0.2(noisy:0.5(mcts:100))")
+    (0.2, 'noisy:0.5(mcts:100)')
+    """
+    found = re.fullmatch(r"noisy:([0-9.eE+-]+)\((.+)\)", spec)
+    try:
+        if found is None or not _balanced(found[2]):
+            raise ValueError
+        return float(found[1]), found[2]
+    except ValueError:
+        raise ValueError(
+            f"want noisy:P(POLICY), such as noisy:0.2(minimax), got {spec!r}"
+        ) from None
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return False
+    return depth == 0
