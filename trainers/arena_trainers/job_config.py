@@ -54,6 +54,12 @@ class JobConfig:
     saved_episodes: int = field(
         default=32, metadata={"help": "Episodes kept in episodes.jsonl."}
     )
+    saved_groups: int = field(
+        default=2,
+        metadata={
+            "help": "Training groups kept, with credit, at each logging step; 0 for none."
+        },
+    )
 
     def __post_init__(self) -> None:
         lowest = {"hidden_size": 4, "num_layers": 1, "warm_start_episodes": 1}
