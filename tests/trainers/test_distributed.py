@@ -55,6 +55,18 @@ def run(command, model, out, settings):
     return [json.loads(path.read_text()) for path in sorted(out.glob("rank*.json"))]
 
 
+def check_groups(two, expected, tolerance):
+    """Every process has the training groups that one process writes."""
+    assert expected
+    for record in two:
+        assert [g[:4] for g in record["groups"]] == [g[:4] for g in expected]
+        for (*_, found), (*_, wanted) in zip(record["groups"], expected, strict=True):
+            assert [x is None for x in found] == [x is None for x in wanted]
+            for one, other in zip(found, wanted, strict=True):
+                if one is not None:
+                    np.testing.assert_allclose(one, other, atol=tolerance)
+
+
 @pytest.mark.parametrize(
     "name",
     [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)],
@@ -76,6 +88,7 @@ def test_two_processes_give_the_advantages_of_one(model_folder, tmp_path, name):
         np.testing.assert_allclose(
             record["advantage"], one["advantage"], atol=tolerance
         )
+    check_groups(two, one["groups"], tolerance)
     own = two[0]["own"] + two[1]["own"]
     np.testing.assert_allclose(own, one["own"], rtol=1e-6, atol=tolerance)
     if name != "trajectories":  # where other tokens stand between, and weights differ

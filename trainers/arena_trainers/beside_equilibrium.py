@@ -41,6 +41,15 @@ class Decision(NamedTuple):
     policy: list[float]
     equilibrium: list[float] | None
 
+    @property
+    def beside(self) -> list[float | None]:
+        """The equilibrium's probabilities, with None for each that is not known."""
+        return (
+            [None] * len(self.actions)
+            if self.equilibrium is None
+            else [*self.equilibrium]
+        )
+
 
 class Comparison(NamedTuple):
     """A policy beside an equilibrium of a game.
@@ -122,8 +131,9 @@ def comparison_table(found: Comparison) -> Table:
     table.add_column("policy", justify="right", no_wrap=True)
     table.add_column("equilibrium", justify="right", no_wrap=True)
     for decision in found.decisions:
-        beside = decision.equilibrium or [None] * len(decision.actions)
-        rows = list(zip(decision.actions, decision.policy, beside, strict=True))
+        rows = list(
+            zip(decision.actions, decision.policy, decision.beside, strict=True)
+        )
         for number, (action, own, other) in enumerate(rows[1:] if pair else rows):
             first = (str(decision.seat), escape(decision.text))
             cells = ("", "") if number else first
@@ -163,15 +173,16 @@ def draw_comparisons(found: Sequence[Comparison], path: Path) -> None:
 def _bars(found: Comparison) -> tuple[list[str], list[float], list[float | None]]:
     """Label, probability and that of the equilibrium, of each bar."""
     pair = _only_pair(found.decisions)
-    labels, own, other = [], [], []
+    labels: list[str] = []
+    own: list[float] = []
+    other: list[float | None] = []
     for decision in found.decisions:
-        beside = decision.equilibrium or [None] * len(decision.actions)
         for number, action in enumerate(decision.actions):
             if pair and number == 0:
                 continue
             labels.append(decision.text if pair else f"{decision.text} [{action}]")
             own.append(decision.policy[number])
-            other.append(beside[number])
+            other.append(decision.beside[number])
     return labels, own, other
 
 

@@ -112,7 +112,7 @@ def _furnish(panel: Any, lines: Mapping[str, Any], frame: Frame) -> None:
                 label = f"{line.get_label()} at equilibrium"
                 panel.axhline(value, color=line.get_color(), ls="--", lw=1, label=label)
     for number, step in enumerate(frame.moves):
-        label = None if number else "reference moves to the policy"
+        label = "_" if number else "reference moves to the policy"  # "_": hidden
         panel.axvline(step, color="grey", ls="-.", lw=0.8, label=label)
     panel.legend(fontsize=8)
 

@@ -124,8 +124,9 @@ class TrainingJob:
             Outcome(m.plan.name, m.stages, m.evaluate(policy), m.compare(policy))
             for m in self.meters
         ]
+        late = self.watcher.last_quarter_mean() if self.watcher else None
         results = {
-            **results_of(outcomes, self.watcher and self.watcher.last_quarter_mean()),
+            **results_of(outcomes, late),
             "episodes_per_second": round(steps * self._episodes_per_step / seconds, 1),
             "seconds": round(time.monotonic() - self._began, 1),
             "recipe": self.recipe,

@@ -18,7 +18,14 @@ from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.evaluate.rows import rows_of
 from arena_trainers.games import GamePlan
-from arena_wrappers import Episode, Policy, PromptOptions, ScoringPolicy, play
+from arena_wrappers import (
+    Episode,
+    Policy,
+    PromptOptions,
+    PromptWrapper,
+    ScoringPolicy,
+    play,
+)
 
 MAX_STATES = 20_000  # of a game whose NashConv is measured
 MAX_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
@@ -96,7 +103,7 @@ class GameMeter:
             legal_rate(episodes) if any(e.turns for e in episodes) else None,
             len(episodes),
             _returns(self.plan.game, policy.name, episodes),
-            _measures(episodes),
+            measured_means(episodes),
         )
         self.stages.append(stage)
         return episodes
@@ -112,9 +119,10 @@ class GameMeter:
             return None
         solver = solver_of(game)
         is_exact = solver in EXACT_SOLVERS
+        env = self.plan.env_fn()
         return EvaluationPlan(
             policy,
-            self.plan.env_fn().env,
+            env.env if isinstance(env, PromptWrapper) else env,
             ["random", solver] if solver is not None and is_exact else ["random"],
             min(self.num_episodes, MAX_EPISODES),
             prompt=self._prompt,
@@ -168,7 +176,7 @@ def _returns(
     return tuple(Interval(row.mean_return, row.low, row.high) for row in rows)
 
 
-def _measures(episodes: Sequence[Episode]) -> dict[str, Interval]:
+def measured_means(episodes: Sequence[Episode]) -> dict[str, Interval]:
     """Means of the games' own measures over the episodes that have them."""
     values: dict[str, list[float]] = {}
     for episode in episodes:

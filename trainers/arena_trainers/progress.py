@@ -89,7 +89,7 @@ class ProgressBar(TrainerCallback):
     ) -> None:
         figures = figures_of(logs or {})
         if figures:
-            text = "  ".join(["self-play", *figures])
+            text = "  ".join(["self-play", *figures[:2]])  # beside it there is no room
             self.progress.update(self.task, description=text)
 
 

@@ -57,15 +57,20 @@ def return_table(found: Outcome) -> Table:
     if scored:
         table.add_column("score (95 %)", justify="right", no_wrap=True)
     for stage in found.stages:
-        name = "itself" if stage is found.stages[-1] else f"itself {stage.name}"
+        when = "" if stage is found.stages[-1] else f", {stage.name.split()[0]}"
         for seat, interval in enumerate(stage.returns):
-            cells = [name, str(seat), str(stage.num_episodes), *_interval(interval)]
+            cells = [
+                f"itself{when}",
+                str(seat),
+                str(stage.num_episodes),
+                *_interval(interval),
+            ]
             table.add_row(*cells, *([""] if scored else []))
     for row in rows:
         if row.role == "policy":
             cells = [row.opponent, str(row.seat), str(row.num_episodes)]
             cells += _interval(Interval(row.mean_return, row.low, row.high))
-            table.add_row(*cells, *([_score(row, rows)] if scored else []))
+            table.add_row(*cells, *([score_text(row, rows)] if scored else []))
     return table
 
 
@@ -86,7 +91,7 @@ def _interval(found: Interval) -> tuple[str, str]:
     return f"{found.mean:.3f}", f"{found.low:.3f} to {found.high:.3f}"
 
 
-def _score(row: Row, rows: Sequence[Row]) -> str:
+def score_text(row: Row, rows: Sequence[Row]) -> str:
     """The score of a row and those of the ends of its interval; "-" where it says nothing."""
     if row.normalised is None:
         return "-"
