@@ -68,6 +68,8 @@ def _advice(turns: Sequence[Turn], job: JobConfig, args: TurnGRPOConfig) -> list
         )
     if job.warm_start_steps == 0:
         advice.append("--warm_start_steps 100 (imitation of random legal play)")
+    else:
+        advice.append(f"more --warm_start_steps than {job.warm_start_steps}")
     if not args.rules:
         advice.append("--rules true (prompts tell the rules and how to reply)")
     if not args.show_legal_actions:

@@ -46,7 +46,7 @@ def provenance(
             "within_turn": args.within_turn,
         },
         "seed": args.seed,
-        "command": shlex.join(sys.argv),
+        "command": shlex.join(["arena", *sys.argv[1:]]),
         "commit": git_commit(),
         "processes": args.world_size,
         "device": str(args.device),

@@ -29,7 +29,13 @@ def outcome_tables(found: Outcome) -> list[Table]:
 def stage_table(game: str, stages: Sequence[Stage]) -> Table:
     """The stages of a run side by side: legal-reply rate and, where exact, NashConv."""
     is_exact = any(stage.nash_conv is not None for stage in stages)
-    table = Table(title=escape(f"{game}: the policy in self-play"), box=box.SIMPLE_HEAD)
+    table = Table(
+        title=escape(f"{game}: the policy in self-play"),
+        caption="NashConv is of the policy among its legal replies"
+        if is_exact
+        else None,
+        box=box.SIMPLE_HEAD,
+    )
     table.add_column("policy")
     table.add_column("legal replies", justify="right")
     if is_exact:
