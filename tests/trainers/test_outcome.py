@@ -1,6 +1,7 @@
 """What a run says at its start and its end: warning, tables, curves, lines."""
 
 import io
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -89,7 +90,20 @@ def test_a_game_of_many_states_has_no_table_of_them(args):
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "tiny_hanabi"])
 def test_the_tables_fit_a_terminal_of_80_columns(game, args):
-    text = page(outcome(game, args))
+    found = outcome(game, args)
+    if found.evaluation is not None:
+        apart = {"uniform": 0.0, "solver": 0.1, "constant": 0.0, "policy": -1.5}
+        rows = [
+            replace(
+                row,
+                num_episodes=1000,
+                **dict.fromkeys(("mean_return", "low", "high"), apart[row.role]),
+                normalised=-1500.0,
+            )
+            for row in found.evaluation.rows
+        ]
+        found = found._replace(evaluation=replace(found.evaluation, rows=rows))
+    text = page(found)
     assert "…" not in text
     assert "beside equilibrium" in text
     assert max(map(len, text.splitlines())) <= 80
@@ -102,12 +116,9 @@ def test_a_game_that_is_not_enumerated_shows_returns_and_measures(args):
     text = page(found)
     assert "not enumerable" not in text
     assert "NashConv" not in text
+    lines = [line.strip() for line in text.splitlines()]
     for name in ("itself, before", "itself", "random"):
-        assert any(
-            line.split("  ")[1] == name
-            for line in text.splitlines()[4:]
-            if line[:2] == "  "
-        )
+        assert any(line.startswith(f"{name}  ") for line in lines), name
 
 
 def test_measures_are_means_with_intervals_over_the_episodes_that_have_them():

@@ -58,6 +58,7 @@ class ProgressBar(TrainerCallback):
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
+        self._shown = -1
 
     def on_train_begin(
         self,
@@ -88,7 +89,8 @@ class ProgressBar(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         figures = figures_of(logs or {})
-        if figures:
+        if figures and state.global_step != self._shown:  # not the summary at the end
+            self._shown = state.global_step
             text = "  ".join(["self-play", *figures[:2]])  # beside it there is no room
             self.progress.update(self.task, description=text)
 

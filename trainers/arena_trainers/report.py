@@ -1,6 +1,7 @@
 """The tables that a training run shows at its end."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich import box
 from rich.markup import escape
@@ -14,6 +15,9 @@ SCORE = (
     "score: 0 = uniform random play in this seat, 100 = the solver; - where n episodes do "
     "not tell these two apart. Intervals are of 95 %."
 )
+
+# fits 80 columns
+NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
 
 
 def outcome_tables(found: Outcome) -> list[Table]:
@@ -34,7 +38,7 @@ def stage_table(game: str, stages: Sequence[Stage]) -> Table:
         caption="NashConv is of the policy among its legal replies"
         if is_exact
         else None,
-        box=box.SIMPLE_HEAD,
+        **NARROW,
     )
     table.add_column("policy")
     table.add_column("legal replies", justify="right")
@@ -55,7 +59,7 @@ def return_table(found: Outcome) -> Table:
     table = Table(
         title=escape(f"{found.name}: mean returns of n episodes"),
         caption=SCORE if scored else None,
-        box=box.SIMPLE_HEAD,
+        **NARROW,
     )
     table.add_column("against", no_wrap=True)
     for column in ("seat", "n", "return", "95 %"):
@@ -82,7 +86,7 @@ def return_table(found: Outcome) -> Table:
 
 def _measure_table(found: Outcome) -> Table:
     title = f"{found.name}: the game's measures of self-play with 95 % intervals"
-    table = Table(title=escape(title), box=box.SIMPLE_HEAD)
+    table = Table(title=escape(title), **NARROW)
     table.add_column("policy")
     table.add_column("measure")
     for column in ("mean", "95 %"):
