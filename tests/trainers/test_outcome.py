@@ -206,7 +206,7 @@ def test_curves_do_not_make_noise_look_like_a_trend(settings):
 
 
 def test_panels_without_figures_are_left_out():
-    figure = curves([{"step": 0, "arena/legal_rate": 1.0}], Frame("x", (0.0, 1.0)))
+    figure = curves([{"step": 0, "arena/legal_rate": 1.0}], Frame("x", "y", (0.0, 1.0)))
     assert len(figure.axes) == 1
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 Records = Sequence[Mapping[str, Any]]
 
+FEW = 30  # points
 LEAST_KL = 0.1  # nats; the axis of the KL goes up to this at least
 
 
@@ -17,6 +18,7 @@ class Frame:
 
     Attributes:
         title: of the picture.
+        first_game: name of the game whose NashConv is measured in training.
         return_range: least and largest return of the games.
         uniform: NashConv of uniform random play in the first game, if it was measured.
         values: returns of each seat at an equilibrium, by the name of the curve.
@@ -24,6 +26,7 @@ class Frame:
     """
 
     title: str
+    first_game: str
     return_range: tuple[float, float]
     uniform: float | None = None
     values: Mapping[str, float] = field(default_factory=dict)
@@ -58,7 +61,7 @@ def curves(metrics: Records, frame: Frame) -> Any:
     contents = {
         "mean return per seat (axis: the game's range)": returns,
         "legal-reply rate": ["arena/legal_rate"],
-        "exact NashConv": ["arena/nash_conv"],
+        f"exact NashConv of {frame.first_game}": ["arena/nash_conv"],
         "KL to the reference, nats per token": ["kl"],
     }
     shown = {
@@ -74,7 +77,9 @@ def curves(metrics: Records, frame: Frame) -> Any:
     for panel, (title, lines) in zip(axes, shown.items(), strict=False):
         for key, points in lines.items():
             label = key.removeprefix("arena/").removesuffix("/return")
-            panel.plot(*zip(*points, strict=True), label=label, linewidth=1.2)
+            marker = "." if len(points) < FEW else None  # a single one has no line
+            x, y = zip(*points, strict=True)
+            panel.plot(x, y, label=label, linewidth=1.2, marker=marker)
         panel.set_title(title, fontsize=10)
         panel.set_xlabel("optimizer step")
         panel.set_xlim(0, max(last, 1))

@@ -59,6 +59,7 @@ def frame_of(
     compared = [o.comparison for o in outcomes if o.comparison is not None]
     return Frame(
         title=f"{games}: model {job.model}, credit {args.credit}, seed {args.seed}",
+        first_game=plans[0].name,
         return_range=(
             min(plan.game.min_return for plan in plans),
             max(plan.game.max_return for plan in plans),
