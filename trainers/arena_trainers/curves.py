@@ -78,8 +78,8 @@ def curves(metrics: Records, frame: Frame) -> Any:
         for key, points in lines.items():
             label = key.removeprefix("arena/").removesuffix("/return")
             marker = "." if len(points) < FEW else None  # a single one has no line
-            x, y = zip(*points, strict=True)
-            panel.plot(x, y, label=label, linewidth=1.2, marker=marker)
+            steps, values = zip(*points, strict=True)
+            panel.plot(steps, values, label=label, linewidth=1.2, marker=marker)
         panel.set_title(title, fontsize=10)
         panel.set_xlabel("optimizer step")
         panel.set_xlim(0, max(last, 1))
