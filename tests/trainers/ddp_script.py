@@ -8,10 +8,12 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
 from transformers import AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.callbacks import training_groups
 
 
 class Recorder(TurnGRPOTrainer):
@@ -36,8 +38,25 @@ class Recorder(TurnGRPOTrainer):
                 "num_tokens": turns.num_tokens.tolist(),
                 "own": batch["advantages"][live].tolist(),
                 "num_rows": len(batch["advantages"]),
+                "groups": [
+                    [*described(episode), [advantage(entry) for entry in credit]]
+                    for episode, credit in training_groups(self, 2)
+                ],
             }
         return batch
+
+
+def described(episode):
+    """Which episode it is, and what it branched from."""
+    replies = [turn.reply for turn in episode.turns]
+    return episode.seed, episode.sample, episode.parent, replies
+
+
+def advantage(entry):
+    """The advantages of a turn times its weight; None if it is not trained."""
+    if entry is None:
+        return None
+    return (np.array(entry.advantage) * entry.weight).tolist()
 
 
 def critic_values(trainer):

@@ -63,6 +63,18 @@ def run(command, model, out, names):
     }
 
 
+def check_groups(two, expected, tolerance):
+    """Every process has the training groups that one process writes."""
+    assert expected
+    for record in two:
+        assert [g[:4] for g in record["groups"]] == [g[:4] for g in expected]
+        for (*_, found), (*_, wanted) in zip(record["groups"], expected, strict=True):
+            assert [x is None for x in found] == [x is None for x in wanted]
+            for one, other in zip(found, wanted, strict=True):
+                if one is not None:
+                    np.testing.assert_allclose(one, other, atol=tolerance)
+
+
 @pytest.mark.parametrize("names", [QUICK, pytest.param(SLOW, marks=pytest.mark.slow)])
 def test_two_processes_give_the_advantages_of_one(model_folder, tmp_path, names):
     """All settings in one launch: most of the time is what processes take to start."""
@@ -86,6 +98,7 @@ def hold_alike(name, one, two):
         np.testing.assert_allclose(
             record["advantage"], one["advantage"], atol=tolerance
         )
+    check_groups(two, one["groups"], tolerance)
     own = two[0]["own"] + two[1]["own"]
     np.testing.assert_allclose(own, one["own"], rtol=1e-6, atol=tolerance)
     if name != "trajectories":  # where other tokens stand between, and weights differ

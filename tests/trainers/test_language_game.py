@@ -113,6 +113,13 @@ def test_the_job_trains_it_and_measures_no_nash_conv(tmp_path):
     results = job.run()
     assert set(results["nash_conv"].values()) == {None}
     assert json.loads((tmp_path / "run" / "results.json").read_text()) == results
+    (found,) = results["outcomes"].values()
+    assert [len(stage["returns"]) for stage in found["stages"]] == [0, 2, 2]
+    assert {(r["opponent"], r["seat"]) for r in found["evaluation"]} == {
+        ("random", 0),
+        ("random", 1),
+        ("random", "all"),
+    }
 
 
 def test_exact_exploitability_is_refused():

@@ -1,12 +1,11 @@
-"""Trainer callbacks: exact NashConv in the logs, metrics as JSON lines, progress."""
+"""Trainer callbacks: exact NashConv in the logs, metrics and rollouts as JSON lines."""
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.progress import Progress
+from accelerate.utils import gather_object
 from transformers import (
     TrainerCallback,
     TrainerControl,
@@ -16,7 +15,18 @@ from transformers import (
 
 from arena_envs.game import AnyGame
 from arena_trainers.evaluate import exploitability
+from arena_trainers.rollouts import (
+    Rollout,
+    joined,
+    trees_of,
+    turn_credits,
+    write_rollouts,
+)
+from arena_trainers.rows import trained_turns
 from arena_wrappers import PromptOptions, ScoringPolicy
+
+if TYPE_CHECKING:
+    from arena_trainers.trainer import TurnGRPOTrainer
 
 
 class NashConvCallback(TrainerCallback):
@@ -98,37 +108,36 @@ class MetricsFile(TrainerCallback):
     ) -> None:
         if not state.is_world_process_zero:
             return
-        record = {"step": state.global_step, **(logs or {})}
-        for key, value in record.items():
-            if isinstance(value, float) and not math.isfinite(value):
-                record[key] = None  # JSON has no NaN
+        self.append({"step": state.global_step, **(logs or {})})
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Adds a record; a number that is not finite becomes null, as JSON has no NaN."""
+        finite = {
+            key: None
+            if isinstance(value, float) and not math.isfinite(value)
+            else value
+            for key, value in record.items()
+        }
         with open(self.path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+            file.write(json.dumps(finite) + "\n")
 
 
-class ProgressCallback(TrainerCallback):
-    """Moves a progress bar, and tells the latest figures beside it.
+class RolloutsFile(TrainerCallback):
+    """Writes some training groups with their credit at each logging step.
+
+    All processes take part; the first one writes `step-N.jsonl`, see
+    `arena_trainers.rollouts`.
 
     Args:
-        progress: where the bar is drawn.
-        describe: text beside the bar, made from the latest logs.
+        trainer: whose latest generation batch is written.
+        folder: where the files go.
+        num_groups: groups in each file; 0 for no files.
     """
 
     def __init__(
-        self, progress: Progress, describe: Callable[[dict[str, Any]], str]
+        self, trainer: "TurnGRPOTrainer", folder: Path, num_groups: int
     ) -> None:
-        self.progress, self.describe = progress, describe
-
-    def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
-        self.task = self.progress.add_task(
-            "self-play", total=state.max_steps, completed=state.global_step
-        )
+        self.trainer, self.folder, self.num_groups = trainer, folder, num_groups
 
     def on_step_end(
         self,
@@ -137,14 +146,37 @@ class ProgressCallback(TrainerCallback):
         control: TrainerControl,
         **kwargs: Any,
     ) -> None:
-        self.progress.update(self.task, completed=state.global_step)
+        every = max(int(state.logging_steps), 1)
+        if self.num_groups == 0 or state.global_step % every:
+            return
+        rollouts = training_groups(self.trainer, self.num_groups)
+        if state.is_world_process_zero:
+            self.folder.mkdir(exist_ok=True)
+            write_rollouts(self.folder / f"step-{state.global_step}.jsonl", rollouts)
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        self.progress.update(self.task, description=self.describe(logs or {}))
+
+def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout]:
+    """The first groups of the latest generation batch, whole, with their credit.
+
+    All processes have to call it; each gets the same.
+    """
+    episodes, games = trainer.last_episodes, trainer.last_games
+    learning = [trainer.game_plans[game].learners for game in games]
+    counts = gather_object([sum(map(len, map(trained_turns, episodes, learning)))])
+    rank = trainer.accelerator.process_index
+    own = turn_credits(
+        episodes,
+        learning,
+        trainer.last_turns,
+        trainer.last_credit,
+        estimator=trainer.args.credit,
+        weighting=trainer.args.weighting,
+        offset=sum(counts[:rank]),
+    )
+    roots = [g for g, e in zip(games, episodes, strict=True) if e.parent is None]
+    pairs = zip(roots, trees_of(own), strict=True)
+    trees = [((game, tree[0].episode.seed), tree) for game, tree in pairs]
+    starts = gather_object([start for start, _ in trees])
+    chosen = list(dict.fromkeys(starts))[:num_groups]
+    found = gather_object([entry for entry in trees if entry[0] in chosen])
+    return joined(tree for start in chosen for key, tree in found if key == start)

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from arena_trainers import (
     credit_commands,
+    episode_commands,
     game_commands,
     play_commands,
     solve_command,
@@ -73,6 +74,7 @@ def train(
 
 game_commands.add_commands(app)
 play_commands.add_commands(app)
+episode_commands.add_commands(app)
 solve_command.add_commands(app)
 tournament_commands.add_commands(app)
 credit_commands.add_commands(app)
@@ -103,7 +105,10 @@ def _training_job(arguments: list[str]) -> tuple["TrainingJob", Path]:
     if folder is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError("want --output-dir when several processes train together")
     path = Path(folder) if folder is not None else default_folder()
-    return TrainingJob(settings, path, Console(), resume=resume is not None), path
+    job = TrainingJob(
+        settings, path, Console(), resume=resume is not None, recipe=recipe
+    )
+    return job, path
 
 
 def _show_train_help() -> None:

@@ -9,31 +9,29 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from transformers import (
     PrinterCallback,
 )
 from transformers.utils.logging import disable_progress_bar
 
-from arena_envs.game import AnyGame
-from arena_envs.solvers import information_states, nash_conv, uniform_table
-from arena_trainers.callbacks import MetricsFile, NashConvCallback, ProgressCallback
+from arena_trainers.beside_equilibrium import draw_comparisons
+from arena_trainers.callbacks import MetricsFile, NashConvCallback, RolloutsFile
+from arena_trainers.closing import closing_lines
 from arena_trainers.column_functions import load_functions
 from arena_trainers.columns import check_credit
-from arena_trainers.evaluate import exploitability, legal_rate
+from arena_trainers.curves import draw_curves, read_metrics
+from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.exact_critic import check_exact
 from arena_trainers.games import GamePlan, opponents
 from arena_trainers.job_config import build_configs
 from arena_trainers.lm_policy import LMPolicy
-from arena_trainers.report import Stage, draw_curves, read_metrics, stage_table
+from arena_trainers.opening import description, legal_warning
+from arena_trainers.outcome import GameMeter, Outcome
+from arena_trainers.progress import shown_progress
+from arena_trainers.provenance import config_text, provenance
+from arena_trainers.report import outcome_tables
+from arena_trainers.results import frame_of, results_of, step_zero
 from arena_trainers.run_folder import check_new, last_checkpoint
 from arena_trainers.start import (
     check_chat,
@@ -42,15 +40,7 @@ from arena_trainers.start import (
     make_start,
 )
 from arena_trainers.trainer import TurnGRPOTrainer
-from arena_wrappers import (
-    Episode,
-    RandomPolicy,
-    ScoringPolicy,
-    play,
-    write_episodes,
-)
-
-MAX_STATES = 20_000  # of a game whose NashConv is measured during training
+from arena_wrappers import Episode, write_episodes
 
 
 class TrainingJob:
@@ -61,6 +51,7 @@ class TrainingJob:
         folder: the run folder.
         console: where progress and results are shown.
         resume: whether to go on from the folder's last checkpoint.
+        recipe: where the settings come from, for the results.
 
     Raises:
         ValueError: an option is unknown, of another type or out of range; the folder is in
@@ -74,8 +65,11 @@ class TrainingJob:
         console: Console,
         *,
         resume: bool = False,
+        recipe: str | None = None,
     ) -> None:
+        import_stats()  # what measures the result, before hours of training
         self.settings, self.folder, self.console = settings, folder, console
+        self.recipe = recipe
         self.job, self.args = build_configs(settings, str(folder))
         disable_progress_bar()  # of transformers; the run has its own
         self.plans = [GamePlan(spec, self.args) for spec in self.args.games]
@@ -93,13 +87,9 @@ class TrainingJob:
         self.opponents = opponents(self.plans, self.args, {})
         check_exact(self.args, self.plans, self.opponents)
         check_reply_lengths(self.tokenizer, self.plans, self.args)
-        # exact evaluation is of the first game, if that is small enough, and of prompts
-        # that follow from the state, as a transcript does not
-        exact = self.args.history == "state"
-        self.game = _enumerable(self.plans[0].game) if exact else None
-        self.uniform = (
-            nash_conv(self.game, uniform_table(self.game)) if self.game else None
-        )
+        self.meters = [
+            GameMeter(plan, self.args, self.job.eval_episodes) for plan in self.plans
+        ]
 
     @property
     def is_main(self) -> bool:
@@ -124,24 +114,9 @@ class TrainingJob:
                 options = {"prompt": self.options, **self.args.sampling_options}
                 LMPolicy(model, self.tokenizer, **options).save_pretrained(self.start)
             self.args.distributed_state.wait_for_everyone()
-            self.stages: list[Stage] = []
             if self.is_main:
                 self._measure_start()
             self.trainer, self.watcher = self._trainer()
-
-    def _measure_start(self) -> None:
-        """What is there before training: random play, and the model as it starts."""
-        start = LMPolicy.from_pretrained(
-            self.start,
-            device=self.args.device,
-            prompt=self.options,
-            **self.args.sampling_options,
-        )
-        self.stages = [
-            self._stage("uniform random", RandomPolicy())[0],
-            self._stage("before self-play", start)[0],
-        ]
-        self._describe(start)
 
     def run(self) -> dict[str, Any]:
         """Trains, evaluates, writes everything to the folder.
@@ -150,27 +125,25 @@ class TrainingJob:
             The results; none in processes other than the main one, which alone evaluates.
         """
         seconds, steps = self._train(self.trainer)
+        self.trainer.save_model(str(self.folder / "model"))
         if not self.is_main:
-            self.trainer.save_model(str(self.folder / "model"))  # all have to take part
             return {}
-        stage, episodes = self._stage("after self-play", self.trainer.policy)
-        self.stages.append(stage)
+        policy, last = self.trainer.policy, "after self-play"
+        episodes = [meter.measure(last, policy) for meter in self.meters]
+        outcomes = [
+            Outcome(m.plan.name, m.stages, m.evaluate(policy), m.compare(policy))
+            for m in self.meters
+        ]
         late = self.watcher.last_quarter_mean() if self.watcher else None
         results = {
-            "nash_conv": {
-                "uniform": self.uniform,
-                "warm_start": self.stages[1][2],
-                "final": stage[2],
-                "last_quarter_mean": late,
-            },
-            "legal_rate": stage[1],
+            **results_of(outcomes, late),
             "episodes_per_second": round(steps * self._episodes_per_step / seconds, 1),
             "seconds": round(time.monotonic() - self._began, 1),
-            "seed": self.args.seed,
+            "recipe": self.recipe,
+            **provenance(self.job, self.args, self.plans),
         }
-        self._write(self.trainer, results, episodes)
-        self.console.print(stage_table(self.plans[0].id, self.stages))
-        self.console.print(f"results are in {self.folder}", soft_wrap=True)
+        self._write(results, episodes, outcomes)
+        self._show(outcomes)
         return results
 
     @contextmanager
@@ -187,7 +160,8 @@ class TrainingJob:
                 f"cannot create run folder {str(self.folder)!r}: {error.strerror}"
             ) from error
         try:
-            (self.folder / "config.yaml").write_text(yaml.safe_dump(self.settings))
+            config = config_text(self.settings, self.args)
+            (self.folder / "config.yaml").write_text(config)
             yield
         except BaseException:
             shutil.rmtree(self.folder)
@@ -196,20 +170,25 @@ class TrainingJob:
             raise
 
     def _trainer(self) -> tuple[TurnGRPOTrainer, NashConvCallback | None]:
+        metrics = MetricsFile(self.folder / "metrics.jsonl")
         trainer = TurnGRPOTrainer(
             str(self.start),
             self.args,
             processing_class=self.tokenizer,
             policies=self.opponents,
             columns=self.columns,
-            callbacks=[MetricsFile(self.folder / "metrics.jsonl")],
+            callbacks=[metrics],
         )
         trainer.remove_callback(PrinterCallback)
+        folder = self.folder / "rollouts"
+        trainer.add_callback(RolloutsFile(trainer, folder, self.job.saved_groups))
         before = self._metrics_before()
-        watcher = None
-        if self.game is not None and self.job.evaluate_every > 0:
+        if self.checkpoint is None and self.is_main:
+            metrics.append(step_zero([(m.plan.name, m.stages[1]) for m in self.meters]))
+        watcher, game = None, self.meters[0].game
+        if game is not None and self.job.evaluate_every > 0:
             watcher = NashConvCallback(
-                trainer.policy, self.game, self.options, self.job.evaluate_every
+                trainer.policy, game, self.options, self.job.evaluate_every
             )
             watcher.history += [
                 (r["step"], r["arena/nash_conv"])
@@ -236,75 +215,59 @@ class TrainingJob:
 
     def _train(self, trainer: TurnGRPOTrainer) -> tuple[float, int]:
         """Runs the trainer; returns seconds and the steps that were made in them."""
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        )
         began = time.monotonic()
-        with Progress(*columns, console=self.console, disable=not self.is_main) as bar:
-            trainer.add_callback(ProgressCallback(bar, _latest))
+        shown = self.console, self.is_main, self._episodes_per_step
+        with shown_progress(trainer, *shown):
             trainer.train(resume_from_checkpoint=self.checkpoint)
         return time.monotonic() - began, trainer.state.global_step - self._first_step
 
-    def _stage(self, name: str, policy: ScoringPolicy) -> tuple[Stage, list[Episode]]:
-        """Measures a policy in every seat of the first game, on fixed seeds."""
-        plan = self.plans[0]
-        episodes = play(plan.env_fn, policy, range(self.job.eval_episodes))
-        conv = None
-        if self.game is not None:
-            conv = exploitability(policy, self.game, self.options).nash_conv
-        rate = legal_rate(episodes) if episodes else None
-        return (name, rate, conv), episodes
-
-    def _describe(self, policy: LMPolicy) -> None:
-        prompts = [
-            policy.encode(turn.messages)
-            for plan in self.plans
-            for episode in play(plan.env_fn, RandomPolicy(), range(100))
-            for turn in episode.turns
-        ]
-        parameters = sum(p.numel() for p in policy.model.parameters())
-        self.console.print(
-            f"model of {parameters:,} parameters; prompts of at most "
-            f"{max(map(len, prompts))} tokens (rules={self.args.rules}, "
-            f"reply_format={self.args.reply_format}, show_legal_actions="
-            f"{self.args.show_legal_actions}); credit {self.args.credit!r}"
+    def _measure_start(self) -> None:
+        """Measures the policy that self-play starts from, and warns if it plays nothing."""
+        policy = LMPolicy.from_pretrained(
+            self.start,
+            device=self.args.device,
+            prompt=self.options,
+            **self.args.sampling_options,
         )
+        self._say(description(policy, self.plans, self.args))
+        for meter in self.meters:
+            episodes = meter.measure("before self-play", policy)
+            warning = legal_warning(meter.plan.name, episodes, self.job, self.args)
+            if warning is not None:
+                self._say(warning)
 
     def _write(
-        self, trainer: TurnGRPOTrainer, results: dict[str, Any], episodes: list[Episode]
+        self,
+        results: dict[str, Any],
+        episodes: list[list[Episode]],
+        outcomes: list[Outcome],
     ) -> None:
-        trainer.save_model(str(self.folder / "model"))
+        share = -(-self.job.saved_episodes // len(episodes))  # of each game
         write_episodes(
-            self.folder / "episodes.jsonl", episodes[: self.job.saved_episodes]
+            self.folder / "episodes.jsonl",
+            [episode for played in episodes for episode in played[:share]],
         )
         (self.folder / "results.json").write_text(json.dumps(results, indent=2) + "\n")
         metrics = read_metrics(self.folder / "metrics.jsonl")
-        draw_curves(metrics, self.folder / "curves.png", self.uniform)
+        frame = frame_of(self.job, self.args, self.plans, outcomes)
+        draw_curves(metrics, self.folder / "curves.png", frame)
+        comparisons = [o.comparison for o in outcomes if o.comparison is not None]
+        if comparisons:
+            draw_comparisons(comparisons, self.folder / "policy.png")
+
+    def _show(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            for table in outcome_tables(outcome):
+                self.console.print(table)
+        self._say(f"results are in {self.folder}")
+        for line in closing_lines(self.folder, self.plans):
+            self._say(line)
+
+    def _say(self, text: str) -> None:
+        """Prints a text as it is: lines that are to be copied are not broken."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     @property
     def _episodes_per_step(self) -> int:
         args = self.args
         return round((args.generation_batch_size or 0) * args.generations_per_step)
-
-
-def _enumerable(game: AnyGame) -> AnyGame | None:
-    if game.num_actions is None:
-        return None
-    try:
-        information_states(game, MAX_STATES)
-    except ValueError:
-        return None
-    return game
-
-
-def _latest(logs: dict[str, Any]) -> str:
-    """The figures beside the progress bar."""
-    parts = ["self-play"]
-    if "arena/legal_rate" in logs:
-        parts.append(f"legal {logs['arena/legal_rate']:.3f}")
-    if "arena/nash_conv" in logs:
-        parts.append(f"NashConv {logs['arena/nash_conv']:.3f}")
-    return "  ".join(parts)

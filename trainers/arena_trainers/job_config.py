@@ -61,6 +61,12 @@ class JobConfig:
             "reward: {rewards.bonus: 'my_module:my_function'}."
         },
     )
+    saved_groups: int = field(
+        default=2,
+        metadata={
+            "help": "Training groups kept, with credit, at each logging step; 0 for none."
+        },
+    )
 
     def __post_init__(self) -> None:
         lowest = {"hidden_size": 4, "num_layers": 1, "warm_start_episodes": 1}

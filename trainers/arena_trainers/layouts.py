@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_trainers.credit import TurnBatch
+from arena_trainers.rows import trained_turns
 from arena_wrappers.episodes import Episode
 
 LAYOUTS = ("turn", "trajectory")
@@ -80,9 +81,8 @@ def training_rows(
     rows: list[Row] = []
     n = offset - 1
     for episode, game in zip(episodes, games, strict=True):
-        for turn in episode.turns[episode.branch or 0 :]:
-            if not learners[game][turn.seat]:
-                continue
+        for place in trained_turns(episode, learners[game]):
+            turn = episode.turns[place]
             n += 1
             if not fair[n]:
                 continue

@@ -87,10 +87,8 @@ def turn_records(
         states: Sequence[Any] = [None] * len(episode.turns)
         if functions or not OF_STATES.isdisjoint(columns):
             states = turn_states(episode, rules[game])
-        for place in range(episode.branch or 0, len(episode.turns)):
+        for place in trained_turns(episode, learners[game]):
             turn, state = episode.turns[place], states[place]
-            if not learners[game][turn.seat]:
-                continue
             if not turn.token_ids or turn.prompt_ids is None:
                 raise ValueError(f"a learner's turn has no tokens: {turn.reply[:60]!r}")
             is_last = turn.index == last[turn.seat]
@@ -119,6 +117,17 @@ def turn_records(
                 record = _with_supplied(record, values)
             records.append(record)
     return records
+
+
+def trained_turns(episode: Episode, learners: Sequence[bool]) -> list[int]:
+    """Places of the turns that have a row in the batch: of learners, and not of a parent.
+
+    Args:
+        episode: what was played.
+        learners: which of its seats learn.
+    """
+    places = range(episode.branch or 0, len(episode.turns))
+    return [place for place in places if learners[episode.turns[place].seat]]
 
 
 def _with_state(

@@ -76,6 +76,7 @@ class TurnGRPOTrainer(GRPOTrainer):
 
     Attributes:
         last_episodes: the episodes of this process's latest generation batch.
+        last_games: index of the game of each of them.
         last_turns: the turns of the latest global batch, those of learning seats.
         last_credit: their credit.
 
@@ -192,7 +193,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         self, inputs: list[dict[str, Any]]
     ) -> dict[str, Any]:
         episodes = self.last_episodes = self.play(inputs)
-        games = games_of(episodes, [start["game"] for start in inputs])
+        asked_for = [start["game"] for start in inputs]
+        games = self.last_games = games_of(episodes, asked_for)
         learners = [plan.learners for plan in self.game_plans]
         rules = [plan.game for plan in self.game_plans]
         asked = self._columns, self._functions, self.args.branching(())

@@ -19,5 +19,5 @@ def train(name: str, seed: int) -> list[float]:
         lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     key = "arena/nash_conv"
-    found = {r["step"]: round(r[key], 4) for r in records if r.get(key) is not None}
-    return list(found.values())
+    measured = [r for r in records if r["step"] > 0 and r.get(key) is not None]
+    return list({r["step"]: round(r[key], 4) for r in measured}.values())

@@ -1,0 +1,171 @@
+"""How a training run shows that it goes on: a bar in a terminal, lines elsewhere."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from transformers import (
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+
+@contextmanager
+def shown_progress(
+    trainer: Trainer, console: Console, is_main: bool, episodes_per_step: int
+) -> Iterator[None]:
+    """While it trains: a bar in a terminal, else a line at each logging step.
+
+    Args:
+        trainer: gets a callback.
+        console: where progress is shown.
+        is_main: whether this process speaks for all.
+        episodes_per_step: of an optimizer step, for the speed.
+    """
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    has_bar = is_main and console.is_terminal
+    with Progress(*columns, console=console, disable=not has_bar) as bar:
+        if has_bar:
+            trainer.add_callback(ProgressBar(bar))
+        elif is_main:
+            trainer.add_callback(ProgressLines(console, episodes_per_step))
+        yield
+
+
+class ProgressBar(TrainerCallback):
+    """Moves a bar, and tells the latest figures beside it.
+
+    Args:
+        progress: where the bar is drawn.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self._shown = -1
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        self.task = self.progress.add_task(
+            "self-play", total=state.max_steps, completed=state.global_step
+        )
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        self.progress.update(self.task, completed=state.global_step)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        figures = figures_of(logs or {})
+        if figures and state.global_step != self._shown:  # not the summary at the end
+            self._shown = state.global_step
+            text = "  ".join(["self-play", *figures[:2]])  # beside it there is no room
+            self.progress.update(self.task, description=text)
+
+
+class ProgressLines(TrainerCallback):
+    """Prints a line at each logging step, for a file or a pipe.
+
+    Args:
+        console: where the lines go.
+        episodes_per_step: of an optimizer step, for the speed.
+    """
+
+    def __init__(self, console: Console, episodes_per_step: int) -> None:
+        self.console, self.episodes_per_step = console, episodes_per_step
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        self._began, self._first = time.monotonic(), state.global_step
+        self._shown = -1
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        figures = figures_of(logs or {})
+        if not figures or state.global_step == self._shown:
+            return  # the summary at the end
+        self._shown = state.global_step
+        steps = state.global_step - self._first
+        seconds = max(time.monotonic() - self._began, 1e-9)
+        parts = [f"step {state.global_step}/{state.max_steps}", *figures]
+        if steps > 0:
+            left = (state.max_steps - state.global_step) * seconds / steps
+            speed = steps * self.episodes_per_step / seconds
+            parts += [f"{speed:.0f} episodes/s", f"{clock(left)} left"]
+        self.console.print("  ".join(parts), soft_wrap=True, highlight=False)
+
+
+def figures_of(logs: Mapping[str, Any]) -> list[str]:
+    """What is worth showing of a log: legal rate, NashConv and returns by seat.
+
+    >>> figures_of({"arena/legal_rate": 0.5, "arena/kuhn_poker/player_0/return": -0.1})
+    ['legal 0.500', 'return -0.100']
+    """
+    parts = []
+    if logs.get("arena/legal_rate") is not None:
+        parts.append(f"legal {logs['arena/legal_rate']:.3f}")
+    if logs.get("arena/nash_conv") is not None:
+        parts.append(f"NashConv {logs['arena/nash_conv']:.3f}")
+    games: dict[str, list[str]] = {}
+    for key in logs:
+        if key.startswith("arena/") and key.endswith("/return"):
+            game = key.removeprefix("arena/").rpartition("/player_")[0]
+            games.setdefault(game, []).append(f"{logs[key]:.3f}")
+    for game, returns in games.items():
+        name = f"{game} return" if len(games) > 1 else "return"
+        parts.append(f"{name} {'/'.join(returns)}")
+    return parts
+
+
+def clock(seconds: float) -> str:
+    """A duration as minutes and seconds, or hours, minutes and seconds.
+
+    >>> clock(75.4), clock(3675)
+    ('1:15', '1:01:15')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
