@@ -2,17 +2,20 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from datasets import Dataset
 
 from arena_envs.registration import make, make_game
-from arena_trainers.config import TurnGRPOConfig, check_opponents
 from arena_trainers.evaluate.baselines import prepared
-from arena_trainers.lm_policy import LMPolicy
+from arena_trainers.own_options import check_opponents
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from arena_trainers.config import TurnGRPOConfig
 
 
 class GamePlan:
@@ -32,7 +35,7 @@ class GamePlan:
         ValueError: an unknown key, game, parameter or policy, or no seat that learns.
     """
 
-    def __init__(self, spec: str | Mapping[str, Any], args: TurnGRPOConfig) -> None:
+    def __init__(self, spec: str | Mapping[str, Any], args: "TurnGRPOConfig") -> None:
         known = {"id", "params", "weight", "opponents"}
         given: Any = {"id": spec} if isinstance(spec, str) else spec
         if (
@@ -65,7 +68,10 @@ class GamePlan:
             )
         self.learners = [seat == "self" for seat in self.seats]
         if not any(self.learners):
-            raise ValueError(f"no seat of {self.id} is 'self', so nobody learns")
+            raise ValueError(
+                f"want a seat of {self.id} that learns, got opponents {self.seats!r}; "
+                "write 'self' for it, such as --opponents self,random"
+            )
         env = make(self.id, **self.params)
         # one function for all episodes, so that they share what they remember
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
@@ -78,7 +84,7 @@ class GamePlan:
 
 
 def opponents(
-    plans: Sequence[GamePlan], args: TurnGRPOConfig, given: Mapping[str, Policy]
+    plans: Sequence[GamePlan], args: "TurnGRPOConfig", given: Mapping[str, Policy]
 ) -> dict[str, Policy]:
     """The policies that play seats that do not learn, by their strings.
 
@@ -90,6 +96,8 @@ def opponents(
     Raises:
         ValueError: a string names no policy, or a bot cannot play a game.
     """
+    from arena_trainers.lm_policy import LMPolicy
+
     found = dict(given)
     for spec in (spec for plan in plans for spec in plan.seats):
         kind, _, argument = spec.partition(":")
@@ -103,8 +111,10 @@ def opponents(
     return found
 
 
-def episode_starts(args: TurnGRPOConfig, weights: Sequence[float]) -> Dataset:
+def episode_starts(args: "TurnGRPOConfig", weights: Sequence[float]) -> "Dataset":
     """The training set: starts of episodes, games drawn by weight, seeds by `args.seed`."""
+    from datasets import Dataset
+
     num_starts = args.num_starts
     if num_starts is None:
         # TRL fills both in

@@ -1,15 +1,12 @@
 """The job of `arena train`: warm start, self-play, exact evaluation, results."""
 
 import json
-import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -32,9 +29,19 @@ from arena_trainers.exact_critic import check_exact
 from arena_trainers.games import GamePlan, opponents
 from arena_trainers.job_config import build_configs
 from arena_trainers.lm_policy import LMPolicy
+from arena_trainers.models import model_folder
 from arena_trainers.report import Stage, draw_curves, read_metrics, stage_table
-from arena_trainers.run_folder import check_new, last_checkpoint
+from arena_trainers.resume import describe
+from arena_trainers.run_folder import (
+    check_new,
+    check_same_model,
+    extend,
+    new_folder,
+    newest_checkpoint,
+    step_of,
+)
 from arena_trainers.start import check_reply_lengths, load_tokenizer, make_start
+from arena_trainers.stopping import StopCallback, Stopper
 from arena_trainers.trainer import TurnGRPOTrainer
 from arena_wrappers import (
     Episode,
@@ -56,6 +63,8 @@ class TrainingJob:
         folder: the run folder.
         console: where progress and results are shown.
         resume: whether to go on from the folder's last checkpoint.
+        extended: whether it goes on to another last step than it began with.
+        stopper: what ends training early, at a checkpoint.
 
     Raises:
         ValueError: an option is unknown, of another type or out of range; the folder is in
@@ -69,6 +78,8 @@ class TrainingJob:
         console: Console,
         *,
         resume: bool = False,
+        extended: bool = False,
+        stopper: Stopper | None = None,
     ) -> None:
         self.settings, self.folder, self.console = settings, folder, console
         self.job, self.args = build_configs(settings, str(folder))
@@ -80,8 +91,11 @@ class TrainingJob:
         )
         self.is_tiny = self.job.model == "tiny"
         as_given = not self.is_tiny and self.job.warm_start_steps == 0
-        self.start = Path(self.job.model) if as_given else folder / "start"
-        self.checkpoint = last_checkpoint(folder, self.start) if resume else None
+        self.start = model_folder(self.job.model) if as_given else folder / "start"
+        self.extended, self.stopper = extended, stopper or Stopper()
+        self.checkpoint = newest_checkpoint(folder) if resume else None
+        if self.checkpoint is not None:
+            check_same_model(self.checkpoint, self.start)
         if not resume and self.is_main:
             check_new(folder)
         self.tokenizer = load_tokenizer(self.job, self.plans, self.options)
@@ -110,9 +124,10 @@ class TrainingJob:
         self._began = time.monotonic()
         if self.is_tiny:
             torch.set_num_threads(1)  # more make a model this small many times slower
-        with self._folder():
+        is_new = self.checkpoint is None and self.is_main
+        with new_folder(self.folder, self.settings) if is_new else nullcontext():
             made_here = self.start == self.folder / "start"
-            if made_here and self.checkpoint is None and self.is_main:
+            if made_here and is_new:
                 model = make_start(
                     self.job, self.args, self.tokenizer, self.plans, self.console
                 )
@@ -129,6 +144,7 @@ class TrainingJob:
 
     def run(self) -> dict[str, Any]:
         """Trains, evaluates, writes everything to the folder; returns the results."""
+        self._announce()
         seconds, steps = self._train(self.trainer)
         stage, episodes = self._stage("after self-play", self.trainer.policy)
         self.stages.append(stage)
@@ -151,27 +167,13 @@ class TrainingJob:
             self.console.print(f"results are in {self.folder}", soft_wrap=True)
         return results
 
-    @contextmanager
-    def _folder(self) -> Iterator[None]:
-        """Makes the folder of a new run, and removes it if the run cannot begin."""
-        if self.checkpoint is not None or not self.is_main:
-            yield
+    def _announce(self) -> None:
+        """Says from where a resumed run goes on; an extended one is that from here on."""
+        if self.checkpoint is None or not self.is_main:
             return
-        existed = self.folder.exists()
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ValueError(
-                f"cannot create run folder {str(self.folder)!r}: {error.strerror}"
-            ) from error
-        try:
-            (self.folder / "config.yaml").write_text(yaml.safe_dump(self.settings))
-            yield
-        except BaseException:
-            shutil.rmtree(self.folder)
-            if existed:
-                self.folder.mkdir()
-            raise
+        if self.extended:
+            extend(self.folder, self.args.max_steps)
+        self.console.print(describe(self._first_step, self.args, self.extended))
 
     def _trainer(self) -> tuple[TurnGRPOTrainer, NashConvCallback | None]:
         trainer = TurnGRPOTrainer(
@@ -209,7 +211,7 @@ class TrainingJob:
 
     @property
     def _first_step(self) -> int:
-        return int(self.checkpoint.rpartition("-")[2]) if self.checkpoint else 0
+        return step_of(self.checkpoint) if self.checkpoint else 0
 
     def _train(self, trainer: TurnGRPOTrainer) -> tuple[float, int]:
         """Runs the trainer; returns seconds and the steps that were made in them."""
@@ -222,7 +224,13 @@ class TrainingJob:
         began = time.monotonic()
         with Progress(*columns, console=self.console, disable=not self.is_main) as bar:
             trainer.add_callback(ProgressCallback(bar, _latest))
-            trainer.train(resume_from_checkpoint=self.checkpoint)
+            trainer.add_callback(StopCallback(self.stopper, self.args.window))
+            checkpoint = self.checkpoint and str(self.checkpoint)
+            with self.stopper.waiting():
+                trainer.train(resume_from_checkpoint=checkpoint)
+        self.stopper.raise_if_stopped(
+            trainer.state.global_step, trainer.state.max_steps
+        )
         return time.monotonic() - began, trainer.state.global_step - self._first_step
 
     def _stage(self, name: str, policy: ScoringPolicy) -> tuple[Stage, list[Episode]]:

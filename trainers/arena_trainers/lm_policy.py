@@ -16,6 +16,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from arena_trainers.models import model_folder
 from arena_trainers.sampling import SeededSampler, shared_prefix
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import Message
@@ -88,19 +89,18 @@ class LMPolicy:
 
     @classmethod
     def from_pretrained(cls, path: str | Path, **options: Any) -> "LMPolicy":
-        """The policy of a model and tokenizer in a folder.
+        """The policy of a model and tokenizer in a folder, or on the Hugging Face hub.
 
         Args:
-            path: a folder that `save_pretrained` or a trainer wrote.
+            path: a folder that `save_pretrained` or a trainer wrote, or an id of the hub.
             **options: as for the constructor.
 
         Raises:
-            ValueError: the folder holds no causal language model.
+            ValueError: there is no such model.
         """
-        if not (Path(path) / "config.json").is_file():
-            raise ValueError(f"want a folder with a saved model, got {str(path)!r}")
-        model = AutoModelForCausalLM.from_pretrained(path)
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        folder = model_folder(str(path))
+        model = AutoModelForCausalLM.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
         options.setdefault("name", f"lm:{path}")
         return cls(model.eval(), tokenizer, **options)
 
