@@ -15,7 +15,14 @@ from arena_trainers.run_folder import newest_checkpoint, step_of
 from arena_trainers.stopping import StopCallback, Stopped, Stopper
 
 OPTIONS = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "30"]
-OPTIONS += ["--episodes_per_step", "32", "--num_generations", "8", "--credit_args", "{}"]
+OPTIONS += [
+    "--episodes_per_step",
+    "32",
+    "--num_generations",
+    "8",
+    "--credit_args",
+    "{}",
+]
 OPTIONS += ["--max_steps", "24", "--save_steps", "1000", "--evaluate_every", "0"]
 OPTIONS += ["--logging_steps", "1", "--eval_episodes", "8", "--seed", "1"]
 TWO = ["--num_iterations", "2"]  # optimizer steps share a generation batch

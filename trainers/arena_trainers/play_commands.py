@@ -7,15 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 import arena_envs
 from arena_envs.registration import did_you_mean
 from arena_trainers.game_commands import Params, read_params
-from arena_trainers.usage import running, usage_errors
-
-MIN_WIDTH = 120  # columns of a table that goes to a file
+from arena_trainers.usage import print_tables, running, usage_errors
 
 Opponents = Annotated[
     list[str] | None,
@@ -129,15 +125,6 @@ def read_prompt(reply_format: str, options: list[str] | None) -> dict[str, Any]:
                 f"PromptWrapper has no option {name!r}; {did_you_mean(name, known)}"
             )
     return {"reply_format": reply_format, **named}
-
-
-def print_tables(tables: list[Table]) -> None:
-    """Prints tables, wide enough to be read where the output goes to a file."""
-    console = Console()
-    if not console.is_terminal and console.width < MIN_WIDTH:
-        console = Console(width=MIN_WIDTH)
-    for table in tables:
-        console.print(table)
 
 
 def play(

@@ -28,7 +28,10 @@ from arena_trainers.own_options import Draft
 from arena_trainers.run_folder import check_new
 from arena_wrappers import make_policy
 
-NEEDED = ("torch", "transformers", "trl", "accelerate", "datasets", "matplotlib")
+NEEDED = (
+    *("torch", "transformers", "trl", "accelerate", "datasets"),
+    *("matplotlib", "scipy"),
+)
 REPORTERS = {
     "azure_ml": ("azureml.core",),
     "clearml": ("clearml",),

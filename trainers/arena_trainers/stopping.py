@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from accelerate import PartialState
 from accelerate.utils import gather_object
 from transformers import (
     TrainerCallback,
@@ -28,12 +29,11 @@ class Stopped(KeyboardInterrupt):
 
     Args:
         signum: number of the signal.
-        step: optimizer step whose checkpoint was saved for it; None if it ends at once.
     """
 
-    def __init__(self, signum: int, step: int | None = None) -> None:
-        super().__init__(signum, step)
-        self.signum, self.step = signum, step
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.signum = signum
 
     @property
     def status(self) -> int:
@@ -86,7 +86,9 @@ class Stopper:
     def raise_if_stopped(self, step: int, max_steps: int) -> None:
         """Raises `Stopped` if training ended for a signal, before its last step."""
         if self.asked is not None and step < max_steps:
-            raise Stopped(self.asked, step)
+            # torchrun ends all processes with the first, and one may still be writing
+            PartialState().wait_for_everyone()
+            raise Stopped(self.asked)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         if not self._waits or self.asked is not None:

@@ -10,10 +10,9 @@ from arena_trainers.play_commands import (
     Prompt,
     ReplyFormat,
     Timeout,
-    print_tables,
     read_prompt,
 )
-from arena_trainers.usage import running, usage_errors
+from arena_trainers.usage import print_tables, running, usage_errors
 
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
 
