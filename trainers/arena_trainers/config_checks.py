@@ -16,6 +16,18 @@ def check_ranges(args: Any) -> None:
     length = args.max_completion_length
     ranges = {
         "seed": (0 <= args.seed < 2**32, "from 0 to 2**32 - 1"),
+        "max_steps": (
+            args.max_steps >= 1 or args.max_steps == -1,
+            "of at least 1 (or -1 for num_train_epochs)",
+        ),
+        "num_generations": (args.num_generations >= 2, "of at least 2, to compare"),
+        "episodes_per_step": (
+            args.episodes_per_step is None or args.episodes_per_step >= 1,
+            "of at least 1",
+        ),
+        "logging_steps": (args.logging_steps > 0, "above 0"),
+        "save_steps": (args.save_steps > 0, "above 0"),
+        "beta": (0 <= args.beta < math.inf, "of at least 0"),
         "temperature": (0 < args.temperature < math.inf, "above 0"),
         "top_p": (0 < args.top_p <= 1, "above 0 and at most 1"),
         "learning_rate": (0 <= args.learning_rate < math.inf, "of at least 0"),

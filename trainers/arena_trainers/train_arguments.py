@@ -45,7 +45,7 @@ def read_request(arguments: Sequence[str]) -> Request:
     resume = given.pop("resume", None)
     if resume is not None:
         return _resumed(Path(resume), recipe, given)
-    settings = load_recipe(recipe or implied_recipe(given)) | given
+    settings = load_recipe(implied_recipe(given) if recipe is None else recipe) | given
     if "credit" in given and "credit_args" not in given:
         settings.pop("credit_args", None)  # they were another estimator's
     folder = settings.pop("output_dir", None)

@@ -127,7 +127,8 @@ def print_train_help(arguments: Sequence[str]) -> None:
     is_all = "--help-all" in arguments
     before = [word for word in arguments if word not in ("-h", "--help", "--help-all")]
     recipe, given = split(before)
-    typer.echo(train_help(recipe or implied_recipe(given), all_options=is_all))
+    name = implied_recipe(given) if recipe is None else recipe
+    typer.echo(train_help(name, all_options=is_all))
 
 
 def train_help(recipe: str, *, all_options: bool = False) -> str:
