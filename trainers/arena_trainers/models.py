@@ -64,7 +64,10 @@ def find_model(name: str) -> Path | None:
         raise ValueError(
             f"want a folder with a saved model, got {name!r}, which does not exist"
         )
-    return _downloaded(name) or _on_the_hub(name)
+    found = _downloaded(name)
+    if found is None:
+        _check_hub(name)
+    return found
 
 
 def model_folder(name: str) -> Path:
@@ -96,7 +99,7 @@ def _downloaded(name: str) -> Path | None:
         return None
 
 
-def _on_the_hub(name: str) -> None:
+def _check_hub(name: str) -> None:
     """Raises ValueError unless the hub has a model of this name."""
     if "config.json" not in _files(name):
         raise ValueError(
