@@ -279,11 +279,11 @@ class TurnGRPOTrainer(GRPOTrainer):
         super()._save_checkpoint(model, trial)
         if not self.args.should_save:
             return
-        folder = Path(self._get_output_dir(trial=trial))
-        folder /= f"checkpoint-{self.state.global_step}"
+        step = f"checkpoint-{self.state.global_step}"
+        folder = Path(self._get_output_dir(trial=trial)) / step
         if self.args.sync_ref_model:
-            reference = self.accelerator.unwrap_model(self.ref_model)
-            torch.save(reference.state_dict(), folder / REFERENCE)
+            weights = self.accelerator.unwrap_model(self.ref_model).state_dict()
+            torch.save(weights, folder / REFERENCE)
         # last: a checkpoint without it was interrupted
         owner = credited_by(self.args, self.game_plans)
         save_credit(folder, owner, self._credit_state, self.critic)
