@@ -225,7 +225,7 @@ class TrainingJob:
         with Progress(*columns, console=self.console, disable=not self.is_main) as bar:
             trainer.add_callback(ProgressCallback(bar, _latest))
             trainer.add_callback(StopCallback(self.stopper, self.args.window))
-            checkpoint = self.checkpoint and str(self.checkpoint)
+            checkpoint = str(self.checkpoint) if self.checkpoint else None
             with self.stopper.waiting():
                 trainer.train(resume_from_checkpoint=checkpoint)
         self.stopper.raise_if_stopped(

@@ -284,8 +284,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         if self.args.sync_ref_model:
             weights = self.accelerator.unwrap_model(self.ref_model).state_dict()
             torch.save(weights, folder / REFERENCE)
-        # last: a checkpoint without it was interrupted
-        owner = credited_by(self.args, self.game_plans)
+        owner = credited_by(
+            self.args, self.game_plans
+        )  # written last: it marks the end
         save_credit(folder, owner, self._credit_state, self.critic)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
