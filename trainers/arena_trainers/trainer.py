@@ -284,10 +284,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         if self.args.sync_ref_model:
             weights = self.accelerator.unwrap_model(self.ref_model).state_dict()
             torch.save(weights, folder / REFERENCE)
-        owner = credited_by(
-            self.args, self.game_plans
-        )  # written last: it marks the end
-        save_credit(folder, owner, self._credit_state, self.critic)
+        owner = credited_by(self.args, self.game_plans)
+        save_credit(folder, owner, self._credit_state, self.critic)  # the last file
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
