@@ -31,7 +31,7 @@ class OwnOptions:
     layout: str
     weighting: str
     history: str
-    loss_type: Any  # of TRL
+    loss_type: str  # of TRL
 
     @property
     def prompt_options(self) -> dict[str, Any]:
