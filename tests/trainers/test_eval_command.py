@@ -40,7 +40,7 @@ def test_eval_prints_a_table() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert "tic_tac_toe-v0" in lines[0]
-    assert lines[2].split()[:5] == ["policy", "against", "role", "seat", "episodes"]
+    assert lines[1].split("\t")[:5] == ["policy", "against", "role", "seat", "episodes"]
     words = [line.split() for line in lines]
     assert ["first", "random", "policy", "0", "5"] in [line[:5] for line in words]
     assert ["minimax", "random", "solver", "all", "10"] in [line[:5] for line in words]

@@ -238,11 +238,67 @@ def test_another_estimator_leaves_the_recipes_options_behind(
     assert arena(monkeypatch, "train", *options) == 0
 
 
-def test_a_finished_run_is_not_resumed(run_folder, monkeypatch, capfd):
+def test_a_finished_run_is_not_resumed_to_the_same_steps(
+    run_folder, monkeypatch, capfd
+):
     before = (run_folder / "results.json").read_text()
     assert arena(monkeypatch, "train", "--resume", run_folder) == 2
-    assert "is finished" in capfd.readouterr().err
+    error = capfd.readouterr().err
+    assert (
+        f"is finished; to train it longer: arena train --resume {run_folder}" in error
+    )
+    resume = ["train", "--resume", run_folder, "--max_steps"]
+    assert arena(monkeypatch, *resume, 4) == 2
+    assert "want max_steps above 4" in capfd.readouterr().err
+    assert arena(monkeypatch, *resume, "many") == 2
+    assert "want int as max_steps, got 'many'" in capfd.readouterr().err
     assert (run_folder / "results.json").read_text() == before
+
+
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+def test_a_finished_run_goes_on_to_more_steps_with_the_schedule_of_all(
+    run_folder, tmp_path, monkeypatch, capfd
+):
+    """Its learning rate was 0 at step 4; in a run of 8 steps it is half of the first."""
+    folder = tmp_path / "run"
+    shutil.copytree(run_folder, folder)
+    options = ["--resume", folder, "--max_steps", 8]
+    assert arena(monkeypatch, "train", *options) == 0
+    assert "going on after step 4 of 8, from the last weights" in capfd.readouterr().out
+    rates = {
+        r["step"]: r["learning_rate"]
+        for r in read_metrics(folder / "metrics.jsonl")
+        if "learning_rate" in r
+    }
+    # the rate with which the step was made: linear, from 1e-3 before the first
+    assert rates[2] == pytest.approx(3 / 4 * 1e-3)  # of 4
+    assert rates[6] == pytest.approx(3 / 8 * 1e-3)  # of 8
+    assert rates[8] == pytest.approx(1 / 8 * 1e-3)
+    assert yaml.safe_load((folder / "config.yaml").read_text())["max_steps"] == 8
+    assert (folder / "results-step-4.json").is_file()
+    assert (folder / "results.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("lacking", "message"),
+    [
+        ("config.yaml", "without config.yaml"),
+        ("checkpoint-*", "start it anew: arena train"),
+        ("checkpoint-*/credit_state.json", "has no checkpoint to resume from"),
+    ],
+)
+def test_resuming_without_a_checkpoint_says_what_would_do(
+    lacking, message, run_folder, tmp_path, monkeypatch, capfd
+):
+    """A checkpoint that was interrupted is none."""
+    folder = tmp_path / "run"
+    shutil.copytree(run_folder, folder)
+    for path in folder.glob(lacking):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert arena(monkeypatch, "train", "--resume", folder) == 2
+    error = capfd.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
 
 
 def test_a_checkpoint_of_another_model_is_refused(
@@ -270,7 +326,7 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["no_such.yaml"], "want a recipe file, found none at 'no_such.yaml'"),
         (["--model", "no/such/folder"], "want a folder with a saved model"),
         (["--hidden_size", "-3"], "want hidden_size of at least 4, got -3"),
-        (["--resume", "no/such/run"], "want a recipe file"),
+        (["--resume", "no/such/run"], "want a run folder to resume"),
         (["--credit", "mras"], "did you mean 'mars'"),
         (["--rules", "perhaps"], "want bool as rules, got 'perhaps'"),
         (["--games", "[kuhn_poker"], "--games is not YAML"),
@@ -283,7 +339,7 @@ def test_a_checkpoint_of_another_model_is_refused(
         ),
         (["--games", "[mini_hanabi]"], "legal replies of mini_hanabi have up to"),
         (["--opponents", "3"], "want opponents as a string or a list, got 3"),
-        (["--opponents", "[self, 'lm:no/such']"], "want a folder with a saved model"),
+        (["--opponents", "[self, 'lm:no/such']"], "hf download no/such"),
         (["--part_weights", "3"], "want dict as part_weights, got 3"),
         (
             ["--credit", "adca"],
@@ -313,6 +369,7 @@ def test_bad_input_ends_with_one_sentence_and_leaves_nothing(
     arguments, message, tmp_path, monkeypatch, capfd
 ):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     assert arena(monkeypatch, "train", *arguments) == 2
     error = capfd.readouterr().err
     assert message in error
@@ -331,16 +388,6 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch, capfd
     (tmp_path / "file").write_text("")
     assert arena(monkeypatch, "train", "--output-dir", tmp_path / "file" / "run") == 2
     assert "cannot write to run folder" in capfd.readouterr().err
-
-
-def test_help_explains_every_option(monkeypatch, capfd):
-    monkeypatch.setenv("COLUMNS", "200")
-    assert arena(monkeypatch, "train", "--help") == 0
-    page = capfd.readouterr().out
-    for option in ("output_dir", "resume", "games", "credit_args", "warm_start_steps"):
-        assert f"--{option}" in page
-    for option in load_recipe("kuhn-tiny"):
-        assert f"--{option}" in page
 
 
 def test_a_recipe_is_overridden_by_options(tmp_path, monkeypatch):

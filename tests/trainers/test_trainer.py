@@ -348,7 +348,7 @@ def test_steps_per_generation_and_accumulation_train_all_rows(
             {"games": [{"id": "kuhn_poker", "params": {"num_players": 9}}]},
             "from 2 to 4",
         ),
-        ({"opponents": ["random", "random"]}, "nobody learns"),
+        ({"opponents": ["random", "random"]}, "that learns"),
         ({"opponents": ["self"]}, "2 seats"),
         ({"opponents": ["self", "ranom"]}, "did you mean 'random'"),
         ({"opponents": ["self", "mcts"]}, 'the bot "ismcts" does not'),

@@ -1,11 +1,12 @@
 """The `arena` command."""
 
 import os
+import shlex
 import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -15,14 +16,15 @@ from arena_trainers import (
     episode_commands,
     game_commands,
     play_commands,
+    preflight,
     solve_command,
     tournament_commands,
 )
 from arena_trainers.extras import missing_extra
+from arena_trainers.run_folder import newest_checkpoint, step_of
+from arena_trainers.train_arguments import HELP, Request, read_request
+from arena_trainers.train_help import print_train_help
 from arena_trainers.usage import UsageError, usage_errors
-
-if TYPE_CHECKING:
-    from arena_trainers.job import TrainingJob
 
 app = typer.Typer(
     name="arena",
@@ -57,19 +59,51 @@ def train(
 ) -> None:
     """Train a language model by self-play; `arena train --help` lists every option."""
     arguments = arguments or []
-    if "--help" in arguments or "-h" in arguments:
-        _show_train_help()
+    if any(word in HELP for word in arguments):
+        with usage_errors():
+            print_train_help(arguments)
         return
-    _quiet_libraries()
     with usage_errors():
-        job, path = _training_job(arguments)
-        job.prepare()
+        request = read_request(arguments)
+        preflight.check(request.settings, request.folder, resume=request.resume)
+    _run(request)
+
+
+def _run(request: Request) -> None:
+    """Trains; a signal ends it with the line that resumes, and the status of signals."""
+    from arena_trainers.job import TrainingJob
+    from arena_trainers.stopping import Stopped, Stopper
+
+    stopper = Stopper(speaks=os.environ.get("RANK", "0") == "0")
     try:
-        job.run()
-    except KeyboardInterrupt:
-        typer.echo(f"\nstopped; if {path} has a checkpoint, go on with:", err=True)
-        typer.echo(f"arena train --resume {path}", err=True)
-        raise typer.Exit(130) from None
+        with stopper:
+            with usage_errors():
+                job = TrainingJob(
+                    request.settings,
+                    request.folder,
+                    Console(),
+                    recipe=request.recipe,
+                    resume=request.resume,
+                    extended=request.extended,
+                    stopper=stopper,
+                )
+                job.prepare()
+            job.run()
+    except KeyboardInterrupt as error:
+        if stopper.speaks:
+            typer.echo(f"\n{_how_it_stopped(request.folder)}", err=True)
+        status = error.status if isinstance(error, Stopped) else 130
+        raise typer.Exit(status) from None
+
+
+def _how_it_stopped(folder: Path) -> str:
+    checkpoint = newest_checkpoint(folder)
+    if checkpoint is None:
+        return "stopped before a checkpoint was saved"
+    return (
+        f"stopped; the last checkpoint is of step {step_of(checkpoint)}, go on with:\n"
+        f"arena train --resume {shlex.quote(str(folder))}"
+    )
 
 
 game_commands.add_commands(app)
@@ -78,44 +112,6 @@ episode_commands.add_commands(app)
 solve_command.add_commands(app)
 tournament_commands.add_commands(app)
 credit_commands.add_commands(app)
-
-
-def _training_job(arguments: list[str]) -> tuple["TrainingJob", Path]:
-    """The job that a command line describes, and its folder."""
-    from arena_trainers import job_config
-    from arena_trainers.job import TrainingJob
-    from arena_trainers.run_folder import default_folder
-
-    recipe = None
-    if arguments and not arguments[0].startswith("--"):
-        recipe, *arguments = arguments
-    given = job_config.read_overrides(arguments)
-    resume = given.pop("resume", None)
-    folder = given.pop("output_dir", None)
-    if resume is not None:
-        if recipe or given or folder:
-            raise ValueError("want --resume RUN_DIR alone: the run keeps its options")
-        folder, recipe = resume, str(Path(resume) / "config.yaml")
-    elif recipe is None:
-        is_tiny = given.get("model", "tiny") == "tiny"
-        recipe = job_config.DEFAULT_RECIPE if is_tiny else job_config.MODEL_RECIPE
-    settings = {**job_config.load_recipe(recipe), **given}
-    if "credit" in given and "credit_args" not in given:
-        settings.pop("credit_args", None)  # they were another estimator's
-    if folder is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ValueError("want --output-dir when several processes train together")
-    path = Path(folder) if folder is not None else default_folder()
-    job = TrainingJob(
-        settings, path, Console(), resume=resume is not None, recipe=recipe
-    )
-    return job, path
-
-
-def _show_train_help() -> None:
-    from arena_trainers.train_help import show
-
-    _quiet_libraries()
-    show(Console())
 
 
 def _quiet_libraries() -> None:

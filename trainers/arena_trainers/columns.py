@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +16,14 @@ from arena_trainers.column_functions import (
     check_functions,
     part_of,
 )
-from arena_trainers.config import TurnGRPOConfig
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.credit.needs import compares_fair_only, keeps_state
 from arena_trainers.credit.registry import find_estimator
 from arena_trainers.return_bounds import check_bounds
 from arena_trainers.rows import PARTS, TurnRecord, turn_batch
+
+if TYPE_CHECKING:
+    from arena_trainers.config import TurnGRPOConfig
 
 ALWAYS = (
     *("game", "episode", "seat", "turn", "group", "team"),
@@ -61,14 +63,16 @@ ABSENT = {
 }
 
 
-def part_weights(args: TurnGRPOConfig, functions: Collection[str]) -> dict[str, float]:
+def part_weights(
+    args: "TurnGRPOConfig", functions: Collection[str]
+) -> dict[str, float]:
     """Weights of the reward parts; 0 for parts that functions give, if none is set."""
     given = [part for name in functions if (part := part_of(name))]
     return {**dict.fromkeys(given, 0.0), **args.part_weights}
 
 
 def check_credit_columns(
-    args: TurnGRPOConfig, functions: Collection[str] = ()
+    args: "TurnGRPOConfig", functions: Collection[str] = ()
 ) -> tuple[str, ...]:
     """The columns that the estimator reads, all of which rollouts give.
 
@@ -115,7 +119,7 @@ def check_credit_columns(
     return tuple(dict.fromkeys([*wanted, *functions]))
 
 
-def _named_columns(args: TurnGRPOConfig) -> list[str]:
+def _named_columns(args: "TurnGRPOConfig") -> list[str]:
     """The columns that options name; refuses those that a kept state would mix up."""
     named = [
         name
@@ -135,7 +139,7 @@ def _named_columns(args: TurnGRPOConfig) -> list[str]:
 
 
 def _check_provided(
-    args: TurnGRPOConfig, wanted: Sequence[str], provided: Sequence[str]
+    args: "TurnGRPOConfig", wanted: Sequence[str], provided: Sequence[str]
 ) -> None:
     """Refuses a column that rollouts do not give; says what would give it."""
     own = credit.needed_columns(args.credit)
@@ -157,7 +161,7 @@ def _check_provided(
         )
 
 
-def check_part_weights(args: TurnGRPOConfig, functions: Collection[str]) -> None:
+def check_part_weights(args: "TurnGRPOConfig", functions: Collection[str]) -> None:
     """Refuses weights of parts that nobody pays, and an outcome that is not paid.
 
     Raises:
@@ -180,7 +184,7 @@ def check_part_weights(args: TurnGRPOConfig, functions: Collection[str]) -> None
 
 
 def check_credit(
-    args: TurnGRPOConfig,
+    args: "TurnGRPOConfig",
     games: Sequence[AnyGame] = (),
     functions: Mapping[str, ColumnFunction] | None = None,
 ) -> tuple[str, ...]:
@@ -255,7 +259,7 @@ def _trial(games: Sequence[AnyGame], functions: Collection[str]) -> list[TurnRec
 
 
 def _check_read(
-    args: TurnGRPOConfig, batch: credit.TurnBatch, name: str, result: credit.Credit
+    args: "TurnGRPOConfig", batch: credit.TurnBatch, name: str, result: credit.Credit
 ) -> None:
     """Refuses a column without which the credit is the same."""
     parts = {k: v for k, v in (batch.rewards or {}).items() if k != part_of(name)}
@@ -272,7 +276,7 @@ def _check_read(
 
 
 def estimate_credit(
-    args: TurnGRPOConfig, batch: credit.TurnBatch, state: Mapping[str, Any] | None
+    args: "TurnGRPOConfig", batch: credit.TurnBatch, state: Mapping[str, Any] | None
 ) -> credit.Credit:
     """The configured estimator's credit; pools without spread are logged, not warned of."""
     with warnings.catch_warnings():

@@ -1,31 +1,25 @@
 """`TurnGRPOConfig`: TRL's `GRPOConfig` with what self-play and turn-level credit add."""
 
-import math
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from trl import GRPOConfig
 
-from arena_envs.registration import did_you_mean
 from arena_trainers.config_checks import (
     check_ranges,
     refuse_saving_between_generations,
     refuse_what_is_not_supported,
 )
-from arena_trainers.credit import WITHIN_TURN
-from arena_trainers.critic import check_critic
-from arena_trainers.layouts import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
-from arena_wrappers import Branching, PromptOptions
+from arena_trainers.own_options import OwnOptions
+from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
 MAX_REPLY_TOKENS = 256  # where the settings give no limit
-BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 
 
 @dataclass
-class TurnGRPOConfig(GRPOConfig):
+class TurnGRPOConfig(OwnOptions, GRPOConfig):
     """Settings of `TurnGRPOTrainer`; every inherited field keeps TRL's default.
 
     One training row is one turn, so `max_completion_length` limits a turn's reply, and
@@ -180,7 +174,7 @@ class TurnGRPOConfig(GRPOConfig):
     )
 
     def __post_init__(self) -> None:
-        self._check_own_fields()
+        self.check_own()
         if self.episodes_per_step is not None:
             processes = int(os.environ.get("WORLD_SIZE", "1"))
             share = processes * self.gradient_accumulation_steps
@@ -202,10 +196,9 @@ class TurnGRPOConfig(GRPOConfig):
         return self.gradient_accumulation_steps / reuse
 
     @property
-    def prompt_options(self) -> dict[str, Any]:
-        """Arguments of the `PromptWrapper`."""
-        names = (*PROMPT_OPTIONS, "on_invalid", "penalty", "max_retries")
-        return {name: getattr(self, name) for name in names}
+    def window(self) -> int:
+        """Optimizer steps that share a generation batch; a checkpoint ends one."""
+        return round(1 / min(self.generations_per_step, 1.0))
 
     @property
     def prompt(self) -> PromptOptions:
@@ -223,68 +216,3 @@ class TurnGRPOConfig(GRPOConfig):
             "batch_size": self.rollout_batch_size,
             "chat_template_kwargs": self.chat_template_kwargs,
         }
-
-    def _check_own_fields(self) -> None:
-        if isinstance(self.games, str):
-            self.games = [self.games]
-        if not isinstance(self.games, list) or not self.games:
-            raise ValueError(
-                f"want games as a list of ids or dicts, got {self.games!r}"
-            )
-        check_opponents(self.opponents)
-        for name in ("credit_args", "part_weights", "critic_args"):
-            if not isinstance(getattr(self, name), dict):
-                raise ValueError(
-                    f"want {name} as a mapping, got {getattr(self, name)!r}"
-                )
-        for name, weight in self.part_weights.items():
-            if not isinstance(weight, int | float) or not math.isfinite(weight):
-                raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
-        for name, known in (
-            ("on_invalid", ("forfeit", "retry", "random")),
-            ("layout", LAYOUTS),
-            ("weighting", WEIGHTINGS),
-            ("within_turn", WITHIN_TURN),
-        ):
-            value = getattr(self, name)
-            if value not in known:
-                raise ValueError(
-                    f"want {name} from {known}, got {value!r}; "
-                    f"{did_you_mean(str(value), known)}"
-                )
-        check_critic(self.critic, self.critic_args)
-        self._check_rows()
-        self.branching(())
-
-    def branching(self, seats: Sequence[int]) -> Branching | None:
-        """Where training episodes branch; at these seats, if `branch` names none."""
-        if self.branch is None:
-            return None
-        if not isinstance(self.branch, dict):
-            raise ValueError(f"want branch as a mapping, got {self.branch!r}")
-        for name in self.branch:
-            if name not in BRANCH_OPTIONS:
-                hint = did_you_mean(str(name), BRANCH_OPTIONS)
-                raise ValueError(f"branch has no option {name!r}; {hint}")
-        if "num_candidates" not in self.branch:
-            raise ValueError(f"branch lacks num_candidates, got {self.branch!r}")
-        return Branching(**{"seats": seats, **self.branch})
-
-    def _check_rows(self) -> None:
-        if self.layout == "trajectory" and self.history != "transcript":
-            raise ValueError(
-                "layout='trajectory' takes history='transcript', where a seat's prompt "
-                f"begins with its turns before; got {self.history!r}"
-            )
-        if self.weighting == "turn" and self.loss_type not in PER_TOKEN_LOSSES:
-            raise ValueError(
-                f"weighting='turn' takes a loss_type from {PER_TOKEN_LOSSES}, whose mean "
-                f"is over all tokens; got {self.loss_type!r}"
-            )
-
-
-def check_opponents(opponents: Any) -> None:
-    """Raises ValueError unless they are a string or a list of strings."""
-    seats = [opponents] if isinstance(opponents, str) else opponents
-    if not isinstance(seats, list) or not all(isinstance(seat, str) for seat in seats):
-        raise ValueError(f"want opponents as a string or a list, got {opponents!r}")

@@ -2,7 +2,10 @@
 
 import math
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from arena_envs.registration import did_you_mean
 
 ABSOLUTE_POSITIONS = ("gpt2", "gpt_neo", "gpt_bigcode", "opt", "codegen")
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
@@ -13,6 +16,18 @@ def check_ranges(args: Any) -> None:
     length = args.max_completion_length
     ranges = {
         "seed": (0 <= args.seed < 2**32, "from 0 to 2**32 - 1"),
+        "max_steps": (
+            args.max_steps >= 1 or args.max_steps == -1,
+            "of at least 1 (or -1 for num_train_epochs)",
+        ),
+        "num_generations": (args.num_generations >= 2, "of at least 2, to compare"),
+        "episodes_per_step": (
+            args.episodes_per_step is None or args.episodes_per_step >= 1,
+            "of at least 1",
+        ),
+        "logging_steps": (args.logging_steps > 0, "above 0"),
+        "save_steps": (args.save_steps > 0, "above 0"),
+        "beta": (0 <= args.beta < math.inf, "of at least 0"),
         "temperature": (0 < args.temperature < math.inf, "above 0"),
         "top_p": (0 < args.top_p <= 1, "above 0 and at most 1"),
         "learning_rate": (0 <= args.learning_rate < math.inf, "of at least 0"),
@@ -61,7 +76,9 @@ def refuse_what_is_not_supported(args: Any) -> None:
     }
     for name, (used, reason) in refused.items():
         if used:
-            raise ValueError(f"TurnGRPOTrainer does not support {name}: {reason}")
+            raise ValueError(
+                f"TurnGRPOTrainer does not support {name}: {reason}; leave it out"
+            )
 
 
 def refuse_absolute_positions(model_type: str) -> None:
@@ -75,10 +92,29 @@ def refuse_absolute_positions(model_type: str) -> None:
 
 def refuse_saving_between_generations(args: Any) -> None:
     """A generation batch is not in a checkpoint, so none may be in use at one."""
-    window = round(1 / min(args.generations_per_step, 1.0))
     saves = args.save_strategy == "steps" and args.save_steps >= 1
-    if saves and args.save_steps % window:
+    if saves and args.save_steps % args.window:
         raise ValueError(
-            f"want save_steps divisible by {window}, the optimizer steps that share a "
+            f"want save_steps divisible by {args.window}, the optimizer steps that share a "
             f"generation batch, got {args.save_steps}"
         )
+
+
+def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
+    """Raises ValueError unless the critic and its options are known."""
+    if critic not in (None, "features", "exact"):
+        hint = did_you_mean(str(critic), ["features", "exact"])
+        raise ValueError(f"unknown critic {critic!r}; {hint}")
+    _check_known(options, ("hidden_size", "learning_rate", "num_steps"))
+    if critic is None and options:
+        raise ValueError("critic_args are given, but no critic")
+    if critic == "exact" and options:
+        raise ValueError(f"critic='exact' takes no critic_args, got {dict(options)!r}")
+
+
+def _check_known(options: Iterable[str], known: Sequence[str]) -> None:
+    for option in options:
+        if option not in known:
+            raise ValueError(
+                f"critic has no option {option!r}; {did_you_mean(str(option), known)}"
+            )

@@ -12,8 +12,8 @@ from arena_trainers.credit.needs import keeps_state
 from arena_trainers.credit.registry import find_estimator
 from arena_trainers.critic import FeatureCritic
 from arena_trainers.games import GamePlan
+from arena_trainers.run_folder import CREDIT_STATE
 
-CREDIT_STATE = "credit_state.json"
 CRITIC = "critic.pt"
 
 

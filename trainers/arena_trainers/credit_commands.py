@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from arena_trainers.usage import imported, running, usage_errors
+from arena_trainers.usage import imported, print_tables, running, usage_errors
 
 if TYPE_CHECKING:
     from arena_trainers.credit.expectation import Verdict
@@ -59,8 +58,7 @@ def check(
     except BrokenClaim as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
-    for table in _tables(evidence):
-        Console().print(table)
+    print_tables(_tables(evidence))
     if missing := undefined(found):
         typer.echo(f"the diagnostic games lack {', '.join(missing)}: no bias measured")
     kept = f"{evidence.name} keeps its promises on {num_batches} random batches"

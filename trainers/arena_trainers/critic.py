@@ -4,7 +4,7 @@ One small network for each game, the same on every process: they see the same gl
 in the same order, in float64 on the CPU.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import nn
 
 from arena_envs.game import AnyGame, check_int
-from arena_envs.registration import did_you_mean
 from arena_trainers import credit
 from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
 from arena_trainers.rows import TurnRecord
@@ -157,26 +156,6 @@ def discount_of(estimator: str, options: Mapping[str, Any]) -> float:
     """The discount of an estimator with these options, which its critic shares."""
     found = {**credit.default_options(estimator), **options}.get("discount", 1.0)
     return float(found)
-
-
-def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
-    """Raises ValueError unless the critic and its options are known."""
-    if critic not in (None, "features", "exact"):
-        hint = did_you_mean(str(critic), ["features", "exact"])
-        raise ValueError(f"unknown critic {critic!r}; {hint}")
-    _check_known(options, ("hidden_size", "learning_rate", "num_steps"))
-    if critic is None and options:
-        raise ValueError("critic_args are given, but no critic")
-    if critic == "exact" and options:
-        raise ValueError(f"critic='exact' takes no critic_args, got {dict(options)!r}")
-
-
-def _check_known(options: Iterable[str], known: Sequence[str]) -> None:
-    for option in options:
-        if option not in known:
-            raise ValueError(
-                f"critic has no option {option!r}; {did_you_mean(str(option), known)}"
-            )
 
 
 def _num_features(game: AnyGame) -> int:

@@ -1,6 +1,8 @@
 """Packages that only some parts need, and what installs them."""
 
 import importlib
+from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -25,3 +27,26 @@ def import_extra(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise missing_extra(error, extra) from error
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module can be found; imports at most its parent packages.
+
+    A folder without `__init__.py` is none: W&B leaves one called `wandb` behind its runs.
+    """
+    try:
+        spec = find_spec(module)
+        return spec is not None and spec.origin is not None
+    except (ImportError, ValueError):  # no parent, or one that is no package
+        return False
+
+
+def require(modules: Iterable[str], extra: str) -> None:
+    """Finds out whether packages are installed, without importing them.
+
+    Raises:
+        ModuleNotFoundError: one is missing; says which extra to install.
+    """
+    for name in modules:
+        if not is_installed(name):
+            raise missing_extra(ModuleNotFoundError(name=name), extra)

@@ -17,7 +17,7 @@ from rich.table import Table
 import arena_envs
 from arena_envs import registration
 from arena_envs.game import AnyGame
-from arena_trainers.usage import imported, usage_errors
+from arena_trainers.usage import imported, print_tables, usage_errors
 
 SKELETONS = Path(__file__).with_name("skeletons")
 Params = Annotated[
@@ -52,16 +52,33 @@ def list_games(
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    table = Table()
-    for name in rows[0]:
-        table.add_column(name, overflow="fold", no_wrap=name == "id")
-    for row in rows:
-        table.add_row(*("-" if v is None else str(v) for v in row.values()))
-    Console().print(table)
+    print_tables([_games_table(rows, Console().is_terminal)])
     pairs = zip(infos, rows, strict=True)
     missing = {info.extra for info, row in pairs if row["longest"] is None}
     if extras := ",".join(sorted(filter(None, missing))):
         typer.echo(f"-: not installed; pip install 'arena-envs[{extras}]'")
+
+
+def _games_table(rows: list[dict[str, Any]], terminal: bool) -> Table:
+    """The games; on a terminal within 80 columns, where a star stands for the split."""
+    names = [name for name in rows[0] if not (terminal and name == "split")]
+    caption = "* held out for evaluation" if terminal else None
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        caption=caption,
+        caption_justify="left",
+    )
+    for name in names:
+        is_text = name in ("id", "kind", "information", "split")
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=True)
+    for row in rows:
+        cells = ["-" if row[name] is None else str(row[name]) for name in names]
+        if terminal and row["split"] == "held_out":
+            cells[0] += "*"
+        table.add_row(*cells)
+    return table
 
 
 def _row(info: arena_envs.GameInfo) -> dict[str, Any]:

@@ -2,18 +2,23 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from datasets import Dataset
 
 from arena_envs.registration import make, make_game
-from arena_trainers.config import TurnGRPOConfig, check_opponents
 from arena_trainers.evaluate.baselines import prepared
-from arena_trainers.lm_policy import LMPolicy
+from arena_trainers.models import model_folder
+from arena_trainers.own_options import check_opponents
 from arena_trainers.prompt_file import read_prompt_file
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from arena_trainers.config import TurnGRPOConfig
+    from arena_trainers.lm_policy import LMPolicy
 
 
 class GamePlan:
@@ -33,7 +38,7 @@ class GamePlan:
         ValueError: an unknown key, game, parameter or policy, or no seat that learns.
     """
 
-    def __init__(self, spec: str | Mapping[str, Any], args: TurnGRPOConfig) -> None:
+    def __init__(self, spec: str | Mapping[str, Any], args: "TurnGRPOConfig") -> None:
         known = {"id", "params", "max_turns", "weight", "opponents"}
         given: Any = {"id": spec} if isinstance(spec, str) else spec
         if (
@@ -68,7 +73,10 @@ class GamePlan:
             )
         self.learners = [seat == "self" for seat in self.seats]
         if not any(self.learners):
-            raise ValueError(f"no seat of {self.id} is 'self', so nobody learns")
+            raise ValueError(
+                f"want a seat of {self.id} that learns, got opponents {self.seats!r}; "
+                "write 'self' for it, such as --opponents self,random"
+            )
         env = make(self.id, max_turns=limit, **self.params)
         # one function for all episodes, so that they share what they remember
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
@@ -81,7 +89,7 @@ class GamePlan:
 
 
 def opponents(
-    plans: Sequence[GamePlan], args: TurnGRPOConfig, given: Mapping[str, Policy]
+    plans: Sequence[GamePlan], args: "TurnGRPOConfig", given: Mapping[str, Policy]
 ) -> dict[str, Policy]:
     """The policies that play seats that do not learn, by their strings.
 
@@ -95,11 +103,13 @@ def opponents(
         ValueError: a string names no policy, a bot cannot play a game, or a model's chat
             template cannot show its earlier replies.
     """
+    from arena_trainers.lm_policy import LMPolicy
+
     found = dict(given)
     for spec in (spec for plan in plans for spec in plan.seats):
         kind, _, argument = spec.partition(":")
         if kind == "lm" and spec not in found:
-            own = read_prompt_file(argument)
+            own = read_prompt_file(model_folder(argument))
             sampling = own and {"batch_size": args.rollout_batch_size}
             sampling = sampling or args.sampling_options
             policy = LMPolicy.from_pretrained(argument, device=args.device, **sampling)
@@ -113,7 +123,7 @@ def opponents(
     return found
 
 
-def check_replies(args: TurnGRPOConfig, policy: LMPolicy) -> None:
+def check_replies(args: "TurnGRPOConfig", policy: "LMPolicy") -> None:
     """Refuses a chat template that cannot show earlier replies, where prompts hold them.
 
     Raises:
@@ -124,8 +134,10 @@ def check_replies(args: TurnGRPOConfig, policy: LMPolicy) -> None:
         policy.chat.check_replies()
 
 
-def episode_starts(args: TurnGRPOConfig, weights: Sequence[float]) -> Dataset:
+def episode_starts(args: "TurnGRPOConfig", weights: Sequence[float]) -> "Dataset":
     """The training set: starts of episodes, games drawn by weight, seeds by `args.seed`."""
+    from datasets import Dataset
+
     num_starts = args.num_starts
     if num_starts is None:
         # TRL fills both in

@@ -1,10 +1,8 @@
 """The job of `arena train`: warm start, self-play, exact evaluation, results."""
 
 import json
-import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +24,29 @@ from arena_trainers.exact_critic import check_exact
 from arena_trainers.games import GamePlan, opponents
 from arena_trainers.job_config import build_configs
 from arena_trainers.lm_policy import LMPolicy
+from arena_trainers.models import model_folder
 from arena_trainers.opening import description, legal_warning
 from arena_trainers.outcome import GameMeter, Outcome
 from arena_trainers.progress import shown_progress
 from arena_trainers.provenance import config_text, provenance
 from arena_trainers.report import outcome_tables
 from arena_trainers.results import frame_of, results_of, step_zero
-from arena_trainers.run_folder import check_new, last_checkpoint
+from arena_trainers.resume import describe
+from arena_trainers.run_folder import (
+    check_new,
+    check_same_model,
+    extend,
+    new_folder,
+    newest_checkpoint,
+    step_of,
+)
 from arena_trainers.start import (
     check_chat,
     check_reply_lengths,
     load_tokenizer,
     make_start,
 )
+from arena_trainers.stopping import StopCallback, Stopper
 from arena_trainers.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, write_episodes
 
@@ -52,6 +60,8 @@ class TrainingJob:
         console: where progress and results are shown.
         resume: whether to go on from the folder's last checkpoint.
         recipe: where the settings come from, for the results.
+        extended: whether it goes on to another last step than it began with.
+        stopper: what ends training early, at a checkpoint.
 
     Raises:
         ValueError: an option is unknown, of another type or out of range; the folder is in
@@ -66,6 +76,8 @@ class TrainingJob:
         *,
         resume: bool = False,
         recipe: str | None = None,
+        extended: bool = False,
+        stopper: Stopper | None = None,
     ) -> None:
         import_stats()  # what measures the result, before hours of training
         self.settings, self.folder, self.console = settings, folder, console
@@ -78,8 +90,11 @@ class TrainingJob:
         self.options = self.args.prompt
         self.is_tiny = self.job.model == "tiny"
         as_given = not self.is_tiny and self.job.warm_start_steps == 0
-        self.start = Path(self.job.model) if as_given else folder / "start"
-        self.checkpoint = last_checkpoint(folder, self.start) if resume else None
+        self.start = model_folder(self.job.model) if as_given else folder / "start"
+        self.extended, self.stopper = extended, stopper or Stopper()
+        self.checkpoint = newest_checkpoint(folder) if resume else None
+        if self.checkpoint is not None:
+            check_same_model(self.checkpoint, self.start)
         if not resume and self.is_main:
             check_new(folder)
         self.tokenizer = load_tokenizer(self.job, self.plans, self.options)
@@ -105,9 +120,11 @@ class TrainingJob:
         self._began = time.monotonic()
         if self.is_tiny:
             torch.set_num_threads(1)  # more make a model this small many times slower
-        with self._folder():
+        is_new = self.checkpoint is None and self.is_main
+        config = config_text(self.settings, self.args)
+        with new_folder(self.folder, config) if is_new else nullcontext():
             made_here = self.start == self.folder / "start"
-            if made_here and self.checkpoint is None and self.is_main:
+            if made_here and is_new:
                 model = make_start(
                     self.job, self.args, self.tokenizer, self.plans, self.console
                 )
@@ -124,6 +141,7 @@ class TrainingJob:
         Returns:
             The results; none in processes other than the main one, which alone evaluates.
         """
+        self._announce()
         seconds, steps = self._train(self.trainer)
         self.trainer.save_model(str(self.folder / "model"))
         if not self.is_main:
@@ -146,28 +164,13 @@ class TrainingJob:
         self._show(outcomes)
         return results
 
-    @contextmanager
-    def _folder(self) -> Iterator[None]:
-        """Makes the folder of a new run, and removes it if the run cannot begin."""
-        if self.checkpoint is not None or not self.is_main:
-            yield
+    def _announce(self) -> None:
+        """Says from where a resumed run goes on; an extended one is that from here on."""
+        if self.checkpoint is None or not self.is_main:
             return
-        existed = self.folder.exists()
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ValueError(
-                f"cannot create run folder {str(self.folder)!r}: {error.strerror}"
-            ) from error
-        try:
-            config = config_text(self.settings, self.args)
-            (self.folder / "config.yaml").write_text(config)
-            yield
-        except BaseException:
-            shutil.rmtree(self.folder)
-            if existed:
-                self.folder.mkdir()
-            raise
+        if self.extended:
+            extend(self.folder, self.args.max_steps)
+        self.console.print(describe(self._first_step, self.args, self.extended))
 
     def _trainer(self) -> tuple[TurnGRPOTrainer, NashConvCallback | None]:
         metrics = MetricsFile(self.folder / "metrics.jsonl")
@@ -211,14 +214,20 @@ class TrainingJob:
 
     @property
     def _first_step(self) -> int:
-        return int(self.checkpoint.rpartition("-")[2]) if self.checkpoint else 0
+        return step_of(self.checkpoint) if self.checkpoint else 0
 
     def _train(self, trainer: TurnGRPOTrainer) -> tuple[float, int]:
         """Runs the trainer; returns seconds and the steps that were made in them."""
         began = time.monotonic()
         shown = self.console, self.is_main, self._episodes_per_step
         with shown_progress(trainer, *shown):
-            trainer.train(resume_from_checkpoint=self.checkpoint)
+            trainer.add_callback(StopCallback(self.stopper, self.args.window))
+            checkpoint = str(self.checkpoint) if self.checkpoint else None
+            with self.stopper.waiting():
+                trainer.train(resume_from_checkpoint=checkpoint)
+        self.stopper.raise_if_stopped(
+            trainer.state.global_step, trainer.state.max_steps
+        )
         return time.monotonic() - began, trainer.state.global_step - self._first_step
 
     def _measure_start(self) -> None:

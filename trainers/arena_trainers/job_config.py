@@ -2,9 +2,7 @@
 
 import dataclasses
 import math
-import types
-import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from arena_envs.registration import did_you_mean
+from arena_trainers.options import options_of, training_options, unknown_option
 
 if TYPE_CHECKING:
     from arena_trainers.config import TurnGRPOConfig
@@ -28,7 +26,8 @@ class JobConfig:
     model: str = field(
         default="tiny",
         metadata={
-            "help": "Folder of a saved model and tokenizer, or 'tiny': made on the spot."
+            "help": "Folder of a saved model, an id of the Hugging Face hub, or 'tiny': "
+            "made on the spot."
         },
     )
     hidden_size: int = field(default=64, metadata={"help": "Width of the tiny model."})
@@ -98,16 +97,21 @@ def load_recipe(path: str) -> dict[str, Any]:
         source = Path(path).read_bytes()
     else:
         raise ValueError(
-            f"want a recipe file, found none at {path!r}; embedded are "
+            f"want a recipe file, found none at {path!r}; give a file, or one of "
             f"{', '.join(recipes())}"
         )
     try:
         settings = _yaml(source.decode(), f"recipe {path!r}")
     except UnicodeDecodeError:
-        raise ValueError(f"want text in recipe {path!r}, got bytes") from None
+        raise ValueError(
+            f"want YAML in recipe {path!r}, got bytes that are no text in UTF-8"
+        ) from None
     if not isinstance(settings, dict) or not all(isinstance(k, str) for k in settings):
-        raise ValueError(f"want a mapping of options in recipe {path!r}")
-    return settings
+        raise ValueError(
+            f"want a mapping of options in recipe {path!r}, got "
+            f"{type(settings).__name__}; write lines such as seed: 1"
+        )
+    return {name.replace("-", "_"): value for name, value in settings.items()}
 
 
 _PATHS = ("model", "output_dir", "resume")
@@ -121,7 +125,7 @@ def _yaml(text: str, where: str) -> Any:
         raise ValueError(f"{where} is not YAML: {reason}") from None
 
 
-def read_overrides(arguments: list[str]) -> dict[str, Any]:
+def read_overrides(arguments: Sequence[str]) -> dict[str, Any]:
     """The options of a command line: `--key value` or `--key=value`, values as YAML.
 
     Raises:
@@ -134,16 +138,27 @@ def read_overrides(arguments: list[str]) -> dict[str, Any]:
     rest = iter(arguments)
     for argument in rest:
         if not argument.startswith("--"):
-            raise ValueError(f"want an option such as --seed 1, got {argument!r}")
+            raise ValueError(_no_option(argument))
         key, found, value = argument[2:].partition("=")
         if not found:
             following = next(rest, None)
-            if following is None:
-                raise ValueError(f"option --{key} lacks a value")
+            if following is None or following.startswith("--"):
+                raise ValueError(
+                    f"option --{key} lacks a value; give it as --{key} VALUE"
+                )
             value = following
         name = key.replace("-", "_")
         settings[name] = value if name in _PATHS else _yaml(value, f"--{key}")
     return settings
+
+
+def _no_option(argument: str) -> str:
+    text = f"want an option such as --seed 1, got {argument!r}"
+    if argument in recipes() or argument.endswith((".yaml", ".yml")):
+        return f"{text}; a recipe comes first: arena train {argument} --seed 1"
+    if argument.startswith("-"):
+        return f"{text}; options have two hyphens"
+    return f'{text}; quote a value that has spaces: --games "[a, b]"'
 
 
 def build_configs(
@@ -162,24 +177,15 @@ def build_configs(
 
     from arena_trainers.config import TurnGRPOConfig
 
-    job_fields = {option.name: option for option in dataclasses.fields(JobConfig)}
-    fields = {
-        option.name: option
-        for option in dataclasses.fields(TurnGRPOConfig)
-        if option.init
-    }
-    for key in settings:
-        if key not in job_fields and key not in fields:
-            hint = did_you_mean(key, [*job_fields, *fields])
-            raise ValueError(f"unknown option {key!r}; {hint}")
-    job_hints = typing.get_type_hints(JobConfig)
-    hints = typing.get_type_hints(TurnGRPOConfig)
+    job_options, options = options_of(JobConfig), training_options()
     job, training = {}, {}
     for key, value in settings.items():
-        if key in job_fields:
-            job[key] = _converted(key, value, job_hints[key])
+        if key in job_options:
+            job[key] = job_options[key].converted(value)
+        elif key in options:
+            training[key] = options[key].converted(value)
         else:
-            training[key] = _converted(key, value, hints[key])
+            raise unknown_option(key, [*job_options, *options])
     defaults = {
         "report_to": "none",
         "disable_tqdm": True,
@@ -189,32 +195,3 @@ def build_configs(
     if not torch.cuda.is_available():
         defaults |= {"use_cpu": True, "bf16": False}
     return JobConfig(**job), TurnGRPOConfig(**{**defaults, **training})
-
-
-def _converted(key: str, value: Any, hint: Any) -> Any:
-    """`value` as the type that the option wants, where that is a plain one."""
-    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    kinds = (
-        [typing.get_origin(k) or k for k in typing.get_args(hint)]
-        if is_union
-        else [hint]
-    )
-    kinds = [typing.get_origin(kind) or kind for kind in kinds]
-    if value is None and type(None) in kinds:
-        return None
-    if any(kind not in _KINDS for kind in kinds if kind is not type(None)):
-        return value  # an enumeration or the like: its own checks apply
-    if type(value) in kinds:
-        return value
-    if float in kinds and isinstance(value, int | str) and not isinstance(value, bool):
-        try:
-            return float(value)  # YAML reads 1e-3, without a point, as a string
-        except ValueError:
-            pass
-    if str in kinds and isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    names = " or ".join(kind.__name__ for kind in kinds if kind is not type(None))
-    raise ValueError(f"want {names} as {key}, got {value!r}")
-
-
-_KINDS = (bool, int, float, str, list, dict)

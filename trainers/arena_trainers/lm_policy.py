@@ -18,6 +18,7 @@ from transformers import (
 
 from arena_trainers.chat import Chat
 from arena_trainers.devices import default_device
+from arena_trainers.models import model_folder
 from arena_trainers.prompt_file import PROMPT_FILE, prompt_json, read_prompt_file
 from arena_trainers.sampling import SeededSampler, shared_prefix, with_settings
 from arena_wrappers.policies import Reply, TurnRequest
@@ -108,23 +109,22 @@ class LMPolicy:
         device: str | torch.device | None = None,
         **options: Any,
     ) -> "LMPolicy":
-        """The policy of a model and tokenizer in a folder.
+        """The policy of a model and tokenizer in a folder, or on the Hugging Face hub.
 
         Args:
-            path: a folder that `save_pretrained` or a trainer wrote.
+            path: a folder that `save_pretrained` or a trainer wrote, or an id of the hub.
             device: where it runs; by default the accelerator if there is one, else the CPU.
             **options: as for the constructor; by default what the folder's
                 `arena_prompt.json` says, see `arena_trainers.prompt_file`.
 
         Raises:
-            ValueError: the folder holds no causal language model, or a broken
+            ValueError: there is no such model, or it has a broken
                 `arena_prompt.json`.
         """
-        if not (Path(path) / "config.json").is_file():
-            raise ValueError(f"want a folder with a saved model, got {str(path)!r}")
-        options = {**read_prompt_file(path), **options}
-        model = AutoModelForCausalLM.from_pretrained(path)
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        folder = model_folder(str(path))
+        options = {**read_prompt_file(folder), **options}
+        model = AutoModelForCausalLM.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
         options.setdefault("name", f"lm:{path}")
         model.to(default_device() if device is None else device)
         return cls(model.eval(), tokenizer, **options)

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 import arena_envs
 from arena_envs.game import AnyGame
@@ -27,10 +25,8 @@ from arena_trainers.policy_options import (
     referee,
     show_warnings,
 )
-from arena_trainers.usage import running, usage_errors
+from arena_trainers.usage import print_tables, running, usage_errors
 from arena_wrappers import Policy
-
-MIN_WIDTH = 120  # columns of a table that goes to a file
 
 Opponents = Annotated[
     list[str] | None,
@@ -138,15 +134,6 @@ def evaluate(
         print_tables([as_table(found)])
     else:
         print_tables([suite_table(found), *map(as_table, found.evaluations)])
-
-
-def print_tables(tables: list[Table]) -> None:
-    """Prints tables, wide enough to be read where the output goes to a file."""
-    console = Console()
-    if not console.is_terminal and console.width < MIN_WIDTH:
-        console = Console(width=MIN_WIDTH)
-    for table in tables:
-        console.print(table)
 
 
 def play(

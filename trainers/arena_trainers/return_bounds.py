@@ -3,18 +3,20 @@
 import random
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_trainers.config import TurnGRPOConfig
 from arena_trainers.rows import PARTS
+
+if TYPE_CHECKING:
+    from arena_trainers.config import TurnGRPOConfig
 
 NUM_GAMES = 100  # that are played at random to see whether seats are paid early
 SLACK = 1e-9
 
 
 def return_bounds(
-    game: AnyGame, args: TurnGRPOConfig, weights: Mapping[str, float]
+    game: AnyGame, args: "TurnGRPOConfig", weights: Mapping[str, float]
 ) -> tuple[float, float]:
     """Bounds of the weighted return of a trajectory, forfeits and penalties included.
 
@@ -28,7 +30,9 @@ def return_bounds(
     return sum(low for low, _ in ends), sum(high for _, high in ends)
 
 
-def part_bounds(game: AnyGame, args: TurnGRPOConfig) -> dict[str, tuple[float, float]]:
+def part_bounds(
+    game: AnyGame, args: "TurnGRPOConfig"
+) -> dict[str, tuple[float, float]]:
     """Bounds of what a trajectory is paid of each part of the reward, without weights.
 
     The game's part lies between `min_return` and `max_return`. A trajectory begins with its
@@ -76,7 +80,7 @@ def pays_early(game: AnyGame) -> bool:
 
 
 def check_bounds(
-    args: TurnGRPOConfig, games: Sequence[AnyGame], weights: Mapping[str, float]
+    args: "TurnGRPOConfig", games: Sequence[AnyGame], weights: Mapping[str, float]
 ) -> None:
     """Refuses bounds of `bnpo`, of returns or by part, that a return could lie beyond.
 
@@ -94,7 +98,7 @@ def check_bounds(
 
 
 def _check_bound(
-    args: TurnGRPOConfig,
+    args: "TurnGRPOConfig",
     games: Sequence[AnyGame],
     weights: Mapping[str, float],
     name: str,

@@ -1,12 +1,22 @@
-"""The folder of a training run: found usable before anything starts."""
+"""The folder of a training run: found usable, or to be resumed, before anything starts."""
 
 import json
 import os
+import re
+import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from transformers.trainer_utils import get_last_checkpoint
+import yaml
+
+from arena_trainers.models import saved_model
+
+CONFIG, RESULTS = "config.yaml", "results.json"
+CREDIT_STATE = "credit_state.json"  # the last file of a checkpoint
+_WHOLE = ("trainer_state.json", CREDIT_STATE)
 
 
 def default_folder() -> Path:
@@ -20,44 +30,135 @@ def check_new(folder: Path) -> None:
     Raises:
         ValueError: the folder is in use or cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"want an empty or new run folder, {str(folder)!r} is in use")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(
+            f"want a new run folder, {str(folder)!r} is a file; give another --output-dir"
+        )
     existing = folder.absolute()
     while not existing.exists():
         existing = existing.parent
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise ValueError(f"cannot write to run folder {str(folder)!r}")
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise ValueError(
+            f"cannot write to run folder {str(folder)!r}, as {str(existing)!r} is no "
+            "folder that you may write to; give another --output-dir"
+        )
+    if folder.exists() and any(folder.iterdir()):
+        to_do = "give another --output-dir"
+        if (folder / CONFIG).is_file():
+            to_do += f", or go on with that run: arena train --resume {folder}"
+        raise ValueError(
+            f"want an empty or new run folder, {str(folder)!r} is in use; {to_do}"
+        )
 
 
-def check_saved_model(folder: Path) -> None:
-    """Finds out whether a folder holds a saved model.
-
-    Raises:
-        ValueError: it does not.
-    """
-    if not (folder / "config.json").is_file():
-        raise ValueError(f"want a folder with a saved model, got {str(folder)!r}")
-
-
-def last_checkpoint(folder: Path, model: Path) -> str:
-    """The newest checkpoint of a run, found to be of the run's model.
+@contextmanager
+def new_folder(folder: Path, config: str) -> Iterator[None]:
+    """Makes the folder of a new run, and removes it if the run cannot begin.
 
     Args:
         folder: the run folder.
-        model: folder of the model that the run trains.
+        config: content of its `config.yaml`.
 
     Raises:
-        ValueError: the run is finished, there is no checkpoint, or it is of another model.
+        ValueError: it cannot be made.
     """
-    checkpoint: str | None = None
-    if (folder / "results.json").exists():
-        raise ValueError(f"the run in {str(folder)!r} is finished")
-    if folder.is_dir():
-        checkpoint = get_last_checkpoint(str(folder))
+    existed = folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"cannot create run folder {str(folder)!r}: {error.strerror}; give another "
+            "--output-dir"
+        ) from error
+    try:
+        (folder / CONFIG).write_text(config, encoding="utf-8")
+        yield
+    except BaseException:
+        shutil.rmtree(folder)
+        if existed:
+            folder.mkdir()
+        raise
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint that was written to its end, if there is one."""
+    found = [
+        path
+        for path in folder.glob("checkpoint-*")
+        if re.fullmatch(r"checkpoint-\d+", path.name)
+        and all((path / name).is_file() for name in _WHOLE)
+    ]
+    return max(found, key=step_of, default=None)
+
+
+def step_of(checkpoint: Path) -> int:
+    """The optimizer step that a checkpoint was saved after."""
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def read_run(folder: Path, max_steps: int | None = None) -> dict[str, Any]:
+    """The settings with which a run goes on.
+
+    Args:
+        folder: the run folder.
+        max_steps: where it ends, if not where its own settings say.
+
+    Raises:
+        ValueError: there is no such run, it has no checkpoint, it is finished, or it has
+            reached `max_steps`; says what would do.
+    """
+    name = str(folder)
+    if not folder.is_dir():
+        raise ValueError(f"want a run folder to resume, found none at {name!r}")
+    if not (folder / CONFIG).is_file():
+        raise ValueError(
+            f"want a run folder to resume, got {name!r} without {CONFIG}, which "
+            "`arena train` writes into its --output-dir"
+        )
+    checkpoint = newest_checkpoint(folder)
     if checkpoint is None:
-        raise ValueError(f"run folder {str(folder)!r} has no checkpoint to resume from")
-    check_same_model(Path(checkpoint), model)
-    return checkpoint
+        raise ValueError(_no_checkpoint(folder))
+    step = step_of(checkpoint)
+    if max_steps is None:
+        if (folder / RESULTS).exists():
+            raise ValueError(
+                f"the run in {name!r} is finished; to train it longer: arena train "
+                f"--resume {name} --max_steps {2 * step}"
+            )
+    elif max_steps <= step:
+        raise ValueError(
+            f"want max_steps above {step}, the step of the last checkpoint in {name!r}, "
+            f"got {max_steps}"
+        )
+    settings = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+    if not isinstance(settings, dict):
+        raise ValueError(f"want a mapping of options in {str(folder / CONFIG)!r}")
+    return settings if max_steps is None else {**settings, "max_steps": max_steps}
+
+
+def _no_checkpoint(folder: Path) -> str:
+    text = (
+        f"run folder {str(folder)!r} has no checkpoint to resume from; start it anew: "
+        f"arena train {folder / CONFIG} --output-dir NEW"
+    )
+    if (folder / "model" / "config.json").is_file():
+        text += f", or train its last weights: --model {folder / 'model'}"
+    return text
+
+
+def extend(folder: Path, max_steps: int) -> None:
+    """Writes the new end of a run into its settings; its old results get another name."""
+    path = folder / CONFIG
+    text = path.read_text(encoding="utf-8")
+    line = f"max_steps: {max_steps}"
+    changed, count = re.subn(r"(?m)^max_steps:.*$", line, text)
+    path.write_text(
+        changed if count else f"{text.rstrip()}\n{line}\n", encoding="utf-8"
+    )
+    results = folder / RESULTS
+    checkpoint = newest_checkpoint(folder)
+    if results.exists() and checkpoint is not None:
+        results.rename(folder / f"results-step-{step_of(checkpoint)}.json")
 
 
 def check_same_model(checkpoint: Path, model: Path) -> None:
@@ -80,6 +181,7 @@ def check_same_model(checkpoint: Path, model: Path) -> None:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    check_saved_model(folder)
-    config: dict[str, Any] = json.loads((folder / "config.json").read_text())
+    config: dict[str, Any] = json.loads(
+        (saved_model(folder) / "config.json").read_text(encoding="utf-8")
+    )
     return config

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import arena_envs
@@ -16,7 +17,7 @@ from arena_envs import solvers
 from arena_envs.game import AnyGame
 from arena_envs.solvers.hopeless import refuse_hopeless
 from arena_trainers.game_commands import Params, read_params
-from arena_trainers.usage import running, usage_errors
+from arena_trainers.usage import print_tables, running, usage_errors
 
 MAX_SHOWN = 40  # information states of a policy that is printed
 
@@ -190,5 +191,5 @@ def _show(found: Solution, policy: list[dict[str, Any]]) -> None:
         table = Table("seat", "reads", "plays")
         for row in policy:
             played = "\n".join(f"{p:6.1%} {text}" for text, p in row["actions"].items())
-            table.add_row(str(row["seat"]), row["text"], played)
-        console.print(table, markup=False)
+            table.add_row(str(row["seat"]), escape(row["text"]), escape(played))
+        print_tables([table])

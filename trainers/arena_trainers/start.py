@@ -1,7 +1,6 @@
 """The model and tokenizer that a training run starts from."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -12,7 +11,7 @@ from arena_trainers.config import TurnGRPOConfig
 from arena_trainers.games import GamePlan
 from arena_trainers.job_config import JobConfig
 from arena_trainers.lm_policy import LMPolicy
-from arena_trainers.run_folder import check_saved_model
+from arena_trainers.models import model_folder
 from arena_trainers.tiny import tiny_model, tiny_tokenizer, words_of
 from arena_trainers.warm_start import legal_play, warm_start
 from arena_wrappers import FORMATS, PromptOptions, RandomPolicy, play
@@ -24,19 +23,25 @@ def load_tokenizer(
     """The tokenizer of the given model, or one of the words of the games.
 
     Raises:
-        ValueError: the given folder holds no model or no tokenizer.
+        ValueError: there is no such model, it has no tokenizer, or that no chat template.
     """
     if job.model == "tiny":
         return tiny_tokenizer(text for p in plans for text in words_of(p.game, options))
-    check_saved_model(Path(job.model))
+    folder = model_folder(job.model)
     try:
-        AutoConfig.from_pretrained(job.model)
-        return AutoTokenizer.from_pretrained(job.model)
+        AutoConfig.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ValueError(
-            f"want a folder with a saved model and tokenizer, got {job.model!r}: {reason}"
+            f"want a model with its tokenizer, got {job.model!r}: {reason}"
         ) from error
+    if tokenizer.chat_template is None:
+        raise ValueError(
+            f"want a tokenizer with a chat template, {job.model!r} has none; take the "
+            "instruct version of the model, or set tokenizer.chat_template and save it"
+        )
+    return tokenizer
 
 
 def check_reply_lengths(
@@ -95,7 +100,7 @@ def make_start(
             seed=args.seed,
         )
     else:
-        model = AutoModelForCausalLM.from_pretrained(job.model)
+        model = AutoModelForCausalLM.from_pretrained(model_folder(job.model))
     if job.warm_start_steps > 0:
         console.print(
             f"warm start: {job.warm_start_steps} steps of imitation of random legal play"

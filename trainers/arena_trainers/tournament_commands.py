@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from arena_trainers.play_commands import Timeout, print_tables
+from arena_trainers.play_commands import Timeout
 from arena_trainers.policy_options import (
     History,
     MaxNewTokens,
@@ -22,7 +22,7 @@ from arena_trainers.policy_options import (
     referee,
     show_warnings,
 )
-from arena_trainers.usage import running, usage_errors
+from arena_trainers.usage import print_tables, running, usage_errors
 
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
 

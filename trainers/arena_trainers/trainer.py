@@ -48,6 +48,7 @@ from arena_trainers.layouts import (
 from arena_trainers.lm_policy import LMPolicy
 from arena_trainers.metrics import metrics, tally
 from arena_trainers.prompt_file import PROMPT_FILE
+from arena_trainers.resume import keep_to_schedule
 from arena_trainers.rows import TurnRecord, games_of, turn_batch, turn_records
 from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
 
@@ -296,18 +297,19 @@ class TurnGRPOTrainer(GRPOTrainer):
         super()._save_checkpoint(model, trial)
         if not self.args.should_save:
             return
-        folder = Path(self._get_output_dir(trial=trial))
-        folder /= f"checkpoint-{self.state.global_step}"
-        owner = credited_by(self.args, self.game_plans)
-        save_credit(folder, owner, self._credit_state, self.critic)
+        step = f"checkpoint-{self.state.global_step}"
+        folder = Path(self._get_output_dir(trial=trial)) / step
         if self.args.sync_ref_model:
-            reference = self.accelerator.unwrap_model(self.ref_model)
-            torch.save(reference.state_dict(), folder / REFERENCE)
+            weights = self.accelerator.unwrap_model(self.ref_model).state_dict()
+            torch.save(weights, folder / REFERENCE)
+        owner = credited_by(self.args, self.game_plans)
+        save_credit(folder, owner, self._credit_state, self.critic)  # the last file
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is None:
             return
+        keep_to_schedule(self.lr_scheduler)
         owner = credited_by(self.args, self.game_plans)
         self._credit_state = load_credit(Path(checkpoint), owner, self.critic)
         reference = Path(checkpoint) / REFERENCE

@@ -3,13 +3,15 @@
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
 
 class UsageError(Exception):
@@ -39,6 +41,39 @@ def imported(name: str, wanted: str) -> Any:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"want {wanted}, got {name!r}: {error}") from error
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Prints tables: drawn on a terminal, else plain, cells separated by tabs."""
+    console = Console()
+    for table in tables:
+        if console.is_terminal:
+            console.print(table)
+        else:
+            typer.echo(plain(table))
+
+
+def plain(table: Table) -> str:
+    """A table as text: its title, a line of headers, a line for each row, its caption.
+
+    >>> table = Table("seat", "plays", title="kuhn_poker")
+    >>> table.add_row("0", "bet")
+    >>> print(plain(table).expandtabs(6))
+    # kuhn_poker
+    seat  plays
+    0     bet
+    """
+    heads = [_text(column.header) for column in table.columns]
+    rows = zip(*(map(_text, column.cells) for column in table.columns), strict=True)
+    lines = ["\t".join(cells) for cells in (heads, *rows)]
+    title = [f"# {_text(table.title)}"] if table.title else []
+    caption = [f"# {_text(table.caption)}"] if table.caption else []
+    return "\n".join([*title, *lines, *caption])
+
+
+def _text(cell: Any) -> str:
+    text = Text.from_markup(cell).plain if isinstance(cell, str) else str(cell)
+    return "; ".join(text.splitlines())
 
 
 @contextmanager

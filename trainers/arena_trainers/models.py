@@ -1,0 +1,134 @@
+"""Where a model that somebody names is: in a folder, or on the Hugging Face hub."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from arena_trainers.extras import import_extra
+
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_TIMEOUT = 10  # seconds, of a question to the hub
+
+
+def saved_model(folder: Path) -> Path:
+    """The folder, which holds a configuration and weights.
+
+    Raises:
+        ValueError: it does not; says what it holds or lacks.
+    """
+    if (folder / "config.json").is_file():
+        lacking = _lacking_weights(folder)
+        if lacking is not None:
+            raise ValueError(
+                f"want a folder with a saved model, got {str(folder)!r} with config.json "
+                f"and without {lacking}; save it again with model.save_pretrained(FOLDER)"
+            )
+        return folder
+    lacks = "without config.json"
+    if (folder / "adapter_config.json").is_file():
+        lacks = "with an adapter: save its merge_and_unload() instead"
+    elif (folder / "model" / "config.json").is_file():
+        lacks = f"which is a run: its model is in {str(folder / 'model')!r}"
+    raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {lacks}")
+
+
+def _lacking_weights(folder: Path) -> str | None:
+    """What the weights of a folder lack, if anything."""
+    for index in folder.glob("*.index.json"):
+        shards = set(json.loads(index.read_text())["weight_map"].values())
+        for shard in sorted(shards):
+            if not (folder / shard).is_file():
+                return str(shard)
+    if any(any(folder.glob(pattern)) for pattern in WEIGHTS):
+        return None
+    return "weights"
+
+
+def find_model(name: str) -> Path | None:
+    """The folder of a model, or None where it is on the hub and not on this machine.
+
+    A folder that exists comes before an id of the hub, and what has been downloaded before
+    the network.
+
+    Args:
+        name: a folder, or an id of the hub such as `"Qwen/Qwen3-0.6B"`.
+
+    Raises:
+        ValueError: there is no such model, or the hub cannot be asked; says what would do.
+    """
+    if Path(name).is_dir():
+        return saved_model(Path(name))
+    if not _ID.fullmatch(name):
+        raise ValueError(
+            f"want a folder with a saved model, got {name!r}, which does not exist"
+        )
+    found = _downloaded(name)
+    if found is None:
+        _check_hub(name)
+    return found
+
+
+def model_folder(name: str) -> Path:
+    """The folder of a model, which is downloaded if need be; see `find_model`."""
+    found = find_model(name)
+    if found is not None:
+        return found
+    hub = import_extra("huggingface_hub", "train")
+    safe = any(file.endswith(".safetensors") for file in _files(name))
+    try:
+        # the top folder alone: others hold the same weights in other formats
+        folder = hub.snapshot_download(
+            name, ignore_patterns=["*/*", *(["*.bin", "*.pth"] if safe else [])]
+        )
+    except Exception as error:  # httpx's or the hub's, by version
+        raise _refusal(name, error) from error
+    return saved_model(Path(folder))
+
+
+def _downloaded(name: str) -> Path | None:
+    """The snapshot in the hub's cache, if it is whole enough to load."""
+    hub = import_extra("huggingface_hub", "train")
+    file = hub.try_to_load_from_cache(name, "config.json")
+    if not isinstance(file, str):
+        return None
+    try:
+        return saved_model(Path(file).parent)
+    except ValueError:
+        return None
+
+
+def _check_hub(name: str) -> None:
+    """Raises ValueError unless the hub has a model of this name."""
+    if "config.json" not in _files(name):
+        raise ValueError(
+            f"want a model of transformers, got {name!r}, which has no config.json on "
+            "the hub; give --model another id, or a folder"
+        )
+
+
+def _files(name: str) -> list[str]:
+    hub = import_extra("huggingface_hub", "train")
+    try:
+        info: Any = hub.HfApi().model_info(name, timeout=_TIMEOUT)
+    except Exception as error:  # httpx's or the hub's, by version
+        raise _refusal(name, error) from error
+    return [file.rfilename for file in info.siblings or []]
+
+
+def _refusal(name: str, error: Exception) -> ValueError:
+    kinds = {cls.__name__ for cls in type(error).__mro__}
+    if "GatedRepoError" in kinds:
+        why = "the hub wants you to accept its terms and to log in: hf auth login"
+    elif "RepositoryNotFoundError" in kinds:
+        why = "the hub knows no such model, or it is private"
+    elif "OfflineModeIsEnabled" in kinds:
+        why = "HF_HUB_OFFLINE is set, and it has not been downloaded"
+    else:
+        why = f"the hub does not answer ({type(error).__name__})"
+    return ValueError(
+        f"want a model as a folder or an id of the Hugging Face hub, got {name!r}: there "
+        f"is no such folder, and {why}; download it with `hf download {name}`, or give "
+        "a folder with a saved model (--model PATH)"
+    )

@@ -1,0 +1,129 @@
+"""Ctrl-C and SIGTERM: the first ends training at a checkpoint, the second at once."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from accelerate import PartialState
+from accelerate.utils import gather_object
+from transformers import (
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_NOTE = (
+    b"\nstopping: training ends when its generation batch is used up, and saves a "
+    b"checkpoint; again to stop at once\n"
+)
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal ends the run.
+
+    Args:
+        signum: number of the signal.
+    """
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.signum = signum
+
+    @property
+    def status(self) -> int:
+        """The exit status, as shells have it."""
+        return 128 + self.signum
+
+
+class Stopper:
+    """Handles the signals while it is entered.
+
+    Within `waiting`, the first signal is remembered, for `StopCallback` to end training;
+    any other raises `Stopped`. A signal that was ignored before stays ignored, as for jobs
+    that a shell started in the background.
+
+    Args:
+        speaks: whether it says on stderr that it waits.
+
+    Attributes:
+        asked: number of the first signal.
+    """
+
+    def __init__(self, speaks: bool = True) -> None:
+        self.asked: int | None = None
+        self.speaks, self._waits = speaks, False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> "Stopper":
+        if threading.current_thread() is threading.main_thread():
+            for signum in SIGNALS:
+                handler = signal.getsignal(signum)
+                if handler is not signal.SIG_IGN:
+                    self._before[signum] = handler
+                    signal.signal(signum, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for signum, handler in self._before.items():
+            signal.signal(signum, handler)
+        self._before.clear()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While this is entered, the first signal waits for a checkpoint."""
+        self._waits = True
+        try:
+            yield
+        finally:
+            self._waits = False
+
+    def raise_if_stopped(self, step: int, max_steps: int) -> None:
+        """Raises `Stopped` if training ended for a signal, before its last step."""
+        if self.asked is not None and step < max_steps:
+            # torchrun ends all processes with the first, and one may still be writing
+            PartialState().wait_for_everyone()
+            raise Stopped(self.asked)
+
+    def _handle(self, signum: int, frame: FrameType | None) -> None:
+        if not self._waits or self.asked is not None:
+            raise Stopped(signum)
+        self.asked = signum
+        if self.speaks:
+            os.write(2, _NOTE)  # print may not be called from a handler
+
+
+class StopCallback(TrainerCallback):
+    """Saves a checkpoint and ends training after a signal to any process.
+
+    A run resumes exactly only where no generation batch is in use, so it waits until the
+    batch has served its optimizer steps. There, all processes agree on whether to stop.
+
+    Args:
+        stopper: what remembers the signal.
+        window: optimizer steps that share a generation batch.
+    """
+
+    def __init__(self, stopper: Stopper, window: int) -> None:
+        self.stopper, self.window = stopper, window
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> TrainerControl:
+        if state.global_step % self.window:
+            return control
+        asked = max(gather_object([self.stopper.asked or 0]))
+        if asked:
+            self.stopper.asked = asked
+            control.should_save = control.should_training_stop = True
+            control.should_log = True  # what was measured since the last log
+        return control
