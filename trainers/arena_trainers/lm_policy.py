@@ -123,7 +123,7 @@ class LMPolicy:
         """
         folder = model_folder(str(path))
         options = {**read_prompt_file(folder), **options}
-        model = AutoModelForCausalLM.from_pretrained(folder)
+        model: Any = AutoModelForCausalLM.from_pretrained(folder)
         tokenizer = AutoTokenizer.from_pretrained(folder)
         options.setdefault("name", f"lm:{path}")
         model.to(default_device() if device is None else device)
