@@ -37,8 +37,7 @@ def run(*arguments):
 
 
 def cells(output):
-    rows = [line.strip("│").split("│") for line in output.splitlines()]
-    return [[cell.strip() for cell in row] for row in rows]
+    return [line.split("\t") for line in output.splitlines()]
 
 
 def test_what_holds_is_printed_beside_what_is_promised(mine):

@@ -198,6 +198,7 @@ def test_a_stopped_run_is_resumed_to_the_same_model(run_folder, tmp_path, monkey
     assert steps == [2, 4]
 
 
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_nash_conv_is_logged_when_it_is_measured(tmp_path, monkeypatch):
     """Also between the steps that are logged otherwise."""
     options = [*SMALL, "--logging_steps", 3, "--evaluate_every", 2]

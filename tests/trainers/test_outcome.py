@@ -78,7 +78,7 @@ def test_kuhn_poker_stands_beside_an_equilibrium(args):
     assert cards == ["J", "J", "Q", "Q", "K", "K"]
     bets = {d.text: (d.policy[1], d.equilibrium[1]) for d in found.decisions}
     for card, at_equilibrium in (("J", 0.0), ("K", 1.0)):
-        own, other = bets[f"You are player_1 and hold {card}. Actions: player_0 bet."]
+        own, other = bets[f"You are player_1 and hold {card}. Actions: player_0 bet. Your turn."]
         assert own == 0.5
         assert other == pytest.approx(at_equilibrium, abs=1e-3)
 

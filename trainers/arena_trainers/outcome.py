@@ -149,7 +149,10 @@ class Outcome(NamedTuple):
         rows = [] if self.evaluation is None else self.evaluation.rows
         return {
             "stages": [_plain(stage) for stage in self.stages],
-            "evaluation": [asdict(row) for row in rows],
+            "evaluation": [
+                {**asdict(row), "measures": {n: [*i] for n, i in row.measures.items()}}
+                for row in rows
+            ],
             "policy": None if self.comparison is None else _decisions(self.comparison),
         }
 
@@ -177,12 +180,11 @@ def _returns(
 
 
 def measured_means(episodes: Sequence[Episode]) -> dict[str, Interval]:
-    """Means of the games' own measures over the episodes that have them."""
+    """Means over episodes of what the game measures."""
     values: dict[str, list[float]] = {}
     for episode in episodes:
-        measured: Mapping[str, float] | None = getattr(episode, "measures", None)
-        for name, value in (measured or {}).items():
-            values.setdefault(name, []).append(float(value))
+        for name, value in episode.measures.items():
+            values.setdefault(name, []).append(value)
     return {
         name: Interval(
             sum(found) / len(found), *mean_interval(found, min(found), max(found))

@@ -11,6 +11,7 @@ from typing import Any
 
 from arena_envs.registration import did_you_mean
 from arena_trainers import extras
+from arena_trainers.column_functions import load_functions
 from arena_trainers.columns import check_credit
 from arena_trainers.config_checks import check_ranges, refuse_what_is_not_supported
 from arena_trainers.games import GamePlan
@@ -76,7 +77,7 @@ def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     plans = [GamePlan(spec, draft) for spec in draft.games]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the job warns, once
-        check_credit(draft, [plan.game for plan in plans])
+        check_credit(draft, [plan.game for plan in plans], load_functions(job.columns))
     for plan in plans:
         check_policies(plan.seats)
     if job.model != "tiny":

@@ -79,7 +79,8 @@ def check_chat(tokenizer: Any, args: TurnGRPOConfig) -> None:
     Raises:
         ValueError: it cannot; says what would do.
     """
-    chat = Chat(tokenizer, template_options=args.chat_template_kwargs)
+    options: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
+    chat = Chat(tokenizer, template_options=options)
     if args.history == "transcript" or args.on_invalid == "retry":
         chat.check_replies()
 
