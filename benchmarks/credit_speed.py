@@ -27,7 +27,7 @@ from arena_trainers.credit import (
     FlatPoolWarning,
     TurnBatch,
     estimate,
-    estimators,
+    estimator_names,
     needed_columns,
 )
 
@@ -141,7 +141,7 @@ def main() -> None:
     console.print(f"{len(basic['turn']):,} turns; TurnBatch: {make:.1f} ms")
     table = Table("estimator", "ms", "memory / batch", "within the bar")
     numbers = {}
-    for name in args.names or estimators():
+    for name in args.names or estimator_names():
         columns = basic | further_columns(basic, needed_columns(name), rng)
         columns = shuffled(columns, rng)
         batch = TurnBatch(**columns)

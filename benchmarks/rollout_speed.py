@@ -26,9 +26,9 @@ from rich.table import Table
 from transformers import GenerationConfig
 
 import arena_envs
-from arena_trainers.lm_policy import LMPolicy
-from arena_trainers.tiny import tiny_model, tiny_tokenizer, words_of
-from arena_trainers.warm_start import legal_play, warm_start
+from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
+from arena_trainers.job.warm_start import legal_play, warm_start
+from arena_trainers.lm.policy import LMPolicy
 from arena_wrappers import Episode, PromptOptions, PromptWrapper, TurnRequest, play
 
 NUM_EPISODES = 1024

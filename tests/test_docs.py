@@ -8,8 +8,8 @@ from pathlib import Path
 
 from arena_trainers import credit
 from arena_trainers.credit import registry
-from arena_trainers.credit.pages import estimators_page
-from arena_trainers.credit.report import report
+from arena_trainers.credit.proofs.pages import estimators_page
+from arena_trainers.credit.proofs.report import report
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "credit"

@@ -17,9 +17,9 @@ from arena_trainers.credit import (
     returns_to_go,
     with_report,
 )
-from arena_trainers.credit.grpo import episode
-from arena_trainers.credit.mars import mars
-from arena_trainers.credit.outcome import dr_grpo
+from arena_trainers.credit.estimators.grpo import episode
+from arena_trainers.credit.estimators.mars import mars
+from arena_trainers.credit.estimators.outcome import dr_grpo
 from arena_trainers.credit.testing import (
     CHECKS,
     BrokenClaim,

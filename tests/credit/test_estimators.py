@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_trainers.credit import estimate, estimators
+from arena_trainers.credit import estimate, estimator_names
 
 OFF = {"whiten_rewards": False, "whiten_advantages": False}
 A, B = 1 / (2**0.5 + 1e-4), 0.5 / (0.5**0.5 + 1e-4)
@@ -185,7 +185,7 @@ def test_mars_released_by_hand(batch):
 
 def test_every_estimator_is_worked_by_hand():
     tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*"))
-    assert all(f"def test_{name}_by_hand" in tests for name in estimators())
+    assert all(f"def test_{name}_by_hand" in tests for name in estimator_names())
 
 
 RETURNS = st.lists(st.integers(-8, 8), min_size=3, max_size=9)

@@ -8,9 +8,9 @@ import pytest
 from arena_envs import make_game
 from arena_envs.solvers import expected_returns
 from arena_trainers.credit import FlatPoolWarning, estimate
-from arena_trainers.credit.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.exact import COLUMNS, ExactGame
-from arena_trainers.credit.expectation import (
+from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
+from arena_trainers.credit.proofs.exact import COLUMNS, ExactGame
+from arena_trainers.credit.proofs.expectation import (
     REINFORCE,
     Expectation,
     agrees,

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_trainers.credit import estimate, estimators, returns_to_go, trajectories
-from arena_trainers.credit.claims import claims_of
+from arena_trainers.credit import estimate, estimator_names, returns_to_go, trajectories
+from arena_trainers.credit.proofs.claims import claims_of
 from arena_trainers.credit.testing import (
     CHECKS,
     check_estimator,
     checks_of,
     full_batch,
 )
-from arena_trainers.rows import TurnRecord, turn_batch
+from arena_trainers.train.turn_records import TurnRecord, turn_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 few = settings(max_examples=10)  # of each estimator, and there are many
@@ -26,10 +26,10 @@ episodes = st.tuples(
 )
 batches = st.lists(episodes, min_size=1, max_size=6)
 seeds = st.integers(0, 999)
-for_every = pytest.mark.parametrize("name", estimators())
+for_every = pytest.mark.parametrize("name", estimator_names())
 CLAIMED = [
     pytest.param(name, check, id=f"{name}-{field}")
-    for name in estimators()
+    for name in estimator_names()
     for field, check in checks_of(claims_of(name)).items()
 ]
 

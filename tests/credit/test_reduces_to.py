@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from arena_trainers.credit import estimate, estimators
+from arena_trainers.credit import estimate, estimator_names
 from arena_trainers.credit.registry import docstring
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
@@ -336,7 +336,7 @@ def test_it_reduces_to_what_its_docstring_says(batch, case):
     assert size > 0.1
 
 
-@pytest.mark.parametrize("name", estimators())
+@pytest.mark.parametrize("name", estimator_names())
 def test_a_docstring_names_nothing_that_is_not_tested(name):
     """Where it names an estimator, there is a case; and there is one for each of them."""
     text = " ".join(docstring(name).split())
@@ -345,6 +345,6 @@ def test_a_docstring_names_nothing_that_is_not_tested(name):
     said = set(re.findall("`([a-z_]+)`", rest.partition(" Bias: ")[0]))
     tested = {case.other for case in CASES if case.name == name}
     assert tested
-    assert said & set(estimators()) == {
+    assert said & set(estimator_names()) == {
         x for x in tested - {name} if isinstance(x, str)
     }

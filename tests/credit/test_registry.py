@@ -11,10 +11,10 @@ from arena_trainers.credit import (
     FlatPoolWarning,
     check_options,
     estimate,
-    estimators,
-    pages,
+    estimator_names,
 )
-from arena_trainers.credit.claims import claims_of
+from arena_trainers.credit.proofs import pages
+from arena_trainers.credit.proofs.claims import claims_of
 
 ROWS = [(0, 0, 0, [0, 1]), (1, 0, 0, [4]), (1, 0, 1, [2, 2])]
 
@@ -180,7 +180,7 @@ class TestPlugins:
         monkeypatch.syspath_prepend(tmp_path)
 
     def test_a_plugin_is_an_estimator_like_any_other(self, batch):
-        assert "own_reward" in estimators()
+        assert "own_reward" in estimator_names()
         result = estimate("own_reward", batch(*ROWS), factor=2.0, anything="goes")
         assert result.advantage.tolist() == [0, 2, 8, 4, 4]
 
@@ -191,7 +191,7 @@ class TestPlugins:
         assert "**Promised**: batches of two: wrong sign; one large group: dir" in page
 
     def test_a_built_in_goes_before_a_plugin(self, batch):
-        assert estimators().count("mars") == 1
+        assert estimator_names().count("mars") == 1
         assert estimate("mars", batch(*ROWS)).advantage.tolist() == [-1, -1, 2, 1, -1]
 
     def test_token_level_advantages_return_to_the_rows_of_their_turns(self, batch):

@@ -7,13 +7,17 @@ import numpy as np
 import pytest
 
 from arena_envs import make_game
-from arena_trainers.credit import estimators, registry
-from arena_trainers.credit.claims import CLAIMS, claims_of
-from arena_trainers.credit.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.exact import ExactGame
-from arena_trainers.credit.expectation import REINFORCE, agrees, expected_gradient
-from arena_trainers.credit.pages import estimators_page
-from arena_trainers.credit.report import (
+from arena_trainers.credit import estimator_names, registry
+from arena_trainers.credit.proofs.claims import CLAIMS, claims_of
+from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
+from arena_trainers.credit.proofs.exact import ExactGame
+from arena_trainers.credit.proofs.expectation import (
+    REINFORCE,
+    agrees,
+    expected_gradient,
+)
+from arena_trainers.credit.proofs.pages import estimators_page
+from arena_trainers.credit.proofs.report import (
     cause,
     examine,
     found_claims,
@@ -30,7 +34,7 @@ def test_an_estimator_without_a_cost_and_with_options_has_its_page():
     assert "turns: the turns that count" not in section
 
 
-@pytest.mark.parametrize("name", estimators())
+@pytest.mark.parametrize("name", estimator_names())
 def test_a_docstring_says_none_of_bias_where_there_is_none(name):
     """Its paragraph "Bias:" begins with "none" (or names one that does) if the estimator is
     unbiased in batches of any size, and does not if it never is. `grpo_passk` estimates
@@ -57,7 +61,7 @@ def test_the_return_itself_is_unbiased_until_it_is_cut():
 
 UNBIASED = [
     name
-    for name in estimators()
+    for name in estimator_names()
     if (claims_of(name).two, claims_of(name).large) == ("exact", "exact")
 ]
 
@@ -92,6 +96,6 @@ def test_what_a_limit_cuts_off_counts_as_nothing_and_may_turn_the_gradient(name)
     assert re.search("what a limit (of turns )?cuts off counts as nothing", text, re.I)
 
 
-@pytest.mark.parametrize("name", estimators())
+@pytest.mark.parametrize("name", estimator_names())
 def test_what_biases_an_estimator_is_said_in_a_few_words(name):
     assert 10 < len(cause(name)) < 80

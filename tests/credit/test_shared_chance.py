@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from arena_envs import make_game
-from arena_trainers.credit import estimate, estimators
-from arena_trainers.credit.claims import CLAIMS
-from arena_trainers.credit.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.exact import ExactGame
-from arena_trainers.credit.expectation import compare, gradient_estimate
-from arena_trainers.credit.report import has_chance, play_of, undiscounted
+from arena_trainers.credit import estimate, estimator_names
+from arena_trainers.credit.proofs.claims import CLAIMS
+from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
+from arena_trainers.credit.proofs.exact import ExactGame
+from arena_trainers.credit.proofs.expectation import compare, gradient_estimate
+from arena_trainers.credit.proofs.report import has_chance, play_of, undiscounted
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 WITH_CHANCE = [name for name in DIAGNOSTICS if has_chance(name)]
@@ -62,7 +62,9 @@ def test_a_population_of_groups_holds_every_line_as_often_as_it_is_likely(name):
 
 
 @pytest.mark.parametrize("game", WITH_CHANCE)
-@pytest.mark.parametrize("name", [n for n in estimators() if CLAIMS[n].two == "exact"])
+@pytest.mark.parametrize(
+    "name", [n for n in estimator_names() if CLAIMS[n].two == "exact"]
+)
 def test_what_is_exact_in_batches_of_two_is_so_if_they_share_chance(name, game):
     play = play_of(game)
     total = np.zeros(len(play.policy))

@@ -14,12 +14,12 @@ from arena_trainers.credit import (
     by_token_entropy,
     by_value_differences,
     estimate,
-    estimators,
+    estimator_names,
     needed_columns,
     needs,
     per_token,
 )
-from arena_trainers.credit.outcome import dr_grpo
+from arena_trainers.credit.estimators.outcome import dr_grpo
 from arena_trainers.credit.registry import docstring
 
 P, Q = 0.3, (0.5, 0.9)
@@ -226,7 +226,7 @@ def test_estimators_of_tokens_come_per_token_where_turns_have_one(name):
             estimate(name, turns, within_turn=how)
 
 
-@pytest.mark.parametrize("name", estimators())
+@pytest.mark.parametrize("name", estimator_names())
 def test_what_credits_tokens_says_so(name):
     assert per_token(name) == ("per token" in docstring(name).partition("Returns:")[2])
     if not per_token(name):
@@ -258,7 +258,7 @@ def test_what_is_missing_or_unknown_is_named():
         needed_columns("mars", "entropies")
 
 
-@pytest.mark.parametrize("name", estimators())
+@pytest.mark.parametrize("name", estimator_names())
 def test_the_column_is_among_those_needed(name):
     own = needed_columns(name)
     assert needed_columns(name, "uniform") == own

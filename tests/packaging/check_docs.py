@@ -33,7 +33,7 @@ PREPARE = """\
 import sys
 from pathlib import Path
 import arena_envs
-from arena_trainers.tiny import tiny_model, tiny_tokenizer, words_of
+from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
 from arena_wrappers import PromptOptions
 
 words = []

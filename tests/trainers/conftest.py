@@ -14,8 +14,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import arena_envs  # noqa: E402
-from arena_trainers.lm_policy import LMPolicy  # noqa: E402
-from arena_trainers.tiny import tiny_model, tiny_tokenizer, words_of  # noqa: E402
+from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of  # noqa: E402
+from arena_trainers.lm.policy import LMPolicy  # noqa: E402
 from arena_wrappers import PromptOptions, PromptWrapper  # noqa: E402
 
 SHORT = PromptOptions("bare", rules=False)
@@ -54,7 +54,7 @@ def kuhn_env():
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory, tokenizer):
     """A saved model that has learned to reply legally."""
-    from arena_trainers.warm_start import legal_play, warm_start
+    from arena_trainers.job.warm_start import legal_play, warm_start
 
     model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=2)
     env_fns = [
@@ -83,7 +83,7 @@ def arena_here(monkeypatch):
     Fits arguments that are refused; what needs signals, a terminal or other imports starts a
     process.
     """
-    from arena_trainers import cli
+    from arena_trainers.cli import main as cli
 
     def run(*arguments, cwd=None):
         out, err, status = io.StringIO(), io.StringIO(), 0

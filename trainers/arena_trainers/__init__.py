@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from arena_trainers.extras import missing_extra
 
 if TYPE_CHECKING:
-    from arena_trainers.config import TurnGRPOConfig
-    from arena_trainers.lm_policy import LMPolicy
-    from arena_trainers.trainer import TurnGRPOTrainer
+    from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.train.config import TurnGRPOConfig
+    from arena_trainers.train.trainer import TurnGRPOTrainer
 
 __all__ = ["LMPolicy", "TurnGRPOConfig", "TurnGRPOTrainer"]
 
 _MODULES = {
-    "LMPolicy": "arena_trainers.lm_policy",
-    "TurnGRPOConfig": "arena_trainers.config",
-    "TurnGRPOTrainer": "arena_trainers.trainer",
+    "LMPolicy": "arena_trainers.lm.policy",
+    "TurnGRPOConfig": "arena_trainers.train.config",
+    "TurnGRPOTrainer": "arena_trainers.train.trainer",
 }
 
 

@@ -1,6 +1,8 @@
 """Packages that only some parts need, and what installs them."""
 
 import importlib
+import os
+import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Any
@@ -50,3 +52,17 @@ def require(modules: Iterable[str], extra: str) -> None:
     for name in modules:
         if not is_installed(name):
             raise missing_extra(ModuleNotFoundError(name=name), extra)
+
+
+def imported(name: str, wanted: str) -> Any:
+    """What `module:attribute` names, in the working directory, too.
+
+    Raises:
+        ValueError: there is no such module or attribute; says what was wanted.
+    """
+    module, _, attribute = name.partition(":")
+    sys.path.insert(0, os.getcwd())  # as `python -m` does
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"want {wanted}, got {name!r}: {error}") from error

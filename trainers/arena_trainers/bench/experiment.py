@@ -20,10 +20,10 @@ from arena_trainers.credit import (
     FlatPoolWarning,
     default_options,
     estimate,
-    estimators,
+    estimator_names,
     needed_columns,
 )
-from arena_trainers.credit.report import undiscounted
+from arena_trainers.credit.proofs.report import undiscounted
 
 NUM_STARTS, NUM_SAMPLES = 16, 8  # of a batch, and of each start
 NUM_POINTS = 20  # of a curve
@@ -78,7 +78,9 @@ def runnable(setting: str) -> list[str]:
         return list(tiny_model.ESTIMATORS)
     exact = SETTINGS[setting].measure == "nash_conv"
     columns = COLUMNS | EXACT if exact else COLUMNS
-    return [name for name in estimators() if columns.issuperset(needed_columns(name))]
+    return [
+        name for name in estimator_names() if columns.issuperset(needed_columns(name))
+    ]
 
 
 def learn(setting: str, name: str, seed: int) -> Curve:
@@ -155,7 +157,8 @@ def made_with() -> dict[str, Any]:
     """Settings by name, and options by estimator, as JSON has them."""
     settings = {name: asdict(setting) for name, setting in SETTINGS.items()}
     options = {
-        name: {**default_options(name), **undiscounted(name)} for name in estimators()
+        name: {**default_options(name), **undiscounted(name)}
+        for name in estimator_names()
     }
     found: dict[str, Any] = json.loads(
         json.dumps({"settings": settings, "options": options})

@@ -60,7 +60,6 @@ from arena_trainers.credit.baselines import (
     running_means,
 )
 from arena_trainers.credit.batch import TurnBatch
-from arena_trainers.credit.claims import Claims, claims
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
@@ -72,11 +71,12 @@ from arena_trainers.credit.pools import (
     pools_by,
     with_report,
 )
+from arena_trainers.credit.proofs.claims import Claims, claims
 from arena_trainers.credit.registry import (
     check_options,
     default_options,
     estimate,
-    estimators,
+    estimator_names,
     needed_columns,
     per_token,
 )
@@ -120,7 +120,7 @@ __all__ = [
     "default_options",
     "discounted_sums",
     "estimate",
-    "estimators",
+    "estimator_names",
     "mean_of_others",
     "moments",
     "needed_columns",

@@ -6,34 +6,41 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from arena_trainers.credit.adca import adca
 from arena_trainers.credit.batch import TurnBatch
-from arena_trainers.credit.canon import canon
-from arena_trainers.credit.gae import bi_level_gae, gae, turn_ppo
-from arena_trainers.credit.grpo import episode, normalise_then_sum
-from arena_trainers.credit.mars import mars, mars_loo
-from arena_trainers.credit.mars_released import mars_released
-from arena_trainers.credit.mt_grpo import mt_grpo
+from arena_trainers.credit.estimators.adca import adca
+from arena_trainers.credit.estimators.canon import canon
+from arena_trainers.credit.estimators.gae import bi_level_gae, gae, turn_ppo
+from arena_trainers.credit.estimators.grpo import episode, normalise_then_sum
+from arena_trainers.credit.estimators.mars import mars, mars_loo
+from arena_trainers.credit.estimators.mars_released import mars_released
+from arena_trainers.credit.estimators.mt_grpo import mt_grpo
+from arena_trainers.credit.estimators.outcome import (
+    dr_grpo,
+    flow_grpo,
+    grpo_passk,
+    rloo,
+)
+from arena_trainers.credit.estimators.poad import poad
+from arena_trainers.credit.estimators.rae import rae
+from arena_trainers.credit.estimators.reinforce_plus_plus import (
+    reinforce_plus_plus_baseline,
+)
+from arena_trainers.credit.estimators.salt import salt
+from arena_trainers.credit.estimators.states import agentprm, at_grpo, gigpo
+from arena_trainers.credit.estimators.strata import bnpo, stratified_grpo
+from arena_trainers.credit.estimators.teams import advevo_public_baseline, matpo
+from arena_trainers.credit.estimators.token_entropy import aepo, hapo
+from arena_trainers.credit.estimators.utterance import archer, counterfactual
 from arena_trainers.credit.needs import (
     columns_needed_by,
     compares_fair_only,
     credits_tokens,
     keeps_state,
 )
-from arena_trainers.credit.outcome import dr_grpo, flow_grpo, grpo_passk, rloo
-from arena_trainers.credit.poad import poad
 from arena_trainers.credit.pools import Credit, check_choice
-from arena_trainers.credit.rae import rae
-from arena_trainers.credit.reinforce_plus_plus import reinforce_plus_plus_baseline
 from arena_trainers.credit.results import check_finite, check_unfair, warn_of_flat_pools
-from arena_trainers.credit.salt import salt
-from arena_trainers.credit.states import agentprm, at_grpo, gigpo
-from arena_trainers.credit.strata import bnpo, stratified_grpo
-from arena_trainers.credit.teams import advevo_public_baseline, matpo
-from arena_trainers.credit.token_entropy import aepo, hapo
 from arena_trainers.credit.tokens import NEEDED_WITHIN, WITHIN_TURN, credit_within
 from arena_trainers.credit.trajectories import require, trajectories
-from arena_trainers.credit.utterance import archer, counterfactual
 
 Estimator = Callable[..., Credit]
 
@@ -91,7 +98,7 @@ def estimate(
     is in the report.
 
     Args:
-        name: of the estimator (`estimators()` lists them), or the function itself.
+        name: of the estimator (`estimator_names()` lists them), or the function itself.
         turns: the turns of the whole batch, of all processes.
         state: what the estimator returned for the batch before, if it keeps a state.
         within_turn: how tokens share the advantage of their turn: `"uniform"`, all have it;
@@ -149,7 +156,7 @@ def estimate(
     return result._replace(advantage=advantage)
 
 
-def estimators() -> list[str]:
+def estimator_names() -> list[str]:
     """Names of all estimators; a built-in goes before a plug-in of the same name."""
     return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
 
@@ -177,7 +184,7 @@ def find_estimator(name: str | Estimator) -> Estimator:
     for point in entry_points(group=GROUP):
         if point.name == name:
             return _load(point)
-    known = estimators()
+    known = estimator_names()
     raise ValueError(
         f"no estimator {name!r}; {_near(name, known)}known are {', '.join(known)}"
     )

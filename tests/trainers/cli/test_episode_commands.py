@@ -1,0 +1,90 @@
+"""`arena show-episodes`: recorded episodes, readable in a terminal."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+import arena_envs
+from arena_trainers.cli import main as cli
+from arena_trainers.train.rollouts import (
+    Rollout,
+    TurnCredit,
+    read_rollouts,
+    write_rollouts,
+)
+from arena_wrappers import PromptWrapper, ScriptedPolicy, play
+
+
+def show(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["arena", "show-episodes", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    return stopped.value.code
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Two bets and a reply that is none, with the credit of the first turn."""
+    policies = [ScriptedPolicy(["bet"]), ScriptedPolicy(["\x1b[2J\ud800 no"])]
+    episodes = play(
+        lambda: PromptWrapper(arena_envs.make("kuhn_poker"), "bare"), policies, range(3)
+    )
+    credit = TurnCredit("mars", 0.25, 2.0, {"seat": 0}, 8, 0.5, 1.5)
+    path = tmp_path / "step-1.jsonl"
+    write_rollouts(path, [Rollout(e, [credit, None]) for e in episodes])
+    return path
+
+
+def test_a_turn_shows_prompt_reply_reward_and_credit(path, monkeypatch, capfd):
+    assert show(monkeypatch, path, "-n", 1) == 0
+    page = capfd.readouterr().out
+    assert "You are player_0 and hold" in page
+    assert "reply     bet" in page
+    assert "advantage +0.250, weight 2.000 by mars; pool: seat 0 (8 values" in page
+    assert "reward    -2.5 (game -2, format -0.5)" in page
+    assert "player_1 forfeits" in page
+    assert page.endswith("2 more; go on with --first 1, or -n for more\n")
+
+
+def test_what_a_model_wrote_does_not_move_the_cursor(path, monkeypatch, capfd):
+    assert show(monkeypatch, path) == 0
+    page = capfd.readouterr().out
+    assert "\x1b" not in page
+    assert r"\x1b[2J\ud800 no" in page
+
+
+def test_the_rules_are_shown_in_full_prompts_only(path, monkeypatch, capfd):
+    show(monkeypatch, path, "-n", 1)
+    assert "system" not in capfd.readouterr().out
+    show(monkeypatch, path, "-n", 1, "--full")
+    assert "  system    " in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no_such.jsonl"], "No such file or directory: 'no_such.jsonl'"),
+        (["{path}", "--first", "9"], "got --first 9"),
+        (["{junk}"], "line 1: want an episode as JSON, got 'junk"),
+    ],
+)
+def test_a_file_that_cannot_be_shown_is_refused(
+    arguments, message, path, monkeypatch, capfd
+):
+    junk = path.with_name("junk")
+    junk.write_text("junk\n")
+    named = [a.format(path=path, junk=junk) for a in arguments]
+    assert show(monkeypatch, *named) == 2
+    error = capfd.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_advantages_of_tokens_are_all_shown(path, monkeypatch, capfd, tmp_path):
+    (first, *_) = read_rollouts(path)
+    credit = [replace(first.credit[0], advantage=[0.5, -0.25]), None]
+    other = tmp_path / "step-2.jsonl"
+    write_rollouts(other, [Rollout(first.episode, credit)])
+    assert show(monkeypatch, other) == 0
+    assert "advantages per token +0.500 -0.250" in capfd.readouterr().out

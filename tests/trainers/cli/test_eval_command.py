@@ -1,0 +1,151 @@
+"""`arena eval`, as a user calls it; the suite of MARSHAL."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from resource import RLIMIT_FSIZE, setrlimit
+from typing import Any
+
+import pytest
+
+import arena_envs
+from arena_trainers.evaluate import evaluate, evaluate_suite
+from arena_wrappers import ScriptedPolicy
+from arena_wrappers.episode_log import EpisodeLog
+
+
+def arena(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "arena_trainers", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_eval_prints_what_evaluate_finds(tmp_path: Path) -> None:
+    arguments = ("eval", "cfr:10", "kuhn_poker", "-a", "random", "-a", "self")
+    options = ("-n", "10", "--seed", "4", "-p", "num_players=3")
+    out = tmp_path / "new" / "log.jsonl"
+    done = arena(*arguments, *options, "--json", "--out", str(out))
+    assert (done.returncode, done.stderr) == (0, "")
+    env = arena_envs.make("kuhn_poker", num_players=3)
+    found = evaluate("cfr:10", env, ["random", "self"], 10, seed=4)
+    assert json.loads(done.stdout) == json.loads(json.dumps(found.to_dict()))
+    # policy, uniform, solver and constant: in three seats, and with themselves
+    assert len(list(EpisodeLog(out))) == 4 * 3 * 10 + 4 * 10
+
+
+def test_eval_prints_a_table() -> None:
+    done = arena("eval", "first", "tic_tac_toe", "-n", "5")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert "tic_tac_toe-v0" in lines[0]
+    assert lines[1].split("\t")[:5] == ["policy", "against", "role", "seat", "episodes"]
+    words = [line.split() for line in lines]
+    assert ["first", "random", "policy", "0", "5"] in [line[:5] for line in words]
+    assert ["minimax", "random", "solver", "all", "10"] in [line[:5] for line in words]
+    assert "Known value: a draw" in done.stdout
+    assert max(map(len, lines)) <= 120
+
+
+def test_the_suite_of_mars_is_printed() -> None:
+    arguments = ("eval", "first", "--suite", "mars", "-n", "1", "--no-baselines")
+    done = arena(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "first in the suite 'mars'" in done.stdout
+    assert "inferred" in done.stdout
+    for game in ("tic_tac_toe-v0", "leduc_poker-v0", "simple_hanabi-v0"):
+        assert game in done.stdout
+
+
+def test_names_of_usual_length_stand_in_one_line() -> None:
+    done = arena("eval", "constant:0", "goofspiel", "-a", "ismcts:10", "-n", "3")
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["constant:0", "ismcts:10", "policy", "all"] in [row[:4] for row in rows]
+    assert "ismcts:100 searches, it does not solve" in done.stdout
+    assert "turns" in done.stdout
+    assert "\u2026" not in done.stdout  # nothing was cut
+    assert max(map(len, done.stdout.splitlines())) <= 120
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["rndom", "kuhn_poker"], "unknown policy 'rndom'; did you mean 'random'"),
+        (["random", "kuhn"], "unknown game 'kuhn'"),
+        (["random"], "want either a GAME or --suite"),
+        (["random", "kuhn_poker", "--suite", "mars"], "want either a GAME or --suite"),
+        (["random", "--suite", "maars"], "unknown suite 'maars'; did you mean 'mars'"),
+        (["random", "--suite", "mars", "-a", "cfr"], "want --suite without --against"),
+        (["random", "kuhn_poker", "-n", "0"], "want num_episodes of at least 1, got 0"),
+        (["random", "kuhn_poker", "--reply-format", "x"], "unknown reply format 'x'"),
+        (
+            ["random", "nim", "--timeout", "-1"],
+            "want a timeout above 0 seconds, got -1",
+        ),
+        (["random", "kuhn_poker", "-a", "minimax"], "want a game of perfect inform"),
+        (["random", "kuhn_poker", "--out", "pyproject.toml"], "pyproject.toml, line 1"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_status_2(
+    arguments: list[str], sentence: str, arena_here: Any
+) -> None:
+    done = arena_here("eval", *arguments, cwd=str(Path(__file__).parents[3]))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {sentence}")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_full_disk_ends_with_status_1(tmp_path: Path) -> None:
+    out = tmp_path / "log.jsonl"
+    done = arena(
+        *("eval", "random", "kuhn_poker", "-n", "99", "--out", str(out)),
+        preexec_fn=lambda: setrlimit(RLIMIT_FSIZE, (20_000, 20_000)),
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: [Errno 27] File too large")
+    assert len(done.stderr.splitlines()) == 1
+    size = out.stat().st_size
+    assert len(list(EpisodeLog(out))) > 5
+    assert 15_000 < size == out.stat().st_size <= 20_000
+
+
+def test_scores_of_mars_are_the_inferred_formulas_of_the_returns() -> None:
+    done: list[tuple[int, int]] = []
+    found = evaluate_suite(
+        "mars",
+        "first",
+        2,
+        baselines=False,
+        progress=lambda *numbers: done.append(numbers),
+    )
+    total = 2 * (2 * 2 + 2 * 2 + 2 + 2 + 1 + 1)  # opponents times seats, of each game
+    assert done == [(number, total) for number in range(1, total + 1)]
+    by_game = {e.game: e for e in found.evaluations}
+    for score in found.scores:
+        rows = [r for r in by_game[score.game].rows if r.seat == score.seat]
+        assert tuple(row.opponent for row in rows) == score.opponents
+        mean = sum(row.mean_return for row in rows) / len(rows)
+        assert score.mean_return == mean
+        wanted = {
+            "tic_tac_toe-v0": 100 * (1 + mean),
+            "connect_four-v0": 100 * (1 + mean),
+            "mini_hanabi-v0": 100 * mean / 4,
+            "simple_hanabi-v0": 100 * mean / 6,
+        }
+        assert score.score == wanted.get(score.game)
+    assert [score.seat for score in found.scores] == [0, 1] * 4 + ["all"] * 2
+
+
+def test_a_suite_takes_any_policy_and_puts_baselines_beside_it(tmp_path: Path) -> None:
+    silent = ScriptedPolicy(lambda request: "", name="silent")
+    with pytest.warns(UserWarning, match="silent: 100% of"):
+        found = evaluate_suite("mars", silent, 1, seed=3, out=tmp_path / "log.jsonl")
+    assert found.policy == "silent"
+    assert len(found.warnings) == len(found.evaluations)
+    for evaluation in found.evaluations:
+        assert {r.role for r in evaluation.rows} >= {"policy", "uniform", "solver"}
+        assert {e.seed for e in EpisodeLog(tmp_path / "log.jsonl")} == {3}
+    scores = {(s.game, s.seat): s.score for s in found.scores}
+    assert scores["connect_four-v0", 0] == 0  # every episode is forfeited
+    json.dumps(found.to_dict(), allow_nan=False)

@@ -1,0 +1,51 @@
+"""Tables of the command: what fits a terminal, and what a pipe gets."""
+
+import pytest
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import arena_envs
+from arena_trainers.cli.games import _games_table
+from arena_trainers.cli.usage import plain
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return [
+        {
+            "id": info.id,
+            "kind": info.kind,
+            "players": info.num_players,
+            "information": info.information,
+            "split": info.split,
+            "longest": 17697,  # as many digits as any has
+            "prompt": 2155,
+        }
+        for info in arena_envs.games()
+    ]
+
+
+def test_the_list_of_games_fits_80_columns_without_breaking_words(rows):
+    console = Console(width=80, force_terminal=True, color_system=None)
+    with console.capture() as capture:
+        console.print(_games_table(rows, terminal=True))
+    lines = [line.split() for line in capture.get().splitlines()]
+    for row, words in zip(rows, lines[1:], strict=False):
+        star = "*" if row["split"] == "held_out" else ""
+        wanted = [row[name] for name in row if name not in ("id", "split")]
+        assert words == [row["id"] + star, *map(str, wanted)]
+
+
+def test_a_piped_table_is_plain_text_with_tabs(rows):
+    head, *lines = plain(_games_table(rows, terminal=False)).splitlines()
+    assert head.split("\t") == list(rows[0])
+    assert [line.split("\t") for line in lines] == [
+        [str(value) for value in row.values()] for row in rows
+    ]
+
+
+def test_a_piped_cell_keeps_its_brackets_and_has_one_line():
+    table = Table("reads", title="[b]kuhn[/b]")
+    table.add_row(escape("[bet]\nor [pass]"))
+    assert plain(table) == "# kuhn\nreads\n[bet]; or [pass]"

@@ -1,0 +1,112 @@
+"""Distinct games, measures, known values of the actual parameters."""
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import arena_envs
+from arena_envs.solvers import TooLarge
+from arena_envs.solvers.hopeless import refuse_hopeless
+from arena_trainers.cli.main import app
+from arena_trainers.evaluate import evaluate
+from arena_trainers.evaluate.matches import known_value
+from arena_trainers.evaluate.tables import as_table
+from arena_wrappers import PromptWrapper, ScriptedPolicy, play
+from arena_wrappers.episodes import Episode
+from arena_wrappers.replay import replay
+
+
+def shown(found):
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(as_table(found))
+    return " ".join(capture.get().split())
+
+
+def test_20_episodes_that_are_one_game_count_as_1_and_are_warned_of():
+    found = evaluate("first", "tic_tac_toe", ["first"], 20, baselines=False)
+    assert [row.num_distinct for row in found.rows] == [1, 1, 1]
+    assert found.to_dict()["rows"][0]["num_distinct"] == 1
+    text = shown(found)
+    assert "Warning: 1 distinct games in 20 episodes, seat 0 against first" in text
+    assert "noisy:0.2(first)" in text
+    varied = evaluate("random", "tic_tac_toe", ["random"], 20, baselines=False)
+    assert [row.num_distinct for row in varied.rows] == [20, 20, 20]
+    assert "Warning" not in shown(varied)
+
+
+@pytest.mark.parametrize("id", ["mini_hanabi", "simple_hanabi", "rock_paper_scissors"])
+def test_known_values_of_other_parameters_are_absent(id):
+    assert known_value(arena_envs.make_game(id)) == ""
+
+
+def test_known_values_are_those_of_the_actual_parameters():
+    assert known_value(arena_envs.make_game("hanabi")).startswith("at most 25")
+    assert known_value(arena_envs.make_game("hanabi", num_colors=2)) == ""
+    assert known_value(arena_envs.make_game("kuhn_poker", num_players=3)) == ""
+    assert "4 by 4" not in known_value(arena_envs.make_game("connect_four"))
+
+
+def bargains(answer):
+    """player_0 offers 40 of 100, which is answered so, round for round."""
+    env = arena_envs.make("bargaining", num_rounds=1, discounts=((1.0,), (1.0,)))
+    (episode,) = play(
+        lambda: PromptWrapper(env, reply_format="bare"),
+        [ScriptedPolicy(["offer 40"]), ScriptedPolicy([answer])],
+        [0],
+    )
+    return episode
+
+
+def test_measures_of_bargaining_are_in_the_record_and_in_replays():
+    """By hand: shares .6 and .4, so fairness is 1 - 4 * .1² = .96."""
+    episode = bargains("accept")
+    assert episode.measures == pytest.approx(
+        {"agreement": 1, "efficiency": 1, "fairness": 0.96}
+    )
+    again = Episode.from_json(episode.to_json())
+    assert again.measures == episode.measures
+    assert replay(again).measures == episode.measures
+    assert set(bargains("reject").measures.values()) == {0.0}
+
+
+def test_measures_stand_in_rows_with_intervals_and_in_the_table():
+    found = evaluate("random", "bargaining", ["random"], 30, baselines=False)
+    mean, low, high = found.rows[-1].measures["efficiency"]
+    assert 0 < low < mean < high <= 1
+    assert "efficiency in seat all against random: 0." in shown(found)
+
+
+@pytest.mark.parametrize("id", ["chess", "connect_four", "hanabi", "breakthrough"])
+def test_hopeless_games_are_refused_at_once_with_what_would_do(id):
+    if id == "chess":
+        pytest.importorskip("chess")
+    with pytest.raises(TooLarge, match=r"estimated from.*(mcts:1000|ismcts:1000)"):
+        refuse_hopeless(arena_envs.make_game(id), 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("id", "params"),
+    [("connect_four", {"rows": 4, "columns": 4}), ("leduc_poker", {}), ("nim", {})],
+)
+def test_games_that_can_be_solved_are_not_taken_for_hopeless(id, params):
+    refuse_hopeless(arena_envs.make_game(id, **params), 1_000_000)
+
+
+def test_credit_report_writes_where_it_is_told_and_here_outside_a_checkout(
+    tmp_path, monkeypatch
+):
+    from arena_trainers.credit.proofs import report
+
+    monkeypatch.setattr(report, "estimators", lambda: ["episode"])
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["credit", "report"])
+    assert (done.exit_code, done.output.splitlines()[0]) == (0, "wrote report.md")
+    done = CliRunner().invoke(app, ["credit", "report", "--out", "deep/folder"])
+    assert done.exit_code == 0
+    assert (tmp_path / "deep" / "folder" / "report.md").read_text() == (
+        tmp_path / "report.md"
+    ).read_text()
+    (tmp_path / "file").write_text("")
+    done = CliRunner().invoke(app, ["credit", "report", "--out", "file/x"])
+    assert done.exit_code != 0

@@ -1,0 +1,216 @@
+"""What a run says at its start and its end: warning, tables, curves, lines."""
+
+import io
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from arena_trainers import TurnGRPOConfig
+from arena_trainers.evaluate import Row
+from arena_trainers.job.beside_equilibrium import beside_equilibrium
+from arena_trainers.job.closing import closing_lines
+from arena_trainers.job.curves import Frame, curves
+from arena_trainers.job.opening import legal_warning
+from arena_trainers.job.outcome import GameMeter, Outcome, measured_means
+from arena_trainers.job.progress import clock
+from arena_trainers.job.report import outcome_tables, score_text
+from arena_trainers.job.results import frame_of
+from arena_trainers.job.settings import JobConfig
+from arena_trainers.train.game_plans import GamePlan
+from arena_wrappers import PromptOptions, RandomPolicy, ScriptedPolicy, play
+
+
+@pytest.fixture
+def args(settings):
+    return TurnGRPOConfig(**{**settings, "reply_format": "bare"})
+
+
+def outcome(game, args, num_episodes=20):
+    meter = GameMeter(GamePlan(game, args), args, num_episodes)
+    for name in ("before self-play", "after self-play"):
+        meter.measure(name, RandomPolicy())
+    policy = RandomPolicy()
+    evaluation, comparison = meter.evaluate(policy), meter.compare(policy)
+    return Outcome(meter.plan.name, meter.stages, evaluation, comparison)
+
+
+def page(found, width=80):
+    console = Console(file=io.StringIO(), width=width)
+    for table in outcome_tables(found):
+        console.print(table)
+    return console.file.getvalue()
+
+
+def test_a_model_that_plays_nothing_legal_is_warned_of_with_a_reply(args):
+    plan = GamePlan("kuhn_poker", args)
+    episodes = play(plan.env_fn, ScriptedPolicy(lambda _: "I \x1b fold"), range(4))
+    text = legal_warning(plan.name, episodes, JobConfig(model="some/model"), args)
+    assert "0.0% of 4 replies in kuhn_poker are legal" in text
+    assert r"'I \x1b fold'" in text
+    for option in ("--warm_start_steps 100", "--rules true", "--parsing tolerant"):
+        assert option in text
+    assert "--show_legal_actions" not in text  # it is on
+    assert "follows instructions" in text
+
+
+def test_cut_replies_are_advised_to_be_longer(args):
+    plan = GamePlan("kuhn_poker", args)
+    turn = SimpleNamespace(invalid="overlong", truncated=True, reply="x", detail="cut")
+    text = legal_warning(plan.name, [SimpleNamespace(turns=[turn])], JobConfig(), args)
+    assert "a larger --max_completion_length (1 of 1 replies were cut at 2" in text
+
+
+def test_a_model_that_plays_is_not_warned_of(args):
+    plan = GamePlan("kuhn_poker", args)
+    episodes = play(plan.env_fn, RandomPolicy(), range(4))
+    assert legal_warning(plan.name, episodes, JobConfig(), args) is None
+
+
+def test_kuhn_poker_stands_beside_an_equilibrium(args):
+    plan = GamePlan("kuhn_poker", args)
+    found = beside_equilibrium(plan.name, plan.game, RandomPolicy(), PromptOptions())
+    assert len(found.decisions) == 12
+    assert found.nash_conv < 0.01
+    assert found.values == pytest.approx([-1 / 18, 1 / 18], abs=1e-3)
+    cards = [d.text.split("hold ")[1][0] for d in found.decisions if d.seat == 0]
+    assert cards == ["J", "J", "Q", "Q", "K", "K"]
+    bets = {d.text: (d.policy[1], d.equilibrium[1]) for d in found.decisions}
+    for card, at_equilibrium in (("J", 0.0), ("K", 1.0)):
+        own, other = bets[
+            f"You are player_1 and hold {card}. Actions: player_0 bet. Your turn."
+        ]
+        assert own == 0.5
+        assert other == pytest.approx(at_equilibrium, abs=1e-3)
+
+
+def test_a_game_of_many_states_has_no_table_of_them(args):
+    plan = GamePlan("tic_tac_toe", args)
+    assert beside_equilibrium("", plan.game, RandomPolicy(), PromptOptions()) is None
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker", "tiny_hanabi"])
+def test_the_tables_fit_a_terminal_of_80_columns(game, args):
+    found = outcome(game, args)
+    if found.evaluation is not None:
+        apart = {"uniform": 0.0, "solver": 0.1, "constant": 0.0, "policy": -1.5}
+        rows = [
+            replace(
+                row,
+                num_episodes=1000,
+                **dict.fromkeys(("mean_return", "low", "high"), apart[row.role]),
+                normalised=-1500.0,
+            )
+            for row in found.evaluation.rows
+        ]
+        found = found._replace(evaluation=replace(found.evaluation, rows=rows))
+    text = page(found)
+    assert "…" not in text
+    assert "beside equilibrium" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_game_that_is_not_enumerated_shows_returns_and_measures(args):
+    game = {"id": "bargaining", "params": {}}
+    found = outcome(game, args, 8)
+    assert [stage.nash_conv for stage in found.stages] == [None] * 3
+    text = page(found)
+    assert "not enumerable" not in text
+    assert "NashConv" not in text
+    lines = [line.strip() for line in text.splitlines()]
+    for name in ("itself, before", "itself", "random"):
+        assert any(line.startswith(f"{name}  ") for line in lines), name
+
+
+def test_measures_are_means_with_intervals_over_the_episodes_that_have_them():
+    episodes = [SimpleNamespace(measures={"fair": x}) for x in (0.0, 1.0, 1.0, 1.0)]
+    found = measured_means([*episodes, SimpleNamespace(measures=None)])
+    assert found["fair"].mean == 0.75
+    assert 0 <= found["fair"].low < 0.75 < found["fair"].high <= 1
+
+
+def row(role, mean, half_width):
+    numbers = {"mean_return": mean, "low": mean - half_width, "high": mean + half_width}
+    shares = dict.fromkeys(("wins", "draws", "losses"))
+    return Row(
+        "x",
+        role,
+        "random",
+        0,
+        9,
+        **numbers,
+        **shares,
+        invalid={},
+        num_turns=1,
+        num_tokens=None,
+        normalised=50.0,
+    )
+
+
+def test_a_score_is_shown_where_the_solver_is_told_from_uniform_play():
+    own = row("policy", 0.5, 0.1)
+    apart = [row("uniform", 0.0, 0.1), row("solver", 1.0, 0.1)]
+    assert score_text(own, [own, *apart]) == "50 (40 to 60)"
+    together = [row("uniform", 0.0, 0.6), row("solver", 1.0, 0.6)]
+    assert score_text(own, [own, *together]) == "-"
+
+
+def test_cooperative_games_are_measured_in_self_play_alone(args):
+    assert outcome("tiny_hanabi", args, 4).evaluation is None
+
+
+def test_every_game_has_its_lines_and_solvers_only_where_they_are_exact(args, tmp_path):
+    games = ["kuhn_poker", "connect_four", "tiny_hanabi", "blackjack"]
+    games += [{"id": "nim", "params": {"pile_sizes": [1, 2]}}]
+    plans = [GamePlan(game, args) for game in games]
+    lines = closing_lines(tmp_path / "my run", plans)
+    evals = [line for line in lines if line.startswith("  arena eval")]
+    assert [line.split("--against ")[1] for line in evals] == [
+        "cfr",
+        "random",
+        "self",
+        "self",
+        "minimax",
+    ]
+    assert f"'lm:{tmp_path}/my run/model' nim -p 'pile_sizes=[1, 2]'" in evals[-1]
+    plays = [line for line in lines if line.startswith("  arena play")]
+    assert plays[3] == "  arena play blackjack"
+
+
+METRICS = [
+    {"step": 0, "arena/nash_conv": 1.0, "arena/legal_rate": 0.9},
+    {"step": 5, "arena/nash_conv": 0.5, "arena/legal_rate": 0.91, "kl": 0.02},
+]
+METRICS[0]["arena/kuhn_poker/player_0/return"] = -0.1
+METRICS[1]["arena/kuhn_poker/player_0/return"] = -0.11
+
+
+def test_curves_do_not_make_noise_look_like_a_trend(settings):
+    synced = {"beta": 0.1, "sync_ref_model": True, "ref_model_sync_steps": 3}
+    args = TurnGRPOConfig(**{**settings, **synced, "max_steps": 9})
+    found = outcome("kuhn_poker", args)
+    frame = frame_of(JobConfig(), args, [GamePlan("kuhn_poker", args)], [found])
+    figure = curves(METRICS, frame)
+    assert figure.get_suptitle() == "kuhn_poker: model tiny, credit mars, seed 3"
+    returns, legal, conv, kl = figure.axes
+    assert returns.get_ylim()[0] <= -2 < 2 <= returns.get_ylim()[1]
+    assert legal.get_ylim()[0] == conv.get_ylim()[0] == kl.get_ylim()[0] == 0
+    assert 1 <= legal.get_ylim()[1] < 1.1
+    assert kl.get_ylim()[1] >= 0.1
+    assert {panel.get_xlim() for panel in figure.axes} == {(0, 5)}
+    labels = [text.get_text() for text in conv.get_legend().get_texts()]
+    assert {"uniform random play", "equilibrium"} <= set(labels)
+    marks = [list(line.get_xdata()) for line in kl.get_lines()]
+    assert marks == [[5], [3, 3], [6, 6]]
+    labels = [text.get_text() for text in returns.get_legend().get_texts()]
+    assert "kuhn_poker/player_0 at equilibrium" in labels
+
+
+def test_panels_without_figures_are_left_out():
+    figure = curves([{"step": 0, "arena/legal_rate": 1.0}], Frame("x", "y", (0.0, 1.0)))
+    assert len(figure.axes) == 1
+
+
+def test_durations_are_read_as_on_a_clock():
+    assert (clock(9), clock(3599.6)) == ("0:09", "1:00:00")

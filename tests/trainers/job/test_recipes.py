@@ -1,0 +1,86 @@
+"""The recipes of papers: each is taken as it is, and trains three steps of a tiny model."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from arena_trainers.cli import main as cli
+from arena_trainers.job.settings import build_configs, load_recipe, recipes
+
+OF_NO_PAPER = {"kuhn-tiny", "pretrained"}
+PAPERS = [name for name in recipes() if name not in OF_NO_PAPER]
+DOCS = Path(__file__).parents[3] / "docs" / "papers.md"
+TINY = {
+    "model": "tiny",
+    "hidden_size": 16,
+    "num_layers": 1,
+    "warm_start_steps": 10,
+    "warm_start_episodes": 20,
+    "rules": "false",
+    "reply_format": "bare",
+    "max_completion_length": 9,
+    "per_device_train_batch_size": 2,
+    "max_steps": 3,
+    "logging_steps": 1,
+    "save_steps": 100,
+    "eval_episodes": 1,
+    "saved_episodes": 1,
+    "num_starts": 4,
+    "bf16": "false",
+    "gradient_checkpointing": "false",
+    "use_cpu": "true",
+}
+
+
+def test_the_recipes_of_papers_are_embedded():
+    assert {"at-grpo", "mars-released", "marshal-paper", "spiral"} <= set(PAPERS)
+    assert set(recipes()) > OF_NO_PAPER
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_recipe_is_a_configuration_as_it_stands(name, tmp_path):
+    """For a graphics card: bfloat16 and checkpoints, which a check without one leaves out."""
+    settings = load_recipe(name) | {"bf16": False}
+    _, args = build_configs(settings, str(tmp_path))
+    updates = args.steps_per_generation * args.num_iterations
+    assert args.max_steps % updates == args.save_steps % updates == 0
+
+
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_recipe_trains_three_steps_of_a_tiny_model(name, tmp_path, monkeypatch):
+    options = dict(TINY)
+    recipe = load_recipe(name)
+    if "steps_per_generation" in recipe:
+        options["steps_per_generation"] = 2
+    if len(recipe["games"]) > 1:
+        options["games"] = "[kuhn_poker, tic_tac_toe]"
+    if "branch" in recipe:
+        options["branch"] = "{num_candidates: 2, turns: [0, 1], follow: best}"
+    folder = tmp_path / "run"
+    arguments = [text for key, value in options.items() for text in (f"--{key}", value)]
+    command = ["arena", "train", name, *map(str, arguments), "--output-dir", folder]
+    monkeypatch.setattr(sys, "argv", list(map(str, command)))
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 0
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    steps = [json.loads(line) for line in lines]
+    assert [s["step"] for s in steps if "loss" in s] == [1, 2, 3]
+    assert (folder / "results.json").is_file()
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_page_names_every_setting_that_it_explains(name):
+    """Numbers of the page's tables are those of the recipe."""
+    page = DOCS.read_text()
+    section = page.split(f"recipe `{name}`")[1].split("\n## ")[0]
+    recipe = load_recipe(name)
+    quoted = re.findall(r"`(\w+): ([^`]+)`", section)
+    assert len(quoted) >= 5
+    for key, value in quoted:
+        assert key in recipe, key
+        assert str(recipe[key]) == value, key

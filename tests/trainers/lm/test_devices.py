@@ -1,0 +1,97 @@
+"""Models run on the accelerator if there is one, and inputs follow them."""
+
+import pytest
+import torch
+from rich.console import Console
+
+from arena_trainers.job.job import TrainingJob
+from arena_trainers.lm import devices
+from arena_trainers.lm import policy as lm_policy
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm.sampling import SeededSampler
+from arena_trainers.train.game_plans import GamePlan, opponents
+
+
+@pytest.fixture
+def moves(monkeypatch):
+    """Where models were sent, by the only call that sends them."""
+    seen = []
+
+    def to(self, device):
+        seen.append(torch.device(device))
+        return self
+
+    from transformers import PreTrainedModel
+
+    monkeypatch.setattr(PreTrainedModel, "to", to)
+    return seen
+
+
+def test_the_default_is_the_accelerator_if_there_is_one(monkeypatch):
+    assert devices.default_device().type in {"cpu", "cuda", "mps", "xpu"}
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(
+        torch.accelerator, "current_accelerator", lambda: torch.device("xpu")
+    )
+    assert devices.default_device() == torch.device("xpu")
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    assert devices.default_device() == torch.device("cpu")
+
+
+def test_a_loaded_policy_runs_on_the_default_device_or_where_it_is_told(
+    model_folder, monkeypatch, moves
+):
+    monkeypatch.setattr(lm_policy, "default_device", lambda: torch.device("cuda"))
+    LMPolicy.from_pretrained(model_folder)
+    lm_policy.load(str(model_folder))
+    LMPolicy.from_pretrained(model_folder, device="xpu")
+    assert [device.type for device in moves] == ["cuda", "cuda", "xpu"]
+
+
+def test_inputs_and_noise_follow_the_device_of_the_model(policy):
+    """Nothing can be computed from tensors of the CPU and of another device."""
+    policy.model.to("meta")
+    ids, mask = policy._left_padded([[1, 2], [3]])
+    assert {ids.device.type, mask.device.type} == {"meta"}
+    sampler = SeededSampler([1, 2], 0.7, top_k=3, top_p=0.9, with_entropy=True)
+    scores = sampler(ids, torch.zeros(2, 11, device="meta"))
+    made = [scores, *sampler.logprobs, *sampler.entropies]
+    assert {tensor.device.type for tensor in made} == {"meta"}
+
+
+def test_opponents_of_a_trainer_run_where_it_trains(
+    model_folder, settings, moves, monkeypatch
+):
+    from arena_trainers import TurnGRPOConfig
+
+    spec = f"lm:{model_folder}"
+    args = TurnGRPOConfig(**settings, opponents=["self", spec])
+    monkeypatch.setattr(lm_policy, "default_device", lambda: torch.device("cuda"))
+    opponents([GamePlan("kuhn_poker", args)], args, {})
+    assert moves == [args.device] == [torch.device("cpu")]
+
+
+@pytest.mark.parametrize("is_main", [True, False])
+def test_the_first_process_alone_loads_the_model_that_is_evaluated(
+    model_folder, tmp_path, monkeypatch, is_main
+):
+    loaded = []
+    load = LMPolicy.from_pretrained
+
+    def watched(path, **options):
+        loaded.append(options["device"])
+        return load(path, **options)
+
+    settings = {
+        "model": str(model_folder),
+        "rules": False,
+        "reply_format": "bare",
+        "max_completion_length": 2,
+        "eval_episodes": 2,
+    }
+    job = TrainingJob(settings, tmp_path / "run", Console(quiet=True))
+    monkeypatch.setattr(LMPolicy, "from_pretrained", watched)
+    monkeypatch.setattr(TrainingJob, "is_main", is_main)
+    job.prepare()
+    assert loaded == [job.args.device] * is_main
+    assert [len(meter.stages) for meter in job.meters] == [1 + is_main]

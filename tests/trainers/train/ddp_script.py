@@ -1,0 +1,119 @@
+"""Trains two steps per setting under torchrun; each process writes what it computed.
+
+Arguments: folder of the model, folder for the results, further settings as JSON: by name.
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoTokenizer
+
+from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.job.callbacks import training_groups
+
+
+class Recorder(TurnGRPOTrainer):
+    """Keeps the credit of the first generation batch, and this process's rows."""
+
+    first = None
+
+    def _generate_and_score_completions(self, inputs):
+        batch = super()._generate_and_score_completions(inputs)
+        if self.first is None:
+            turns, credit = self.last_turns, self.last_credit
+            live = (batch["tool_mask"] * batch["completion_mask"]).bool()
+            self.first = {
+                "advantage": credit.advantage.tolist(),
+                "episode": turns.episode.tolist(),
+                "seat": turns.seat.tolist(),
+                "turn": turns.turn.tolist(),
+                "replies": [[t.reply for t in e.turns] for e in self.last_episodes],
+                "fair": [True] * len(turns.turn)
+                if turns.fair is None
+                else turns.fair.tolist(),
+                "num_tokens": turns.num_tokens.tolist(),
+                "own": batch["advantages"][live].tolist(),
+                "num_rows": len(batch["advantages"]),
+                "groups": [
+                    [*described(episode), [advantage(entry) for entry in credit]]
+                    for episode, credit in training_groups(self, 2)
+                ],
+            }
+        return batch
+
+
+def described(episode):
+    """Which episode it is, and what it branched from."""
+    replies = [turn.reply for turn in episode.turns]
+    return episode.seed, episode.sample, episode.parent, replies
+
+
+def advantage(entry):
+    """The advantages of a turn times its weight; None if it is not trained."""
+    if entry is None:
+        return None
+    return (np.array(entry.advantage) * entry.weight).tolist()
+
+
+def critic_values(trainer):
+    """Its values of the last batch, which it was fitted to in between."""
+    return trainer.last_turns.value.tolist()
+
+
+def judge(episode, turn, state):
+    """A label that differs between episodes, turns and states."""
+    return (episode.sample + turn.index - sum(state.cards)) % 3 - 1
+
+
+def main():
+    torch.set_num_threads(1)
+    model, out = Path(sys.argv[1]), Path(sys.argv[2])
+    for name, settings in json.loads(sys.argv[3]).items():
+        train(model, out / name, settings)
+
+
+def train(model, out, settings):
+    args = TurnGRPOConfig(
+        output_dir=str(out / "run"),
+        rules=False,
+        reply_format="bare",
+        max_completion_length=2,
+        max_steps=2,
+        episodes_per_step=16,
+        num_generations=4,
+        learning_rate=1e-3,
+        **settings,
+        bf16=False,
+        gradient_checkpointing=False,
+        use_cpu=True,
+        report_to="none",
+        disable_tqdm=True,
+        save_strategy="no",
+        seed=3,
+    )
+    trainer = Recorder(
+        str(model),
+        args,
+        processing_class=AutoTokenizer.from_pretrained(model),
+        columns={"rewards.judge": judge} if args.credit == "adca" else None,
+    )
+    trainer.train()
+    state = trainer.accelerator.unwrap_model(trainer.model).state_dict()
+    digest = hashlib.sha256()
+    for name in sorted(state):
+        digest.update(state[name].numpy().tobytes())
+    record = {
+        **trainer.first,
+        "weights": digest.hexdigest(),
+        "critic": None if trainer.critic is None else critic_values(trainer),
+        "processes": args.world_size,
+    }
+    (out / f"rank{args.process_index}.json").write_text(json.dumps(record))
+
+
+if __name__ == "__main__":
+    main()

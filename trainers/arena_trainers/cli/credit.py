@@ -1,0 +1,178 @@
+"""The commands about credit: `arena credit check`, `report` and `bench`."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from arena_trainers.cli.usage import print_tables, running, usage_errors
+from arena_trainers.extras import imported
+
+if TYPE_CHECKING:
+    from arena_trainers.credit.proofs.expectation import Verdict
+    from arena_trainers.credit.testing import Evidence
+
+credit_app = typer.Typer(
+    name="credit",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Estimators of credit: what they do to the gradient, and to learning.",
+)
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the commands to the `arena` command."""
+    app.add_typer(credit_app)
+
+
+Directory = Annotated[Path, typer.Option(help="Where the files go.")]
+DOCS = Path("docs", "credit")
+COSTS = "cost.json"  # what benchmarks/credit_speed.py measured
+
+
+@credit_app.command("check")
+def check(
+    name: Annotated[str, typer.Argument(metavar="ESTIMATOR")],
+    num_batches: Annotated[int, typer.Option(min=1, help="Random batches.")] = 40,
+) -> None:
+    """Hold an estimator to its promises; ESTIMATOR is module:function or a name.
+
+    Prints what it claims, what was found to hold, and what it does to the gradient of the
+    diagnostic games. Status 1 and one sentence about the first broken promise if there is one.
+
+    Example: arena credit check my_package.credit:my_estimator
+    """
+    from arena_trainers.credit.proofs.report import undefined
+    from arena_trainers.credit.registry import find_estimator
+    from arena_trainers.credit.testing import BrokenClaim, check_estimator
+
+    with usage_errors():
+        is_path = ":" in name
+        found = imported(name, "module:function of an estimator") if is_path else name
+        find_estimator(found)
+    try:
+        evidence = check_estimator(found, num_batches=num_batches)
+    except BrokenClaim as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    print_tables(_tables(evidence))
+    if missing := undefined(found):
+        typer.echo(f"the diagnostic games lack {', '.join(missing)}: no bias measured")
+    kept = f"{evidence.name} keeps its promises on {num_batches} random batches"
+    typer.echo(kept if missing else f"{kept} and on the diagnostic games")
+
+
+def _tables(evidence: "Evidence") -> Iterable[Table]:
+    from arena_trainers.credit.proofs.report import has_chance
+
+    found = asdict(evidence.found)
+    if not evidence.findings:
+        found |= dict.fromkeys(("two", "large", "shared", "bootstraps"))
+    table = Table("claim", "promised", "found")
+    for field, promised in asdict(evidence.claimed).items():
+        table.add_row(field, _word(promised), _word(found[field]))
+    yield table
+    if evidence.findings:
+        sizes = ("of two", "cosine", "factor", "large", "cosine", "factor")
+        table = Table("game", *sizes)
+        shared = Table("game with chance", "shared by a group", "cosine", "factor")
+        for game, finding in evidence.findings.items():
+            table.add_row(game, *_words(finding.two), *_words(finding.large))
+            if has_chance(game):
+                shared.add_row(game, *_words(finding.shared))
+        yield table
+        yield shared
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return "yes" if value else "-"
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _words(verdict: "Verdict") -> tuple[str, str, str]:
+    return verdict.kind, f"{verdict.cosine:.3f}", f"{verdict.factor:.3f}"
+
+
+@credit_app.command("report")
+def report(
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "--directory",
+            help="Where the files go: docs/credit in a checkout, else here.",
+        ),
+    ] = None,
+) -> None:
+    """Write what every estimator does to the gradient of small games, and their pages.
+
+    Takes about a minute; the same code writes the same files.
+    """
+    from arena_trainers.credit.proofs.pages import estimators_page
+    from arena_trainers.credit.proofs.report import report as build
+
+    directory = (DOCS if DOCS.is_dir() else Path()) if out is None else out
+    with usage_errors():
+        directory.mkdir(parents=True, exist_ok=True)
+    costs = directory / COSTS
+    measured = json.loads(costs.read_text()) if costs.exists() else {}
+    with running("nothing was written", "examining") as bar:
+        pages = {
+            "report.md": build(bar),
+            "estimators.md": estimators_page({n: r["ms"] for n, r in measured.items()}),
+        }
+    for name, text in pages.items():
+        (directory / name).write_text(text)
+        typer.echo(f"wrote {directory / name}")
+
+
+@credit_app.command("bench")
+def bench(
+    directory: Directory = DOCS,
+    num_seeds: Annotated[int, typer.Option("--seeds", help="0 to N - 1.")] = 10,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ESTIMATOR", help="Not all of them; repeatable."),
+    ] = None,
+    game: Annotated[
+        list[str] | None, typer.Option(metavar="SETTING", help="Likewise.")
+    ] = None,
+    num_jobs: Annotated[int, typer.Option("--jobs", help="Processes.")] = 2,
+) -> None:
+    """Compare all estimators at equal samples, by tabular self-play on small games.
+
+    `episode`, `mars` and `mars_released` train the tiny language model, too (setting
+    tiny_model, three seeds at most). Does the runs that DIRECTORY/bench.json lacks, draws
+    them, and writes what is significant: less than an hour on two cores for all. The same
+    code gives the same numbers.
+    """
+    from arena_trainers.bench import experiment, page
+    from arena_trainers.credit import estimator_names
+    from arena_trainers.extras import import_extra
+
+    with usage_errors():
+        names = chosen(only, estimator_names())
+        settings = chosen(game, [*experiment.SETTINGS, experiment.TINY])
+    for module in ("matplotlib.figure", "scipy.stats"):
+        import_extra(module, "eval")  # before an hour of play, not after
+    path = directory / "bench.json"
+    todo = experiment.missing(experiment.read_runs(path), names, settings, num_seeds)
+    if any(setting == experiment.TINY for setting, _, _ in todo):
+        import_extra("trl", "train")
+    directory.mkdir(parents=True, exist_ok=True)
+    runs = experiment.run_missing(path, todo, num_jobs, typer.echo)
+    for written in page.write(directory, runs):
+        typer.echo(f"wrote {written}")
+
+
+def chosen(wanted: Sequence[str] | None, known: Iterable[str]) -> list[str]:
+    """Those wanted, or all; ValueError if one is unknown."""
+    for name in wanted or ():
+        if name not in known:
+            raise ValueError(f"want one of {', '.join(known)}, got {name!r}")
+    return list(wanted or known)

@@ -1,0 +1,127 @@
+"""The command that shows recorded episodes: `arena show-episodes`."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena_trainers.cli.usage import usage_errors
+from arena_trainers.train.rollouts import Rollout, TurnCredit, read_rollouts
+from arena_wrappers import Episode, Turn
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the command to the `arena` command."""
+    app.command("show-episodes")(show_episodes)
+
+
+def show_episodes(
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    num_episodes: Annotated[
+        int, typer.Option("--episodes", "-n", min=1, help="At most.")
+    ] = 4,
+    first: Annotated[int, typer.Option(min=0, help="Line, from 0.")] = 0,
+    full: Annotated[
+        bool, typer.Option("--full", help="Whole prompts, not the last message alone.")
+    ] = False,
+) -> None:
+    """Print recorded episodes: each turn's prompt, reply, reward and credit.
+
+    FILE is one of JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, or
+    what --out of eval and play wrote. Credit is only in rollouts.
+
+    For example:
+
+    arena show-episodes runs/seed1/episodes.jsonl
+
+    arena show-episodes runs/seed1/rollouts/step-400.jsonl -n 16
+    """
+    with usage_errors():
+        wanted = islice(read_rollouts(file), first, first + num_episodes)
+        shown = 0
+        for number, rollout in enumerate(wanted, first):
+            for line in episode_lines(number, rollout, full):
+                typer.echo(line)
+            shown += 1
+        if not shown:
+            raise ValueError(
+                f"want a line of {file} with an episode, got --first {first}"
+            )
+        rest = sum(1 for _ in islice(read_rollouts(file), first + shown, None))
+    if rest:
+        typer.echo(f"{rest} more; go on with --first {first + shown}, or -n for more")
+
+
+def episode_lines(number: int, rollout: Rollout, full: bool) -> Iterator[str]:
+    """A recorded episode as lines to be read.
+
+    Args:
+        number: of its line in the file.
+        rollout: the episode and its credit.
+        full: whether whole prompts are shown, or the last message alone.
+    """
+    episode, credit = rollout
+    params = ", ".join(f"{name}={value}" for name, value in episode.params.items())
+    name = f"{episode.game} ({params})" if params else episode.game
+    yield f"--- episode {number}: {name}, seed {episode.seed}, sample {episode.sample}"
+    if episode.parent is not None:
+        yield f"branches from episode {episode.parent} before turn {episode.branch}"
+    for turn, earned in zip(episode.turns, credit, strict=True):
+        yield f"player_{turn.seat} ({turn.policy}), turn {turn.index}"
+        shown = turn.messages if full else turn.messages[-1:]
+        for message in shown:
+            label = message["role"] if full else "prompt"
+            yield _indented(label, message["content"])
+        yield _indented("reply", turn.reply)
+        if turn.invalid is not None:
+            yield _indented("invalid", f"{turn.invalid}: {turn.detail}")
+        yield _indented("reward", _reward(turn))
+        if earned is not None:
+            yield _indented("credit", _credit(earned))
+    yield _end(episode)
+    yield ""
+
+
+def _end(episode: Episode) -> str:
+    returns = (f"player_{i} {value:g}" for i, value in enumerate(episode.returns))
+    parts = [f"returns: {', '.join(returns)}"]
+    if episode.forfeited_by is not None:
+        parts.append(f"player_{episode.forfeited_by} forfeits")
+    if episode.truncated:
+        parts.append("truncated")
+    return "; ".join(parts)
+
+
+def _reward(turn: Turn) -> str:
+    parts = ", ".join(f"{name} {value:g}" for name, value in turn.rewards.items())
+    return f"{turn.reward:g} ({parts})" if len(turn.rewards) > 1 else f"{turn.reward:g}"
+
+
+def _credit(earned: TurnCredit) -> str:
+    advantage = earned.advantage
+    if isinstance(advantage, Sequence):
+        text = "advantages per token " + " ".join(f"{a:+.3f}" for a in advantage)
+    else:
+        text = f"advantage {advantage:+.3f}"
+    if earned.weight != 1:
+        text += f", weight {earned.weight:.3f}"
+    pool = ", ".join(f"{name} {value}" for name, value in earned.pool.items())
+    text += f" by {earned.estimator}; pool: {pool or 'all'}"
+    if earned.pool_size is not None:
+        text += f" ({earned.pool_size} values, mean {earned.pool_mean:.3f}, "
+        text += f"std {earned.pool_std:.3f})"
+    return text
+
+
+def _indented(label: str, text: str) -> str:
+    """A labelled text, its further lines below the first; nothing moves the cursor."""
+    lines = [_printable(line) for line in text.split("\n")]
+    return f"  {label:<9} " + ("\n" + " " * 12).join(lines)
+
+
+def _printable(text: str) -> str:
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )

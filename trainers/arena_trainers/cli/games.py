@@ -1,0 +1,236 @@
+"""The commands about games: `arena games`, `show`, `check` and `new-game`."""
+
+import json
+import keyword
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import arena_envs
+from arena_envs import registration
+from arena_envs.game import AnyGame
+from arena_trainers.cli.usage import print_tables, usage_errors
+from arena_trainers.extras import imported
+
+SKELETONS = Path(__file__).with_name("skeletons")
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", "-p", metavar="NAME=VALUE", help="A parameter; repeatable."
+    ),
+]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the commands to the `arena` command."""
+    app.command("games")(list_games)
+    app.command("show")(show_game)
+    app.command("check")(check)
+    app.command("new-game")(new_game)
+
+
+def list_games(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON document, for machines.")
+    ] = False,
+) -> None:
+    """List all games.
+
+    Longest: decisions of all players together. Prompt: characters of a prompt, on average
+    over random play. Both are missing where a game's extra is not installed.
+    """
+    infos = arena_envs.games()
+    playing = track(infos, "playing", console=Console(stderr=True), transient=True)
+    rows = [_row(info) for info in playing]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    print_tables([_games_table(rows, Console().is_terminal)])
+    pairs = zip(infos, rows, strict=True)
+    missing = {info.extra for info, row in pairs if row["longest"] is None}
+    if extras := ",".join(sorted(filter(None, missing))):
+        typer.echo(f"-: not installed; pip install 'arena-envs[{extras}]'")
+
+
+def _games_table(rows: list[dict[str, Any]], terminal: bool) -> Table:
+    """The games; on a terminal within 80 columns, where a star stands for the split."""
+    names = [name for name in rows[0] if not (terminal and name == "split")]
+    caption = "* held out for evaluation" if terminal else None
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        caption=caption,
+        caption_justify="left",
+    )
+    for name in names:
+        is_text = name in ("id", "kind", "information", "split")
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=True)
+    for row in rows:
+        cells = ["-" if row[name] is None else str(row[name]) for name in names]
+        if terminal and row["split"] == "held_out":
+            cells[0] += "*"
+        table.add_row(*cells)
+    return table
+
+
+def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
+    from arena_wrappers.pages import mean_prompt_length
+
+    row = {
+        "id": info.id,
+        "kind": info.kind,
+        "players": info.num_players,
+        "information": info.information,
+        "split": info.split,
+        "longest": None,
+        "prompt": None,
+    }
+    plugin = registration._entries[info.id].plugin
+    try:
+        game = arena_envs.make_game(info.id)
+        length = round(mean_prompt_length(game))
+        return {**row, "longest": game.max_turns, "prompt": length}
+    except ImportError:
+        if info.extra is None and plugin is None:
+            raise
+    except Exception as error:  # whatever a stranger's game does
+        if plugin is None:
+            raise
+        what = f"{type(error).__name__}: {error}"
+        typer.echo(f"game {info.id!r} of plug-in {plugin!r}: {what}", err=True)
+    return row
+
+
+def show_game(
+    game: Annotated[str, typer.Argument(metavar="GAME")],
+    params: Params = None,
+) -> None:
+    """Print the page of a game, and a prompt of every player.
+
+    Example: arena show kuhn_poker -p num_players=3
+    """
+    from arena_wrappers.pages import page_text
+
+    with usage_errors():
+        rules = arena_envs.make_game(game, **read_params(params))
+    typer.echo(page_text(rules, [str(arena_envs.make(game).id)]))
+
+
+def check(
+    game: Annotated[str, typer.Argument(metavar="GAME")],
+    params: Params = None,
+    num_episodes: Annotated[
+        int, typer.Option(min=1, help="Random episodes, at most.")
+    ] = 40,
+) -> None:
+    """Hold a game to the contract of all games; GAME is module:Class or an id.
+
+    Status 1 and one sentence about the first broken rule if it does not pass. A game of
+    your own gets a warning if its module's docstring is no page.
+
+    Example: arena check my_package.my_game:MyGame -p size=3
+    """
+    from arena_envs.testing import BrokenRule, check_game
+
+    with usage_errors():
+        rules = _game_named(game, read_params(params))
+    with warnings.catch_warnings(record=True) as caught:
+        try:
+            check_game(rules, num_episodes=num_episodes)
+        except BrokenRule as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(1) from None
+    for warning in caught:
+        typer.echo(f"warning: {warning.message}", err=True)
+    typer.echo(f"{rules!r} keeps the contract")
+
+
+def new_game(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    directory: Annotated[
+        Path, typer.Option("--directory", "-d", help="Where the two files go.")
+    ] = Path(),
+) -> None:
+    """Write a small complete game with its test, to be changed into yours.
+
+    Example: arena new-game capture_the_hill
+    """
+    with usage_errors():
+        written = write_skeleton(name, directory)
+    for path in written:
+        typer.echo(f"wrote {path}")
+    typer.echo(f"check it with: arena check {name}:{_class_name(name)}")
+
+
+def write_skeleton(name: str, directory: Path) -> list[Path]:
+    """Writes the module of a new game and its test; returns their paths.
+
+    Raises:
+        ValueError: the name is no snake_case name, or is taken, by a file, a module of
+            Python's or a class in the skeleton; nothing is written.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(
+        name
+    ):
+        raise ValueError(f"want a name such as my_game, got {name!r}")
+    files = {f"{name}.py": "game.txt", f"test_{name}.py": "test_game.txt"}
+    words = re.findall(r"\w+", (SKELETONS / "game.txt").read_text())
+    if name in sys.stdlib_module_names or _class_name(name) in words:
+        raise ValueError(f"want a name that means nothing else, got {name!r}")
+    paths = [directory / file for file in files]
+    for path in paths:
+        if path.exists():
+            raise ValueError(f"{path} exists; want a name that is free")
+    directory.mkdir(parents=True, exist_ok=True)
+    for path, skeleton in zip(paths, files.values(), strict=True):
+        text = (SKELETONS / skeleton).read_text()
+        text = text.replace("@NAME@", name).replace("@CLASS@", _class_name(name))
+        path.write_text(text)
+    return paths
+
+
+def _class_name(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def read_params(params: list[str] | None) -> dict[str, Any]:
+    """Parameters of a game, values as YAML.
+
+    Raises:
+        ValueError: one is not NAME=VALUE.
+
+    >>> read_params(["num_players=3", "preset=chicken"])
+    {'num_players': 3, 'preset': 'chicken'}
+    """
+    named = {}
+    for param in params or []:
+        name, found, value = param.partition("=")
+        if not found or name == "id":  # which would be taken for the game's
+            raise ValueError(f"want a parameter as NAME=VALUE, got {param!r}")
+        try:
+            named[name] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ValueError(
+                f"want YAML as value of {name!r}, got {value!r}"
+            ) from error
+    return named
+
+
+def _game_named(name: str, params: dict[str, Any]) -> AnyGame:
+    if ":" not in name:
+        return arena_envs.make_game(name, **params)
+    constructor = imported(name, "module:Class of a game")
+    try:
+        game: AnyGame = constructor(**params)
+    except TypeError as error:
+        raise ValueError(f"cannot make {name}: {error}") from error
+    return game

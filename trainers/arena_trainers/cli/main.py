@@ -1,0 +1,136 @@
+"""The `arena` command."""
+
+import os
+import shlex
+import sys
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from arena_trainers.cli import credit as credit_commands
+from arena_trainers.cli import episodes as episode_commands
+from arena_trainers.cli import games as game_commands
+from arena_trainers.cli import play as play_commands
+from arena_trainers.cli import solve as solve_command
+from arena_trainers.cli import tournament as tournament_commands
+from arena_trainers.cli.help import print_train_help
+from arena_trainers.cli.train_arguments import HELP, Request, read_request
+from arena_trainers.cli.usage import UsageError, usage_errors
+from arena_trainers.extras import missing_extra
+from arena_trainers.job import preflight
+from arena_trainers.job.run_folder import newest_checkpoint, step_of
+
+app = typer.Typer(
+    name="arena",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback(invoke_without_command=True)
+def arena(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Text games for language models: look at them, check yours, train by self-play."""
+    _quiet_libraries()
+    if show_version:
+        typer.echo(version("arena-envs"))
+        raise typer.Exit
+
+
+@app.command(
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+def train(
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[RECIPE.yaml] [--key value]...")
+    ] = None,
+) -> None:
+    """Train a language model by self-play; `arena train --help` lists every option."""
+    arguments = arguments or []
+    if any(word in HELP for word in arguments):
+        with usage_errors():
+            print_train_help(arguments)
+        return
+    with usage_errors():
+        request = read_request(arguments)
+        preflight.check(request.settings, request.folder, resume=request.resume)
+    _run(request)
+
+
+def _run(request: Request) -> None:
+    """Trains; a signal ends it with the line that resumes, and the status of signals."""
+    from arena_trainers.job.job import TrainingJob
+    from arena_trainers.job.stopping import Stopped, Stopper
+
+    stopper = Stopper(speaks=os.environ.get("RANK", "0") == "0")
+    try:
+        with stopper:
+            with usage_errors():
+                job = TrainingJob(
+                    request.settings,
+                    request.folder,
+                    Console(),
+                    recipe=request.recipe,
+                    resume=request.resume,
+                    extended=request.extended,
+                    stopper=stopper,
+                )
+                job.prepare()
+            job.run()
+    except KeyboardInterrupt as error:
+        if stopper.speaks:
+            typer.echo(f"\n{_how_it_stopped(request.folder)}", err=True)
+        status = error.status if isinstance(error, Stopped) else 130
+        raise typer.Exit(status) from None
+
+
+def _how_it_stopped(folder: Path) -> str:
+    checkpoint = newest_checkpoint(folder)
+    if checkpoint is None:
+        return "stopped before a checkpoint was saved"
+    return (
+        f"stopped; the last checkpoint is of step {step_of(checkpoint)}, go on with:\n"
+        f"arena train --resume {shlex.quote(str(folder))}"
+    )
+
+
+game_commands.add_commands(app)
+play_commands.add_commands(app)
+episode_commands.add_commands(app)
+solve_command.add_commands(app)
+tournament_commands.add_commands(app)
+credit_commands.add_commands(app)
+
+
+def _quiet_libraries() -> None:
+    """Keeps libraries from writing between the lines of ours, and off the network."""
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
+def main() -> None:
+    """Runs the command; a mistake in its use ends with one sentence and status 2."""
+    try:
+        app()
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("arena_"):
+            raise
+        named = error if "pip install" in str(error) else missing_extra(error)
+        typer.echo(f"error: {named}", err=True)
+        sys.exit(2)
+    except UsageError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,248 @@
+"""The commands that play and measure: `arena eval` and `arena play`."""
+
+import json
+import secrets
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import arena_envs
+from arena_envs.game import AnyGame
+from arena_trainers.cli.games import Params, read_params
+from arena_trainers.cli.policy_options import (
+    History,
+    MaxNewTokens,
+    MaxRetries,
+    OnInvalid,
+    Parsing,
+    ReplyFormat,
+    Rules,
+    ShowLegalActions,
+    Temperature,
+    given,
+    policies_named,
+    referee,
+    show_warnings,
+)
+from arena_trainers.cli.usage import print_tables, running, usage_errors
+from arena_wrappers import Policy
+
+Opponents = Annotated[
+    list[str] | None,
+    typer.Option("--against", "-a", metavar="POLICY", help="Opponent; repeatable."),
+]
+Timeout = Annotated[
+    float | None, typer.Option(help="Seconds for one call of a policy.")
+]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the commands to the `arena` command."""
+    app.command("eval")(evaluate)
+    app.command("play")(play)
+
+
+def evaluate(
+    policy: Annotated[str, typer.Argument(metavar="POLICY")],
+    game: Annotated[str | None, typer.Argument(metavar="GAME")] = None,
+    against: Opponents = None,
+    suite: Annotated[
+        str | None, typer.Option(help="Instead of a game: mars, MARSHAL's protocol.")
+    ] = None,
+    num_episodes: Annotated[
+        int | None,
+        typer.Option(
+            "--episodes", "-n", help="Per opponent and seat (100; suites 1000)."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the first episode.")] = 0,
+    reply_format: ReplyFormat = None,
+    rules: Rules = None,
+    show_legal_actions: ShowLegalActions = None,
+    history: History = None,
+    parsing: Parsing = None,
+    on_invalid: OnInvalid = "forfeit",
+    max_retries: MaxRetries = 2,
+    max_new_tokens: MaxNewTokens = None,
+    temperature: Temperature = None,
+    baselines: Annotated[bool, typer.Option(help="Let baselines play, too.")] = True,
+    timeout: Timeout = None,
+    params: Params = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Append the episodes to this file.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> None:
+    """Play a policy in every seat against opponents, with intervals and baselines.
+
+    A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
+    tit_for_tat, hanabi_convention, lm:PATH, api:MODEL; an opponent may also be "self".
+
+    A model that was saved here is prompted and sampled as it was trained: its folder's
+    arena_prompt.json says how, and can be edited. Options of this command override it, for
+    every policy.
+
+    For example:
+
+    arena eval mcts:100 tic_tac_toe --against minimax --against random
+
+    arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
+
+    arena eval lm:runs/seed1/model --suite mars --out mars.jsonl
+    """
+    from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
+    from arena_trainers.evaluate.suites import SuitePlan
+    from arena_trainers.evaluate.tables import as_table, suite_table
+
+    plan: EvaluationPlan | SuitePlan
+    with usage_errors():
+        prompt = given(
+            reply_format=reply_format,
+            rules=rules,
+            show_legal_actions=show_legal_actions,
+            history=history,
+            parsing=parsing,
+        )
+        sampling = given(max_new_tokens=max_new_tokens, temperature=temperature)
+        options: dict[str, Any] = {
+            "seed": seed,
+            "prompt": {**prompt, **referee(on_invalid, max_retries)},
+            "baselines": baselines,
+            "timeout": timeout,
+            "out": out,
+        }
+        if (game is None) == (suite is None):
+            raise ValueError("want either a GAME or --suite")
+        if game is not None:
+            env = arena_envs.make(game, **read_params(params))
+            count = 100 if num_episodes is None else num_episodes
+            who, *others = policies_named([policy, *(against or ["random"])], sampling)
+            plan = EvaluationPlan(who, env, others, count, **options)
+        elif against or params:
+            raise ValueError("want --suite without --against and --param: it has both")
+        else:
+            count = 1000 if num_episodes is None else num_episodes
+            (who,) = policies_named([policy], sampling)
+            plan = SuitePlan(suite or "", who, count, **options)
+    with running("nothing was measured; episodes are in --out, if it was given") as bar:
+        found = plan.run(bar)
+    show_warnings(found.warnings)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=1))
+    elif isinstance(found, Evaluation):
+        print_tables([as_table(found)])
+    else:
+        print_tables([suite_table(found), *map(as_table, found.evaluations)])
+
+
+def play(
+    game: Annotated[str, typer.Argument(metavar="GAME")],
+    against: Opponents = None,
+    seat: Annotated[int, typer.Option(help="Yours.")] = 0,
+    hint: Annotated[
+        str | None, typer.Option(metavar="POLICY", help="Who answers when you type ?")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the episode.")] = None,
+    reply_format: ReplyFormat = None,
+    show_rules: Rules = None,
+    show_legal_actions: ShowLegalActions = None,
+    history: History = None,
+    parsing: Parsing = None,
+    max_new_tokens: MaxNewTokens = None,
+    temperature: Temperature = None,
+    params: Params = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Append the episode to this file.")
+    ] = None,
+) -> None:
+    """Play a game yourself, in the terminal.
+
+    Type an action or its number; ? for a hint, "rules" for the rules. One opponent plays
+    all other seats, or name one for each in seat order.
+
+    For example:
+
+    arena play tic_tac_toe --against minimax --seat 1
+
+    arena play kuhn_poker --against cfr --hint cfr
+
+    arena play kuhn_poker --against lm:runs/seed1/model
+
+    Opponents are prompted and sampled as in `arena eval`, with the same options.
+    """
+    from arena_trainers.evaluate.baselines import prepared
+    from arena_trainers.evaluate.replies import ReplyCount, given_prompts
+    from arena_wrappers import (
+        EpisodePlan,
+        HumanPolicy,
+        PromptOptions,
+        PromptWrapper,
+        play_plans,
+    )
+    from arena_wrappers.episode_log import EpisodeLog
+    from arena_wrappers.replay import final_state
+
+    with usage_errors():
+        env = arena_envs.make(game, **read_params(params))
+        rules = env.game
+        if seat not in range(rules.num_players):
+            raise ValueError(
+                f"want --seat from 0 to {rules.num_players - 1}, got {seat}"
+            )
+        if seed is not None and seed < 0:
+            raise ValueError(f"want --seed of at least 0, got {seed}")
+        sampling = given(max_new_tokens=max_new_tokens, temperature=temperature)
+        others = _opponents(against or ["random"], rules, sampling)
+        prompt = given(
+            reply_format=reply_format,
+            rules=show_rules,
+            show_legal_actions=show_legal_actions,
+            history=history,
+            parsing=parsing,
+        )
+        wrapper = PromptWrapper(env, **prompt, seats={seat: PromptOptions("bare")})
+        person = HumanPolicy(None if hint is None else prepared(hint, rules))
+        log = None if out is None else EpisodeLog(out)
+    sitting = [*others[:seat], person, *others[seat:]]
+    plan = EpisodePlan(
+        lambda: wrapper,
+        sitting,
+        secrets.randbits(32) if seed is None else seed,
+        prompts=given_prompts(sitting, prompt),
+    )
+    typer.echo(rules.rules(seat))
+    try:
+        (episode,) = play_plans([plan], on_error="raise")
+    except (EOFError, KeyboardInterrupt):
+        typer.echo("\nstopped")
+        raise typer.Exit(130) from None
+    if log is not None:
+        log.append([episode])
+    typer.echo(f"\n{rules.observe(final_state(episode, rules), seat)}")
+    if episode.forfeited_by is not None:
+        last = episode.turns[-1]
+        typer.echo(
+            f"player_{episode.forfeited_by} forfeits: {last.invalid}: {last.detail}"
+        )
+    for number, score in enumerate(episode.returns):
+        who = "you" if number == seat else sitting[number].name
+        typer.echo(f"player_{number} ({who}): {score:g}")
+    replies = ReplyCount()
+    replies.add(episode)
+    show_warnings(replies.warnings())
+
+
+def _opponents(
+    names: list[str], rules: AnyGame, sampling: dict[str, Any]
+) -> list[Policy]:
+    """Who plays the other seats: one policy for all of them, or one for each."""
+    from arena_trainers.evaluate.baselines import prepared
+
+    others = [prepared(named, rules) for named in policies_named(names, sampling)]
+    want = rules.num_players - 1
+    if len(others) == 1:
+        others *= want
+    if len(others) != want:
+        raise ValueError(f"want {want} opponents (or one), got {len(others)}")
+    return others

@@ -1,0 +1,195 @@
+"""The command that solves a game exactly: `arena solve`."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import arena_envs
+from arena_envs import solvers
+from arena_envs.game import AnyGame
+from arena_envs.solvers.hopeless import refuse_hopeless
+from arena_trainers.cli.games import Params, read_params
+from arena_trainers.cli.usage import print_tables, running, usage_errors
+
+MAX_SHOWN = 40  # information states of a policy that is printed
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What `arena solve` found.
+
+    Attributes:
+        game: the rules, as a text.
+        solver: name of the solver.
+        values: expected return of each seat when all play by the policy.
+        nash_conv: what best responses would gain, of all seats together; None where the
+            solver proves optimality by itself.
+        num_information_states: of all seats.
+        seconds: on the clock.
+    """
+
+    game: str
+    solver: str
+    values: list[float]
+    nash_conv: float | None
+    num_information_states: int | None
+    seconds: float
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the command to the `arena` command."""
+    app.command("solve")(solve)
+
+
+def solve(
+    game: Annotated[str, typer.Argument(metavar="GAME")],
+    solver: Annotated[
+        str, typer.Option(help="auto, minimax, lp, cfr, cfr+ or joint.")
+    ] = "auto",
+    iterations: Annotated[int, typer.Option(min=1, help="Of CFR.")] = 1000,
+    max_states: Annotated[
+        int, typer.Option(min=1, help="Largest game that is enumerated.")
+    ] = solvers.MAX_STATES,
+    params: Params = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the policy to this JSON file.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> None:
+    """Solve a game exactly, if it is small enough to enumerate.
+
+    auto: minimax with perfect information, else all joint plans in cooperative games and
+    CFR+ in others.
+
+    Examples:
+      arena solve kuhn_poker
+      arena solve leduc_poker --solver cfr+ --iterations 2000 --out leduc.json
+      arena solve connect_four -p rows=4 -p columns=4
+    """
+    with usage_errors():
+        rules = arena_envs.make_game(game, **read_params(params))
+        if out is not None and not out.parent.is_dir():
+            raise ValueError(f"want --out in a folder that exists, got {out}")
+        if out is not None and _named(rules, solver) == "minimax":
+            raise ValueError(
+                "minimax finds values and no table for --out; cfr+ and lp make one"
+            )
+        refuse_hopeless(rules, max_states)
+        start = time.perf_counter()
+        name, table, values = solve_game(rules, solver, iterations, max_states)
+        conv = None if table is None else solvers.nash_conv(rules, table)
+    found = Solution(
+        game=repr(rules),
+        solver=name,
+        values=values,
+        nash_conv=conv,
+        num_information_states=None if table is None else len(table),
+        seconds=time.perf_counter() - start,
+    )
+    policy = [] if table is None else readable(rules, table)
+    if out is not None:
+        with running(f"nothing was written to {out}"):
+            out.write_text(json.dumps({**asdict(found), "policy": policy}, indent=1))
+    if as_json:
+        typer.echo(json.dumps(asdict(found), indent=1))
+    else:
+        _show(found, policy)
+
+
+def solve_game(
+    game: AnyGame, solver: str, iterations: int, max_states: int
+) -> tuple[str, solvers.Table | None, list[float]]:
+    """Name of the solver that was used, its policy (None: not tabular), and the values.
+
+    Raises:
+        ValueError: unknown solver, or one that cannot solve this game.
+    """
+    solver = _named(game, solver)
+    if solver not in SOLVERS:
+        raise ValueError(f"want a solver among {', '.join(SOLVERS)}, got {solver!r}")
+    table, values = SOLVERS[solver](game, iterations, max_states)
+    if table is not None:
+        values = list(solvers.expected_returns(game, table))
+    return solver, table, values
+
+
+def readable(game: AnyGame, table: solvers.Table) -> list[dict[str, Any]]:
+    """Each information state as its seat reads it, with the chances of the actions."""
+    rows = []
+    for key, state in solvers.information_states(game).items():
+        if key in table:
+            legal = [game.action_text(state, a) for a in game.legal_actions(state)]
+            chances = [float(p) for p in table[key]]
+            actions = dict(zip(legal, chances, strict=True))
+            text = game.observe(state, key[0])
+            rows.append({"seat": key[0], "text": text, "actions": actions})
+    return rows
+
+
+def _named(game: AnyGame, solver: str) -> str:
+    """The solver that is meant, "auto" among them."""
+    if solver != "auto":
+        return solver
+    if game.information == "perfect" and not game.simultaneous:
+        return "minimax"
+    return "joint" if game.kind == "cooperative" else "cfr+"
+
+
+def _minimax(game: AnyGame, iterations: int, max_states: int) -> Any:
+    found = solvers.minimax(game, max_states=max_states)
+    return None, [float(value) for value in found.returns]
+
+
+def _lp(game: AnyGame, iterations: int, max_states: int) -> Any:
+    return solvers.solve_zero_sum(game, max_states=max_states).table, []
+
+
+def _joint(game: AnyGame, iterations: int, max_states: int) -> Any:
+    return solvers.optimal_joint_policy(game, max_states=max_states).table, []
+
+
+def _cfr(game: AnyGame, iterations: int, max_states: int) -> Any:
+    run = solvers.CFR(game, max_states=max_states)
+    run.run(iterations)
+    return run.average_policy(), []
+
+
+def _cfr_plus(game: AnyGame, iterations: int, max_states: int) -> Any:
+    run = solvers.CFRPlus(game, max_states=max_states)
+    run.run(iterations)
+    return run.average_policy(), []
+
+
+SOLVERS: dict[str, Callable[[AnyGame, int, int], Any]] = {
+    "minimax": _minimax,
+    "lp": _lp,
+    "cfr": _cfr,
+    "cfr+": _cfr_plus,
+    "joint": _joint,
+}
+
+
+def _show(found: Solution, policy: list[dict[str, Any]]) -> None:
+    console = Console()
+    values = ", ".join(f"{value:.6f}" for value in found.values)
+    console.print(
+        f"{found.game} by {found.solver} in {found.seconds:.2f} s", markup=False
+    )
+    console.print(f"expected returns: {values}", highlight=False)
+    if found.nash_conv is not None:
+        console.print(f"NashConv: {found.nash_conv:.6g}", highlight=False)
+        console.print(f"information states: {found.num_information_states}")
+    if 0 < len(policy) <= MAX_SHOWN:
+        table = Table("seat", "reads", "plays")
+        for row in policy:
+            played = "\n".join(f"{p:6.1%} {text}" for text, p in row["actions"].items())
+            table.add_row(str(row["seat"]), escape(row["text"]), escape(played))
+        print_tables([table])

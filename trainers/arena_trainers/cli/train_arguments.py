@@ -1,0 +1,94 @@
+"""What a command line of `arena train` asks for."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from arena_trainers.job.run_folder import CONFIG, default_folder, read_run
+from arena_trainers.job.settings import (
+    DEFAULT_RECIPE,
+    MODEL_RECIPE,
+    load_recipe,
+    read_overrides,
+)
+
+HELP = ("-h", "--help", "--help-all")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run that is to begin, or to go on.
+
+    Args:
+        settings: options by name.
+        folder: the run folder.
+        resume: whether the folder's run goes on.
+        extended: whether it goes on to another last step than it began with.
+        recipe: where the settings come from.
+    """
+
+    settings: dict[str, Any]
+    folder: Path
+    recipe: str
+    resume: bool = False
+    extended: bool = False
+
+
+def read_request(arguments: Sequence[str]) -> Request:
+    """The run that a command line asks for.
+
+    Raises:
+        ValueError: an argument is no option, there is no such recipe, or there is nothing
+            to resume.
+    """
+    recipe, given = split(arguments)
+    resume = given.pop("resume", None)
+    if resume is not None:
+        return _resumed(Path(resume), recipe, given)
+    recipe = implied_recipe(given) if recipe is None else recipe
+    settings = load_recipe(recipe) | given
+    if "credit" in given and "credit_args" not in given:
+        settings.pop("credit_args", None)  # they were another estimator's
+    folder = settings.pop("output_dir", None)
+    if folder is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError(
+            "want --output-dir when several processes train together, got none; give "
+            "--output-dir runs/NAME"
+        )
+    path = default_folder() if folder is None else Path(folder)
+    return Request(settings, path, recipe)
+
+
+def split(arguments: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
+    """The recipe, if one is named, and the options of a command line."""
+    if arguments and not arguments[0].startswith("-"):
+        return arguments[0], read_overrides(arguments[1:])
+    return None, read_overrides(arguments)
+
+
+def implied_recipe(given: dict[str, Any]) -> str:
+    """The recipe where none is named."""
+    return DEFAULT_RECIPE if given.get("model", "tiny") == "tiny" else MODEL_RECIPE
+
+
+def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request:
+    others = [f"--{name}" for name in given if name != "max_steps"]
+    if recipe is not None:
+        others.insert(0, f"the recipe {recipe!r}")
+    if others:
+        raise ValueError(
+            "want --resume RUN with --max_steps N or nothing else, as the run keeps its "
+            f"options, got {', '.join(others)} too; for a new run from its weights give "
+            f"--model {folder / 'model'}"
+        )
+    max_steps = given.get("max_steps")
+    if max_steps is not None and type(max_steps) is not int:
+        raise ValueError(f"want int as max_steps, got {max_steps!r}")
+    settings = read_run(folder, max_steps)
+    settings.pop("output_dir", None)
+    recipe = str(folder / CONFIG)
+    return Request(
+        settings, folder, recipe, resume=True, extended=max_steps is not None
+    )

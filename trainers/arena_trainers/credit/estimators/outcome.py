@@ -1,0 +1,226 @@
+"""One number for a trajectory: `dr_grpo`, `rloo`, `flow_grpo`, `grpo_passk`."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from arena_trainers.credit.baselines import best_of_others, mean_of_others
+from arena_trainers.credit.estimators.grpo import episode
+from arena_trainers.credit.pools import (
+    Credit,
+    moments,
+    pools_by,
+    with_report,
+)
+from arena_trainers.credit.scales import relative, unit_scale
+from arena_trainers.credit.trajectories import (
+    Trajectories,
+    returns_to_go,
+    sizes_to_go,
+)
+
+
+def dr_grpo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Credit:
+    """Credits every turn with its trajectory's return less the mean of its pool (Dr.GRPO).
+
+        Aᵢₖ = Gᵢ - mean G,   Gᵢ = Σₖ rᵢₖ
+
+    The paper's other half, a loss that is not divided by the length of the reply, belongs to
+    the trainer (`loss_type="dr_grpo"`).
+
+    Reduces to: `episode` with `scale="none"`; (n - 1) / n times `rloo` with n trajectories
+    of one seat in the pool; `mars` over the same pool with one-turn episodes.
+
+    Bias: the mean contains the return itself. That shrinks the gradient by 1 - 1/n, with n
+    trajectories in the pool, and does nothing else: large groups are exact, also where each
+    shares the draws of chance and has a mean of its own. What a limit of turns cuts off
+    counts as nothing. Early rewards are noise for late turns, as all turns share one
+    number.
+
+    See "Understanding R1-Zero-Like Training: A Critical Perspective" by Liu et al.
+    (https://arxiv.org/abs/2503.20783).
+
+    Args:
+        turns: the turns that count.
+        pool: columns that agree within a pool, constant on trajectories.
+
+    Returns:
+        float64[N], in the reward's unit; 0 where masked, and in a pool of one trajectory or
+        of equal returns.
+
+    Raises:
+        ValueError: there is no such column, or it is not constant on trajectories.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0])
+    >>> turns = TurnBatch(reward=[1, 2, 5], episode=[0, 0, 1], turn=[0, 1, 0], **one)
+    >>> estimate("dr_grpo", turns).advantage  # returns 3 and 5
+    array([-1., -1.,  1.])
+    """
+    return episode(turns, pool=pool, scale="none")
+
+
+def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Credit:
+    """Credits every turn with its trajectory's return less the mean of the others (RLOO).
+
+        Aᵢₖ = Gᵢ - mean{Gⱼ : other episodes of the pool},   Gᵢ if there are none
+
+    What is left out is the own episode, or turn tree (`parent`), with all its seats that are
+    in the pool, since these depend on each other.
+
+    Reduces to: `mars_loo` over the same pool with one-turn episodes; n / (n - 1) times
+    `dr_grpo` with n trajectories of one seat in the pool.
+
+    Bias: none where no limit cut an episode. So it is in pools of any size, also where they
+    share the draws of chance, as long as episodes are independent given these. What a limit
+    cuts off counts as nothing. Early rewards are noise for late turns, as all turns share
+    one number.
+
+    See "Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human
+    Feedback in LLMs" by Ahmadian et al. (https://arxiv.org/abs/2402.14740).
+
+    Args:
+        turns: the turns that count.
+        pool: columns that agree within a pool, constant on trajectories.
+
+    Returns:
+        float64[N], in the reward's unit; 0 where masked.
+
+    Raises:
+        ValueError: there is no such column, or it is not constant on trajectories.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0], turn=[0, 0, 0])
+    >>> turns = TurnBatch(reward=[1, 3, 8], episode=[0, 1, 2], **one)
+    >>> estimate("rloo", turns).advantage  # means of the others 5.5, 4.5 and 2
+    array([-4.5, -1.5,  6. ])
+    """
+    pools = pools_by(turns, pool, whole=True)
+    returns = returns_to_go(turns, turns.column("reward"))[turns.first]
+    stats = moments(returns, pools.of[turns.first], len(pools.key))
+    whose = turns.batch.tree[turns.row]
+    each = returns[turns.index]
+    others = mean_of_others(pools, whose, each, turns.first)
+    return with_report(each - others, pools, stats)
+
+
+def flow_grpo(
+    turns: Trajectories,
+    *,
+    outcome: str | None = None,
+    pool: Sequence[str] = ("group", "seat"),
+    ddof: int = 1,
+    eps: float = 1e-6,
+) -> Credit:
+    """Credits every turn with the outcome of its trajectory, normalised (Flow-GRPO).
+
+        Aᵢₖ = (Oᵢ - mean O) / (std O + eps)
+
+    One verdict on the whole trajectory is broadcast to all its turns, whatever else they
+    were paid. The paper also averages the loss over the tokens of a turn, then turns, then
+    trajectories: that is the trainer's. (Flow-GRPO for image models is another method.)
+
+    Reduces to: `episode` with the same ddof and eps where `outcome` is None, or where
+    nothing but the outcome is paid.
+
+    Bias: each pool is divided by its own spread. That is the bias of `episode`; with an
+    `outcome` it is towards that part of the reward alone, and other parts are worth
+    nothing.
+
+    See "In-the-Flow Agentic System Optimization for Effective Planning and Tool Use" by Li
+    et al. (https://arxiv.org/abs/2510.05592).
+
+    Args:
+        turns: the turns that count.
+        outcome: the part of the reward that is the outcome, summed over the trajectory;
+            None for the whole reward.
+        pool: columns that agree within a pool, constant on trajectories.
+        ddof: 1 for the unbiased variance, 0 for the plain one.
+        eps: added to the standard deviation.
+
+    Returns:
+        float64[N], without unit; 0 where masked, and in a pool of one trajectory or of
+        equal outcomes.
+
+    Raises:
+        ValueError: an option out of range, or no such part of the reward.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0])
+    >>> parts = dict(rewards={"game": [0, 2, 4]})
+    >>> turns = TurnBatch([9, 2, 4], episode=[0, 0, 1], turn=[0, 1, 0], **one, **parts)
+    >>> flow = estimate("flow_grpo", turns, outcome="game", ddof=0, eps=0)
+    >>> flow.advantage  # outcomes 2 and 4, mean 3, deviation 1
+    array([-1., -1.,  1.])
+    """
+    reward = turns.column("reward" if outcome is None else f"rewards.{outcome}")
+    pools = pools_by(turns, pool, whole=True)
+    outcomes = returns_to_go(turns, reward)[turns.first]
+    sizes = sizes_to_go(turns, reward)[turns.first]
+    own = pools.of[turns.first]
+    advantage, stats = relative(outcomes, own, len(pools.key), "std", ddof, eps, sizes)
+    return with_report(advantage[turns.index], pools, stats)
+
+
+def grpo_passk(
+    turns: Trajectories,
+    *,
+    pool: Sequence[str] = ("group", "seat"),
+    scale: str = "none",
+    ddof: int = 1,
+    eps: float = 1e-6,
+) -> Credit:
+    """Credits the best trajectory of a pool with its lead over the second, others with 0.
+
+        Aᵢₖ = Gᵢ - max{Gⱼ : j ≠ i} if Gᵢ is the highest, else 0
+
+    What the best of n tries is worth, less what it would be without this one: the price of
+    a second-price auction. A pool of one has nothing to be better than, and gets 0.
+
+    That is the paper, `scale="none"`. The code that is used (verl's estimator of the same
+    name) divides by the standard deviation of the pool's returns unless it is told not to:
+    `scale="std"`.
+
+    Reduces to: `rloo` where that is positive, and 0 elsewhere, with two trajectories in a
+    pool; with returns of 0 and 1, to 1 for a lone winner and 0 for all others.
+
+    Bias: the best of n tries is raised, and not the mean return. Summed over a pool of n, it
+    is unbiased for their expected best return (pass@n). The mean may fall, and in large
+    pools nothing is left of the lead. `"std"` weighs each pool by its own spread, which
+    depends on the returns: with returns of 0 and 1 a lone winner of n gets √n, and not 1.
+
+    See "Optimizing Language Models for Inference Time Objectives using Reinforcement
+    Learning" by Tang et al. (https://arxiv.org/abs/2503.19595).
+
+    Args:
+        turns: the turns that count.
+        pool: columns that agree within a pool, constant on trajectories; one of each
+            episode, or what is left out is not independent.
+        scale: `"none"` (the paper) or `"std"` (the released code).
+        ddof: 1 for the unbiased variance, 0 for the plain one.
+        eps: added to the standard deviation.
+
+    Returns:
+        float64[N], in the reward's unit (`"std"`: without); 0 where masked, in a pool of one trajectory, and
+        where the two best are equal.
+
+    Raises:
+        ValueError: an option out of range, there is no such column, or it is not constant
+            on trajectories.
+
+    >>> from arena_trainers.credit import TurnBatch, estimate
+    >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0], turn=[0, 0, 0])
+    >>> turns = TurnBatch(reward=[1, 3, 8], episode=[0, 1, 2], **one)
+    >>> estimate("grpo_passk", turns).advantage
+    array([0., 0., 5.])
+    """
+    pools = pools_by(turns, pool, whole=True)
+    returns = returns_to_go(turns, turns.column("reward"))[turns.first]
+    own = pools.of[turns.first]
+    sizes = sizes_to_go(turns, turns.column("reward"))[turns.first]
+    _, stats = relative(returns, own, len(pools.key), scale, ddof, eps, sizes)
+    lead = np.maximum(returns - best_of_others(returns, own), 0.0)
+    lead[stats.size[own] == 1] = 0.0
+    if scale == "std":
+        lead *= unit_scale(stats.std, eps)[own]
+    return with_report(lead[turns.index], pools, stats)

@@ -1,0 +1,1 @@
+"""What estimators do to the exact policy gradient: games, claims, reports."""

@@ -1,0 +1,265 @@
+"""Diagnostic games: each small enough to enumerate, and hard in one way.
+
+| Name | Tests | What is hard |
+|---|---|---|
+| `bandit` | noise | what wins often pays less than what seldom pays much |
+| `stop_or_go` | length | going on pays a little more, one turn later |
+| `toll` | length | both ways pay 10 at once, and going on costs 1 later |
+| `chain` | delay | the first choice is paid at the end, the others at once |
+| `umbrella` | delay | the choice is paid after two turns of pure luck |
+| `signal` | team | a signal pays both seats if the other seat reads it |
+| `three_seats` | seats | three seats, one of which may have a second turn |
+| `patience` | truncation | a limit of turns cuts off what waiting would pay |
+| `hidden_card` | chance | what often helps a little seldom does great harm, by an unseen card |
+| `call` | parts | a call is paid at once, besides an outcome that it makes less likely |
+
+They are finite trees (`game_trees`). Seats remember all that they saw and did, and no
+probability is irrational: a batch can hold every line of play exactly as often as it is likely.
+"""
+
+from collections.abc import Mapping
+
+from arena_trainers.credit.proofs.game_trees import (
+    CHANCE,
+    Branch,
+    Diagnostic,
+    Known,
+    Node,
+    Weights,
+    alone,
+    pay,
+)
+
+
+def _bandit() -> Diagnostic:
+    """Evenly chosen arms are worth 1 and 2: the derivative is 1/4 (2 - 1)."""
+    prize = (Branch((0.0,), chance=0.8), Branch((10.0,), chance=0.2))
+    root = alone("arms", pay(1.0), pay(0.0, Node(CHANCE, None, prize)))
+    known: Known = {(0, "arms"): 0.25}
+    return Diagnostic(
+        "bandit",
+        "noise",
+        "What wins often pays 1, what seldom wins pays 10 with chance 1/5.",
+        root,
+        known,
+    )
+
+
+def _stop_or_go(name: str, stop: float, now: float, later: float) -> Diagnostic:
+    """Evenly chosen: 1/4 (now + later - stop)."""
+    last = alone("last", pay(later))
+    root = alone("first", pay(stop), pay(now, last))
+    known: Known = {(0, "first"): 0.25 * (now + later - stop)}
+    about = f"Stopping pays {stop:g}, going on {now:g}, and {later:g} one turn later."
+    return Diagnostic(name, "length", about, root, known)
+
+
+def _chain() -> Diagnostic:
+    """The first choice is worth 1 at the end: 1/4. Later ones pay 1 or 0, chosen 3 to 1."""
+
+    def after(first: int, second: int) -> Branch:
+        ends = (pay(1.0 + first), pay(0.0 + first))
+        return pay(1.0 - second, alone((first, second), *ends))
+
+    def start(first: int) -> Branch:
+        return pay(0.0, alone((first,), after(first, 0), after(first, 1)))
+
+    pasts: list[tuple[int, ...]] = [(0,), (1,), (0, 0), (0, 1), (1, 0), (1, 1)]
+    weights: Weights = {(0, past): (3, 1) for past in pasts}
+    root = alone((), start(0), start(1))
+    known: Known = {(0, ()): 0.25, (0, (0,)): -0.09375}
+    return Diagnostic(
+        "chain",
+        "delay",
+        "The first choice is paid at the end, the others at once.",
+        root,
+        known,
+        weights,
+    )
+
+
+def _umbrella() -> Diagnostic:
+    """Reached half the time, chosen 1 to 3, ±1: 1/2 · 3/16 · 2, and against it in the sun."""
+
+    def luck(then: tuple[Branch, ...]) -> Node:
+        return Node(CHANCE, None, then)
+
+    def days(rain: int, taken: int) -> Node:
+        end = 1.0 if rain == taken else -1.0
+
+        def last(paid: float) -> Node:
+            outcomes = tuple(Branch((end + x,), chance=0.5) for x in (-1.0, 1.0))
+            return alone((rain, taken, paid), pay(0.0, luck(outcomes)))
+
+        outcomes = tuple(Branch((x,), last(x), 0.5) for x in (-1.0, 1.0))
+        return alone((rain, taken), pay(0.0, luck(outcomes)))
+
+    def morning(rain: int) -> Branch:
+        choice = alone(rain, pay(0.0, days(rain, 0)), pay(0.0, days(rain, 1)))
+        return Branch((0.0,), choice, 0.5)
+
+    weights: Weights = {(0, 0): (1, 1), (0, 1): (1, 3)}
+    root = luck((morning(0), morning(1)))
+    known: Known = {(0, 0): -0.25, (0, 1): 0.1875}
+    return Diagnostic(
+        "umbrella",
+        "delay",
+        "The choice is paid after two turns of pure luck.",
+        root,
+        known,
+        weights,
+    )
+
+
+def _signal() -> Diagnostic:
+    """What is said is true 3 times in 4, and so is the guess.
+
+    Said truly, a card is guessed with 3/4, and said falsely with 1/4: 3/16 · 1/2, half the
+    time. What is heard is that card with 3/4, and else with 1/4: as much.
+    """
+    right, wrong = Branch((1.0, 1.0)), Branch((0.0, 0.0))
+
+    def say(card: int, said: int) -> Branch:
+        guesses = tuple(right if guess == card else wrong for guess in (0, 1))
+        return Branch((0.0, 0.0), Node(1, ("heard", said), guesses))
+
+    def deal(card: int) -> Branch:
+        node = Node(0, ("holds", card), (say(card, 0), say(card, 1)))
+        return Branch((0.0, 0.0), node, 0.5)
+
+    known: Known = {}
+    weights: Weights = {}
+    for seat, verb in enumerate(("holds", "heard")):
+        for sign, card in ((-1, 0), (1, 1)):
+            known[seat, (verb, card)] = sign * 0.046875
+            weights[seat, (verb, card)] = (1, 3) if card else (3, 1)
+    root = Node(CHANCE, None, (deal(0), deal(1)))
+    return Diagnostic(
+        "signal",
+        "team",
+        "A signal pays both seats if the other seat reads it.",
+        root,
+        known,
+        weights,
+        teams=(0, 0),
+    )
+
+
+def _three_seats() -> Diagnostic:
+    """Payments sum to zero. Seat 0 has a second turn after its action 1, chosen 1 to 3."""
+
+    def third(a: int, b: int) -> Branch:
+        def end(c: int) -> Branch:
+            paid = (a + b - 2.0 * c, b - 2.0 * a + c, a - 2.0 * b + c)
+            if a == 0:
+                return Branch(paid)
+            more = Branch((2.0, -1.0, -1.0)), Branch((-1.0, 2.0 * b, 1.0 - 2.0 * b))
+            return Branch(paid, Node(0, ("again", b, c), more))
+
+        return Branch((0.0, 0.0, 0.0), Node(2, (a, b), (end(0), end(1))))
+
+    def second(a: int) -> Branch:
+        return Branch((0.0, 0.0, 0.0), Node(1, (a,), (third(a, 0), third(a, 1))))
+
+    weights: Weights = {(0, ("again", b, c)): (1, 3) for b in (0, 1) for c in (0, 1)}
+    root = Node(0, (), (second(0), second(1)))
+    # own action pays seat 0 one more and then 2/4 - 3/4: 1/4 (1 - 1/4)
+    known: Known = {(0, ()): 0.1875, (2, (0, 0)): 0.0625}
+    return Diagnostic(
+        "three_seats",
+        "seats",
+        "Three seats, payments that sum to zero, and one may have a second turn.",
+        root,
+        known,
+        weights,
+        teams=(0, 1, 2),
+    )
+
+
+def _patience() -> Diagnostic:
+    """Evenly chosen: 1 at once, or 3 after the limit of two turns: 1/4 (3 - 1)."""
+    late = alone("late", pay(3.0))
+    quick = alone("quick", pay(0.0), pay(0.25))
+    slow = alone("slow", pay(0.0, late), pay(0.25, late))
+    root = alone("first", pay(1.0, quick), pay(0.0, slow))
+    known: Known = {(0, "first"): 0.5, (0, "slow"): 0.03125}
+    return Diagnostic(
+        "patience",
+        "truncation",
+        "A limit of two turns cuts off the 3 that waiting would pay; 1 is paid at once.",
+        root,
+        known,
+        max_turns=2,
+    )
+
+
+def _hidden_card() -> Diagnostic:
+    """Chosen 3 to 1: 3/16 (9/10 · 0.05 - 1/10), and of the other seat 3/16 (0.18 - 0.1).
+
+    A group that shares the card has a spread, and a mean, of its own. Divided by its spread,
+    0.05 is as much as -1; by the density of such means (`bnpo`), 0.2 is less than a ninth.
+    """
+    nothing = (0.0, 0.0)
+
+    def deal(chance: float, first: float, second: float) -> Branch:
+        last = Node(1, "unseen", (Branch(nothing), Branch((0.0, second))))
+        root = Node(0, "unseen", (Branch(nothing, last), Branch((first, 0.0), last)))
+        return Branch(nothing, root, chance)
+
+    root = Node(CHANCE, None, (deal(0.9, 0.05, 0.2), deal(0.1, -1.0, -1.0)))
+    known: Known = {(0, "unseen"): -0.0103125, (1, "unseen"): 0.015}
+    weights: Weights = {(0, "unseen"): (3, 1), (1, "unseen"): (3, 1)}
+    return Diagnostic(
+        "hidden_card",
+        "chance",
+        "Daring pays one seat 0.05 and the other 0.2, but costs 1 with every tenth card, "
+        "which neither can see.",
+        root,
+        known,
+        weights,
+        teams=(0, 1),
+    )
+
+
+def _call() -> Diagnostic:
+    """Evenly chosen: 1/4 (0.1 + 0.2 - 0.5), then half the time 1/4 · 0.25."""
+
+    def last(calls: bool) -> Node:
+        chance = 0.2 if calls else 0.5
+        ends = (Branch((1.0,), chance=chance), Branch((0.0,), chance=1 - chance))
+        judged = Node(CHANCE, None, ends)
+        neat = Branch((0.0,), judged, besides=(0.25,))
+        return alone(("last", calls), pay(0.0, judged), neat)
+
+    call = Branch((0.0,), last(True), besides=(0.1,))
+    root = alone("first", pay(0.0, last(False)), call)
+    known: Known = {
+        (0, "first"): -0.05,
+        (0, ("last", False)): 0.03125,
+        (0, ("last", True)): 0.03125,
+    }
+    return Diagnostic(
+        "call",
+        "parts",
+        "A call is paid 0.1 besides the outcome, which is 1 with chance 0.2 instead of 0.5; "
+        "neatness at the end is paid 0.25 besides.",
+        root,
+        known,
+    )
+
+
+DIAGNOSTICS: Mapping[str, Diagnostic] = {
+    game.name: game
+    for game in (
+        _bandit(),
+        _stop_or_go("stop_or_go", 1.0, 0.0, 1.2),
+        _stop_or_go("toll", 10.0, 10.0, -1.0),
+        _chain(),
+        _umbrella(),
+        _signal(),
+        _three_seats(),
+        _patience(),
+        _hidden_card(),
+        _call(),
+    )
+}

@@ -1,0 +1,242 @@
+"""The report on all estimators: bias, direction and variance on every diagnostic game.
+
+What is written is determined by the code alone.
+"""
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from arena_trainers.credit.proofs.claims import KINDS, Claims, Kind
+from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
+from arena_trainers.credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
+from arena_trainers.credit.proofs.expectation import (
+    REINFORCE,
+    Expectation,
+    Verdict,
+    compare,
+    expected_gradient,
+    gradient_estimate,
+)
+from arena_trainers.credit.registry import (
+    Estimator,
+    default_options,
+    docstring,
+    estimate,
+    estimator_names,
+    needed_columns,
+)
+from arena_trainers.credit.results import FlatPoolWarning
+
+SMALL, LARGE = 2, 4096  # episodes of a batch; LARGE at least, and in proportion
+TOLERANCE = 2e-3  # of a population: leave-one-out is n / (n - 1) there
+ORDERED = 8 * LARGE  # where the order of episodes matters, and one is looked at
+ORDER_TOLERANCE = 0.03  # likewise
+WORDS: Mapping[Kind, str] = {
+    "exact": "unbiased",
+    "scaled": "positive factor",
+    "direction": "direction",
+    "zero": "vanishes",
+    "reversed": "wrong sign",
+}
+
+
+class Finding(NamedTuple):
+    """What was found of an estimator on one game.
+
+    two, large: of the expected gradient, by size of the batch. shared: of that of large
+    groups that share the draws of chance; `large` in games without chance. variance: of the
+    gradient of batches of two, relative to REINFORCE's once scaled to the true gradient's
+    size; None where that would take a negative factor.
+    """
+
+    two: Verdict
+    large: Verdict
+    shared: Verdict
+    variance: float | None
+
+
+@cache
+def play_of(game: str) -> ExactPlay:
+    """A diagnostic game with its policy."""
+    diagnostic = DIAGNOSTICS[game]
+    exact = ExactGame(diagnostic, diagnostic.max_turns)
+    return exact.at(exact.policy(diagnostic.weights))
+
+
+def has_chance(game: str) -> bool:
+    """Whether a diagnostic game has draws of chance that a group can share."""
+    return len(play_of(game).game.starts[0]) > 1
+
+
+@cache
+def _reinforce(game: str) -> Expectation:
+    return expected_gradient(REINFORCE, play_of(game), SMALL)
+
+
+def undefined(name: str | Estimator) -> list[str]:
+    """The columns that an estimator needs and batches of diagnostic games do not have."""
+    return [column for column in needed_columns(name) if column not in COLUMNS]
+
+
+def undiscounted(name: str | Estimator) -> dict[str, Any]:
+    """Options without which an estimator would not look at the return itself."""
+    return {"discount": 1.0} if "discount" in default_options(name) else {}
+
+
+@cache
+def examine(name: str | Estimator, game: str) -> Finding:
+    """Looks at an estimator, with default options and γ = 1, on a diagnostic game."""
+    play = play_of(game)
+    truth, seat = play.gradient, play.game.seat
+    options = undiscounted(name) if name != REINFORCE else {}
+    small = expected_gradient(name, play, SMALL, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FlatPoolWarning)
+        ordered = (
+            name != REINFORCE and estimate(name, play.batch([0])).state is not None
+        )
+        size = ORDERED if ordered else LARGE
+        large = gradient_estimate(name, play, play.population(size), **options)
+        shared = large
+        if has_chance(game):
+            groups = play.grouped_population(LARGE)
+            shared = gradient_estimate(name, play, *groups, **options)
+    two = compare(small.mean, truth, seat)
+    variance = None
+    if two.factor > 0:
+        variance = float(small.variance.sum() / _reinforce(game).variance.sum())
+        variance /= two.factor**2
+    tolerance = ORDER_TOLERANCE if ordered else TOLERANCE
+    one, many = (compare(found, truth, seat, tolerance) for found in (large, shared))
+    return Finding(two, one, many, variance)
+
+
+def found_claims(findings: Mapping[str, Finding]) -> Claims:
+    """The promises about bias that the findings bear out, the strongest possible."""
+    cut = [game for game in findings if DIAGNOSTICS[game].max_turns is not None]
+    bootstraps = all(findings[game].large.kind in KINDS[:3] for game in cut)
+    counted = [f for game, f in findings.items() if bootstraps or game not in cut]
+    return Claims(
+        two=_worst(f.two.kind for f in counted),
+        large=_worst(f.large.kind for f in counted),
+        shared=_worst(f.shared.kind for f in counted),
+        bootstraps=bootstraps,
+    )
+
+
+def _worst(kinds: Iterable[Kind]) -> Kind:
+    return max(kinds, key=KINDS.index)
+
+
+HEAD = f"""\
+# What every estimator does to the gradient
+
+Written by `arena credit report`; a test keeps it up to date. Default options throughout, but
+for the discount: γ = 1, as any other is a bias of its own that the user chooses.
+
+On small games everything is known exactly: every line of play, the value of every state, the
+true policy gradient of every seat. An estimator is given batches of such games, and what it
+makes of the gradient, 1/B Σ A ∇log π, is compared with the truth in expectation.
+
+- **Batches of two**: the expectation over all batches of {SMALL} independent episodes of one
+  group, by enumeration. What is unbiased there stays so where the two share the draws of
+  chance.
+- **One large group**: a batch of at least {LARGE} episodes that holds every line of play exactly
+  as often as it is likely, which stands for an infinite one.
+- **Shared chance**: the same in large groups whose episodes share the draws of chance (one
+  deal, one prize), as those of a group do in training, where they have one seed. A group
+  holds every way to play its draws as often as it is likely, and each kind of draws has as
+  many groups as it is likely. Games without chance have no such column.
+- **Unbiased**: the true gradient. **Positive factor**: every seat's is a positive multiple.
+  **Direction**: some seat's points elsewhere, by less than a right angle. **Vanishes**: there
+  is none. **Wrong sign**: following some seat's may make that seat worse.
+- **Cosine** to the true gradient, of the seat with the least; **factor**: the size, along the
+  truth.
+- **Variance** of the gradient of batches of two, relative to plain REINFORCE (the return-to-go),
+  after division by the factor; none where the factor is negative.
+- **Limit of turns**: whether what a limit cuts off is estimated (the game `patience`, in one
+  large group), or ignored. Where it is ignored, the kinds are those of the other games.
+- **Because of**: what its docstring names first.
+- Every turn has one token, with its exact entropy; the critic is exact, and so is the judge
+  (1 where an action is worth no less than the policy, -1 elsewhere).
+
+"""
+
+
+def report(progress: Callable[[int, int], object] | None = None) -> str:
+    """The whole report, in Markdown.
+
+    Args:
+        progress: called after each estimator with the number done and the number in all.
+    """
+    names = estimator_names()
+    known = [name for name in names if not undefined(name)]
+    found = {}
+    for number, name in enumerate(known, 1):
+        found[name] = {game: examine(name, game) for game in DIAGNOSTICS}
+        if progress is not None:
+            progress(number, len(known))
+    reinforce = {game: examine(REINFORCE, game) for game in DIAGNOSTICS}
+    lines = [
+        HEAD + "| Estimator | Batches of two | One large group | Shared chance | "
+        "Limit of turns | Because of |",
+        "|---|---|---|---|---|---|",
+        *(_summary(name, found.get(name)) for name in names),
+    ]
+    for game, diagnostic in DIAGNOSTICS.items():
+        play, more = play_of(game), " Shared | cosine | factor |"
+        columns = (
+            "| Estimator | Two | cosine | factor | variance | Large | cosine | factor |"
+        )
+        lines += [
+            "",
+            f"## `{game}` ({diagnostic.tests})",
+            "",
+            f"{diagnostic.about} {play.game.num_lines} lines of play.",
+            "",
+            columns + more * has_chance(game),
+            "|" + "---|" * (8 + 3 * has_chance(game)),
+            _row("REINFORCE", reinforce[game], has_chance(game)),
+            *(_row(f"`{name}`", found[name][game], has_chance(game)) for name in known),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def cause(name: str) -> str:
+    """What biases an estimator, in a few words: how its paragraph "Bias:" begins."""
+    _, _, bias = " ".join(docstring(name).split()).partition("Bias: ")
+    return re.split(r"[.;:](?: |$)", bias, maxsplit=1)[0]
+
+
+def _summary(name: str, findings: Mapping[str, Finding] | None) -> str:
+    if findings is None:
+        missing = ", ".join(f"`{column}`" for column in undefined(name))
+        return f"| `{name}` | not defined here: needs {missing} | | | | {cause(name)} |"
+    kinds = found_claims(findings)
+    limit = "estimated" if kinds.bootstraps else "ignored"
+    words = (WORDS[kind] for kind in (kinds.two, kinds.large, kinds.shared))
+    return f"| `{name}` | {' | '.join(words)} | {limit} | {cause(name)} |"
+
+
+def _row(title: str, found: Finding, chance: bool) -> str:
+    two, large, shared, variance = found
+    cells = [
+        title,
+        *_cells(two),
+        "-" if variance is None else _number(variance),
+        *_cells(large),
+        *(_cells(shared) if chance else ()),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _cells(verdict: Verdict) -> tuple[str, str, str]:
+    return WORDS[verdict.kind], _number(verdict.cosine), _number(verdict.factor)
+
+
+def _number(value: float) -> str:
+    """Three digits; what is halfway up to rounding is always rounded up."""
+    return f"{value + 1e-9:.3f}".replace("-0.000", "0.000")

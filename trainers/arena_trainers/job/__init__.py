@@ -1,0 +1,1 @@
+"""The run of `arena train`: settings, start, run folder, results."""

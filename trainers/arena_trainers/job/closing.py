@@ -1,0 +1,57 @@
+"""What can be done with a finished training run: command lines that work as printed."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from arena_trainers.evaluate.baselines import solver_of
+from arena_trainers.job.outcome import EXACT_SOLVERS
+from arena_trainers.train.game_plans import GamePlan
+
+
+def closing_lines(folder: Path, plans: Sequence[GamePlan]) -> list[str]:
+    """Lines that evaluate the model, play against it, and show episodes.
+
+    Args:
+        folder: the run folder.
+        plans: the games that were trained on.
+    """
+    model = f"lm:{folder / 'model'}"
+    lines = ["evaluate it:"]
+    lines += [_line("eval", model, *_game(plan), *_against(plan)) for plan in plans]
+    lines.append("play against it:")
+    for plan in plans:
+        against = ("--against", model) if plan.game.num_players > 1 else ()
+        lines.append(_line("play", *_game(plan), *against))
+    lines.append("look at episodes, after training and in training (with credit):")
+    lines.append(_line("show-episodes", str(folder / "episodes.jsonl")))
+    last = last_rollouts(folder)
+    if last is not None:
+        lines.append(_line("show-episodes", str(last)))
+    return lines
+
+
+def last_rollouts(folder: Path) -> Path | None:
+    """The newest file of training episodes of a run."""
+    found = (folder / "rollouts").glob("step-*.jsonl")
+    return max(found, key=lambda path: int(path.stem.rpartition("-")[2]), default=None)
+
+
+def _line(*words: str) -> str:
+    return f"  {shlex.join(['arena', *words])}"
+
+
+def _game(plan: GamePlan) -> list[str]:
+    """The id and the parameters, as the commands read them."""
+    # JSON is YAML
+    given = [("-p", f"{k}={json.dumps(value)}") for k, value in plan.params.items()]
+    return [plan.id, *(word for pair in given for word in pair)]
+
+
+def _against(plan: GamePlan) -> list[str]:
+    game = plan.game
+    if game.num_players < 2 or game.kind == "cooperative":
+        return ["--against", "self"]
+    solver = solver_of(game)
+    return ["--against", solver if solver in EXACT_SOLVERS else "random"]

@@ -1,0 +1,144 @@
+"""What `arena train` refuses before it imports torch: most mistakes, within a second.
+
+Nothing that passes here is taken for right: the job checks everything again, with TRL.
+"""
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from arena_envs.registration import did_you_mean
+from arena_trainers import extras
+from arena_trainers.job.run_folder import check_new
+from arena_trainers.job.settings import JobConfig
+from arena_trainers.lm.models import find_model
+from arena_trainers.train.checks import check_ranges, refuse_what_is_not_supported
+from arena_trainers.train.column_functions import load_functions
+from arena_trainers.train.columns import check_credit
+from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.options import (
+    Option,
+    is_of_installed_versions,
+    listed_options,
+    options_of,
+    split_list,
+    unknown_option,
+)
+from arena_trainers.train.own_options import Draft
+from arena_wrappers import make_policy
+
+NEEDED = (
+    *("torch", "transformers", "trl", "accelerate", "datasets"),
+    *("matplotlib", "scipy"),
+)
+REPORTERS = {
+    "azure_ml": ("azureml.core",),
+    "clearml": ("clearml",),
+    "codecarbon": ("codecarbon",),
+    "comet_ml": ("comet_ml",),
+    "dagshub": ("dagshub",),
+    "dvclive": ("dvclive",),
+    "flyte": ("flytekit",),
+    "kubeflow": (),  # the trainer finds out by itself
+    "mlflow": ("mlflow",),
+    "neptune": ("neptune",),
+    "swanlab": ("swanlab",),
+    "tensorboard": ("tensorboard", "tensorboardX"),
+    "trackio": ("trackio",),
+    "wandb": ("wandb",),
+}  # what `report_to` names, and the packages of which it needs one
+
+
+def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
+    """Refuses what can be refused without torch; writes nothing.
+
+    Args:
+        settings: options by name.
+        folder: the run folder.
+        resume: whether the folder's run goes on, instead of a new one.
+
+    Raises:
+        ValueError: an option is unknown, of another type or out of range; there is no such
+            game, policy, estimator or model; or the folder is in use.
+        ModuleNotFoundError: a package is missing; says how to install it.
+    """
+    options, given = _converted(settings)
+    extras.require(NEEDED, "train")
+    own = {o.name for o in options_of(JobConfig).values()}
+    job = JobConfig(**{name: value for name, value in given.items() if name in own})
+    draft: Any = Draft({name: o.default for name, o in options.items()} | given)
+    check_reporters(draft.report_to)
+    draft.check_own()
+    check_ranges(draft)
+    refuse_what_is_not_supported(draft)
+    check_policies(draft.opponents)
+    plans = [GamePlan(spec, draft) for spec in draft.games]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the job warns, once
+        check_credit(draft, [plan.game for plan in plans], load_functions(job.columns))
+    for plan in plans:
+        check_policies(plan.seats)
+    if job.model != "tiny":
+        find_model(job.model)
+    if not resume and os.environ.get("RANK", "0") == "0":
+        check_new(folder)
+
+
+def check_policies(strings: str | Sequence[str]) -> None:
+    """Finds out whether there are policies of these names.
+
+    Raises:
+        ValueError: there is none; or no such model.
+    """
+    for string in {strings} if isinstance(strings, str) else {*strings}:
+        kind, _, argument = string.partition(":")
+        if kind == "lm":
+            find_model(argument)
+        elif string != "self":
+            make_policy(string)
+
+
+def _converted(
+    settings: Mapping[str, Any],
+) -> tuple[dict[str, Option], dict[str, Any]]:
+    """Every option, and the values that were given, of the types that they should have."""
+    options = {**options_of(JobConfig), **listed_options()}
+    exact = is_of_installed_versions()
+    given = {}
+    for name, value in settings.items():
+        option = options.get(name)
+        if option is None:
+            if exact:
+                raise unknown_option(name, options)
+            continue  # another version of TRL may have it, which is asked later
+        try:
+            given[name] = option.converted(value)
+        except ValueError:
+            if exact or option.source == "arena":
+                raise
+    return options, given
+
+
+def check_reporters(report_to: Any) -> None:
+    """Finds out whether the packages that `report_to` needs are installed.
+
+    Raises:
+        ValueError: one is missing, or unknown.
+    """
+    names = split_list(report_to) if isinstance(report_to, str) else report_to
+    for name in names or ():
+        if name in ("none", "all"):  # "all" that are installed
+            continue
+        if name not in REPORTERS:
+            if not is_of_installed_versions():
+                continue
+            hint = did_you_mean(str(name), [*REPORTERS, "all", "none"])
+            raise ValueError(f"unknown report_to {name!r}; {hint}")
+        packages = REPORTERS[name]
+        if packages and not any(map(extras.is_installed, packages)):
+            raise ValueError(
+                f"report_to={name!r} needs the package {packages[0]!r}; install it with: "
+                f"pip install {packages[0].replace('.', '-')}"
+            )

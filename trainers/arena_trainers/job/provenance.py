@@ -1,0 +1,81 @@
+"""What a run was made of: its configuration, its versions, its command line."""
+
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import yaml
+
+from arena_trainers.job.settings import JobConfig
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.game_plans import GamePlan
+
+PACKAGES = ("arena-envs", "torch", "transformers", "trl", "accelerate", "numpy")
+RESOLVED = ("seed", "bf16")  # change the numbers, and may come from defaults
+
+
+def config_text(settings: Mapping[str, Any], args: TurnGRPOConfig) -> str:
+    """`config.yaml`: the settings of recipe and command line, and what they left open.
+
+    `arena train config.yaml` repeats the run.
+
+    Args:
+        settings: options by name, the recipe's and those that override it.
+        args: what was made of them.
+    """
+    resolved = {name: getattr(args, name) for name in RESOLVED}
+    text = yaml.safe_dump({**resolved, **settings}, sort_keys=False)
+    return f"# arena train config.yaml repeats this run\n{text}"
+
+
+def provenance(
+    job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
+) -> dict[str, Any]:
+    """Games, model, credit, versions, commit and command line, for `results.json`."""
+    return {
+        "games": [plan.name for plan in plans],
+        "model": job.model,
+        "credit": {
+            "estimator": args.credit,
+            "args": args.credit_args,
+            "critic": args.critic,
+            "within_turn": args.within_turn,
+        },
+        "seed": args.seed,
+        "command": shlex.join(["arena", *sys.argv[1:]]),
+        "commit": git_commit(),
+        "processes": args.world_size,
+        "device": str(args.device),
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of Python and of the packages that the numbers depend on."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # arena-envs from its sources
+            found[name] = None
+    return found
+
+
+def git_commit() -> str | None:
+    """The commit of the working directory, with "+" where files differ from it."""
+    try:
+        commit = _git("rev-parse", "HEAD")
+        return f"{commit}+" if _git("status", "--porcelain") else commit
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments], capture_output=True, text=True, check=True, timeout=10
+    )
+    return done.stdout.strip()

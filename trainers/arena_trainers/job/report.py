@@ -1,0 +1,118 @@
+"""The tables that a training run shows at its end."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from arena_trainers.evaluate import Row
+from arena_trainers.job.beside_equilibrium import comparison_table
+from arena_trainers.job.outcome import Interval, Outcome, Stage
+
+SCORE = (
+    "score: 0 = uniform random play in this seat, 100 = the solver; - where n episodes do "
+    "not tell these two apart. Intervals are of 95 %."
+)
+
+# fits 80 columns
+NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
+
+
+def outcome_tables(found: Outcome) -> list[Table]:
+    """What a run reached in one game: stages, returns, measures, and the policy itself."""
+    tables = [stage_table(found.name, found.stages), return_table(found)]
+    if any(stage.measures for stage in found.stages):
+        tables.append(_measure_table(found))
+    if found.comparison is not None:
+        tables.append(comparison_table(found.comparison))
+    return tables
+
+
+def stage_table(game: str, stages: Sequence[Stage]) -> Table:
+    """The stages of a run side by side: legal-reply rate and, where exact, NashConv."""
+    is_exact = any(stage.nash_conv is not None for stage in stages)
+    table = Table(
+        title=escape(f"{game}: the policy in self-play"),
+        caption="NashConv is of the policy among its legal replies"
+        if is_exact
+        else None,
+        **NARROW,
+    )
+    table.add_column("policy")
+    table.add_column("legal replies", justify="right")
+    if is_exact:
+        table.add_column("exact NashConv (0 = equilibrium)", justify="right")
+    for stage in stages:
+        legal = "-" if stage.legal_rate is None else f"{100 * stage.legal_rate:.1f} %"
+        conv = "-" if stage.nash_conv is None else f"{stage.nash_conv:.4f}"
+        if is_exact or stage.legal_rate is not None:
+            table.add_row(stage.name, legal, *([conv] if is_exact else []))
+    return table
+
+
+def return_table(found: Outcome) -> Table:
+    """Mean returns by opponent and seat with intervals, and the scores of the last policy."""
+    rows = [] if found.evaluation is None else found.evaluation.rows
+    scored = any(row.role == "solver" for row in rows)
+    table = Table(
+        title=escape(f"{found.name}: mean returns of n episodes"),
+        caption=SCORE if scored else None,
+        **NARROW,
+    )
+    table.add_column("against", no_wrap=True)
+    for column in ("seat", "n", "return", "95 %"):
+        table.add_column(column, justify="right", no_wrap=True)
+    if scored:
+        table.add_column("score (95 %)", justify="right", no_wrap=True)
+    for stage in found.stages:
+        when = "" if stage is found.stages[-1] else f", {stage.name.split()[0]}"
+        for seat, interval in enumerate(stage.returns):
+            cells = [
+                f"itself{when}",
+                str(seat),
+                str(stage.num_episodes),
+                *_interval(interval),
+            ]
+            table.add_row(*cells, *([""] if scored else []))
+    for row in rows:
+        if row.role == "policy":
+            cells = [row.opponent, str(row.seat), str(row.num_episodes)]
+            cells += _interval(Interval(row.mean_return, row.low, row.high))
+            table.add_row(*cells, *([score_text(row, rows)] if scored else []))
+    return table
+
+
+def _measure_table(found: Outcome) -> Table:
+    title = f"{found.name}: the game's measures of self-play with 95 % intervals"
+    table = Table(title=escape(title), **NARROW)
+    table.add_column("policy")
+    table.add_column("measure")
+    for column in ("mean", "95 %"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for stage in found.stages:
+        for name, interval in stage.measures.items():
+            table.add_row(stage.name, escape(name), *_interval(interval))
+    return table
+
+
+def _interval(found: Interval) -> tuple[str, str]:
+    return f"{found.mean:.3f}", f"{found.low:.3f} to {found.high:.3f}"
+
+
+def score_text(row: Row, rows: Sequence[Row]) -> str:
+    """The score of a row and those of the ends of its interval; "-" where it says nothing."""
+    if row.normalised is None:
+        return "-"
+    uniform, solver = (
+        other
+        for role in ("uniform", "solver")
+        for other in rows
+        if (other.role, other.opponent, other.seat) == (role, row.opponent, row.seat)
+    )
+    if solver.low <= uniform.high:
+        return "-"  # it would divide by a difference that may be none
+    zero, full = uniform.mean_return, solver.mean_return
+    low, high = (100 * (end - zero) / (full - zero) for end in (row.low, row.high))
+    return f"{row.normalised:.0f} ({low:.0f} to {high:.0f})"

@@ -1,0 +1,187 @@
+"""The folder of a training run: found usable, or to be resumed, before anything starts."""
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from arena_trainers.lm.models import saved_model
+
+CONFIG, RESULTS = "config.yaml", "results.json"
+CREDIT_STATE = "credit_state.json"  # the last file of a checkpoint
+_WHOLE = ("trainer_state.json", CREDIT_STATE)
+
+
+def default_folder() -> Path:
+    """`runs/<date>-<time>`."""
+    return Path(time.strftime("runs/%Y%m%d-%H%M%S"))
+
+
+def check_new(folder: Path) -> None:
+    """Finds out whether a new run can use this folder; creates nothing.
+
+    Raises:
+        ValueError: the folder is in use or cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(
+            f"want a new run folder, {str(folder)!r} is a file; give another --output-dir"
+        )
+    existing = folder.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise ValueError(
+            f"cannot write to run folder {str(folder)!r}, as {str(existing)!r} is no "
+            "folder that you may write to; give another --output-dir"
+        )
+    if folder.exists() and any(folder.iterdir()):
+        to_do = "give another --output-dir"
+        if (folder / CONFIG).is_file():
+            to_do += f", or go on with that run: arena train --resume {folder}"
+        raise ValueError(
+            f"want an empty or new run folder, {str(folder)!r} is in use; {to_do}"
+        )
+
+
+@contextmanager
+def new_folder(folder: Path, config: str) -> Iterator[None]:
+    """Makes the folder of a new run, and removes it if the run cannot begin.
+
+    Args:
+        folder: the run folder.
+        config: content of its `config.yaml`.
+
+    Raises:
+        ValueError: it cannot be made.
+    """
+    existed = folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"cannot create run folder {str(folder)!r}: {error.strerror}; give another "
+            "--output-dir"
+        ) from error
+    try:
+        (folder / CONFIG).write_text(config, encoding="utf-8")
+        yield
+    except BaseException:
+        shutil.rmtree(folder)
+        if existed:
+            folder.mkdir()
+        raise
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint that was written to its end, if there is one."""
+    found = [
+        path
+        for path in folder.glob("checkpoint-*")
+        if re.fullmatch(r"checkpoint-\d+", path.name)
+        and all((path / name).is_file() for name in _WHOLE)
+    ]
+    return max(found, key=step_of, default=None)
+
+
+def step_of(checkpoint: Path) -> int:
+    """The optimizer step that a checkpoint was saved after."""
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def read_run(folder: Path, max_steps: int | None = None) -> dict[str, Any]:
+    """The settings with which a run goes on.
+
+    Args:
+        folder: the run folder.
+        max_steps: where it ends, if not where its own settings say.
+
+    Raises:
+        ValueError: there is no such run, it has no checkpoint, it is finished, or it has
+            reached `max_steps`; says what would do.
+    """
+    name = str(folder)
+    if not folder.is_dir():
+        raise ValueError(f"want a run folder to resume, found none at {name!r}")
+    if not (folder / CONFIG).is_file():
+        raise ValueError(
+            f"want a run folder to resume, got {name!r} without {CONFIG}, which "
+            "`arena train` writes into its --output-dir"
+        )
+    checkpoint = newest_checkpoint(folder)
+    if checkpoint is None:
+        raise ValueError(_no_checkpoint(folder))
+    step = step_of(checkpoint)
+    if max_steps is None:
+        if (folder / RESULTS).exists():
+            raise ValueError(
+                f"the run in {name!r} is finished; to train it longer: arena train "
+                f"--resume {name} --max_steps {2 * step}"
+            )
+    elif max_steps <= step:
+        raise ValueError(
+            f"want max_steps above {step}, the step of the last checkpoint in {name!r}, "
+            f"got {max_steps}"
+        )
+    settings = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+    if not isinstance(settings, dict):
+        raise ValueError(f"want a mapping of options in {str(folder / CONFIG)!r}")
+    return settings if max_steps is None else {**settings, "max_steps": max_steps}
+
+
+def _no_checkpoint(folder: Path) -> str:
+    text = (
+        f"run folder {str(folder)!r} has no checkpoint to resume from; start it anew: "
+        f"arena train {folder / CONFIG} --output-dir NEW"
+    )
+    if (folder / "model" / "config.json").is_file():
+        text += f", or train its last weights: --model {folder / 'model'}"
+    return text
+
+
+def extend(folder: Path, max_steps: int) -> None:
+    """Writes the new end of a run into its settings; its old results get another name."""
+    path = folder / CONFIG
+    text = path.read_text(encoding="utf-8")
+    line = f"max_steps: {max_steps}"
+    changed, count = re.subn(r"(?m)^max_steps:.*$", line, text)
+    path.write_text(
+        changed if count else f"{text.rstrip()}\n{line}\n", encoding="utf-8"
+    )
+    results = folder / RESULTS
+    checkpoint = newest_checkpoint(folder)
+    if results.exists() and checkpoint is not None:
+        results.rename(folder / f"results-step-{step_of(checkpoint)}.json")
+
+
+def check_same_model(checkpoint: Path, model: Path) -> None:
+    """Holds the shape of a checkpoint's model against another saved model.
+
+    Raises:
+        ValueError: they differ; names the first difference.
+    """
+    name = "adapter_config.json"
+    if (checkpoint / name).is_file():
+        return  # an adapter fits its base model, or fails to load by name
+    wanted, got = _config(model), _config(checkpoint)
+    keys = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers")
+    for key in keys:
+        if wanted.get(key) != got.get(key):
+            raise ValueError(
+                f"checkpoint {str(checkpoint)!r} is of another model: "
+                f"{key} is {got.get(key)!r}, want {wanted.get(key)!r}"
+            )
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads(
+        (saved_model(folder) / "config.json").read_text(encoding="utf-8")
+    )
+    return config

@@ -1,0 +1,197 @@
+"""Options of `arena train`: the job's own, and every field of `TurnGRPOConfig`."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from arena_trainers.train.options import options_of, training_options, unknown_option
+
+if TYPE_CHECKING:
+    from arena_trainers.train.config import TurnGRPOConfig
+
+DEFAULT_RECIPE = "kuhn-tiny"
+MODEL_RECIPE = "pretrained"  # where a model is given and no recipe
+
+
+@dataclass(frozen=True)
+class JobConfig:
+    """What a training run does besides the trainer's own settings."""
+
+    model: str = field(
+        default="tiny",
+        metadata={
+            "help": "Folder of a saved model, an id of the Hugging Face hub, or 'tiny': "
+            "made on the spot."
+        },
+    )
+    hidden_size: int = field(default=64, metadata={"help": "Width of the tiny model."})
+    num_layers: int = field(default=2, metadata={"help": "Layers of the tiny model."})
+    warm_start_steps: int = field(
+        default=0,
+        metadata={
+            "help": "Optimizer steps of imitation of random legal play before self-play."
+        },
+    )
+    warm_start_episodes: int = field(
+        default=1000, metadata={"help": "Episodes of legal play that are imitated."}
+    )
+    warm_start_learning_rate: float = field(
+        default=3e-3, metadata={"help": "Learning rate of the imitation."}
+    )
+    evaluate_every: int = field(
+        default=10, metadata={"help": "Steps between exact evaluations; 0 for none."}
+    )
+    eval_episodes: int = field(
+        default=1000, metadata={"help": "Episodes that measure the legal-reply rate."}
+    )
+    saved_episodes: int = field(
+        default=32, metadata={"help": "Episodes kept in episodes.jsonl."}
+    )
+    columns: dict[str, Any] = field(
+        default_factory=dict,
+        metadata={
+            "help": "Functions of yours that give columns to the estimator or parts of the "
+            "reward: {rewards.bonus: 'my_module:my_function'}."
+        },
+    )
+    saved_groups: int = field(
+        default=2,
+        metadata={
+            "help": "Training groups kept, with credit, at each logging step; 0 for none."
+        },
+    )
+
+    def __post_init__(self) -> None:
+        lowest = {"hidden_size": 4, "num_layers": 1, "warm_start_episodes": 1}
+        lowest["eval_episodes"] = 1
+        for option in dataclasses.fields(self):
+            value, least = getattr(self, option.name), lowest.get(option.name, 0)
+            if isinstance(value, int | float) and not least <= value < math.inf:
+                raise ValueError(f"want {option.name} of at least {least}, got {value}")
+        if self.hidden_size % 4:
+            raise ValueError(f"want hidden_size divisible by 4, got {self.hidden_size}")
+
+
+def recipes() -> list[str]:
+    """Names of the embedded recipes."""
+    found = (files("arena_trainers") / "recipes").iterdir()
+    return sorted(f.name.removesuffix(".yaml") for f in found if f.suffix == ".yaml")  # type: ignore[attr-defined] # a Path
+
+
+def load_recipe(path: str) -> dict[str, Any]:
+    """The settings of a recipe: a file, or the name of an embedded one.
+
+    Raises:
+        ValueError: the file is missing or no mapping.
+    """
+    if path in recipes():
+        embedded = files("arena_trainers") / "recipes" / f"{path}.yaml"
+        source = embedded.read_bytes()
+    elif Path(path).is_file():
+        source = Path(path).read_bytes()
+    else:
+        raise ValueError(
+            f"want a recipe file, found none at {path!r}; give a file, or one of "
+            f"{', '.join(recipes())}"
+        )
+    try:
+        settings = _yaml(source.decode(), f"recipe {path!r}")
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"want YAML in recipe {path!r}, got bytes that are no text in UTF-8"
+        ) from None
+    if not isinstance(settings, dict) or not all(isinstance(k, str) for k in settings):
+        raise ValueError(
+            f"want a mapping of options in recipe {path!r}, got "
+            f"{type(settings).__name__}; write lines such as seed: 1"
+        )
+    return {name.replace("-", "_"): value for name, value in settings.items()}
+
+
+_PATHS = ("model", "output_dir", "resume")
+
+
+def _yaml(text: str, where: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{where} is not YAML: {reason}") from None
+
+
+def read_overrides(arguments: Sequence[str]) -> dict[str, Any]:
+    """The options of a command line: `--key value` or `--key=value`, values as YAML.
+
+    Raises:
+        ValueError: an argument is no option, or an option lacks its value.
+
+    >>> read_overrides(["--learning-rate", "1e-4", "--games=[kuhn_poker]"])
+    {'learning_rate': '1e-4', 'games': ['kuhn_poker']}
+    """
+    settings: dict[str, Any] = {}
+    rest = iter(arguments)
+    for argument in rest:
+        if not argument.startswith("--"):
+            raise ValueError(_no_option(argument))
+        key, found, value = argument[2:].partition("=")
+        if not found:
+            following = next(rest, None)
+            if following is None or following.startswith("--"):
+                raise ValueError(
+                    f"option --{key} lacks a value; give it as --{key} VALUE"
+                )
+            value = following
+        name = key.replace("-", "_")
+        settings[name] = value if name in _PATHS else _yaml(value, f"--{key}")
+    return settings
+
+
+def _no_option(argument: str) -> str:
+    text = f"want an option such as --seed 1, got {argument!r}"
+    if argument in recipes() or argument.endswith((".yaml", ".yml")):
+        return f"{text}; a recipe comes first: arena train {argument} --seed 1"
+    if argument.startswith("-"):
+        return f"{text}; options have two hyphens"
+    return f'{text}; quote a value that has spaces: --games "[a, b]"'
+
+
+def build_configs(
+    settings: Mapping[str, Any], output_dir: str
+) -> tuple[JobConfig, "TurnGRPOConfig"]:
+    """The two configurations that a mapping of options describes.
+
+    Args:
+        settings: option values by name.
+        output_dir: the run folder.
+
+    Raises:
+        ValueError: an unknown option, a value of another type, or one out of range.
+    """
+    import torch
+
+    from arena_trainers.train.config import TurnGRPOConfig
+
+    job_options, options = options_of(JobConfig), training_options()
+    job, training = {}, {}
+    for key, value in settings.items():
+        if key in job_options:
+            job[key] = job_options[key].converted(value)
+        elif key in options:
+            training[key] = options[key].converted(value)
+        else:
+            raise unknown_option(key, [*job_options, *options])
+    defaults = {
+        "report_to": "none",
+        "disable_tqdm": True,
+        "ddp_find_unused_parameters": False,
+        "output_dir": output_dir,
+    }
+    if not torch.cuda.is_available():
+        defaults |= {"use_cpu": True, "bf16": False}
+    return JobConfig(**job), TurnGRPOConfig(**{**defaults, **training})

@@ -1,0 +1,118 @@
+"""The model and tokenizer that a training run starts from."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+from arena_trainers.job.settings import JobConfig
+from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
+from arena_trainers.job.warm_start import legal_play, warm_start
+from arena_trainers.lm.chat import Chat
+from arena_trainers.lm.models import model_folder
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.game_plans import GamePlan
+from arena_wrappers import FORMATS, PromptOptions, RandomPolicy, play
+
+
+def load_tokenizer(
+    job: JobConfig, plans: Sequence[GamePlan], options: PromptOptions
+) -> Any:
+    """The tokenizer of the given model, or one of the words of the games.
+
+    Raises:
+        ValueError: there is no such model, it has no tokenizer, or that no chat template.
+    """
+    if job.model == "tiny":
+        return tiny_tokenizer(text for p in plans for text in words_of(p.game, options))
+    folder = model_folder(job.model)
+    try:
+        AutoConfig.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(
+            f"want a model with its tokenizer, got {job.model!r}: {reason}"
+        ) from error
+    if tokenizer.chat_template is None:
+        raise ValueError(
+            f"want a tokenizer with a chat template, {job.model!r} has none; take the "
+            "instruct version of the model, or set tokenizer.chat_template and save it"
+        )
+    return tokenizer
+
+
+def check_reply_lengths(
+    tokenizer: Any, plans: Sequence[GamePlan], args: TurnGRPOConfig
+) -> None:
+    """Finds out whether legal replies fit into `max_completion_length`.
+
+    Raises:
+        ValueError: the longest legal reply of random play does not.
+    """
+    limit = args.max_completion_length
+    wrap = FORMATS[args.reply_format].wrap
+    for plan in plans:
+        texts = {
+            text
+            for episode in play(plan.env_fn, RandomPolicy(), range(20))
+            for turn in episode.turns
+            for text in turn.legal
+        }
+        encoded = [
+            tokenizer.encode(wrap(text), add_special_tokens=False)
+            for text in sorted(texts)
+        ]
+        longest = max(map(len, encoded)) + 1  # the end token
+        if limit is not None and limit < longest:
+            raise ValueError(
+                f"max_completion_length is {limit}; legal replies of {plan.id} have up to "
+                f"{longest} tokens"
+            )
+
+
+def check_chat(tokenizer: Any, args: TurnGRPOConfig) -> None:
+    """Finds out whether the chat template can show what prompts hold.
+
+    Raises:
+        ValueError: it cannot; says what would do.
+    """
+    options: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
+    chat = Chat(tokenizer, template_options=options)
+    if args.history == "transcript" or args.on_invalid == "retry":
+        chat.check_replies()
+
+
+def make_start(
+    job: JobConfig,
+    args: TurnGRPOConfig,
+    tokenizer: Any,
+    plans: Sequence[GamePlan],
+    console: Console,
+) -> Any:
+    """The model that self-play starts from: tiny or given, warm-started if asked for."""
+    if job.model == "tiny":
+        model: Any = tiny_model(
+            tokenizer,
+            hidden_size=job.hidden_size,
+            num_layers=job.num_layers,
+            seed=args.seed,
+        )
+    else:
+        model = AutoModelForCausalLM.from_pretrained(model_folder(job.model))
+    if job.warm_start_steps > 0:
+        console.print(
+            f"warm start: {job.warm_start_steps} steps of imitation of random legal play"
+        )
+        warm_start(
+            LMPolicy(model.to(args.device), tokenizer),
+            legal_play(
+                [plan.env_fn for plan in plans], job.warm_start_episodes, args.seed
+            ),
+            num_steps=job.warm_start_steps,
+            learning_rate=job.warm_start_learning_rate,
+            seed=args.seed,
+        )
+    return model

@@ -1,0 +1,1 @@
+"""A language model as a policy: chat templates, sampling, saved prompt options."""

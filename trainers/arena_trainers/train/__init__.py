@@ -1,0 +1,1 @@
+"""`TurnGRPOTrainer`: settings, rollouts, credit columns, training rows, critics."""

@@ -1,0 +1,162 @@
+"""What the trainer logs of play and credit, besides TRL's metrics.
+
+| metric | formula | healthy |
+|---|---|---|
+| `arena/<game>/player_<i>/return` | mean true return of the seat | competitive self-play: sums to the game's |
+| `arena/<game>/player_<i>/advantage_mean` | mean of the seat's turn advantages | near 0, if pools are by seat |
+| `arena/<game>/player_<i>/advantage_std` | std of the seat's turn advantages | above 0 |
+| `arena/<game>/player_<i>/zero_advantages` | share of turns with advantage 0 | below 0.9 |
+| `arena/<game>/player_<i>/pool_size` | mean number of values in a pool of the seat | 4 or more |
+| `arena/<game>/player_<i>/flat_pools` | share of these pools whose advantages are all 0 | below 0.5 |
+| `arena/<game>/gradient_share` | Σ abs(wₜ Aₜ) over the game's trained tokens / that of all games | about the game's weight |
+| `arena/legal_rate` | valid replies / replies, learning seats | rises to 1 |
+| `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
+| `arena/episode_turns` | mean turns of an episode, all seats | as the game's |
+| `arena/rows` | turns that are trained in the generation batch | - |
+| `arena/critic_error` | mean squared error of the values of `critic="features"`, before it is fitted | falls |
+| `arena/illegal_mass` | mean over information states of π(no canonical legal reply), `critic="exact"` | near 0 |
+| `arena/reply_tokens` | mean tokens of a learner's reply | does not collapse |
+
+What is said of advantages and rows is said of the turns that are trained, which in turn trees
+that follow the best are the fair ones.
+
+A turn's advantage is the mean over its tokens, where an estimator credits tokens. What a pool
+compares, turns or trajectories, the estimator decides; a pool of the seat is one that can
+hold its turns: of its game and seat, where pools are by game and seat. `gradient_share` is
+of the advantages as they are trained, times what `weighting` and `loss_type` make of a token:
+wₜ is the weight of `weighting="turn"`, or 1, and with `loss_type` `"grpo"` or `"sapo"`, which
+average the tokens of a row first, over the tokens of the row. It leaves out how large the
+gradients of log-probabilities are, what clipping and the like do, and that `"bnpo"` averages
+each micro-batch by itself, however many tokens it holds.
+
+Of turn trees, returns and replies are counted in the episodes that others branch from.
+
+TRL's own `completions/*`, `reward_std` and `frac_reward_zero_std` count dead rows and TRL's
+groups, which mean nothing here: read these instead.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from arena_trainers.credit import Credit, PoolReport, TurnBatch
+from arena_trainers.credit.batch import Floats
+from arena_trainers.credit.pools import ZERO
+from arena_trainers.train.game_plans import GamePlan
+from arena_wrappers import Episode
+
+Tally = tuple[dict[tuple[int, int], list[float]], Counter[str]]
+
+TINY = 1e-300  # in place of a total of 0
+REASONS = ("format", "illegal", "ambiguous", "overlong")
+
+
+def tally(
+    episodes: Sequence[Episode], games: Sequence[int], plans: Sequence[GamePlan]
+) -> Tally:
+    """This process's true returns by (game, seat), and its counts."""
+    returns: dict[tuple[int, int], list[float]] = defaultdict(list)
+    counts: Counter[str] = Counter()
+    for episode, game in zip(episodes, games, strict=True):
+        if episode.parent is not None:
+            continue  # no fair sample: those that were followed may be the best
+        for seat, value in enumerate(episode.returns):
+            returns[game, seat].append(value)
+        counts.update(episodes=1, turns=len(episode.turns))
+        for turn in episode.turns:
+            if plans[game].learners[turn.seat]:
+                counts.update(["replies", turn.invalid or "valid"])
+    return dict(returns), counts
+
+
+def metrics(
+    shares: Sequence[Tally],
+    names: Sequence[str],
+    turns: TurnBatch,
+    result: Credit,
+    trained: Floats | None = None,
+) -> dict[str, float]:
+    """The metrics of a generation batch, all processes together.
+
+    Args:
+        shares: the `tally` of each process.
+        names: names of the games, by index.
+        turns: the global batch.
+        result: its credit.
+        trained: the advantages as they weigh in the loss, per turn or per token; those of
+            `result` by default.
+    """
+    returns: dict[tuple[int, int], list[float]] = defaultdict(list)
+    counts: Counter[str] = Counter()
+    for share, counted in shares:
+        counts.update(counted)
+        for key, values in share.items():
+            returns[key] += values
+    found: dict[str, float] = {}
+    advantage = _per_turn(turns, result.advantage)
+    fair = turns.is_fair
+    for (game, seat), values in sorted(returns.items()):
+        name = f"arena/{names[game]}/player_{seat}"
+        found[f"{name}/return"] = float(np.mean(values))
+        own = advantage[(turns.game == game) & (turns.seat == seat) & fair]
+        if len(own) > 0:
+            found[f"{name}/advantage_mean"] = float(own.mean())
+            found[f"{name}/advantage_std"] = float(own.std())
+            found[f"{name}/zero_advantages"] = float((np.abs(own) <= ZERO).mean())
+            pools = _pools(result.report, game, seat)
+            found[f"{name}/pool_size"], found[f"{name}/flat_pools"] = pools
+    trained = result.advantage if trained is None else trained
+    shares_of_games = gradient_shares(turns, trained, len(names))
+    for game_name, part in zip(names, shares_of_games, strict=True):
+        found[f"arena/{game_name}/gradient_share"] = part
+    replies = max(counts["replies"], 1)
+    found["arena/legal_rate"] = counts["valid"] / replies
+    for reason in REASONS:
+        found[f"arena/invalid/{reason}"] = counts[reason] / replies
+    found["arena/episode_turns"] = counts["turns"] / counts["episodes"]
+    found["arena/rows"] = float(fair.sum())
+    if turns.num_tokens is not None:
+        found["arena/reply_tokens"] = float(turns.num_tokens.mean())
+    return found
+
+
+def gradient_shares(turns: TurnBatch, trained: Floats, num_games: int) -> list[float]:
+    """Each game's part of Σ abs(wₜ Aₜ) over the trained tokens; 0 if there is none.
+
+    >>> from arena_trainers.credit import estimate
+    >>> one = dict(turn=[0] * 4, seat=[0] * 4, episode=[0, 1, 2, 3])
+    >>> games = dict(game=[0, 0, 1, 1], group=[0, 0, 1, 1], num_tokens=[1, 1, 2, 4])
+    >>> turns = TurnBatch(reward=[0, 2, 0, 4], **one, **games)
+    >>> gradient_shares(turns, estimate("mars", turns).advantage, 2)  # 1 + 1 and 2 * 2 + 4 * 2
+    [0.14285714285714285, 0.8571428571428571]
+    """
+    counts = np.ones(len(turns.game), np.int64)
+    if turns.num_tokens is not None:
+        counts = turns.num_tokens
+    size = np.abs(trained)
+    if len(size) == len(turns.reward):
+        size = np.repeat(size, counts)
+    total = np.bincount(np.repeat(turns.game, counts), size, num_games)
+    shares: list[float] = (total / max(float(total.sum()), TINY)).tolist()
+    return shares
+
+
+def _pools(report: PoolReport, game: int, seat: int) -> tuple[float, float]:
+    """Mean size of the pools that can hold a seat's turns, and the share of flat ones."""
+    own = np.ones(len(report), bool)
+    for name, value in (("game", game), ("seat", seat)):
+        if name in report.names:
+            own &= report.key[:, report.names.index(name)] == value
+    if not own.any():
+        return 0.0, 1.0
+    return float(report.size[own].mean()), float((report.zeros[own] == 1).mean())
+
+
+def _per_turn(turns: TurnBatch, advantage: Any) -> Any:
+    """float64[N]: each turn's advantage, or the mean over its tokens."""
+    if len(advantage) == len(turns.reward) or turns.num_tokens is None:
+        return advantage
+    starts = np.cumsum(turns.num_tokens) - turns.num_tokens
+    return np.add.reduceat(advantage, starts) / turns.num_tokens

@@ -1,0 +1,122 @@
+"""What a `TurnGRPOConfig` says of play and credit, and refuses, without TRL.
+
+The same holds of a `Draft`: options that were given, beside the defaults of the others,
+which is made before TRL is imported.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from arena_envs.registration import did_you_mean
+from arena_trainers.credit import WITHIN_TURN
+from arena_trainers.train.checks import check_critic
+from arena_trainers.train.options import split_list
+from arena_trainers.train.rows import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
+from arena_wrappers import Branching
+from arena_wrappers.prompts import PROMPT_OPTIONS
+
+BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
+
+
+class OwnOptions:
+    """The options that self-play adds to TRL's."""
+
+    games: list[Any]
+    opponents: Any
+    credit_args: dict[str, Any]
+    part_weights: dict[str, float]
+    critic: str | None
+    critic_args: dict[str, Any]
+    branch: dict[str, Any] | None
+    layout: str
+    weighting: str
+    history: str
+    loss_type: str  # of TRL
+
+    @property
+    def prompt_options(self) -> dict[str, Any]:
+        """Arguments of the `PromptWrapper`."""
+        names = (*PROMPT_OPTIONS, "on_invalid", "penalty", "max_retries")
+        return {name: getattr(self, name) for name in names}
+
+    def check_own(self) -> None:
+        if isinstance(self.games, str):
+            self.games = split_list(self.games)
+        if isinstance(self.opponents, str) and len(split_list(self.opponents)) > 1:
+            self.opponents = split_list(self.opponents)
+        if not isinstance(self.games, list) or not self.games:
+            raise ValueError(
+                f"want games as a list of ids or dicts, got {self.games!r}"
+            )
+        check_opponents(self.opponents)
+        for name in ("credit_args", "part_weights", "critic_args"):
+            if not isinstance(getattr(self, name), dict):
+                raise ValueError(
+                    f"want {name} as a mapping, got {getattr(self, name)!r}"
+                )
+        for name, weight in self.part_weights.items():
+            if not isinstance(weight, int | float) or not math.isfinite(weight):
+                raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
+        for name, known in (
+            ("on_invalid", ("forfeit", "retry", "random")),
+            ("layout", LAYOUTS),
+            ("weighting", WEIGHTINGS),
+            ("within_turn", WITHIN_TURN),
+        ):
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(
+                    f"want {name} from {known}, got {value!r}; "
+                    f"{did_you_mean(str(value), known)}"
+                )
+        check_critic(self.critic, self.critic_args)
+        self._check_rows()
+        self.branching(())
+
+    def branching(self, seats: Sequence[int]) -> Branching | None:
+        """Where training episodes branch; at these seats, if `branch` names none."""
+        if self.branch is None:
+            return None
+        if not isinstance(self.branch, dict):
+            raise ValueError(f"want branch as a mapping, got {self.branch!r}")
+        for name in self.branch:
+            if name not in BRANCH_OPTIONS:
+                hint = did_you_mean(str(name), BRANCH_OPTIONS)
+                raise ValueError(f"branch has no option {name!r}; {hint}")
+        if "num_candidates" not in self.branch:
+            raise ValueError(f"branch lacks num_candidates, got {self.branch!r}")
+        return Branching(**{"seats": seats, **self.branch})
+
+    def _check_rows(self) -> None:
+        if self.layout == "trajectory" and self.history != "transcript":
+            raise ValueError(
+                "layout='trajectory' takes history='transcript', where a seat's prompt "
+                f"begins with its turns before; got {self.history!r}"
+            )
+        if self.weighting == "turn" and self.loss_type not in PER_TOKEN_LOSSES:
+            raise ValueError(
+                f"weighting='turn' takes a loss_type from {PER_TOKEN_LOSSES}, whose mean "
+                f"is over all tokens; got {self.loss_type!r}"
+            )
+
+
+class Draft(OwnOptions):
+    """Options by name; reads like a `TurnGRPOConfig` that TRL has not completed.
+
+    Args:
+        options: every option that is read.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.__dict__.update(options)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the draft has no option {name!r}")
+
+
+def check_opponents(opponents: Any) -> None:
+    """Raises ValueError unless they are a string or a list of strings."""
+    seats = [opponents] if isinstance(opponents, str) else opponents
+    if not isinstance(seats, list) or not all(isinstance(seat, str) for seat in seats):
+        raise ValueError(f"want opponents as a string or a list, got {opponents!r}")

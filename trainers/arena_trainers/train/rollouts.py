@@ -1,0 +1,225 @@
+"""Training episodes with the credit of each turn: `RUN/rollouts/step-N.jsonl`.
+
+A line is an episode as `Episode.to_json` writes it, with one more field, `credit`: a list as
+long as `turns`. An entry is null for a turn that is not trained: of an opponent, of the
+episode that this one branched from, or of a turn tree where it is no fair sample. Else it is
+an object with the fields of `TurnCredit`.
+
+A file holds whole groups: all episodes of a start, and all that branched from them.
+`Episode.parent` is the number of a line in the file, counted from 0. `read_rollouts` also
+reads files of episodes without `credit`.
+
+Everything here is free of TRL and of torch.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from arena_trainers.credit import Credit, TurnBatch
+from arena_trainers.train.rows import turn_weights
+from arena_trainers.train.turn_records import trained_turns
+from arena_wrappers import Episode
+
+Start = tuple[int, int]  # game and seed: the same for all episodes of a group
+
+
+@dataclass(frozen=True)
+class TurnCredit:
+    """What credit made of a turn.
+
+    Attributes:
+        estimator: its name.
+        advantage: of the turn, or a list with one for each token of the reply.
+        weight: the factor that `weighting` multiplies the advantage by; 1 with `"token"`.
+        pool: the pool that the turn was compared in: the columns of the turn batch that agree
+            within it, and their values.
+        pool_size: values in the pool.
+        pool_mean: their mean.
+        pool_std: their standard deviation.
+    """
+
+    estimator: str
+    advantage: float | Sequence[float]
+    weight: float = 1.0
+    pool: Mapping[str, int] = field(default_factory=dict)
+    pool_size: int | None = None
+    pool_mean: float | None = None
+    pool_std: float | None = None
+
+
+class Rollout(NamedTuple):
+    """An episode, and for each of its turns what credit made of it."""
+
+    episode: Episode
+    credit: Sequence[TurnCredit | None]
+
+
+def write_rollouts(path: Path, rollouts: Iterable[Rollout]) -> None:
+    """Writes rollouts as JSON lines; the file appears whole or not at all."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            for episode, credit in rollouts:
+                entries = [None if entry is None else asdict(entry) for entry in credit]
+                text = json.dumps(entries, allow_nan=False)
+                file.write(f'{episode.to_json()[:-1]}, "credit": {text}}}\n')
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def read_rollouts(path: str | Path) -> Iterator[Rollout]:
+    """The rollouts of a file; episodes without `credit` have None for every turn.
+
+    Raises:
+        ValueError: a line is neither; names the line.
+    """
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield _rollout(line.decode("utf-8"))
+            except ValueError as error:
+                raise ValueError(f"{path}, line {number}: {error}") from error
+
+
+def _rollout(line: str) -> Rollout:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise ValueError(f"want an episode as JSON, got {line[:60]!r}")
+    credit = values.pop("credit", None)
+    episode = Episode.from_json(json.dumps(values))
+    if credit is None:
+        return Rollout(episode, [None] * len(episode.turns))
+    if not isinstance(credit, list) or len(credit) != len(episode.turns):
+        raise ValueError(
+            f"want credit as a list of {len(episode.turns)}, one entry for each turn, "
+            f"got {credit!r:.60}"
+        )
+    return Rollout(episode, [_turn_credit(entry) for entry in credit])
+
+
+def _turn_credit(entry: Any) -> TurnCredit | None:
+    if entry is None:
+        return None
+    known = {field.name for field in fields(TurnCredit)}
+    if not isinstance(entry, dict) or not {"estimator", "advantage"} <= entry.keys():
+        raise ValueError(f"want credit with estimator and advantage, got {entry!r:.60}")
+    if not entry.keys() <= known:
+        raise ValueError(f"credit has an unknown field {min(entry.keys() - known)!r}")
+    return TurnCredit(**entry)
+
+
+def turn_credits(
+    episodes: Sequence[Episode],
+    learning: Sequence[Sequence[bool]],
+    batch: TurnBatch,
+    result: Credit,
+    *,
+    estimator: str,
+    weighting: str,
+    offset: int,
+) -> list[Rollout]:
+    """The episodes of a process with the credit of their turns.
+
+    Args:
+        episodes: what this process played.
+        learning: for each episode, which seats learn.
+        batch: the global batch.
+        result: its credit.
+        estimator: name of the estimator.
+        weighting: `"token"` or `"turn"`, see `layouts.turn_weights`.
+        offset: number of turns in the batch of the processes before this one.
+    """
+    weights = turn_weights(batch) if weighting == "turn" else np.ones(len(batch.reward))
+    pools = _pools(batch, result)
+    ends = None
+    if batch.num_tokens is not None and len(result.advantage) != len(batch.reward):
+        ends = np.cumsum(batch.num_tokens)
+    found: list[Rollout] = []
+    row = offset
+    for episode, learners in zip(episodes, learning, strict=True):
+        credit: list[TurnCredit | None] = [None] * len(episode.turns)
+        for place in trained_turns(episode, learners):
+            if batch.is_fair[row]:
+                advantage: Any = float(result.advantage[row])
+                if ends is not None:
+                    first = int(ends[row - 1]) if row else 0
+                    advantage = result.advantage[first : int(ends[row])].tolist()
+                credit[place] = TurnCredit(
+                    estimator, advantage, float(weights[row]), **pools[row]
+                )
+            row += 1
+        found.append(Rollout(episode, credit))
+    return found
+
+
+def _pools(batch: TurnBatch, result: Credit) -> list[dict[str, Any]]:
+    """For each turn, the fields of `TurnCredit` that tell its pool."""
+    report, num_turns = result.report, len(batch.reward)
+    columns = {name: _column(batch, name) for name in report.names}
+    known = {name: c.tolist() for name, c in columns.items() if c is not None}
+    keys: list[dict[str, int]] = [
+        {name: values[row] for name, values in known.items()}
+        for row in range(num_turns)
+    ]
+    if len(known) < len(columns):
+        return [{"pool": key} for key in keys]
+    pools = {tuple(pool.key.values()): pool for pool in report}
+    found = []
+    for key in keys:
+        fields_: dict[str, Any] = {"pool": key}
+        pool = pools.get(tuple(key.values()))
+        if pool is not None:
+            fields_ |= {
+                "pool_size": int(pool.size),
+                "pool_mean": float(pool.mean),
+                "pool_std": float(pool.std),
+            }
+        found.append(fields_)
+    return found
+
+
+def _column(batch: TurnBatch, name: str) -> Any:
+    """int64[N]: what pools by this name agree in; None if the batch does not tell."""
+    if name != "num_turns":
+        return getattr(batch, name, None)
+    keys = np.stack([batch.episode, batch.seat], axis=1)
+    _, which = np.unique(keys, axis=0, return_inverse=True)
+    counts = np.bincount(which.ravel(), batch.is_fair)
+    return counts[which.ravel()].astype(np.int64)
+
+
+def trees_of(rollouts: Sequence[Rollout]) -> list[list[Rollout]]:
+    """Each played episode with those that branched from it; parents count from its place."""
+    trees: list[list[Rollout]] = []
+    first = 0
+    for number, (episode, credit) in enumerate(rollouts):
+        if episode.parent is None:
+            trees.append([])
+            first = number
+        else:
+            episode = replace(episode, parent=episode.parent - first)
+        trees[-1].append(Rollout(episode, credit))
+    return trees
+
+
+def joined(trees: Iterable[Sequence[Rollout]]) -> list[Rollout]:
+    """The rollouts of all trees; parents count from the first of all."""
+    found: list[Rollout] = []
+    for tree in trees:
+        first = len(found)
+        for episode, credit in tree:
+            if episode.parent is not None:
+                episode = replace(episode, parent=episode.parent + first)
+            found.append(Rollout(episode, credit))
+    return found
