@@ -98,7 +98,7 @@ def test_credit_report_writes_where_it_is_told_and_here_outside_a_checkout(
 ):
     from arena_trainers.credit.proofs import report
 
-    monkeypatch.setattr(report, "estimators", lambda: ["episode"])
+    monkeypatch.setattr(report, "estimator_names", lambda: ["episode"])
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["credit", "report"])
     assert (done.exit_code, done.output.splitlines()[0]) == (0, "wrote report.md")

@@ -123,9 +123,9 @@ def test_a_game_that_is_not_enumerated_shows_returns_and_measures(args):
         assert any(line.startswith(f"{name}  ") for line in lines), name
 
 
-def test_measures_are_means_with_intervals_over_the_episodes_that_have_them():
+def test_measures_are_means_with_intervals_over_the_episodes_of_games_that_have_them():
     episodes = [SimpleNamespace(measures={"fair": x}) for x in (0.0, 1.0, 1.0, 1.0)]
-    found = measured_means([*episodes, SimpleNamespace(measures=None)])
+    found = measured_means([*episodes, SimpleNamespace(measures={})])
     assert found["fair"].mean == 0.75
     assert 0 <= found["fair"].low < 0.75 < found["fair"].high <= 1
 

@@ -55,7 +55,7 @@ def test_names_types_and_recipes_are_refused_in_two_cpu_seconds(tmp_path):
     """In a process of its own, by whose end torch has not been imported."""
     code = f"""
 import contextlib, io, json, sys, time
-from arena_trainers import cli
+from arena_trainers.cli import main as cli
 for arguments, message in {REFUSED!r}:
     began = time.process_time() if arguments != {REFUSED[0][0]!r} else 0.0
     sys.argv = ["arena", "train", *arguments]
@@ -166,7 +166,7 @@ def test_help_all_has_every_option():
 
 def test_help_takes_less_than_two_cpu_seconds():
     code = (
-        "import sys, time; from arena_trainers import cli\n"
+        "import sys, time; from arena_trainers.cli import main as cli\n"
         "sys.argv = ['arena', 'train', 'spiral', '--help']\n"
         "try: cli.main()\n"
         "except SystemExit: pass\n"
