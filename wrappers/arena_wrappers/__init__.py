@@ -14,9 +14,9 @@ from arena_wrappers.policies import (
     ScoringPolicy,
     ScriptedPolicy,
     TurnRequest,
-    make_policy,
     turn_seed,
 )
+from arena_wrappers.policy_strings import make_policy
 from arena_wrappers.prompts import Message, PromptOptions, messages
 from arena_wrappers.replay import ReplayError, replay, turn_states
 from arena_wrappers.seat_env import SeatEnv

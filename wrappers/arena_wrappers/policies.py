@@ -5,12 +5,10 @@ import random
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
 from typing import Any, Protocol
 
-from arena_envs.bots import BOTS, Bot, make_bot
+from arena_envs.bots import Bot
 from arena_envs.game import AnyGame
-from arena_envs.registration import did_you_mean
 from arena_wrappers.formats import reply_format_named
 from arena_wrappers.prompts import Message, PromptOptions, messages
 
@@ -211,51 +209,6 @@ class ScoringBotPolicy(BotPolicy):
     ) -> list[tuple[list[float], float]]:
         bot: Any = self.bot
         return [(list(bot.action_probs(r.game, r.state)), 0.0) for r in requests]
-
-
-def make_policy(spec: str) -> Policy:
-    """The policy that a string names: `"kind"` or `"kind:argument"`.
-
-    `"random"` and the bots are built in (the page of `arena_envs.bots` lists them); a bot
-    meets its game when it first plays. Other kinds come from the entry-point group
-    `arena.policies`, whose attribute is called with the argument; this distribution brings
-    `"lm:PATH"`, a language model from a folder, and `"api:MODEL"`, one behind an endpoint.
-    `"noisy:P(STRING)"` is any of them that plays a random legal action with probability P.
-
-    Raises:
-        ValueError: unknown kind, or an argument that the kind does not take.
-        ImportError: the policy's module cannot be imported.
-
-    >>> make_policy("mcts:1000").name
-    'mcts:1000'
-    """
-    kind, _, argument = spec.partition(":")
-    if spec == "random":
-        return RandomPolicy()
-    if kind == "noisy":
-        return _noisy(spec)
-    if kind in BOTS:
-        bot = make_bot(spec)
-        scores = hasattr(bot, "action_probs")
-        return (ScoringBotPolicy if scores else BotPolicy)(bot, name=spec)
-    known = {point.name: point for point in entry_points(group="arena.policies")}
-    if kind not in known:
-        everything = [*BOTS, "noisy", *known]
-        hint = did_you_mean(kind, everything)
-        if "known are" not in hint:
-            hint += f" known are {', '.join(everything)}"
-        raise ValueError(f"unknown policy {spec!r}; {hint}")
-    policy: Policy = known[kind].load()(argument)
-    return policy
-
-
-def _noisy(spec: str) -> Policy:
-    from arena_wrappers.noisy import NoisyPolicy, ScoringNoisyPolicy, split_noisy
-
-    probability, inner_spec = split_noisy(spec)
-    inner = make_policy(inner_spec)
-    scores = hasattr(inner, "action_probs")
-    return (ScoringNoisyPolicy if scores else NoisyPolicy)(inner, probability, spec)
 
 
 def turn_seed(seed: int, sample: int, turn: int, seat: int) -> int:

@@ -13,7 +13,8 @@ from arena_envs.checks import checked_action
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
 from arena_wrappers.formats import InvalidReply, legal_texts
-from arena_wrappers.policies import Policy, TurnRequest, make_policy, own_prompt
+from arena_wrappers.policies import Policy, TurnRequest, own_prompt
+from arena_wrappers.policy_strings import make_policy
 from arena_wrappers.prompts import PromptOptions, messages
 
 

@@ -14,7 +14,11 @@ from arena_trainers import extras
 from arena_trainers.job.run_folder import check_new
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.lm.models import find_model
-from arena_trainers.train.checks import check_ranges, refuse_what_is_not_supported
+from arena_trainers.train.checks import (
+    check_ranges,
+    refuse_what_is_not_supported,
+    split_list,
+)
 from arena_trainers.train.column_functions import load_functions
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.game_plans import GamePlan
@@ -23,7 +27,6 @@ from arena_trainers.train.options import (
     is_of_installed_versions,
     listed_options,
     options_of,
-    split_list,
     unknown_option,
 )
 from arena_trainers.train.own_options import Draft

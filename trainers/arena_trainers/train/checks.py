@@ -118,3 +118,12 @@ def _check_known(options: Iterable[str], known: Sequence[str]) -> None:
             raise ValueError(
                 f"critic has no option {option!r}; {did_you_mean(str(option), known)}"
             )
+
+
+def split_list(text: str) -> list[str]:
+    """The parts of a string that stands for a list; commas in parentheses part nothing.
+
+    >>> split_list("kuhn_poker, tic_tac_toe")
+    ['kuhn_poker', 'tic_tac_toe']
+    """
+    return [part.strip() for part in _COMMA.split(text) if part.strip()]

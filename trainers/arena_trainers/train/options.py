@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs.registration import did_you_mean
+from arena_trainers.train.checks import split_list
 
 LIST = Path(__file__).with_name("options.json")
 SOURCES = ("trl", "transformers")  # whose fields are listed
@@ -76,15 +77,6 @@ class Option:
             return split_list(value)
         names = " or ".join(name for name in self.types if name != "None")
         raise ValueError(f"want {names} as {self.name}, got {value!r}")
-
-
-def split_list(text: str) -> list[str]:
-    """The parts of a string that stands for a list; commas in parentheses part nothing.
-
-    >>> split_list("kuhn_poker, tic_tac_toe")
-    ['kuhn_poker', 'tic_tac_toe']
-    """
-    return [part.strip() for part in _COMMA.split(text) if part.strip()]
 
 
 def unknown_option(name: str, known: typing.Iterable[str]) -> ValueError:

@@ -1,0 +1,51 @@
+"""Policies that are named by strings, such as `"mcts:1000"` or `"lm:PATH"`."""
+
+from importlib.metadata import entry_points
+
+from arena_envs.bots import BOTS, make_bot
+from arena_envs.registration import did_you_mean
+from arena_wrappers.noisy import NoisyPolicy, ScoringNoisyPolicy, split_noisy
+from arena_wrappers.policies import BotPolicy, Policy, RandomPolicy, ScoringBotPolicy
+
+
+def make_policy(spec: str) -> Policy:
+    """The policy that a string names: `"kind"` or `"kind:argument"`.
+
+    `"random"` and the bots are built in (the page of `arena_envs.bots` lists them); a bot
+    meets its game when it first plays. Other kinds come from the entry-point group
+    `arena.policies`, whose attribute is called with the argument; this distribution brings
+    `"lm:PATH"`, a language model from a folder, and `"api:MODEL"`, one behind an endpoint.
+    `"noisy:P(STRING)"` is any of them that plays a random legal action with probability P.
+
+    Raises:
+        ValueError: unknown kind, or an argument that the kind does not take.
+        ImportError: the policy's module cannot be imported.
+
+    >>> make_policy("mcts:1000").name
+    'mcts:1000'
+    """
+    kind, _, argument = spec.partition(":")
+    if spec == "random":
+        return RandomPolicy()
+    if kind == "noisy":
+        return _noisy(spec)
+    if kind in BOTS:
+        bot = make_bot(spec)
+        scores = hasattr(bot, "action_probs")
+        return (ScoringBotPolicy if scores else BotPolicy)(bot, name=spec)
+    known = {point.name: point for point in entry_points(group="arena.policies")}
+    if kind not in known:
+        everything = [*BOTS, "noisy", *known]
+        hint = did_you_mean(kind, everything)
+        if "known are" not in hint:
+            hint += f" known are {', '.join(everything)}"
+        raise ValueError(f"unknown policy {spec!r}; {hint}")
+    policy: Policy = known[kind].load()(argument)
+    return policy
+
+
+def _noisy(spec: str) -> Policy:
+    probability, inner_spec = split_noisy(spec)
+    inner = make_policy(inner_spec)
+    scores = hasattr(inner, "action_probs")
+    return (ScoringNoisyPolicy if scores else NoisyPolicy)(inner, probability, spec)
