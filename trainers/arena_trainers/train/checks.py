@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -127,3 +128,6 @@ def split_list(text: str) -> list[str]:
     ['kuhn_poker', 'tic_tac_toe']
     """
     return [part.strip() for part in _COMMA.split(text) if part.strip()]
+
+
+_COMMA = re.compile(r",(?![^(]*\))")

@@ -9,7 +9,6 @@ import dataclasses
 import difflib
 import enum
 import json
-import re
 import types
 import typing
 from collections.abc import Mapping
@@ -24,7 +23,6 @@ from arena_trainers.train.checks import split_list
 
 LIST = Path(__file__).with_name("options.json")
 SOURCES = ("trl", "transformers")  # whose fields are listed
-_COMMA = re.compile(r",(?![^(]*\))")
 _KINDS = (bool, int, float, str, list, dict, type(None))
 
 
