@@ -25,11 +25,15 @@ from arena_trainers.job.provenance import config_text, provenance
 from arena_trainers.job.report import outcome_tables
 from arena_trainers.job.results import frame_of, results_of, step_zero
 from arena_trainers.job.run_folder import (
+    METRICS,
+    RESULTS,
+    START,
     check_new,
     check_same_model,
     extend,
     new_folder,
     newest_checkpoint,
+    partial,
     step_of,
 )
 from arena_trainers.job.settings import build_configs
@@ -90,7 +94,7 @@ class TrainingJob:
         self.options = self.args.prompt
         self.is_tiny = self.job.model == "tiny"
         as_given = not self.is_tiny and self.job.warm_start_steps == 0
-        self.start = model_folder(self.job.model) if as_given else folder / "start"
+        self.start = model_folder(self.job.model) if as_given else folder / START
         self.extended, self.stopper = extended, stopper or Stopper()
         self.checkpoint = newest_checkpoint(folder) if resume else None
         if self.checkpoint is not None:
@@ -123,13 +127,15 @@ class TrainingJob:
         is_new = self.checkpoint is None and self.is_main
         config = config_text(self.settings, self.args)
         with new_folder(self.folder, config) if is_new else nullcontext():
-            made_here = self.start == self.folder / "start"
+            made_here = self.start == self.folder / START
             if made_here and is_new:
                 model = make_start(
                     self.job, self.args, self.tokenizer, self.plans, self.console
                 )
                 options = {"prompt": self.options, **self.args.sampling_options}
-                LMPolicy(model, self.tokenizer, **options).save_pretrained(self.start)
+                part = self.folder / partial(START)
+                LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
+                part.rename(self.start)
             self.args.distributed_state.wait_for_everyone()
             if self.is_main:
                 self._measure_start()
@@ -173,7 +179,7 @@ class TrainingJob:
         self.console.print(describe(self._first_step, self.args, self.extended))
 
     def _trainer(self) -> tuple[TurnGRPOTrainer, NashConvCallback | None]:
-        metrics = MetricsFile(self.folder / "metrics.jsonl")
+        metrics = MetricsFile(self.folder / METRICS)
         trainer = TurnGRPOTrainer(
             str(self.start),
             self.args,
@@ -204,7 +210,7 @@ class TrainingJob:
 
     def _metrics_before(self) -> list[dict[str, Any]]:
         """The metrics up to the checkpoint; later ones are dropped from the file."""
-        path = self.folder / "metrics.jsonl"
+        path = self.folder / METRICS
         if self.checkpoint is None or not path.exists():
             return []
         kept = [r for r in read_metrics(path) if r["step"] <= self._first_step]
@@ -256,8 +262,8 @@ class TrainingJob:
             self.folder / "episodes.jsonl",
             [episode for played in episodes for episode in played[:share]],
         )
-        (self.folder / "results.json").write_text(json.dumps(results, indent=2) + "\n")
-        metrics = read_metrics(self.folder / "metrics.jsonl")
+        (self.folder / RESULTS).write_text(json.dumps(results, indent=2) + "\n")
+        metrics = read_metrics(self.folder / METRICS)
         frame = frame_of(self.job, self.args, self.plans, outcomes)
         draw_curves(metrics, self.folder / "curves.png", frame)
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
