@@ -11,8 +11,10 @@ from arena_trainers.job.run_folder import (
 )
 
 
-def begin_and_fail(folder, error):
+def begin_and_fail(folder, name, error):
+    """Begins a run, in which a folder of this name appears, and ends it by an error."""
     with new_folder(folder, "seed: 1\n"):
+        (folder / name).mkdir()
         raise error
 
 
@@ -49,17 +51,16 @@ def test_a_run_that_loses_the_race_for_an_empty_folder_deletes_nothing(
 
 def test_what_others_wrote_stays_when_a_run_cannot_begin(tmp_path):
     folder = tmp_path / "run"
-    with pytest.raises(ValueError, match="no"), new_folder(folder, ""):
-        (folder / "notes.txt").write_text("mine")
-        raise ValueError("no")
-    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+    with pytest.raises(ValueError, match="cannot begin"):
+        begin_and_fail(folder, "notes", ValueError("cannot begin"))
+    assert [path.name for path in folder.iterdir()] == ["notes"]
 
 
 def test_a_symbolic_link_as_run_folder_is_emptied_and_stays(tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "run").symlink_to(tmp_path / "disk")
-    with pytest.raises(KeyboardInterrupt):
-        begin_and_fail(tmp_path / "run", KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "run", ""):
+        raise KeyboardInterrupt
     assert (tmp_path / "run").is_symlink()
     assert list((tmp_path / "disk").iterdir()) == []
 
@@ -67,9 +68,8 @@ def test_a_symbolic_link_as_run_folder_is_emptied_and_stays(tmp_path):
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("no")])
 def test_ctrl_c_keeps_a_finished_start_and_a_refusal_does_not(tmp_path, error):
     folder = tmp_path / "run"
-    with pytest.raises(type(error)), new_folder(folder, ""):
-        (folder / START).mkdir()
-        raise error
+    with pytest.raises(type(error)):
+        begin_and_fail(folder, START, error)
     assert folder.exists() == isinstance(error, KeyboardInterrupt)
     if folder.exists():
         with pytest.raises(ValueError, match="--warm_start_steps 0"):
@@ -83,5 +83,5 @@ def test_a_broken_config_is_refused_by_name_on_resume(tmp_path, text):
     for name in ("trainer_state.json", CREDIT_STATE):
         (checkpoint / name).write_text("{}")
     (tmp_path / CONFIG).write_text(text)
-    with pytest.raises(ValueError, match="config.yaml"):
+    with pytest.raises(ValueError, match=CONFIG):
         read_run(tmp_path)

@@ -72,10 +72,8 @@ def new_folder(folder: Path, config: str) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = open(folder / CONFIG, "x", encoding="utf-8")  # noqa: SIM115 # closed below
-    except FileExistsError:
-        check_new(folder)
-        raise
     except OSError as error:
+        check_new(folder)  # says so if another run was faster
         raise ValueError(
             f"cannot create run folder {str(folder)!r}: {error.strerror}; give another "
             "--output-dir"
