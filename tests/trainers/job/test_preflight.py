@@ -173,3 +173,17 @@ def test_help_takes_less_than_two_cpu_seconds():
         "assert 'torch' not in sys.modules and time.process_time() < 2\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"model": "no/such/folder"}, {"opponents": "rndom"}, {"learning_rat": 1}],
+)
+def test_code_that_a_recipe_names_does_not_run_where_the_rest_is_refused(
+    setting, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "named_by_a_recipe.py").write_text("raise SystemExit('it ran')")
+    columns = {"stratum": "named_by_a_recipe:function"}
+    with pytest.raises(ValueError, match=r"no/such/folder|rndom|learning_rat"):
+        preflight.check({**setting, "columns": columns}, tmp_path / "run", resume=False)
