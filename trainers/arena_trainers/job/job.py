@@ -275,7 +275,7 @@ class TrainingJob:
             for table in outcome_tables(outcome):
                 self.console.print(table)
         self._say(f"results are in {self.folder}")
-        for line in closing_lines(self.folder, self.plans):
+        for line in closing_lines(self.folder, self.plans, self.args):
             self._say(line)
 
     def _say(self, text: str) -> None:
