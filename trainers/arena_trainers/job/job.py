@@ -53,6 +53,7 @@ from arena_trainers.train.game_plans import GamePlan, opponents
 from arena_trainers.train.resume import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, write_episodes
+from arena_wrappers.files import whole_file
 
 
 class TrainingJob:
@@ -209,13 +210,13 @@ class TrainingJob:
         return trainer, watcher
 
     def _metrics_before(self) -> list[dict[str, Any]]:
-        """The metrics up to the checkpoint; later ones are dropped from the file."""
+        """The metrics up to the checkpoint, in the main process; drops later ones."""
         path = self.folder / METRICS
-        if self.checkpoint is None or not path.exists():
+        if self.checkpoint is None or not self.is_main or not path.exists():
             return []
         kept = [r for r in read_metrics(path) if r["step"] <= self._first_step]
-        if self.is_main:
-            path.write_text("".join(json.dumps(record) + "\n" for record in kept))
+        with whole_file(path) as file:
+            file.writelines(json.dumps(record) + "\n" for record in kept)
         return kept
 
     @property
