@@ -19,7 +19,12 @@ from transformers import (
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.devices import default_device
 from arena_trainers.lm.models import model_folder
-from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, read_prompt_file
+from arena_trainers.lm.prompt_file import (
+    PROMPT_FILE,
+    check_sampling,
+    prompt_json,
+    read_prompt_file,
+)
 from arena_trainers.lm.sampling import SeededSampler, shared_prefix, with_settings
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import Message, PromptOptions
@@ -57,7 +62,7 @@ class LMPolicy:
 
     Raises:
         ValueError: the chat template cannot prompt, a number is out of range, or the model
-            is prompt-tuned, which a plain forward pass passes over.
+            is prompt-tuned: a plain forward pass ignores the learned prompt.
     """
 
     def __init__(
@@ -76,17 +81,21 @@ class LMPolicy:
         with_entropy: bool = False,
         context: GenerateContext | None = None,
     ) -> None:
-        if max_new_tokens < 1 or not temperature >= 0:
-            raise ValueError(
-                "want max_new_tokens of at least 1 and temperature of at least 0, "
-                f"got {max_new_tokens} and {temperature}"
-            )
+        self.chat_template_kwargs = chat_template_kwargs or {}
+        check_sampling(
+            {
+                "max_new_tokens": max_new_tokens,
+                "temperature": temperature,
+                "top_k": top_k,
+                "top_p": top_p,
+                "chat_template_kwargs": self.chat_template_kwargs,
+            }
+        )
         self.model, self.tokenizer, self.name = model, tokenizer, name
         self.max_new_tokens, self.batch_size = max_new_tokens, batch_size
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.with_entropy = with_entropy
         _refuse_prompt_tuning(model)
-        self.chat_template_kwargs = chat_template_kwargs or {}
         self.prompt = prompt
         self._context = context or (lambda: nullcontext(self.model))
         self.chat = Chat(tokenizer, _known_ends(model), chat_template_kwargs)
@@ -94,7 +103,8 @@ class LMPolicy:
         if not self.eos_ids:
             raise ValueError(
                 "no token ends a reply: want a tokenizer with an EOS token, got "
-                f"{tokenizer.name_or_path or type(tokenizer).__name__!r} without one"
+                f"{tokenizer.name_or_path or type(tokenizer).__name__!r} without one; "
+                "set tokenizer.eos_token"
             )
         pad = tokenizer.pad_token_id
         self.pad_id: int = self.eos_ids[0] if pad is None else int(pad)
