@@ -130,7 +130,8 @@ def _files(name: str) -> list[str]:
 def _asking_for(name: str) -> Iterator[None]:
     """Turns errors of the hub and of the network into a refusal; others, as of a disk, stay."""
     errors = import_extra("huggingface_hub.errors", "train")
-    http: Any = errors.HfHubHTTPError.__bases__[0]  # of the client's package, by version
+    # the base is of the client's package, which differs by version
+    http: Any = errors.HfHubHTTPError.__bases__[0]
     known = (http, errors.LocalEntryNotFoundError, ConnectionError, TimeoutError)
     try:
         yield
