@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from transformers import (
     AutoModelForCausalLM,
@@ -25,7 +24,18 @@ from arena_trainers.lm.prompt_file import (
     prompt_json,
     read_prompt_file,
 )
-from arena_trainers.lm.sampling import SeededSampler, shared_prefix, with_settings
+from arena_trainers.lm.sampling import (
+    SeededSampler,
+    known_ends,
+    shared_prefix,
+    with_settings,
+)
+from arena_trainers.lm.scoring import (
+    evaluating,
+    left_padded,
+    refuse_prompt_tuning,
+    reply_logprobs,
+)
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import Message, PromptOptions
 
@@ -95,10 +105,10 @@ class LMPolicy:
         self.max_new_tokens, self.batch_size = max_new_tokens, batch_size
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.with_entropy = with_entropy
-        _refuse_prompt_tuning(model)
+        refuse_prompt_tuning(model)
         self.prompt = prompt
         self._context = context or (lambda: nullcontext(self.model))
-        self.chat = Chat(tokenizer, _known_ends(model), chat_template_kwargs)
+        self.chat = Chat(tokenizer, known_ends(model), chat_template_kwargs)
         self.eos_ids = self.chat.end_ids
         if not self.eos_ids:
             raise ValueError(
@@ -168,7 +178,7 @@ class LMPolicy:
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int]
     ) -> list[Reply]:
         """One reply for each prompt of token ids, sampled from its seed."""
-        input_ids, attention_mask = self._left_padded(prompts)
+        input_ids, attention_mask = left_padded(prompts, self.pad_id, self.model.device)
         cuts = self.temperature, self.top_k, self.top_p
         sampler = SeededSampler(list(seeds), *cuts, self.with_entropy)
         config = GenerationConfig(
@@ -178,19 +188,14 @@ class LMPolicy:
             pad_token_id=self.pad_id,
             disable_compile=True,
         )
-        with self._context() as model:
-            training = model.training
-            model.eval()
-            try:
-                sequences = with_settings(model, config).generate(  # type: ignore[operator]
-                    input_ids=input_ids,
-                    attention_mask=attention_mask,
-                    generation_config=config,
-                    logits_processor=LogitsProcessorList([sampler]),
-                    **shared_prefix(model, input_ids, attention_mask),
-                )
-            finally:
-                model.train(training)
+        with self._context() as model, evaluating(model):
+            sequences = with_settings(model, config).generate(  # type: ignore[operator]
+                input_ids=input_ids,
+                attention_mask=attention_mask,
+                generation_config=config,
+                logits_processor=LogitsProcessorList([sampler]),
+                **shared_prefix(model, input_ids, attention_mask),
+            )
         new = sequences[:, input_ids.shape[1] :].tolist()
         logprobs = torch.stack(sampler.logprobs, dim=1).tolist()
         entropies: list[list[float] | None] = [None] * len(new)
@@ -279,57 +284,14 @@ class LMPolicy:
             entropies=entropies and entropies[:length],
         )
 
-    def _left_padded(
-        self, prompts: Sequence[Sequence[int]]
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        lengths = np.array([len(ids) for ids in prompts])
-        width = int(lengths.max())
-        rows = [[self.pad_id] * (width - len(ids)) + [*ids] for ids in prompts]
-        # by way of numpy, which reads lists of lists six times as fast as torch does
-        ids = torch.from_numpy(np.array(rows, np.int64))
-        mask = torch.from_numpy(np.arange(width) >= width - lengths[:, None])
-        device = self.model.device
-        return ids.to(device), mask.long().to(device)
-
     def _score(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
         """Log-probability of each answer after its prompt, whichever token ends it."""
         full = [prompt + answer for prompt, answer in rows]
-        input_ids, attention_mask = self._left_padded(full)
+        inputs = left_padded(full, self.pad_id, self.model.device)
+        lengths = [len(answer) for _, answer in rows]
         with self._context() as model:
-            training = model.training
-            model.eval()
-            try:
-                logits = model(
-                    input_ids=input_ids, attention_mask=attention_mask
-                ).logits
-            finally:
-                model.train(training)
-        longest = max(len(answer) for _, answer in rows)
-        tail = logits[:, -longest - 1 :].float() / self.temperature
-        logprobs = tail.log_softmax(dim=-1)  # [B, longest + 1, V]
-        targets = input_ids[:, input_ids.shape[1] - longest :]  # at the right edge
-        picked = logprobs[:, :-1].gather(2, targets[..., None])[..., 0]
-        lengths = torch.tensor([len(a) for _, a in rows], device=picked.device)
-        position = torch.arange(longest, device=picked.device)[None]
-        inside = position >= longest - lengths[:, None]
-        ending = logprobs[:, -1, self.eos_ids].logsumexp(dim=-1)
-        total: list[float] = (picked.where(inside, 0.0).sum(dim=1) + ending).tolist()
-        return total
-
-
-def _known_ends(model: PreTrainedModel) -> list[int]:
-    """The end tokens that the model's own settings name."""
-    known = getattr(model.generation_config, "eos_token_id", None)
-    return known if isinstance(known, list) else [] if known is None else [known]
-
-
-def _refuse_prompt_tuning(model: PreTrainedModel) -> None:
-    """Refuses adapters that are no part of the layers."""
-    for adapter in getattr(model, "peft_config", {}).values():
-        if adapter.is_prompt_learning:
-            raise ValueError(
-                f"want a model whose adapters are in its layers, such as LoRA, got "
-                f"{adapter.peft_type.value}"
+            return reply_logprobs(
+                model, inputs, lengths, self.temperature, self.eos_ids
             )
 
 
