@@ -147,3 +147,6 @@ def main() -> None:
     except UsageError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

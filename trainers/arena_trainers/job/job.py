@@ -41,6 +41,7 @@ from arena_trainers.job.start import (
     check_chat,
     check_reply_lengths,
     load_tokenizer,
+    longest_reply,
     make_start,
 )
 from arena_trainers.job.stopping import StopCallback, Stopper
@@ -103,6 +104,11 @@ class TrainingJob:
         if not resume and self.is_main:
             check_new(folder)
         self.tokenizer = load_tokenizer(self.job, self.plans, self.options)
+        if self.is_tiny and "max_completion_length" not in settings:
+            self.args.max_completion_length = max(
+                longest_reply(self.tokenizer, plan, self.args.reply_format)
+                for plan in self.plans
+            )
         check_chat(self.tokenizer, self.args)
         self.opponents = opponents(self.plans, self.args, {})
         check_exact(self.args, self.plans, self.opponents)

@@ -17,7 +17,11 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
 
 PACKAGES = ("arena-envs", "torch", "transformers", "trl", "accelerate", "numpy")
-RESOLVED = ("seed", "bf16")  # change the numbers, and may come from defaults
+RESOLVED = (
+    "seed",
+    "bf16",
+    "max_completion_length",
+)  # change the numbers, and may come from defaults
 
 
 def config_text(settings: Mapping[str, Any], args: TurnGRPOConfig) -> str:
