@@ -2,13 +2,13 @@
 
 import json
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from arena_envs.game import AnyGame
+from arena_wrappers.files import whole_file
 from arena_wrappers.prompts import Message
 
 
@@ -253,15 +253,8 @@ def _checked(
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
     """Writes episodes as JSON lines; the file appears whole or not at all."""
-    path = Path(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "w", encoding="utf-8") as file:
-            file.writelines(episode.to_json() + "\n" for episode in episodes)
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        file.writelines(episode.to_json() + "\n" for episode in episodes)
 
 
 def read_episodes(path: str | Path) -> Iterator[Episode]:

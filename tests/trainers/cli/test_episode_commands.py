@@ -64,7 +64,10 @@ def test_the_rules_are_shown_in_full_prompts_only(path, monkeypatch, capfd):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["no_such.jsonl"], "No such file or directory: 'no_such.jsonl'"),
+        (
+            ["no_such.jsonl"],
+            "found none at 'no_such.jsonl'; give one such as runs/first/",
+        ),
         (["{path}", "--first", "9"], "got --first 9"),
         (["{junk}"], "line 1: want an episode as JSON, got 'junk"),
     ],
@@ -79,6 +82,17 @@ def test_a_file_that_cannot_be_shown_is_refused(
     error = capfd.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_what_is_left_is_counted_by_lines_without_reading_them(
+    path, monkeypatch, capfd
+):
+    with open(path, "a") as file:
+        file.write("junk\n" * 40)
+    assert show(monkeypatch, path, "-n", 2) == 0
+    assert capfd.readouterr().out.endswith(
+        "41 more; go on with --first 2, or -n for more\n"
+    )
 
 
 def test_advantages_of_tokens_are_all_shown(path, monkeypatch, capfd, tmp_path):

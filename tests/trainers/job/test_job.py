@@ -100,10 +100,11 @@ def test_training_groups_are_kept_at_each_logging_step(run_folder):
 
 
 def test_the_lines_that_a_run_prints_at_its_end_work(run_folder, monkeypatch, capfd):
-    games = [GamePlan("kuhn_poker", TurnGRPOConfig(use_cpu=True, bf16=False))]
+    args = TurnGRPOConfig(use_cpu=True, bf16=False)
+    games = [GamePlan("kuhn_poker", args)]
     lines = [
         shlex.split(line)
-        for line in closing_lines(run_folder, games)
+        for line in closing_lines(run_folder, games, args)
         if line.startswith("  arena ")
     ]
     assert [line[1] for line in lines] == ["eval", "play", *2 * ["show-episodes"]]

@@ -1,6 +1,7 @@
 """What a run says at its start and its end: warning, tables, curves, lines."""
 
 import io
+import shlex
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -19,7 +20,13 @@ from arena_trainers.job.report import outcome_tables, score_text
 from arena_trainers.job.results import frame_of
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.train.game_plans import GamePlan
-from arena_wrappers import PromptOptions, RandomPolicy, ScriptedPolicy, play
+from arena_wrappers import (
+    PromptOptions,
+    RandomPolicy,
+    ScriptedPolicy,
+    play,
+    read_episodes,
+)
 
 
 @pytest.fixture
@@ -164,7 +171,7 @@ def test_every_game_has_its_lines_and_solvers_only_where_they_are_exact(args, tm
     games = ["kuhn_poker", "connect_four", "tiny_hanabi", "blackjack"]
     games += [{"id": "nim", "params": {"pile_sizes": [1, 2]}}]
     plans = [GamePlan(game, args) for game in games]
-    lines = closing_lines(tmp_path / "my run", plans)
+    lines = closing_lines(tmp_path / "my run", plans, args)
     evals = [line for line in lines if line.startswith("  arena eval")]
     assert [line.split("--against ")[1] for line in evals] == [
         "cfr",
@@ -176,6 +183,39 @@ def test_every_game_has_its_lines_and_solvers_only_where_they_are_exact(args, tm
     assert f"'lm:{tmp_path}/my run/model' nim -p 'pile_sizes=[1, 2]'" in evals[-1]
     plays = [line for line in lines if line.startswith("  arena play")]
     assert plays[3] == "  arena play blackjack"
+
+
+@pytest.mark.parametrize(
+    ("on_invalid", "words"),
+    [
+        ("forfeit", ""),
+        ("random", " --on-invalid random"),
+        ("retry", " --on-invalid retry --max-retries 5"),
+    ],
+)
+def test_the_closing_lines_repeat_the_limit_of_turns_and_the_referee(
+    settings, tmp_path, arena_here, on_invalid, words
+):
+    """The command line reads them: it refuses the model alone, which is not there."""
+    options = {"on_invalid": on_invalid, "max_retries": 5}
+    args = TurnGRPOConfig(**settings, **options)
+    game = {"id": "nim", "params": {"pile_sizes": [1, 2]}, "max_turns": 3}
+    lines = closing_lines(tmp_path / "run", [GamePlan(game, args)], args)
+    evaluate, play = lines[1], lines[3]
+    named = "nim -p 'pile_sizes=[1, 2]' --max-turns 3"
+    assert f"{named}{words} --against minimax" in evaluate
+    assert f"{named} --against" in play
+    for line in (evaluate, play):
+        done = arena_here(*shlex.split(line)[1:])
+        assert done.returncode == 2
+        assert f"got '{tmp_path}/run/model'" in done.stderr
+
+
+def test_eval_truncates_after_max_turns(arena_here, tmp_path):
+    words = "eval random kuhn_poker --against random --max-turns 1 -n 3 --no-baselines"
+    file = tmp_path / "episodes.jsonl"
+    assert arena_here(*words.split(), "--out", file).returncode == 0
+    assert {episode.max_turns for episode in read_episodes(file)} == {1}
 
 
 METRICS = [

@@ -173,3 +173,46 @@ def test_help_takes_less_than_two_cpu_seconds():
         "assert 'torch' not in sys.modules and time.process_time() < 2\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"model": "no/such/folder"}, {"opponents": "rndom"}, {"learning_rat": 1}],
+)
+def test_code_that_a_recipe_names_does_not_run_where_the_rest_is_refused(
+    setting, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "named_by_a_recipe.py").write_text("raise SystemExit('it ran')")
+    columns = {"stratum": "named_by_a_recipe:function"}
+    with pytest.raises(ValueError, match=r"no/such/folder|rndom|learning_rat"):
+        preflight.check({**setting, "columns": columns}, tmp_path / "run", resume=False)
+
+
+def test_episodes_that_make_no_whole_groups_are_refused_by_our_own_names(arena_here):
+    done = arena_here("train", "--episodes_per_step", "100")
+    assert done.returncode == 2
+    assert "divisible by num_generations (8), got 100; give --episodes_per_step 96" in (
+        done.stderr
+    )
+
+
+def test_a_saved_models_prompt_options_are_the_defaults_of_its_training(tmp_path):
+    from arena_trainers.cli.train_arguments import read_request
+
+    text = '{"reply_format": "bare", "rules": false, "max_new_tokens": 2}'
+    (tmp_path / "arena_prompt.json").write_text(text)
+    settings = read_request(["--model", str(tmp_path), "--rules", "true"]).settings
+    assert (settings["reply_format"], settings["rules"]) == ("bare", True)
+    assert settings["max_completion_length"] == 2
+
+
+def test_other_games_of_the_tiny_model_find_their_own_reply_length():
+    from arena_trainers.cli.train_arguments import read_request
+
+    assert read_request([]).settings["max_completion_length"] == 2
+    assert (
+        "max_completion_length" not in read_request(["--games", "mini_hanabi"]).settings
+    )
+    given = ["--games", "mini_hanabi", "--max_completion_length", "9"]
+    assert read_request(given).settings["max_completion_length"] == 9

@@ -102,7 +102,7 @@ def test_sigterm_waits_until_the_generation_batch_is_used_up(
     options = [*OPTIONS, *TWO, "--output-dir", folder]
     assert signalled(monkeypatch, signals, "train", *options) == 143
     assert step_of(newest_checkpoint(folder)) == 4
-    assert "again to stop at once" in capfd.readouterr().err
+    assert "press Ctrl-C again to stop at once" in capfd.readouterr().err
 
 
 def test_the_second_signal_stops_at_once(monkeypatch, tmp_path, capfd):

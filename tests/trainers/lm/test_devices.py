@@ -9,6 +9,7 @@ from arena_trainers.lm import devices
 from arena_trainers.lm import policy as lm_policy
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.sampling import SeededSampler
+from arena_trainers.lm.scoring import left_padded
 from arena_trainers.train.game_plans import GamePlan, opponents
 
 
@@ -51,7 +52,7 @@ def test_a_loaded_policy_runs_on_the_default_device_or_where_it_is_told(
 def test_inputs_and_noise_follow_the_device_of_the_model(policy):
     """Nothing can be computed from tensors of the CPU and of another device."""
     policy.model.to("meta")
-    ids, mask = policy._left_padded([[1, 2], [3]])
+    ids, mask = left_padded([[1, 2], [3]], policy.pad_id, policy.model.device)
     assert {ids.device.type, mask.device.type} == {"meta"}
     sampler = SeededSampler([1, 2], 0.7, top_k=3, top_p=0.9, with_entropy=True)
     scores = sampler(ids, torch.zeros(2, 11, device="meta"))

@@ -1,6 +1,7 @@
 """LMPolicy: what it says, what it keeps of it, and what it may depend on."""
 
 import itertools
+import math
 import random
 
 import pytest
@@ -163,7 +164,16 @@ def test_a_saved_policy_says_the_same(policy, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("options", [{"max_new_tokens": 0}, {"temperature": -1.0}])
-def test_numbers_out_of_range_are_refused(policy, options):
-    with pytest.raises(ValueError, match="want max_new_tokens of at least 1"):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_new_tokens": 0}, "want max_new_tokens as an integer of at least 1"),
+        ({"temperature": -1.0}, "want temperature as a number of at least 0"),
+        ({"temperature": math.nan}, "want temperature as a number of at least 0"),
+        ({"top_k": -1}, "want top_k as an integer of at least 0"),
+        ({"top_p": 1.5}, "want top_p as a number above 0, at most 1"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(policy, options, message):
+    with pytest.raises(ValueError, match=message):
         LMPolicy(policy.model, policy.tokenizer, **options)

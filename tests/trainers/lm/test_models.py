@@ -1,11 +1,13 @@
 """Models by folder and by id of the Hugging Face hub; nothing here needs a network."""
 
+import errno
 import json
+import os
 import shutil
 import sys
 
 import pytest
-from huggingface_hub import constants
+from huggingface_hub import HfApi, constants
 from transformers import AutoTokenizer
 
 from arena_trainers.cli import main as cli
@@ -84,3 +86,31 @@ def test_a_model_without_a_chat_template_is_refused_at_the_start(
     job = JobConfig(model=str(folder))
     with pytest.raises(ValueError, match="want a tokenizer with a chat template"):
         load_tokenizer(job, [], PromptOptions("bare"))
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"weight_map": [1]}', "{", "\x00"])
+def test_an_index_without_a_map_of_weights_is_refused_by_name(
+    model_folder, tmp_path, text
+):
+    folder = tmp_path / "model"
+    shutil.copytree(model_folder, folder)
+    (folder / "model.safetensors.index.json").write_text(text)
+    with pytest.raises(ValueError, match=r"want a weight_map .*index\.json"):
+        saved_model(folder)
+
+
+def test_a_full_disk_is_not_called_a_hub_that_does_not_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+
+    def refuse(error):
+        def model_info(*args, **kwargs):
+            raise error
+
+        monkeypatch.setattr(HfApi, "model_info", model_info)
+
+    refuse(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    with pytest.raises(OSError, match="No space left"):
+        find_model("org/absent")
+    refuse(ConnectionError())
+    with pytest.raises(ValueError, match=r"the hub does not answer .ConnectionError"):
+        find_model("org/absent")

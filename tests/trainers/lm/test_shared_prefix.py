@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from arena_trainers.lm import policy as lm_policy
+from arena_trainers.lm.scoring import left_padded
 from arena_wrappers import RandomPolicy, play
 
 
@@ -47,5 +48,5 @@ def test_sharing_changes_no_reply(policy, model, kuhn_env, monkeypatch):
 def test_rows_are_shared_only_where_most_are_alike(policy, kuhn_env):
     alike, distinct, single, pairs = batches(policy, kuhn_env)
     for prompts, shared in [(alike, 1), (distinct, 0), (single, 0), (pairs, 1)]:
-        inputs = policy._left_padded(prompts)
+        inputs = left_padded(prompts, policy.pad_id, policy.model.device)
         assert len(lm_policy.shared_prefix(policy.model, *inputs)) == shared

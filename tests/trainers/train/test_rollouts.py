@@ -10,6 +10,7 @@ from arena_trainers.job.callbacks import training_groups
 from arena_trainers.train.rollouts import read_rollouts, write_rollouts
 from arena_wrappers import PromptWrapper, RandomPolicy, play, replay, write_episodes
 
+GOOD_CREDIT = {"estimator": "mars", "advantage": 1.0}
 SETTINGS = {
     "turns": {"credit": "mars"},
     "tokens": {"credit": "mars", "within_turn": "entropy"},
@@ -147,6 +148,22 @@ def test_episodes_without_credit_are_read_too(tmp_path):
                 }
             ),
             "unknown field 'pot'",
+        ),
+        *(
+            (
+                lambda v, entry=entry: (
+                    v | {"credit": [GOOD_CREDIT | entry] * len(v["turns"])}
+                ),
+                message,
+            )
+            for entry, message in [
+                ({"pool": [1]}, "pool of credit cannot be .1."),
+                ({"advantage": "abc"}, "advantage of credit cannot be 'abc'"),
+                ({"advantage": [0.5, None]}, "advantage of credit cannot be"),
+                ({"weight": float("nan")}, "weight of credit cannot be nan"),
+                ({"pool_size": 3}, "want pool_size, pool_mean, pool_std all or none"),
+                ({"pool_size": 3.5}, "pool_size of credit cannot be 3.5"),
+            ]
         ),
         (lambda v: v | {"seed": "one"}, "seed cannot be 'one'"),
         (lambda v: [v], "want an episode as JSON"),

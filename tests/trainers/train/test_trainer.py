@@ -354,7 +354,7 @@ def test_steps_per_generation_and_accumulation_train_all_rows(
         ({"opponents": ["self", "mcts"]}, 'the bot "ismcts" does not'),
         ({"reply_format": "answr"}, "did you mean 'answer'"),
         ({"history": "states"}, "did you mean 'state'"),
-        ({"on_invalid": "raise"}, "want on_invalid from"),
+        ({"on_invalid": "raise"}, "unknown on_invalid .raise.; known are forfeit"),
         ({"use_vllm": True}, "does not support use_vllm"),
         ({"repetition_penalty": 1.1}, "does not support repetition_penalty"),
         ({"episodes_per_step": 0}, "episodes_per_step"),

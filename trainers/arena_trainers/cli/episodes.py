@@ -20,9 +20,11 @@ def add_commands(app: typer.Typer) -> None:
 def show_episodes(
     file: Annotated[Path, typer.Argument(metavar="FILE")],
     num_episodes: Annotated[
-        int, typer.Option("--episodes", "-n", min=1, help="At most.")
+        int, typer.Option("--episodes", "-n", min=1, help="Number of episodes to show.")
     ] = 4,
-    first: Annotated[int, typer.Option(min=0, help="Line, from 0.")] = 0,
+    first: Annotated[
+        int, typer.Option(min=0, help="First line to show, counted from 0.")
+    ] = 0,
     full: Annotated[
         bool, typer.Option("--full", help="Whole prompts, not the last message alone.")
     ] = False,
@@ -39,6 +41,11 @@ def show_episodes(
     arena show-episodes runs/seed1/rollouts/step-400.jsonl -n 16
     """
     with usage_errors():
+        if not file.is_file():
+            raise ValueError(
+                f"want a file of episodes, found none at {str(file)!r}; give one such as "
+                "runs/first/episodes.jsonl"
+            )
         wanted = islice(read_rollouts(file), first, first + num_episodes)
         shown = 0
         for number, rollout in enumerate(wanted, first):
@@ -49,7 +56,8 @@ def show_episodes(
             raise ValueError(
                 f"want a line of {file} with an episode, got --first {first}"
             )
-        rest = sum(1 for _ in islice(read_rollouts(file), first + shown, None))
+        with open(file, "rb") as lines:
+            rest = sum(1 for _ in lines) - first - shown
     if rest:
         typer.echo(f"{rest} more; go on with --first {first + shown}, or -n for more")
 

@@ -22,7 +22,13 @@ from arena_trainers.cli.train_arguments import HELP, Request, read_request
 from arena_trainers.cli.usage import UsageError, usage_errors
 from arena_trainers.extras import missing_extra
 from arena_trainers.job import preflight
-from arena_trainers.job.run_folder import newest_checkpoint, step_of
+from arena_trainers.job.run_folder import (
+    CONFIG,
+    START,
+    newest_checkpoint,
+    step_of,
+    with_start,
+)
 
 app = typer.Typer(
     name="arena",
@@ -97,7 +103,14 @@ def _run(request: Request) -> None:
 def _how_it_stopped(folder: Path) -> str:
     checkpoint = newest_checkpoint(folder)
     if checkpoint is None:
-        return "stopped before a checkpoint was saved"
+        text = "stopped before a checkpoint was saved"
+        if not (folder / START).is_dir():
+            return text
+        config = shlex.quote(str(folder / CONFIG))
+        return (
+            f"{text}; its start is kept, begin there with:\n"
+            f"arena train {config} {with_start(folder)} --output-dir NEW"
+        )
     return (
         f"stopped; the last checkpoint is of step {step_of(checkpoint)}, go on with:\n"
         f"arena train --resume {shlex.quote(str(folder))}"
@@ -134,3 +147,6 @@ def main() -> None:
     except UsageError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

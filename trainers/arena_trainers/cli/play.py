@@ -32,6 +32,10 @@ Opponents = Annotated[
     list[str] | None,
     typer.Option("--against", "-a", metavar="POLICY", help="Opponent; repeatable."),
 ]
+MaxTurns = Annotated[
+    int | None,
+    typer.Option(min=1, help="Truncate episodes after so many turns of all seats."),
+]
 Timeout = Annotated[
     float | None, typer.Option(help="Seconds for one call of a policy.")
 ]
@@ -69,6 +73,7 @@ def evaluate(
     baselines: Annotated[bool, typer.Option(help="Let baselines play, too.")] = True,
     timeout: Timeout = None,
     params: Params = None,
+    max_turns: MaxTurns = None,
     out: Annotated[
         Path | None, typer.Option(help="Append the episodes to this file.")
     ] = None,
@@ -115,12 +120,16 @@ def evaluate(
         if (game is None) == (suite is None):
             raise ValueError("want either a GAME or --suite")
         if game is not None:
-            env = arena_envs.make(game, **read_params(params))
+            env = arena_envs.make(
+                game, **{**read_params(params), **given(max_turns=max_turns)}
+            )
             count = 100 if num_episodes is None else num_episodes
             who, *others = policies_named([policy, *(against or ["random"])], sampling)
             plan = EvaluationPlan(who, env, others, count, **options)
         elif against or params:
             raise ValueError("want --suite without --against and --param: it has both")
+        elif max_turns is not None:
+            raise ValueError("want --max-turns with a GAME, got it with --suite")
         else:
             count = 1000 if num_episodes is None else num_episodes
             (who,) = policies_named([policy], sampling)
@@ -152,6 +161,7 @@ def play(
     max_new_tokens: MaxNewTokens = None,
     temperature: Temperature = None,
     params: Params = None,
+    max_turns: MaxTurns = None,
     out: Annotated[
         Path | None, typer.Option(help="Append the episode to this file.")
     ] = None,
@@ -184,7 +194,9 @@ def play(
     from arena_wrappers.replay import final_state
 
     with usage_errors():
-        env = arena_envs.make(game, **read_params(params))
+        env = arena_envs.make(
+            game, **{**read_params(params), **given(max_turns=max_turns)}
+        )
         rules = env.game
         if seat not in range(rules.num_players):
             raise ValueError(

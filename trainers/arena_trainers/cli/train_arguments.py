@@ -13,6 +13,7 @@ from arena_trainers.job.settings import (
     load_recipe,
     read_overrides,
 )
+from arena_trainers.lm.prompt_file import read_prompt_file
 
 HELP = ("-h", "--help", "--help-all")
 
@@ -47,8 +48,16 @@ def read_request(arguments: Sequence[str]) -> Request:
     resume = given.pop("resume", None)
     if resume is not None:
         return _resumed(Path(resume), recipe, given)
-    recipe = implied_recipe(given) if recipe is None else recipe
-    settings = load_recipe(recipe) | given
+    if recipe is None:
+        recipe = implied_recipe(given)
+        settings = load_recipe(recipe) | saved_options(given.get("model", "")) | given
+        if recipe == DEFAULT_RECIPE and "games" in given:
+            settings.pop(
+                "max_completion_length"
+            )  # of Kuhn poker; found for these games
+            settings |= {k: v for k, v in given.items() if k == "max_completion_length"}
+    else:
+        settings = load_recipe(recipe) | given
     if "credit" in given and "credit_args" not in given:
         settings.pop("credit_args", None)  # they were another estimator's
     folder = settings.pop("output_dir", None)
@@ -71,6 +80,15 @@ def split(arguments: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
 def implied_recipe(given: dict[str, Any]) -> str:
     """The recipe where none is named."""
     return DEFAULT_RECIPE if given.get("model", "tiny") == "tiny" else MODEL_RECIPE
+
+
+def saved_options(model: str) -> dict[str, Any]:
+    """Options of training by the `arena_prompt.json` in a model's folder, if it has one."""
+    saved = read_prompt_file(model) if model else {}
+    prompt = saved.pop("prompt", None)
+    if "max_new_tokens" in saved:
+        saved["max_completion_length"] = saved.pop("max_new_tokens")
+    return {**({} if prompt is None else vars(prompt)), **saved}
 
 
 def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request:

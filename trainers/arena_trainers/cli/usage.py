@@ -20,7 +20,7 @@ def usage_errors() -> Iterator[None]:
     """Before anything runs, a refusal is the user's to mend and needs no traceback."""
     try:
         yield
-    except ModuleNotFoundError:
+    except (ModuleNotFoundError, BrokenPipeError):
         raise
     except (ValueError, OSError, ImportError) as error:
         raise UsageError(" ".join(str(error).split())) from error

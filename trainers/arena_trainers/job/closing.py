@@ -7,19 +7,26 @@ from pathlib import Path
 
 from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.job.outcome import EXACT_SOLVERS
+from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
 
 
-def closing_lines(folder: Path, plans: Sequence[GamePlan]) -> list[str]:
+def closing_lines(
+    folder: Path, plans: Sequence[GamePlan], args: TurnGRPOConfig
+) -> list[str]:
     """Lines that evaluate the model, play against it, and show episodes.
 
     Args:
         folder: the run folder.
         plans: the games that were trained on.
+        args: the trainer's settings.
     """
+    referee = _referee(args)
     model = f"lm:{folder / 'model'}"
     lines = ["evaluate it:"]
-    lines += [_line("eval", model, *_game(plan), *_against(plan)) for plan in plans]
+    lines += [
+        _line("eval", model, *_game(plan), *referee, *_against(plan)) for plan in plans
+    ]
     lines.append("play against it:")
     for plan in plans:
         against = ("--against", model) if plan.game.num_players > 1 else ()
@@ -43,10 +50,21 @@ def _line(*words: str) -> str:
 
 
 def _game(plan: GamePlan) -> list[str]:
-    """The id and the parameters, as the commands read them."""
+    """The id, the parameters and the limit of turns, as the commands read them."""
     # JSON is YAML
     given = [("-p", f"{k}={json.dumps(value)}") for k, value in plan.params.items()]
-    return [plan.id, *(word for pair in given for word in pair)]
+    limit = [] if plan.max_turns is None else ["--max-turns", str(plan.max_turns)]
+    return [plan.id, *(word for pair in given for word in pair), *limit]
+
+
+def _referee(args: TurnGRPOConfig) -> list[str]:
+    """What follows an invalid reply, where that is not the default of `arena eval`."""
+    if args.on_invalid == "forfeit":
+        return []
+    words = ["--on-invalid", args.on_invalid]
+    if args.on_invalid == "retry":
+        words += ["--max-retries", str(args.max_retries)]
+    return words
 
 
 def _against(plan: GamePlan) -> list[str]:

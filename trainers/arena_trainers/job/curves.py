@@ -34,8 +34,25 @@ class Frame:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The records of a metrics file."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """The records of a metrics file; a last line that a killed run cut off is left out.
+
+    Raises:
+        ValueError: another line is no record; names the line.
+    """
+    records: list[dict[str, Any]] = []
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if isinstance(record, dict) and isinstance(record.get("step"), int):
+            records.append(record)
+        elif line.endswith(b"\n"):
+            raise ValueError(
+                f"{path}, line {number}: want a JSON object with its step, got "
+                f"{line[:60]!r}; remove the line"
+            )
+    return records
 
 
 def draw_curves(metrics: Records, path: Path, frame: Frame) -> None:

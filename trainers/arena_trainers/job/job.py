@@ -25,11 +25,15 @@ from arena_trainers.job.provenance import config_text, provenance
 from arena_trainers.job.report import outcome_tables
 from arena_trainers.job.results import frame_of, results_of, step_zero
 from arena_trainers.job.run_folder import (
+    METRICS,
+    RESULTS,
+    START,
     check_new,
     check_same_model,
     extend,
     new_folder,
     newest_checkpoint,
+    partial,
     step_of,
 )
 from arena_trainers.job.settings import build_configs
@@ -37,6 +41,7 @@ from arena_trainers.job.start import (
     check_chat,
     check_reply_lengths,
     load_tokenizer,
+    longest_reply,
     make_start,
 )
 from arena_trainers.job.stopping import StopCallback, Stopper
@@ -49,6 +54,7 @@ from arena_trainers.train.game_plans import GamePlan, opponents
 from arena_trainers.train.resume import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, write_episodes
+from arena_wrappers.files import whole_file
 
 
 class TrainingJob:
@@ -90,7 +96,7 @@ class TrainingJob:
         self.options = self.args.prompt
         self.is_tiny = self.job.model == "tiny"
         as_given = not self.is_tiny and self.job.warm_start_steps == 0
-        self.start = model_folder(self.job.model) if as_given else folder / "start"
+        self.start = model_folder(self.job.model) if as_given else folder / START
         self.extended, self.stopper = extended, stopper or Stopper()
         self.checkpoint = newest_checkpoint(folder) if resume else None
         if self.checkpoint is not None:
@@ -98,6 +104,11 @@ class TrainingJob:
         if not resume and self.is_main:
             check_new(folder)
         self.tokenizer = load_tokenizer(self.job, self.plans, self.options)
+        if self.is_tiny and "max_completion_length" not in settings:
+            self.args.max_completion_length = max(
+                longest_reply(self.tokenizer, plan, self.args.reply_format)
+                for plan in self.plans
+            )
         check_chat(self.tokenizer, self.args)
         self.opponents = opponents(self.plans, self.args, {})
         check_exact(self.args, self.plans, self.opponents)
@@ -123,13 +134,15 @@ class TrainingJob:
         is_new = self.checkpoint is None and self.is_main
         config = config_text(self.settings, self.args)
         with new_folder(self.folder, config) if is_new else nullcontext():
-            made_here = self.start == self.folder / "start"
+            made_here = self.start == self.folder / START
             if made_here and is_new:
                 model = make_start(
                     self.job, self.args, self.tokenizer, self.plans, self.console
                 )
                 options = {"prompt": self.options, **self.args.sampling_options}
-                LMPolicy(model, self.tokenizer, **options).save_pretrained(self.start)
+                part = self.folder / partial(START)
+                LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
+                part.rename(self.start)
             self.args.distributed_state.wait_for_everyone()
             if self.is_main:
                 self._measure_start()
@@ -173,7 +186,7 @@ class TrainingJob:
         self.console.print(describe(self._first_step, self.args, self.extended))
 
     def _trainer(self) -> tuple[TurnGRPOTrainer, NashConvCallback | None]:
-        metrics = MetricsFile(self.folder / "metrics.jsonl")
+        metrics = MetricsFile(self.folder / METRICS)
         trainer = TurnGRPOTrainer(
             str(self.start),
             self.args,
@@ -203,13 +216,13 @@ class TrainingJob:
         return trainer, watcher
 
     def _metrics_before(self) -> list[dict[str, Any]]:
-        """The metrics up to the checkpoint; later ones are dropped from the file."""
-        path = self.folder / "metrics.jsonl"
-        if self.checkpoint is None or not path.exists():
+        """The metrics up to the checkpoint, in the main process; drops later ones."""
+        path = self.folder / METRICS
+        if self.checkpoint is None or not self.is_main or not path.exists():
             return []
         kept = [r for r in read_metrics(path) if r["step"] <= self._first_step]
-        if self.is_main:
-            path.write_text("".join(json.dumps(record) + "\n" for record in kept))
+        with whole_file(path) as file:
+            file.writelines(json.dumps(record) + "\n" for record in kept)
         return kept
 
     @property
@@ -256,8 +269,8 @@ class TrainingJob:
             self.folder / "episodes.jsonl",
             [episode for played in episodes for episode in played[:share]],
         )
-        (self.folder / "results.json").write_text(json.dumps(results, indent=2) + "\n")
-        metrics = read_metrics(self.folder / "metrics.jsonl")
+        (self.folder / RESULTS).write_text(json.dumps(results, indent=2) + "\n")
+        metrics = read_metrics(self.folder / METRICS)
         frame = frame_of(self.job, self.args, self.plans, outcomes)
         draw_curves(metrics, self.folder / "curves.png", frame)
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
@@ -269,7 +282,7 @@ class TrainingJob:
             for table in outcome_tables(outcome):
                 self.console.print(table)
         self._say(f"results are in {self.folder}")
-        for line in closing_lines(self.folder, self.plans):
+        for line in closing_lines(self.folder, self.plans, self.args):
             self._say(line)
 
     def _say(self, text: str) -> None:

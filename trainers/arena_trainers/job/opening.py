@@ -9,7 +9,7 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
 from arena_wrappers import Episode, RandomPolicy, Turn, play
 
-FEW = 0.05  # legal replies per reply; fewer teach nothing but how to be illegal
+FEW = 0.05  # legal replies per reply; below this GRPO has almost no positive examples
 MAX_SAMPLE = 200  # characters of the reply that is shown
 
 
@@ -50,7 +50,7 @@ def legal_warning(
     reply = ascii(bad.reply[:MAX_SAMPLE]) + ("..." if bad.reply[MAX_SAMPLE:] else "")
     return (
         f"warning: {legal_rate(episodes):.1%} of {len(turns)} replies in {game} are legal "
-        f"actions, so that training has next to nothing to reinforce.\n"
+        f"actions: GRPO has almost no legal replies to reinforce.\n"
         f"  A reply: {reply}\n"
         f"  Refused: {bad.invalid}: {ascii(bad.detail)[1:-1]}\n"
         f"  What helps: {'; '.join(_advice(turns, job, args))}."

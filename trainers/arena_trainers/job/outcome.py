@@ -21,7 +21,6 @@ from arena_trainers.train.game_plans import GamePlan
 from arena_wrappers import (
     Episode,
     Policy,
-    PromptOptions,
     PromptWrapper,
     ScoringPolicy,
     play,
@@ -78,9 +77,7 @@ class GameMeter:
     def __init__(self, plan: GamePlan, args: TurnGRPOConfig, num_episodes: int) -> None:
         self.plan, self.num_episodes = plan, num_episodes
         self._prompt = args.prompt_options
-        self.options = PromptOptions(
-            args.reply_format, args.rules, args.show_legal_actions
-        )
+        self.options = args.prompt
         # a transcript is more than the state, whose prompts are enumerated
         can_enumerate = args.history == "state" and _is_small(plan.game)
         self.game: AnyGame | None = plan.game if can_enumerate else None

@@ -78,15 +78,17 @@ def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     refuse_what_is_not_supported(draft)
     check_policies(draft.opponents)
     plans = [GamePlan(spec, draft) for spec in draft.games]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the job warns, once
-        check_credit(draft, [plan.game for plan in plans], load_functions(job.columns))
     for plan in plans:
         check_policies(plan.seats)
     if job.model != "tiny":
         find_model(job.model)
     if not resume and os.environ.get("RANK", "0") == "0":
         check_new(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the job warns, once
+        # the last, as it runs modules of the user's
+        columns = load_functions(job.columns)
+        check_credit(draft, [plan.game for plan in plans], columns)
 
 
 def check_policies(strings: str | Sequence[str]) -> None:

@@ -6,16 +6,22 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+import arena_envs
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
 
 PACKAGES = ("arena-envs", "torch", "transformers", "trl", "accelerate", "numpy")
-RESOLVED = ("seed", "bf16")  # change the numbers, and may come from defaults
+RESOLVED = (
+    "seed",
+    "bf16",
+    "max_completion_length",
+)  # change the numbers, and may come from defaults
 
 
 def config_text(settings: Mapping[str, Any], args: TurnGRPOConfig) -> str:
@@ -65,17 +71,25 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-def git_commit() -> str | None:
-    """The commit of the working directory, with "+" where files differ from it."""
+def git_commit(source: Path = Path(arena_envs.__file__)) -> str | None:
+    """The commit of arena-envs, with "+" where files differ from it.
+
+    None if it runs from no repository of its own, as a wheel does.
+
+    Args:
+        source: a file of the package.
+    """
     try:
-        commit = _git("rev-parse", "HEAD")
-        return f"{commit}+" if _git("status", "--porcelain") else commit
+        _git(source, "ls-files", "--error-unmatch", source.name)
+        commit = _git(source, "rev-parse", "HEAD")
+        return f"{commit}+" if _git(source, "status", "--porcelain") else commit
     except (OSError, subprocess.SubprocessError):
         return None
 
 
-def _git(*arguments: str) -> str:
+def _git(source: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(source.parent), *arguments]
     done = subprocess.run(
-        ["git", *arguments], capture_output=True, text=True, check=True, timeout=10
+        command, capture_output=True, text=True, check=True, timeout=10
     )
     return done.stdout.strip()

@@ -1,8 +1,10 @@
 """The folder of a training run: found usable, or to be resumed, before anything starts."""
 
+import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import time
 from collections.abc import Iterator
@@ -10,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from arena_trainers.job.settings import load_recipe
 from arena_trainers.lm.models import saved_model
 
-CONFIG, RESULTS = "config.yaml", "results.json"
+CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
+START = "start"  # the model that self-play starts from; it appears whole
 CREDIT_STATE = "credit_state.json"  # the last file of a checkpoint
 _WHOLE = ("trainer_state.json", CREDIT_STATE)
 
@@ -53,31 +55,53 @@ def check_new(folder: Path) -> None:
 
 @contextmanager
 def new_folder(folder: Path, config: str) -> Iterator[None]:
-    """Makes the folder of a new run, and removes it if the run cannot begin.
+    """Makes the folder of a new run, and removes what it made if the run cannot begin.
+
+    Of two runs with one folder, the one that creates `config.yaml` gets it. Ctrl-C keeps a
+    finished start, which may have taken long.
 
     Args:
         folder: the run folder.
         config: content of its `config.yaml`.
 
     Raises:
-        ValueError: it cannot be made.
+        ValueError: it cannot be made, or is in use.
     """
     existed = folder.exists()
+    check_new(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        file = open(folder / CONFIG, "x", encoding="utf-8")  # noqa: SIM115 # closed below
     except OSError as error:
+        check_new(folder)  # says so if another run was faster
         raise ValueError(
             f"cannot create run folder {str(folder)!r}: {error.strerror}; give another "
             "--output-dir"
         ) from error
     try:
-        (folder / CONFIG).write_text(config, encoding="utf-8")
+        with file:
+            file.write(config)
         yield
-    except BaseException:
-        shutil.rmtree(folder)
-        if existed:
-            folder.mkdir()
+    except BaseException as error:
+        if not isinstance(error, KeyboardInterrupt) or not (folder / START).exists():
+            _remove(folder, existed)
         raise
+
+
+def _remove(folder: Path, existed: bool) -> None:
+    """Removes what a run wrote before it began; the folder too, if the run made it."""
+    for name in (START, partial(START)):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in (METRICS, CONFIG):  # the last one frees the folder for another run
+        (folder / name).unlink(missing_ok=True)
+    if not existed:
+        with contextlib.suppress(OSError):  # others have written into it
+            folder.rmdir()
+
+
+def partial(name: str) -> str:
+    """What something is called until it is whole."""
+    return f"{name}.part"
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
@@ -109,7 +133,10 @@ def read_run(folder: Path, max_steps: int | None = None) -> dict[str, Any]:
     """
     name = str(folder)
     if not folder.is_dir():
-        raise ValueError(f"want a run folder to resume, found none at {name!r}")
+        raise ValueError(
+            f"want a run folder to resume, found none at {name!r}; give the --output-dir "
+            "of a run, such as runs/first"
+        )
     if not (folder / CONFIG).is_file():
         raise ValueError(
             f"want a run folder to resume, got {name!r} without {CONFIG}, which "
@@ -130,9 +157,7 @@ def read_run(folder: Path, max_steps: int | None = None) -> dict[str, Any]:
             f"want max_steps above {step}, the step of the last checkpoint in {name!r}, "
             f"got {max_steps}"
         )
-    settings = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
-    if not isinstance(settings, dict):
-        raise ValueError(f"want a mapping of options in {str(folder / CONFIG)!r}")
+    settings = load_recipe(str(folder / CONFIG))
     return settings if max_steps is None else {**settings, "max_steps": max_steps}
 
 
@@ -143,7 +168,15 @@ def _no_checkpoint(folder: Path) -> str:
     )
     if (folder / "model" / "config.json").is_file():
         text += f", or train its last weights: --model {folder / 'model'}"
+    elif (folder / START).is_dir():
+        text += f" {with_start(folder)}"
     return text
+
+
+def with_start(folder: Path) -> str:
+    """Arguments of `arena train` that take the start of a stopped run, ready-made."""
+    start = shlex.quote(str(folder / START))
+    return f"--model {start} --warm_start_steps 0"
 
 
 def extend(folder: Path, max_steps: int) -> None:

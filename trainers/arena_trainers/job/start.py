@@ -53,24 +53,29 @@ def check_reply_lengths(
         ValueError: the longest legal reply of random play does not.
     """
     limit = args.max_completion_length
-    wrap = FORMATS[args.reply_format].wrap
     for plan in plans:
-        texts = {
-            text
-            for episode in play(plan.env_fn, RandomPolicy(), range(20))
-            for turn in episode.turns
-            for text in turn.legal
-        }
-        encoded = [
-            tokenizer.encode(wrap(text), add_special_tokens=False)
-            for text in sorted(texts)
-        ]
-        longest = max(map(len, encoded)) + 1  # the end token
+        longest = longest_reply(tokenizer, plan, args.reply_format)
         if limit is not None and limit < longest:
             raise ValueError(
-                f"max_completion_length is {limit}; legal replies of {plan.id} have up to "
-                f"{longest} tokens"
+                f"want max_completion_length of at least {longest}, the length of legal "
+                f"replies of {plan.id} in tokens, got {limit}; give "
+                f"--max_completion_length {longest} or more"
             )
+
+
+def longest_reply(tokenizer: Any, plan: GamePlan, reply_format: str) -> int:
+    """Tokens of the longest legal reply in random play, its end token included."""
+    wrap = FORMATS[reply_format].wrap
+    texts = {
+        text
+        for episode in play(plan.env_fn, RandomPolicy(), range(20))
+        for turn in episode.turns
+        for text in turn.legal
+    }
+    encoded = [
+        tokenizer.encode(wrap(text), add_special_tokens=False) for text in sorted(texts)
+    ]
+    return max(map(len, encoded)) + 1
 
 
 def check_chat(tokenizer: Any, args: TurnGRPOConfig) -> None:
@@ -106,6 +111,11 @@ def make_start(
         console.print(
             f"warm start: {job.warm_start_steps} steps of imitation of random legal play"
         )
+
+        def tell(step: int, loss: float) -> None:
+            if step % -(-job.warm_start_steps // 5) == 0:  # five lines at most
+                console.print(f"  step {step}, loss {loss:.2f} nats per token")
+
         warm_start(
             LMPolicy(model.to(args.device), tokenizer),
             legal_play(
@@ -114,5 +124,6 @@ def make_start(
             num_steps=job.warm_start_steps,
             learning_rate=job.warm_start_learning_rate,
             seed=args.seed,
+            on_step=tell,
         )
     return model

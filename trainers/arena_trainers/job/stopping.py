@@ -19,8 +19,8 @@ from transformers import (
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTE = (
-    b"\nstopping: training ends when its generation batch is used up, and saves a "
-    b"checkpoint; again to stop at once\n"
+    b"\nstopping: the current generation batch is finished and a checkpoint saved; "
+    b"press Ctrl-C again to stop at once\n"
 )
 
 

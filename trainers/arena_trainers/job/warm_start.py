@@ -1,7 +1,7 @@
 """Supervised start on legal play, so that self-play begins with replies that parse."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -61,6 +61,7 @@ def warm_start(
     learning_rate: float,
     batch_size: int = 256,
     seed: int = 0,
+    on_step: Callable[[int, float], None] = lambda step, loss: None,
 ) -> list[float]:
     """Trains the policy's model to say the replies of `episodes` to their prompts.
 
@@ -71,6 +72,7 @@ def warm_start(
         learning_rate: at the start.
         batch_size: turns per step.
         seed: of the order of the turns.
+        on_step: called after each step with its number, from 1, and its loss.
 
     Returns:
         The loss of each step, in nats per token.
@@ -98,6 +100,7 @@ def warm_start(
         optimizer.step()
         schedule.step()
         losses.append(float(loss.detach()))
+        on_step(len(losses), losses[-1])
     model.train(training)
     return losses
 

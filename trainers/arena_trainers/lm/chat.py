@@ -26,12 +26,11 @@ class Chat:
         template_options: passed to the chat template.
 
     Attributes:
-        end_ids: tokens that end a reply. First that which the template writes after an
-            assistant's message, if that is a token of its own; then the tokenizer's EOS;
-            then `known_ends`.
+        end_ids: tokens that end a reply. In order: the added token that the template writes
+            after an assistant message, the tokenizer's EOS, `known_ends`.
 
     Raises:
-        ValueError: there is no chat template, or it does not show what a user says.
+        ValueError: there is no chat template, or it does not show user messages.
     """
 
     def __init__(
@@ -53,8 +52,9 @@ class Chat:
             self._in_parts = True
             if not self._shows(asked):
                 raise ValueError(
-                    f"the chat template of {self._name} does not show what a user says "
-                    f"({self._reason([asked])}); want one for conversations"
+                    "want a chat template that shows user messages; that of "
+                    f"{self._name} does not ({self._reason([asked])}); use the instruct "
+                    "version of the model"
                 )
         self._has_system = self._shows({"role": "system", "content": _RULES}, asked)
         final, middle = self._endings()

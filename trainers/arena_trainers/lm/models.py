@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +39,24 @@ def saved_model(folder: Path) -> Path:
 def _lacking_weights(folder: Path) -> str | None:
     """What the weights of a folder lack, if anything."""
     for index in folder.glob("*.index.json"):
-        shards = set(json.loads(index.read_text())["weight_map"].values())
-        for shard in sorted(shards):
+        for shard in _shards(index):
             if not (folder / shard).is_file():
-                return str(shard)
+                return shard
     if any(any(folder.glob(pattern)) for pattern in WEIGHTS):
         return None
     return "weights"
+
+
+def _shards(index: Path) -> list[str]:
+    """The files that an index of weights names."""
+    try:
+        names = set(json.loads(index.read_bytes())["weight_map"].values())
+        return sorted(str(name) for name in names)
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        raise ValueError(
+            f"want a weight_map of files in {str(index)!r}; save the model again with "
+            "model.save_pretrained(FOLDER)"
+        ) from None
 
 
 def find_model(name: str) -> Path | None:
@@ -77,13 +90,11 @@ def model_folder(name: str) -> Path:
         return found
     hub = import_extra("huggingface_hub", "train")
     safe = any(file.endswith(".safetensors") for file in _files(name))
-    try:
+    with _asking_for(name):
         # the top folder alone: others hold the same weights in other formats
         folder = hub.snapshot_download(
             name, ignore_patterns=["*/*", *(["*.bin", "*.pth"] if safe else [])]
         )
-    except Exception as error:  # httpx's or the hub's, by version
-        raise _refusal(name, error) from error
     return saved_model(Path(folder))
 
 
@@ -110,11 +121,22 @@ def _check_hub(name: str) -> None:
 
 def _files(name: str) -> list[str]:
     hub = import_extra("huggingface_hub", "train")
-    try:
+    with _asking_for(name):
         info: Any = hub.HfApi().model_info(name, timeout=_TIMEOUT)
-    except Exception as error:  # httpx's or the hub's, by version
-        raise _refusal(name, error) from error
     return [file.rfilename for file in info.siblings or []]
+
+
+@contextmanager
+def _asking_for(name: str) -> Iterator[None]:
+    """Turns errors of the hub and of the network into a refusal; others, as of a disk, stay."""
+    errors = import_extra("huggingface_hub.errors", "train")
+    # the base is of the client's package, which differs by version
+    http: Any = errors.HfHubHTTPError.__bases__[0]
+    known = (http, errors.LocalEntryNotFoundError, ConnectionError, TimeoutError)
+    try:
+        yield
+    except known as error:
+        raise _refusal(name, error) from error
 
 
 def _refusal(name: str, error: Exception) -> ValueError:

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from transformers import (
     AutoModelForCausalLM,
@@ -19,8 +18,24 @@ from transformers import (
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.devices import default_device
 from arena_trainers.lm.models import model_folder
-from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, read_prompt_file
-from arena_trainers.lm.sampling import SeededSampler, shared_prefix, with_settings
+from arena_trainers.lm.prompt_file import (
+    PROMPT_FILE,
+    check_sampling,
+    prompt_json,
+    read_prompt_file,
+)
+from arena_trainers.lm.sampling import (
+    SeededSampler,
+    known_ends,
+    shared_prefix,
+    with_settings,
+)
+from arena_trainers.lm.scoring import (
+    evaluating,
+    left_padded,
+    refuse_prompt_tuning,
+    reply_logprobs,
+)
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import Message, PromptOptions
 
@@ -57,7 +72,7 @@ class LMPolicy:
 
     Raises:
         ValueError: the chat template cannot prompt, a number is out of range, or the model
-            is prompt-tuned, which a plain forward pass passes over.
+            is prompt-tuned: a plain forward pass ignores the learned prompt.
     """
 
     def __init__(
@@ -76,25 +91,30 @@ class LMPolicy:
         with_entropy: bool = False,
         context: GenerateContext | None = None,
     ) -> None:
-        if max_new_tokens < 1 or not temperature >= 0:
-            raise ValueError(
-                "want max_new_tokens of at least 1 and temperature of at least 0, "
-                f"got {max_new_tokens} and {temperature}"
-            )
+        self.chat_template_kwargs = chat_template_kwargs or {}
+        check_sampling(
+            {
+                "max_new_tokens": max_new_tokens,
+                "temperature": temperature,
+                "top_k": top_k,
+                "top_p": top_p,
+                "chat_template_kwargs": self.chat_template_kwargs,
+            }
+        )
         self.model, self.tokenizer, self.name = model, tokenizer, name
         self.max_new_tokens, self.batch_size = max_new_tokens, batch_size
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.with_entropy = with_entropy
-        _refuse_prompt_tuning(model)
-        self.chat_template_kwargs = chat_template_kwargs or {}
+        refuse_prompt_tuning(model)
         self.prompt = prompt
         self._context = context or (lambda: nullcontext(self.model))
-        self.chat = Chat(tokenizer, _known_ends(model), chat_template_kwargs)
+        self.chat = Chat(tokenizer, known_ends(model), chat_template_kwargs)
         self.eos_ids = self.chat.end_ids
         if not self.eos_ids:
             raise ValueError(
                 "no token ends a reply: want a tokenizer with an EOS token, got "
-                f"{tokenizer.name_or_path or type(tokenizer).__name__!r} without one"
+                f"{tokenizer.name_or_path or type(tokenizer).__name__!r} without one; "
+                "set tokenizer.eos_token"
             )
         pad = tokenizer.pad_token_id
         self.pad_id: int = self.eos_ids[0] if pad is None else int(pad)
@@ -158,7 +178,7 @@ class LMPolicy:
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int]
     ) -> list[Reply]:
         """One reply for each prompt of token ids, sampled from its seed."""
-        input_ids, attention_mask = self._left_padded(prompts)
+        input_ids, attention_mask = left_padded(prompts, self.pad_id, self.model.device)
         cuts = self.temperature, self.top_k, self.top_p
         sampler = SeededSampler(list(seeds), *cuts, self.with_entropy)
         config = GenerationConfig(
@@ -168,19 +188,14 @@ class LMPolicy:
             pad_token_id=self.pad_id,
             disable_compile=True,
         )
-        with self._context() as model:
-            training = model.training
-            model.eval()
-            try:
-                sequences = with_settings(model, config).generate(  # type: ignore[operator]
-                    input_ids=input_ids,
-                    attention_mask=attention_mask,
-                    generation_config=config,
-                    logits_processor=LogitsProcessorList([sampler]),
-                    **shared_prefix(model, input_ids, attention_mask),
-                )
-            finally:
-                model.train(training)
+        with self._context() as model, evaluating(model):
+            sequences = with_settings(model, config).generate(  # type: ignore[operator]
+                input_ids=input_ids,
+                attention_mask=attention_mask,
+                generation_config=config,
+                logits_processor=LogitsProcessorList([sampler]),
+                **shared_prefix(model, input_ids, attention_mask),
+            )
         new = sequences[:, input_ids.shape[1] :].tolist()
         logprobs = torch.stack(sampler.logprobs, dim=1).tolist()
         entropies: list[list[float] | None] = [None] * len(new)
@@ -269,57 +284,14 @@ class LMPolicy:
             entropies=entropies and entropies[:length],
         )
 
-    def _left_padded(
-        self, prompts: Sequence[Sequence[int]]
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        lengths = np.array([len(ids) for ids in prompts])
-        width = int(lengths.max())
-        rows = [[self.pad_id] * (width - len(ids)) + [*ids] for ids in prompts]
-        # by way of numpy, which reads lists of lists six times as fast as torch does
-        ids = torch.from_numpy(np.array(rows, np.int64))
-        mask = torch.from_numpy(np.arange(width) >= width - lengths[:, None])
-        device = self.model.device
-        return ids.to(device), mask.long().to(device)
-
     def _score(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
         """Log-probability of each answer after its prompt, whichever token ends it."""
         full = [prompt + answer for prompt, answer in rows]
-        input_ids, attention_mask = self._left_padded(full)
+        inputs = left_padded(full, self.pad_id, self.model.device)
+        lengths = [len(answer) for _, answer in rows]
         with self._context() as model:
-            training = model.training
-            model.eval()
-            try:
-                logits = model(
-                    input_ids=input_ids, attention_mask=attention_mask
-                ).logits
-            finally:
-                model.train(training)
-        longest = max(len(answer) for _, answer in rows)
-        tail = logits[:, -longest - 1 :].float() / self.temperature
-        logprobs = tail.log_softmax(dim=-1)  # [B, longest + 1, V]
-        targets = input_ids[:, input_ids.shape[1] - longest :]  # at the right edge
-        picked = logprobs[:, :-1].gather(2, targets[..., None])[..., 0]
-        lengths = torch.tensor([len(a) for _, a in rows], device=picked.device)
-        position = torch.arange(longest, device=picked.device)[None]
-        inside = position >= longest - lengths[:, None]
-        ending = logprobs[:, -1, self.eos_ids].logsumexp(dim=-1)
-        total: list[float] = (picked.where(inside, 0.0).sum(dim=1) + ending).tolist()
-        return total
-
-
-def _known_ends(model: PreTrainedModel) -> list[int]:
-    """The end tokens that the model's own settings name."""
-    known = getattr(model.generation_config, "eos_token_id", None)
-    return known if isinstance(known, list) else [] if known is None else [known]
-
-
-def _refuse_prompt_tuning(model: PreTrainedModel) -> None:
-    """Refuses adapters that are no part of the layers."""
-    for adapter in getattr(model, "peft_config", {}).values():
-        if adapter.is_prompt_learning:
-            raise ValueError(
-                f"want a model whose adapters are in its layers, such as LoRA, got "
-                f"{adapter.peft_type.value}"
+            return reply_logprobs(
+                model, inputs, lengths, self.temperature, self.eos_ids
             )
 
 

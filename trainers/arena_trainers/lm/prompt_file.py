@@ -59,22 +59,29 @@ def read_prompt_file(folder: str | Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ValueError(f"want a JSON object in {path}, got {values!r:.60}")
     known = (*PROMPT_OPTIONS, *_SAMPLING)
-    for name, value in values.items():
+    for name in values:
         if name not in known:
             raise ValueError(
                 f"{path} has no option {name!r:.60}; {did_you_mean(name, known)}"
             )
-        if name in _SAMPLING and not _SAMPLING[name][0](value):
-            raise ValueError(
-                f"{path}: want {name} as {_SAMPLING[name][1]}, got {value!r:.60}"
-            )
     options = {name: values.pop(name) for name in PROMPT_OPTIONS if name in values}
-    if not options:
-        return values
     try:
-        return {"prompt": PromptOptions(**options), **values}
+        check_sampling(values)
+        return {"prompt": PromptOptions(**options), **values} if options else values
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def check_sampling(sampling: Mapping[str, Any]) -> None:
+    """Refuses a wrong value among those arguments of `LMPolicy` that the file can hold.
+
+    Raises:
+        ValueError: says which, and what it could be.
+    """
+    for name, value in sampling.items():
+        is_right, wanted = _SAMPLING[name]
+        if not is_right(value):
+            raise ValueError(f"want {name} as {wanted}, got {value!r:.60}")
 
 
 def _is_count(value: Any) -> bool:

@@ -160,3 +160,9 @@ def shared_prefix(
         return {}
     cache.reorder_cache(row_of)
     return {"past_key_values": cache}
+
+
+def known_ends(model: PreTrainedModel) -> list[int]:
+    """The end tokens that the model's own settings name."""
+    known = getattr(model.generation_config, "eos_token_id", None)
+    return known if isinstance(known, list) else [] if known is None else [known]

@@ -43,6 +43,20 @@ def check_ranges(args: Any) -> None:
     for name, (holds, wanted) in ranges.items():
         if not holds:
             raise ValueError(f"want {name} {wanted}, got {getattr(args, name)!r}")
+    _check_groups(args.episodes_per_step, args.num_generations, args)
+
+
+def _check_groups(episodes: int | None, size: int, args: Any) -> None:
+    """Refuses a number of episodes per step that is not made of whole groups."""
+    by_hand = args.generation_batch_size or args.steps_per_generation
+    if episodes is None or by_hand or episodes % size == 0:
+        return  # TRL checks batches that are set by hand
+    below = episodes - episodes % size
+    fits = [n for n in (below, below + size) if n]
+    raise ValueError(
+        f"want episodes_per_step divisible by num_generations ({size}), got {episodes}; "
+        f"give --episodes_per_step {' or '.join(map(str, fits))}"
+    )
 
 
 def refuse_what_is_not_supported(args: Any) -> None:

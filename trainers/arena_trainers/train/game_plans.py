@@ -30,6 +30,7 @@ class GamePlan:
 
     Attributes:
         name: the id, with the parameters and the limit of turns that were given.
+        max_turns: after how many turns episodes are truncated, if that was given.
         seats: who plays each seat.
         learners: which seats learn.
         env_fn: makes an environment of the game.
@@ -55,7 +56,8 @@ class GamePlan:
             raise ValueError(
                 f"want params of {self.id} as a mapping, got {self.params!r}"
             )
-        limit = given.get("max_turns")
+        limit: int | None = given.get("max_turns")
+        self.max_turns = limit
         named = self.params if limit is None else {**self.params, "max_turns": limit}
         values = ", ".join(f"{k}={v}" for k, v in sorted(named.items()))
         self.name = f"{self.id}({values})" if values else self.id

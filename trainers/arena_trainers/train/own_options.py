@@ -66,8 +66,7 @@ class OwnOptions:
             value = getattr(self, name)
             if value not in known:
                 raise ValueError(
-                    f"want {name} from {known}, got {value!r}; "
-                    f"{did_you_mean(str(value), known)}"
+                    f"unknown {name} {value!r}; {did_you_mean(str(value), known)}"
                 )
         check_critic(self.critic, self.critic_args)
         self._check_rows()

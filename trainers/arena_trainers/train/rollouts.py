@@ -2,7 +2,7 @@
 
 A line is an episode as `Episode.to_json` writes it, with one more field, `credit`: a list as
 long as `turns`. An entry is null for a turn that is not trained: of an opponent, of the
-episode that this one branched from, or of a turn tree where it is no fair sample. Else it is
+episode that this one branched from, or masked in a turn tree (`is_fair` is false). Else it is
 an object with the fields of `TurnCredit`.
 
 A file holds whole groups: all episodes of a start, and all that branched from them.
@@ -13,9 +13,9 @@ Everything here is free of TRL and of torch.
 """
 
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.train.rows import turn_weights
 from arena_trainers.train.turn_records import trained_turns
 from arena_wrappers import Episode
+from arena_wrappers.files import whole_file
 
 Start = tuple[int, int]  # game and seed: the same for all episodes of a group
 
@@ -62,24 +63,19 @@ class Rollout(NamedTuple):
 
 def write_rollouts(path: Path, rollouts: Iterable[Rollout]) -> None:
     """Writes rollouts as JSON lines; the file appears whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "w", encoding="utf-8") as file:
-            for episode, credit in rollouts:
-                entries = [None if entry is None else asdict(entry) for entry in credit]
-                text = json.dumps(entries, allow_nan=False)
-                file.write(f'{episode.to_json()[:-1]}, "credit": {text}}}\n')
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        for episode, credit in rollouts:
+            entries = [None if entry is None else asdict(entry) for entry in credit]
+            text = json.dumps(entries, allow_nan=False)
+            file.write(f'{episode.to_json()[:-1]}, "credit": {text}}}\n')
 
 
 def read_rollouts(path: str | Path) -> Iterator[Rollout]:
     """The rollouts of a file; episodes without `credit` have None for every turn.
 
     Raises:
-        ValueError: a line is neither; names the line.
+        ValueError: a line is no episode or has malformed credit; the message gives its
+            number.
     """
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
@@ -111,12 +107,43 @@ def _rollout(line: str) -> Rollout:
 def _turn_credit(entry: Any) -> TurnCredit | None:
     if entry is None:
         return None
-    known = {field.name for field in fields(TurnCredit)}
     if not isinstance(entry, dict) or not {"estimator", "advantage"} <= entry.keys():
         raise ValueError(f"want credit with estimator and advantage, got {entry!r:.60}")
-    if not entry.keys() <= known:
-        raise ValueError(f"credit has an unknown field {min(entry.keys() - known)!r}")
+    unknown = entry.keys() - _CREDIT_FIELDS.keys()
+    if unknown:
+        raise ValueError(f"credit has an unknown field {min(unknown)!r}")
+    for name, value in entry.items():
+        if not _CREDIT_FIELDS[name](value):
+            raise ValueError(f"{name} of credit cannot be {value!r:.60}")
+    if len({entry.get(name) is None for name in _POOL_FIELDS}) > 1:
+        raise ValueError(
+            f"want {', '.join(_POOL_FIELDS)} all or none, got {entry!r:.60}"
+        )
     return TurnCredit(**entry)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int or (type(value) is float and math.isfinite(value))
+
+
+def _is_advantage(value: Any) -> bool:
+    return all(map(_is_number, value if isinstance(value, list) else [value]))
+
+
+def _is_pool(value: Any) -> bool:
+    return isinstance(value, dict) and all(type(v) is int for v in value.values())
+
+
+_POOL_FIELDS = ("pool_size", "pool_mean", "pool_std")
+_CREDIT_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "estimator": lambda value: isinstance(value, str),
+    "advantage": _is_advantage,
+    "weight": _is_number,
+    "pool": _is_pool,
+    "pool_size": lambda value: value is None or type(value) is int,
+    "pool_mean": lambda value: value is None or _is_number(value),
+    "pool_std": lambda value: value is None or _is_number(value),
+}
 
 
 def turn_credits(

@@ -15,20 +15,17 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
-from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from arena_trainers import credit
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.lm.prompt_file import PROMPT_FILE
-from arena_trainers.train.checkpoint import credited_by, load_credit, save_credit
+from arena_trainers.train.checkpointed import CheckpointedTrainer
 from arena_trainers.train.checks import refuse_absolute_positions
 from arena_trainers.train.column_functions import ColumnFunction
 from arena_trainers.train.columns import check_credit, estimate_credit, part_weights
@@ -42,7 +39,6 @@ from arena_trainers.train.game_plans import (
     opponents,
 )
 from arena_trainers.train.metrics import metrics, tally
-from arena_trainers.train.resume import keep_to_schedule
 from arena_trainers.train.rows import (
     Row,
     as_averaged,
@@ -62,10 +58,8 @@ from arena_trainers.train.turn_records import (
 )
 from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
 
-REFERENCE = "reference_model.pt"
 
-
-class TurnGRPOTrainer(GRPOTrainer):
+class TurnGRPOTrainer(CheckpointedTrainer):
     """Trains a language model on multi-agent games, each turn with its own credit.
 
     Args:
@@ -95,9 +89,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         ValueError: settings that do not fit together, or that are not supported.
     """
 
-    args: TurnGRPOConfig
     model: Any
-    ref_model: Any
     num_generations: int
     num_generations_eval: int
     eos_token_ids: list[int]
@@ -121,7 +113,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         rules = [plan.game for plan in plans]
         self._columns = check_credit(args, rules, columns)
         self._functions = dict(columns or {})
-        self.critic: FeatureCritic | ExactCritic | None = None
+        self.critic = None
         if args.critic == "features":
             self.critic = feature_critic(args, rules)
             self._columns += ("features",)
@@ -130,7 +122,6 @@ class TurnGRPOTrainer(GRPOTrainer):
         if train_dataset is None:
             train_dataset = episode_starts(args, [p.weight for p in plans])
         self._rows: list[Row] = []
-        self._credit_state: Mapping[str, Any] | None = None
         self._generation = (-1, 0)  # optimizer step, and number within it
         self.last_episodes: list[Episode] = []
         with warnings.catch_warnings():
@@ -289,40 +280,3 @@ class TurnGRPOTrainer(GRPOTrainer):
         for _ in range(min(len(logged), len(self._logs["advantages"]))):
             self._logs["advantages"].pop()
         self._logs["advantages"].extend(logged)
-
-    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """Writes none: TRL's describes other training."""
-
-    def save_model(
-        self, output_dir: str | None = None, _internal_call: bool = False
-    ) -> None:
-        """Saves the model with its `arena_prompt.json`; only the main process writes."""
-        if self.args.should_save:
-            folder = Path(output_dir or str(self.args.output_dir))
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / PROMPT_FILE).write_text(self._prompt_json)
-        super().save_model(output_dir, _internal_call)
-
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)
-        if not self.args.should_save:
-            return
-        step = f"checkpoint-{self.state.global_step}"
-        folder = Path(self._get_output_dir(trial=trial)) / step
-        if self.args.sync_ref_model:
-            weights = self.accelerator.unwrap_model(self.ref_model).state_dict()
-            torch.save(weights, folder / REFERENCE)
-        owner = credited_by(self.args, self.game_plans)
-        save_credit(folder, owner, self._credit_state, self.critic)  # the last file
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        super()._load_optimizer_and_scheduler(checkpoint)
-        if checkpoint is None:
-            return
-        keep_to_schedule(self.lr_scheduler)
-        owner = credited_by(self.args, self.game_plans)
-        self._credit_state = load_credit(Path(checkpoint), owner, self.critic)
-        reference = Path(checkpoint) / REFERENCE
-        if self.args.sync_ref_model and reference.is_file():
-            weights = torch.load(reference, map_location="cpu", weights_only=True)
-            self.accelerator.unwrap_model(self.ref_model).load_state_dict(weights)

@@ -1,0 +1,71 @@
+"""What a `TurnGRPOTrainer` saves beside TRL's files, and reads when a run goes on."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from trl import GRPOTrainer
+
+from arena_trainers.lm.prompt_file import PROMPT_FILE
+from arena_trainers.train.checkpoint import credited_by, load_credit, save_credit
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.critic import FeatureCritic
+from arena_trainers.train.exact_critic import ExactCritic
+from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.resume import keep_to_schedule
+
+REFERENCE = "reference_model.pt"
+
+
+class CheckpointedTrainer(GRPOTrainer):
+    """The part of `TurnGRPOTrainer` that writes models and checkpoints.
+
+    Attributes:
+        critic: what gives values to turns, if anything does.
+        game_plans: the games.
+    """
+
+    args: TurnGRPOConfig
+    ref_model: Any
+    critic: FeatureCritic | ExactCritic | None
+    game_plans: Sequence[GamePlan]
+    _credit_state: Mapping[str, Any] | None = None
+    _prompt_json: str
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """Writes none: TRL's describes other training."""
+
+    def save_model(
+        self, output_dir: str | None = None, _internal_call: bool = False
+    ) -> None:
+        """Saves the model with its `arena_prompt.json`; only the main process writes."""
+        if self.args.should_save:
+            folder = Path(output_dir or str(self.args.output_dir))
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / PROMPT_FILE).write_text(self._prompt_json)
+        super().save_model(output_dir, _internal_call)
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        if not self.args.should_save:
+            return
+        step = f"checkpoint-{self.state.global_step}"
+        folder = Path(self._get_output_dir(trial=trial)) / step
+        if self.args.sync_ref_model:
+            weights = self.accelerator.unwrap_model(self.ref_model).state_dict()
+            torch.save(weights, folder / REFERENCE)
+        owner = credited_by(self.args, self.game_plans)
+        save_credit(folder, owner, self._credit_state, self.critic)  # the last file
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is None:
+            return
+        keep_to_schedule(self.lr_scheduler)
+        owner = credited_by(self.args, self.game_plans)
+        self._credit_state = load_credit(Path(checkpoint), owner, self.critic)
+        reference = Path(checkpoint) / REFERENCE
+        if self.args.sync_ref_model and reference.is_file():
+            weights = torch.load(reference, map_location="cpu", weights_only=True)
+            self.accelerator.unwrap_model(self.ref_model).load_state_dict(weights)
