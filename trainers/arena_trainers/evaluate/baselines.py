@@ -7,7 +7,7 @@ from arena_envs.game import CHANCE, TERMINAL, AnyGame
 from arena_envs.solvers import information_states
 from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
 from arena_wrappers.formats import legal_texts
-from arena_wrappers.noisy import NoisyPolicy
+from arena_wrappers.noisy import without_noise
 
 MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more get no constant baseline
 MAX_STATES = 30_000  # of games that are solved exactly
@@ -52,9 +52,7 @@ def prepared(policy: Policy | str, game: AnyGame) -> Policy:
         ValueError: unknown string, or the bot refuses the game, for example as too large.
     """
     made = make_policy(policy) if isinstance(policy, str) else policy
-    inner = made
-    while isinstance(inner, NoisyPolicy):
-        inner = inner.inner
+    inner = without_noise(made)
     if isinstance(inner, BotPolicy):
         inner.act([_first_turn(game)])
     return made
