@@ -49,7 +49,8 @@ def evaluate(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the first episode.")] = 0,
-    how: PolicyOptions = PolicyOptions(),
+    *,
+    how: PolicyOptions,
     baselines: Annotated[bool, typer.Option(help="Let baselines play, too.")] = True,
     timeout: Timeout = None,
     params: Params = None,
@@ -122,7 +123,8 @@ def play(
     seed: Annotated[
         int | None, typer.Option(help="Seed of the episode; default: a random one.")
     ] = None,
-    how: PolicyOptions = PolicyOptions(),
+    *,
+    how: PolicyOptions,
     params: Params = None,
     out: Annotated[
         Path | None, typer.Option(help="Append the episode to this file.")

@@ -39,7 +39,8 @@ def tournament(
             "--self", help="Include self-play (always on in cooperative games)."
         ),
     ] = False,
-    how: PolicyOptions = PolicyOptions(),
+    *,
+    how: PolicyOptions,
     timeout: Timeout = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:

@@ -33,7 +33,7 @@ def solver_of(game: AnyGame) -> str | None:
         return "hanabi_convention"
     if game.num_actions is None or game.kind == "cooperative":
         return None
-    if _is_small(game):
+    if is_small(game):
         alternating = game.information == "perfect" and not game.simultaneous
         if alternating and game.num_players == 2 and game.zero_sum:
             return "minimax"
@@ -58,7 +58,10 @@ def prepared(policy: Policy | str, game: AnyGame) -> Policy:
     return made
 
 
-def _is_small(game: AnyGame) -> bool:
+def is_small(game: AnyGame) -> bool:
+    """Whether the game has at most `MAX_STATES` states."""
+    if game.num_actions is None:
+        return False
     try:
         information_states(game, max_states=MAX_STATES)
     except ValueError:

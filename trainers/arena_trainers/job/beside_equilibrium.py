@@ -198,6 +198,6 @@ def _caption(found: Comparison) -> str:
         return "CFR+ found no equilibrium of this game"
     values = ", ".join(f"{value:.4f}" for value in found.values)
     return (
-        f"One equilibrium, by CFR+ (returns {values}); a game may have several, so a "
-        "policy that differs can be one, too: NashConv tells"
+        f"One equilibrium (CFR+, returns {values}). Others may exist; NashConv 0 means "
+        "the policy is one."
     )
