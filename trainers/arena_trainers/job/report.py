@@ -14,8 +14,10 @@ from arena_trainers.job.outcome import Interval, Outcome, Stage
 
 SCORE = (
     "score: 0 = uniform random play in this seat, 100 = the solver, both by their exact "
-    "expected returns. '-': no score, as these two are equal."
+    "expected returns. '-': they differ too little for n episodes."
 )
+
+WIDEST = 1000  # points, of the interval of a score that is shown
 
 # fits 80 columns
 NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
@@ -103,8 +105,10 @@ def _interval(found: Interval) -> tuple[str, str]:
 
 
 def score_text(row: Row) -> str:
-    """The score of a row with its interval; "-" where it has none."""
+    """The score of a row with its interval; "-" where it has none or a useless one."""
     if row.normalised is None or row.score_interval is None:
         return "-"
     low, high = row.score_interval
+    if high - low > WIDEST:
+        return "-"
     return f"{row.normalised:.0f} ({low:.0f} to {high:.0f})"
