@@ -55,10 +55,10 @@ def _caption(found: Evaluation) -> str:
     if found.known_value:
         lines.append(f"Known value: {found.known_value}")
     if any(row.score_interval is not None for row in found.rows):
-        lines.append("Scores by the exact returns of uniform play and of the solver")
+        lines.append("Scores: by exact returns of the baselines")
     elif any(row.normalised is not None for row in found.rows):
         lines.append(
-            "Scores by mean returns of uniform play and of the solver: without an interval"
+            "Scores: by sampled returns of the baselines, so without intervals"
         )
     searches = {
         row.policy
