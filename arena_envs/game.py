@@ -155,6 +155,14 @@ class Game(Protocol[S, A]):
         Finite numbers; the same names in every state; empty without any.
         """
 
+    @property
+    def measure_bounds(self) -> Mapping[str, tuple[float, float]]:
+        """Least and largest value of measures, by name, where these are known."""
+
+    @property
+    def known_value(self) -> str | None:
+        """What is known of play with these parameters, such as the value; None: nothing."""
+
 
 AnyGame = Game[Any, Any]
 
@@ -191,6 +199,14 @@ class BaseGame(Generic[S, A]):
 
     def measures(self, state: S) -> Mapping[str, float]:
         return {}
+
+    @property
+    def measure_bounds(self) -> Mapping[str, tuple[float, float]]:
+        return {}
+
+    @property
+    def known_value(self) -> str | None:
+        return None
 
 
 def fold(text: str) -> str:

@@ -191,6 +191,18 @@ class Bargaining(BaseGame[State, Action]):
             "fairness": fairness or 0.0,
         }
 
+    @property
+    def measure_bounds(self) -> dict[str, tuple[float, float]]:
+        return dict.fromkeys(("agreement", "efficiency", "fairness"), (0.0, 1.0))
+
+    @property
+    def known_value(self) -> str | None:
+        return (
+            "subgame-perfect play .231894, .768106; random play .452640 each"
+            if self == type(self)()
+            else None
+        )
+
     def observe(self, state: State, seat: int) -> str:
         lines = [f"You are player_{seat}. {self._stage(state, seat)}"]
         if len(state.discounts) == 2 and self.num_rounds > 1:

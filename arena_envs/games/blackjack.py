@@ -113,6 +113,10 @@ class Blackjack(BaseGame[State, int]):
             return (-1.0,)
         return (0.0,) if own == dealers else (1.0,)
 
+    @property
+    def known_value(self) -> str | None:
+        return "optimal play -0.042462; uniform random play -0.392658"
+
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
         now = "You are to move." if player == 0 else "Cards are being dealt."

@@ -126,6 +126,11 @@ class Breakthrough(BaseGame[State, int]):
         bottom = self._grid.bits[-self.columns]
         return (1.0, -1.0) if state.black >= bottom or not state.white else (-1.0, 1.0)
 
+    @property
+    def known_value(self) -> str | None:
+        solved = (4, 3), (4, 4), (5, 4), (4, 5)
+        return "player_0 wins" if (self.rows, self.columns) in solved else None
+
     def observe(self, state: State, seat: int) -> str:
         rows = self._grid.row_texts("BW.", state.black, state.white)
         lines = [f"{self.rows - i} {row}" for i, row in enumerate(rows)]

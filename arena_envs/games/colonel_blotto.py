@@ -127,6 +127,13 @@ class ColonelBlotto(BaseGame[State, int]):
         best, rest = 1 / num_winners, -1 / (n - num_winners)
         return tuple(best if fields == max(won) else rest for fields in won)
 
+    @property
+    def known_value(self) -> str | None:
+        if self.num_players != 2:
+            return None
+        more = "; NashConv of uniform play 7/11" if self == type(self)() else ""
+        return f"0 by symmetry{more}"
+
     def observe(self, state: State, seat: int) -> str:
         coins, fields = self.num_coins, self.num_fields
         start = f"You are player_{seat}."

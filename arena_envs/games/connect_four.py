@@ -115,6 +115,12 @@ class ConnectFour(BaseGame[State, int]):
                 return (-1.0, 1.0)
         return (0.0, 0.0)
 
+    @property
+    def known_value(self) -> str | None:
+        if (self.rows, self.columns, self.x_in_row) == (4, 4, 4):
+            return "a draw"
+        return "random play: X wins .559, O .439" if self == type(self)() else None
+
     def observe(self, state: State, seat: int) -> str:
         rows = self._grid.row_texts("XO.", state.crosses, state.noughts)
         turn = turn_text(state.player, seat, self.returns(state))

@@ -169,6 +169,14 @@ class DonorGame(BaseGame[State, int]):
         start = self.start * UNIT
         return tuple((hundredths - start) / UNIT for hundredths in state.hundredths)
 
+    @property
+    def known_value(self) -> str | None:
+        return (
+            "in equilibrium 0 each; all always give everything: 630 each"
+            if self == type(self)()
+            else None
+        )
+
     def observe(self, state: State, seat: int) -> str:
         n, player = self.num_players, self.current_player(state)
         now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: "

@@ -171,6 +171,14 @@ class DotsAndBoxes(BaseGame[State, int]):
             margin = float((first > second) - (first < second))
         return (margin, 0.0 - margin)
 
+    @property
+    def known_value(self) -> str | None:
+        return (
+            "player_0 wins by 3 to 1; random play: 42.0 % wins of each"
+            if self == type(self)()
+            else None
+        )
+
     def observe(self, state: State, seat: int) -> str:
         own, other = (state.boxes[s].bit_count() for s in (seat, 1 - seat))
         head = f"You are player_{seat}. Boxes: you {own}, player_{1 - seat} {other}."

@@ -165,6 +165,10 @@ class Goofspiel(Setup, BaseGame[State, int]):
         winners = tuple(map(winner_of, self.rounds(state)))
         return (state.prizes, winners, state.bids[seat :: self.num_players])
 
+    @property
+    def known_value(self) -> str | None:
+        return "0 by symmetry" if self.num_players == 2 else None
+
     def observe(self, state: State, seat: int) -> str:
         return views.text(self, state, seat, self.returns(state)[seat])
 

@@ -153,6 +153,10 @@ class Hanabi(Setup, BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         return self.scores[sum(state.fireworks) if state.life_tokens else 0]
 
+    @property
+    def known_value(self) -> str | None:
+        return f"at most {self.num_colors * self.num_ranks}"
+
     def observe(self, state: State, seat: int) -> str:
         return self.texts.observation(state, seat)
 

@@ -181,6 +181,13 @@ class Hex(BaseGame[State, int]):
             return (0.0, 0.0)
         return (-1.0, 1.0) if state.winner else (1.0, -1.0)
 
+    @property
+    def known_value(self) -> str | None:
+        rows, cols = self._shape
+        if rows != cols:
+            return None
+        return f"player_{int(self.swap)} wins"
+
     def observe(self, state: State, seat: int) -> str:
         if state.winner is not None:
             turn = f"{'xo'[state.winner]} has won."

@@ -57,3 +57,9 @@ class IteratedMatrixGame(MatrixRounds):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_int("num_rounds", self.num_rounds, 1, 100)
+
+    @property
+    def known_value(self) -> str | None:
+        if self != type(self)():
+            return None
+        return "10 each, as both always defect; both always cooperate: 50 each"

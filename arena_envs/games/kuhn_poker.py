@@ -95,6 +95,12 @@ class KuhnPoker(BaseGame[State, int]):
             for seat, chips in enumerate(paid)
         )
 
+    @property
+    def known_value(self) -> str | None:
+        if self.num_players != 2:
+            return None
+        return "-1/18 for player_0; NashConv of uniform play 11/12"
+
     def observe(self, state: State, seat: int) -> str:
         card = self._card_name(state.cards[seat]) if seat < len(state.cards) else None
         hand = f"and hold {card}" if card else "and have no card yet"

@@ -131,6 +131,12 @@ class LeducPoker(BaseGame[State, int]):
 
         return limit.net_chips(state.betting, strength)
 
+    @property
+    def known_value(self) -> str | None:
+        if self.num_players != 2:
+            return None
+        return "-0.085606 for player_0; NashConv of uniform play 4.747222"
+
     def observe(self, state: State, seat: int) -> str:
         hands, public = self._visible(state, seat)
         own, board = ("no card yet", "not dealt")

@@ -135,6 +135,12 @@ class LiarsDice(BaseGame[State, int]):
             returns[winner], returns[loser] = 1.0, -1.0
         return tuple(returns)
 
+    @property
+    def known_value(self) -> str | None:
+        if self != type(self)():
+            return None
+        return "-0.027132 for player_0; NashConv of uniform play 1.561489"
+
     def observe(self, state: State, seat: int) -> str:
         n, total = self.num_players, self.num_players * self.num_dice
         hands = self._visible(state, seat)

@@ -129,6 +129,10 @@ class Nim(BaseGame[State, int]):
         winner = state.seat if self.is_misere else 1 - state.seat
         return (-1.0, 1.0) if winner else (1.0, -1.0)
 
+    @property
+    def known_value(self) -> str | None:
+        return "player_1 wins" if self == type(self)() else None
+
     def observe(self, state: State, seat: int) -> str:
         piles = ", ".join(f"pile {i}: {size}" for i, size in enumerate(state.piles, 1))
         if not any(state.piles):

@@ -118,6 +118,10 @@ class Othello(BaseGame[State, int]):
         lead = state.black.bit_count() - state.white.bit_count()
         return (1.0, -1.0) if lead > 0 else (-1.0, 1.0) if lead else (0.0, 0.0)
 
+    @property
+    def known_value(self) -> str | None:
+        return "W wins with 8 discs more" if self.size == 4 else None
+
     def observe(self, state: State, seat: int) -> str:
         turn = turn_text(state.player, seat, self.returns(state))
         black, white = state.black.bit_count(), state.white.bit_count()

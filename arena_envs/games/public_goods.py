@@ -123,6 +123,12 @@ class PublicGoods(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         return state.paid
 
+    @property
+    def known_value(self) -> str | None:
+        if self != type(self)():
+            return None
+        return "in equilibrium 200 each; all contribute everything: 320 each"
+
     def observe(self, state: State, seat: int) -> str:
         now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: all players contribute."
         if self.current_player(state) == TERMINAL:

@@ -109,6 +109,11 @@ class Signaling(BaseGame[State, int]):
         right = float(state.guess == state.target >= 0)
         return (right, right)
 
+    @property
+    def known_value(self) -> str | None:
+        targets, words = self.num_targets, self.num_words
+        return f"best {min(targets, words)}/{targets}; random 1/{targets}"
+
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
         if player == TERMINAL:

@@ -144,6 +144,10 @@ class SpeakerListener(BaseGame[State, int]):
         paid = self._pay(len(state.path)) if self._is_reached(state) else 0.0
         return (paid, paid)
 
+    @property
+    def known_value(self) -> str | None:
+        return "best 3/4; random 5303/48000" if self == type(self)() else None
+
     def observe(self, state: State, seat: int) -> str:
         if seat == SPEAKER:
             known = "unknown yet" if state.goal < 0 else self._name(state.goal)

@@ -91,6 +91,10 @@ class TinyHanabi(BaseGame[State, int]):
         points = float(POINTS[state.cards[0], state.cards[1]][first][second])
         return (points, points)
 
+    @property
+    def known_value(self) -> str | None:
+        return "best 10; 8 if cards are ignored; random 67/18"
+
     def observe(self, state: State, seat: int) -> str:
         cards = state.cards[seat : seat + 1]
         hand = f"hold card {cards[0]}" if cards else "have no card yet"

@@ -5,7 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from arena_wrappers.policies import Policy, Reply, TurnRequest
+from arena_wrappers.policies import Policy, Reply, TurnRequest, own_prompt
+from arena_wrappers.prompts import PromptOptions
 
 NOISE = (
     0x6E6F697365  # apart from the draws that the inner policy makes of the same seed
@@ -32,6 +33,11 @@ class NoisyPolicy:
         self.inner = inner
         self.probability = probability
         self.name = name
+
+    @property
+    def prompt(self) -> PromptOptions | None:
+        """The prompt options that the inner policy carries."""
+        return own_prompt(self.inner)
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         drawn = [self._random_reply(request) for request in requests]
@@ -63,6 +69,13 @@ class ScoringNoisyPolicy(NoisyPolicy):
             return chances, illegal
         mixed = [(noise + kept * chance) / legal for chance in chances]
         return mixed, (1 - self.probability) * illegal
+
+
+def without_noise(policy: Policy) -> Policy:
+    """The policy inside all `NoisyPolicy` around it; itself where there is none."""
+    while isinstance(policy, NoisyPolicy):
+        policy = policy.inner
+    return policy
 
 
 def split_noisy(spec: str) -> tuple[float, str]:

@@ -1,5 +1,6 @@
 """Policies that are named by strings, such as `"mcts:1000"` or `"lm:PATH"`."""
 
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 
 from arena_envs.bots import BOTS, make_bot
@@ -7,8 +8,10 @@ from arena_envs.registration import did_you_mean
 from arena_wrappers.noisy import NoisyPolicy, ScoringNoisyPolicy, split_noisy
 from arena_wrappers.policies import BotPolicy, Policy, RandomPolicy, ScoringBotPolicy
 
+Maker = Callable[[str], Policy]  # of the argument: PATH in "lm:PATH"
 
-def make_policy(spec: str) -> Policy:
+
+def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     """The policy that a string names: `"kind"` or `"kind:argument"`.
 
     `"random"` and the bots are built in (the page of `arena_envs.bots` lists them); a bot
@@ -16,6 +19,11 @@ def make_policy(spec: str) -> Policy:
     `arena.policies`, whose attribute is called with the argument; this distribution brings
     `"lm:PATH"`, a language model from a folder, and `"api:MODEL"`, one behind an endpoint.
     `"noisy:P(STRING)"` is any of them that plays a random legal action with probability P.
+
+    Args:
+        spec: the string.
+        makers: by kind, what makes its policies in place of the entry points, within
+            `noisy`, too.
 
     Raises:
         ValueError: unknown kind, or an argument that the kind does not take.
@@ -28,7 +36,9 @@ def make_policy(spec: str) -> Policy:
     if spec == "random":
         return RandomPolicy()
     if kind == "noisy":
-        return _noisy(spec)
+        return _noisy(spec, makers)
+    if makers is not None and kind in makers:
+        return makers[kind](argument)
     if kind in BOTS:
         bot = make_bot(spec)
         scores = hasattr(bot, "action_probs")
@@ -44,8 +54,8 @@ def make_policy(spec: str) -> Policy:
     return policy
 
 
-def _noisy(spec: str) -> Policy:
+def _noisy(spec: str, makers: Mapping[str, Maker] | None) -> Policy:
     probability, inner_spec = split_noisy(spec)
-    inner = make_policy(inner_spec)
+    inner = make_policy(inner_spec, makers)
     scores = hasattr(inner, "action_probs")
     return (ScoringNoisyPolicy if scores else NoisyPolicy)(inner, probability, spec)

@@ -9,7 +9,6 @@ from arena_envs.solvers import TooLarge
 from arena_envs.solvers.hopeless import refuse_hopeless
 from arena_trainers.cli.main import app
 from arena_trainers.evaluate import evaluate
-from arena_trainers.evaluate.matches import known_value
 from arena_trainers.evaluate.tables import as_table
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 from arena_wrappers.episodes import Episode
@@ -23,28 +22,42 @@ def shown(found):
     return " ".join(capture.get().split())
 
 
-def test_20_episodes_that_are_one_game_count_as_1_and_are_warned_of():
-    found = evaluate("first", "tic_tac_toe", ["first"], 20, baselines=False)
-    assert [row.num_distinct for row in found.rows] == [1, 1, 1]
-    assert found.to_dict()["rows"][0]["num_distinct"] == 1
-    text = shown(found)
-    assert "Warning: 1 distinct games in 20 episodes, seat 0 against first" in text
-    assert "noisy:0.2(first)" in text
-    varied = evaluate("random", "tic_tac_toe", ["random"], 20, baselines=False)
-    assert [row.num_distinct for row in varied.rows] == [20, 20, 20]
-    assert "Warning" not in shown(varied)
+def test_deterministic_play_is_warned_of_where_random_play_shows_more_games():
+    with pytest.warns(UserWarning, match="2 distinct games in 60 episodes") as caught:
+        found = evaluate("constant:4", "tic_tac_toe", ["first"], 30, baselines=False)
+    (text,) = found.to_dict()["warnings"]
+    assert str(caught[0].message) == text
+    assert "--against 'noisy:0.2(first)'" in text
+    assert found.rows[-1].num_distinct == 2
 
 
-@pytest.mark.parametrize("id", ["mini_hanabi", "simple_hanabi", "rock_paper_scissors"])
-def test_known_values_of_other_parameters_are_absent(id):
-    assert known_value(arena_envs.make_game(id)) == ""
+def test_kuhn_poker_has_few_games_and_is_not_warned_of():
+    found = evaluate("cfr:20", "kuhn_poker", ["cfr:20"], 400, baselines=False)
+    assert found.rows[-1].num_distinct < 0.1 * found.rows[-1].num_episodes
+    assert found.warnings == ()
+
+
+def test_no_warning_advises_noise_around_self():
+    with pytest.warns(UserWarning, match=r"evaluate noisy:0.2\(first\)"):
+        found = evaluate("first", "tic_tac_toe", ["self"], 30, baselines=False)
+    assert "(self)" not in found.warnings[0]
+
+
+def known_value(id, **params):
+    return arena_envs.make_game(id, **params).known_value
 
 
 def test_known_values_are_those_of_the_actual_parameters():
-    assert known_value(arena_envs.make_game("hanabi")).startswith("at most 25")
-    assert known_value(arena_envs.make_game("hanabi", num_colors=2)) == ""
-    assert known_value(arena_envs.make_game("kuhn_poker", num_players=3)) == ""
-    assert "4 by 4" not in known_value(arena_envs.make_game("connect_four"))
+    assert known_value("rock_paper_scissors") is None
+    assert known_value("hanabi") == "at most 25"
+    assert known_value("mini_hanabi") == "at most 4"
+    assert known_value("kuhn_poker").startswith("-1/18 for player_0")
+    assert known_value("kuhn_poker", num_players=3) is None
+    assert known_value("connect_four", rows=4, columns=4) == "a draw"
+    assert "a draw" not in known_value("connect_four")
+    assert known_value("hex") == "player_0 wins"
+    assert known_value("hex", swap=True) == "player_1 wins"
+    assert known_value("hex", num_rows=3) is None
 
 
 def bargains(answer):

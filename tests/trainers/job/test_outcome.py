@@ -9,12 +9,13 @@ import pytest
 from rich.console import Console
 
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.evaluate import Row
+from arena_trainers.evaluate import evaluate
+from arena_trainers.evaluate.rows import measured
 from arena_trainers.job.beside_equilibrium import beside_equilibrium
 from arena_trainers.job.closing import closing_lines
 from arena_trainers.job.curves import Frame, curves
 from arena_trainers.job.opening import legal_warning
-from arena_trainers.job.outcome import GameMeter, Outcome, measured_means
+from arena_trainers.job.outcome import GameMeter, Outcome
 from arena_trainers.job.progress import clock
 from arena_trainers.job.report import outcome_tables, score_text
 from arena_trainers.job.results import frame_of
@@ -108,6 +109,7 @@ def test_the_tables_fit_a_terminal_of_80_columns(game, args):
                 num_episodes=1000,
                 **dict.fromkeys(("mean_return", "low", "high"), apart[row.role]),
                 normalised=-1500.0,
+                score_interval=(-1500.0, -1500.0),
             )
             for row in found.evaluation.rows
         ]
@@ -132,35 +134,41 @@ def test_a_game_that_is_not_enumerated_shows_returns_and_measures(args):
 
 def test_measures_are_means_with_intervals_over_the_episodes_of_games_that_have_them():
     episodes = [SimpleNamespace(measures={"fair": x}) for x in (0.0, 1.0, 1.0, 1.0)]
-    found = measured_means([*episodes, SimpleNamespace(measures={})])
-    assert found["fair"].mean == 0.75
-    assert 0 <= found["fair"].low < 0.75 < found["fair"].high <= 1
+    game = SimpleNamespace(measure_bounds={"fair": (0.0, 1.0)})
+    mean, low, high = measured(game, [*episodes, SimpleNamespace(measures={})])["fair"]
+    assert mean == 0.75
+    assert 0 <= low < 0.75 < high <= 1
 
 
-def row(role, mean, half_width):
-    numbers = {"mean_return": mean, "low": mean - half_width, "high": mean + half_width}
-    shares = dict.fromkeys(("wins", "draws", "losses"))
-    return Row(
-        "x",
-        role,
-        "random",
-        0,
-        9,
-        **numbers,
-        **shares,
-        invalid={},
-        num_turns=1,
-        num_tokens=None,
-        normalised=50.0,
-    )
+def test_twenty_equal_measures_have_an_interval_only_by_declared_bounds():
+    episodes = [SimpleNamespace(measures={"fair": 1.0})] * 20
+    known = SimpleNamespace(measure_bounds={"fair": (0.0, 1.0)})
+    assert measured(known, episodes)["fair"] == (1, pytest.approx(0.832, abs=1e-3), 1)
+    unknown = SimpleNamespace(measure_bounds={})
+    assert measured(unknown, episodes)["fair"] == (1.0, None, None)
 
 
-def test_a_score_is_shown_where_the_solver_is_told_from_uniform_play():
-    own = row("policy", 0.5, 0.1)
-    apart = [row("uniform", 0.0, 0.1), row("solver", 1.0, 0.1)]
-    assert score_text(own, [own, *apart]) == "50 (40 to 60)"
-    together = [row("uniform", 0.0, 0.6), row("solver", 1.0, 0.6)]
-    assert score_text(own, [own, *together]) == "-"
+def test_scores_against_cfr_are_exact_and_have_intervals_in_both_seats(args):
+    """Values by hand: -1/18 at equilibrium; noise of the baselines does not enter."""
+    found = outcome("kuhn_poker", args, 60)
+    rows = [row for row in found.evaluation.rows if row.opponent == "cfr"]
+    assert {row.role for row in rows} == {"policy"}
+    for row, value in zip(rows, (-1 / 18, 1 / 18, 0.0), strict=True):
+        low, high = row.score_interval
+        assert low < row.normalised < high
+        # 100 = value, 0 = uniform: the same line through mean, low and high
+        slope = (high - low) / (row.high - row.low)
+        assert row.normalised + slope * (value - row.mean_return) == pytest.approx(
+            100, abs=0.5
+        )
+        assert score_text(row) == f"{row.normalised:.0f} ({low:.0f} to {high:.0f})"
+
+
+def test_a_score_by_sampled_baselines_has_no_interval():
+    found = evaluate("random", "tic_tac_toe", ["mcts:1"], 4)
+    own = found.rows[0]
+    assert own.score_interval is None
+    assert score_text(own) == "-"
 
 
 def test_cooperative_games_are_measured_in_self_play_alone(args):

@@ -45,6 +45,7 @@ REFUSED = [
     (["--model", "no/such/folder"], "got 'no/such/folder', which does not exist"),
     (["--model", "org/absent"], "download it with `hf download org/absent`"),
     (["--opponents", "self,lm:org/absent"], "`hf download org/absent`"),
+    (["--opponents", "self,noisy:0.1(lm:org/absent)"], "`hf download org/absent`"),
     (["--resume", "no/run"], "want a run folder to resume, found none at 'no/run'"),
     (["--resume", "run", "--seed", "1"], "with --max_steps N or nothing else"),
     (["kuhn-tiny", "--resume", "run"], "got the recipe 'kuhn-tiny' too"),

@@ -11,19 +11,9 @@ import arena_envs
 from arena_envs.game import AnyGame
 from arena_trainers.cli.games import Params, read_params
 from arena_trainers.cli.policy_options import (
-    History,
-    MaxNewTokens,
-    MaxRetries,
-    OnInvalid,
-    Parsing,
-    ReplyFormat,
-    Rules,
-    ShowLegalActions,
-    Temperature,
-    given,
-    policies_named,
-    referee,
+    PolicyOptions,
     show_warnings,
+    takes_policy_options,
 )
 from arena_trainers.cli.usage import print_tables, running, usage_errors
 from arena_wrappers import Policy
@@ -43,8 +33,8 @@ Timeout = Annotated[
 
 def add_commands(app: typer.Typer) -> None:
     """Adds the commands to the `arena` command."""
-    app.command("eval")(evaluate)
-    app.command("play")(play)
+    app.command("eval")(takes_policy_options(evaluate))
+    app.command("play")(takes_policy_options(play))
 
 
 def evaluate(
@@ -57,19 +47,14 @@ def evaluate(
     num_episodes: Annotated[
         int | None,
         typer.Option(
-            "--episodes", "-n", help="Per opponent and seat (100; suites 1000)."
+            "--episodes",
+            "-n",
+            help="Episodes per opponent and seat (100; suites 1000).",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the first episode.")] = 0,
-    reply_format: ReplyFormat = None,
-    rules: Rules = None,
-    show_legal_actions: ShowLegalActions = None,
-    history: History = None,
-    parsing: Parsing = None,
-    on_invalid: OnInvalid = "forfeit",
-    max_retries: MaxRetries = 2,
-    max_new_tokens: MaxNewTokens = None,
-    temperature: Temperature = None,
+    seed: Annotated[int, typer.Option(help="Seed of the first episode.")] = 0,
+    *,
+    how: PolicyOptions,
     baselines: Annotated[bool, typer.Option(help="Let baselines play, too.")] = True,
     timeout: Timeout = None,
     params: Params = None,
@@ -102,17 +87,9 @@ def evaluate(
 
     plan: EvaluationPlan | SuitePlan
     with usage_errors():
-        prompt = given(
-            reply_format=reply_format,
-            rules=rules,
-            show_legal_actions=show_legal_actions,
-            history=history,
-            parsing=parsing,
-        )
-        sampling = given(max_new_tokens=max_new_tokens, temperature=temperature)
         options: dict[str, Any] = {
             "seed": seed,
-            "prompt": {**prompt, **referee(on_invalid, max_retries)},
+            "prompt": how.wrapper,
             "baselines": baselines,
             "timeout": timeout,
             "out": out,
@@ -124,7 +101,7 @@ def evaluate(
                 game, **{**read_params(params), **given(max_turns=max_turns)}
             )
             count = 100 if num_episodes is None else num_episodes
-            who, *others = policies_named([policy, *(against or ["random"])], sampling)
+            who, *others = how.policies([policy, *(against or ["random"])])
             plan = EvaluationPlan(who, env, others, count, **options)
         elif against or params:
             raise ValueError("want --suite without --against and --param: it has both")
@@ -132,7 +109,7 @@ def evaluate(
             raise ValueError("want --max-turns with a GAME, got it with --suite")
         else:
             count = 1000 if num_episodes is None else num_episodes
-            (who,) = policies_named([policy], sampling)
+            (who,) = how.policies([policy])
             plan = SuitePlan(suite or "", who, count, **options)
     with running("nothing was measured; episodes are in --out, if it was given") as bar:
         found = plan.run(bar)
@@ -148,18 +125,15 @@ def evaluate(
 def play(
     game: Annotated[str, typer.Argument(metavar="GAME")],
     against: Opponents = None,
-    seat: Annotated[int, typer.Option(help="Yours.")] = 0,
+    seat: Annotated[int, typer.Option(help="Your seat, from 0.")] = 0,
     hint: Annotated[
         str | None, typer.Option(metavar="POLICY", help="Who answers when you type ?")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the episode.")] = None,
-    reply_format: ReplyFormat = None,
-    show_rules: Rules = None,
-    show_legal_actions: ShowLegalActions = None,
-    history: History = None,
-    parsing: Parsing = None,
-    max_new_tokens: MaxNewTokens = None,
-    temperature: Temperature = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the episode; default: a random one.")
+    ] = None,
+    *,
+    how: PolicyOptions,
     params: Params = None,
     max_turns: MaxTurns = None,
     out: Annotated[
@@ -204,16 +178,9 @@ def play(
             )
         if seed is not None and seed < 0:
             raise ValueError(f"want --seed of at least 0, got {seed}")
-        sampling = given(max_new_tokens=max_new_tokens, temperature=temperature)
-        others = _opponents(against or ["random"], rules, sampling)
-        prompt = given(
-            reply_format=reply_format,
-            rules=show_rules,
-            show_legal_actions=show_legal_actions,
-            history=history,
-            parsing=parsing,
-        )
-        wrapper = PromptWrapper(env, **prompt, seats={seat: PromptOptions("bare")})
+        others = _opponents(how.policies(against or ["random"]), rules)
+        bare = {seat: PromptOptions("bare")}
+        wrapper = PromptWrapper(env, **how.wrapper, seats=bare)
         person = HumanPolicy(None if hint is None else prepared(hint, rules))
         log = None if out is None else EpisodeLog(out)
     sitting = [*others[:seat], person, *others[seat:]]
@@ -221,7 +188,7 @@ def play(
         lambda: wrapper,
         sitting,
         secrets.randbits(32) if seed is None else seed,
-        prompts=given_prompts(sitting, prompt),
+        prompts=given_prompts(sitting, how.prompt),
     )
     typer.echo(rules.rules(seat))
     try:
@@ -245,13 +212,11 @@ def play(
     show_warnings(replies.warnings())
 
 
-def _opponents(
-    names: list[str], rules: AnyGame, sampling: dict[str, Any]
-) -> list[Policy]:
+def _opponents(named: list[Policy | str], rules: AnyGame) -> list[Policy]:
     """Who plays the other seats: one policy for all of them, or one for each."""
     from arena_trainers.evaluate.baselines import prepared
 
-    others = [prepared(named, rules) for named in policies_named(names, sampling)]
+    others = [prepared(policy, rules) for policy in named]
     want = rules.num_players - 1
     if len(others) == 1:
         others *= want

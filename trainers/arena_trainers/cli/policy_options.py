@@ -1,92 +1,149 @@
-"""Options of commands that say how policies are prompted and sampled."""
+"""The options of commands that say how policies are prompted and sampled, declared once."""
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields
+from functools import wraps
 from typing import Annotated, Any
 
 import typer
 
 from arena_envs.registration import did_you_mean
-from arena_wrappers import Policy
+from arena_wrappers import Policy, make_policy
+from arena_wrappers.prompts import PROMPT_OPTIONS
 
-ReplyFormat = Annotated[
-    str | None,
-    typer.Option(help="answer, boxed, bracket or bare; default: the policy's own."),
-]
-Rules = Annotated[
-    bool | None,
-    typer.Option("--rules/--no-rules", help="Whether prompts tell the rules."),
-]
-ShowLegalActions = Annotated[
-    bool | None,
-    typer.Option(
-        "--show-legal-actions/--no-show-legal-actions",
-        help="Whether prompts list them.",
-    ),
-]
-History = Annotated[
-    str | None, typer.Option(help="state, or transcript: the whole conversation.")
-]
-Parsing = Annotated[
-    str | None, typer.Option(help="How replies are read: strict or tolerant.")
-]
-OnInvalid = Annotated[
-    str, typer.Option(help="After an invalid reply: forfeit, retry or random.")
-]
-MaxRetries = Annotated[int, typer.Option(min=0, help="Of --on-invalid retry.")]
-MaxNewTokens = Annotated[
-    int | None, typer.Option(min=1, help="Longest reply of lm: policies.")
-]
-Temperature = Annotated[
-    float | None, typer.Option(min=0, help="Of the sampling of lm: policies.")
-]
+SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """The options that were given.
+@dataclass(frozen=True)
+class PolicyOptions:
+    """What a command was given; None where policies keep their own."""
 
-    >>> given(rules=False, history=None)
-    {'rules': False}
+    reply_format: Annotated[
+        str | None,
+        typer.Option(help="answer, boxed, bracket or bare; default: the policy's own."),
+    ] = None
+    rules: Annotated[
+        bool | None,
+        typer.Option("--rules/--no-rules", help="Whether prompts tell the rules."),
+    ] = None
+    show_legal_actions: Annotated[
+        bool | None,
+        typer.Option(
+            "--show-legal-actions/--no-show-legal-actions",
+            help="Whether prompts list the legal actions.",
+        ),
+    ] = None
+    history: Annotated[
+        str | None, typer.Option(help="state, or transcript: the whole conversation.")
+    ] = None
+    parsing: Annotated[
+        str | None, typer.Option(help="How replies are read: strict or tolerant.")
+    ] = None
+    on_invalid: Annotated[
+        str, typer.Option(help="After an invalid reply: forfeit, retry or random.")
+    ] = "forfeit"
+    max_retries: Annotated[
+        int, typer.Option(min=0, help="Retries per decision with --on-invalid retry.")
+    ] = 2
+    max_new_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Longest reply of lm: policies.")
+    ] = None
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="Sampling temperature of lm: policies.")
+    ] = None
+
+    @property
+    def prompt(self) -> dict[str, Any]:
+        """The prompt options that were given.
+
+        >>> PolicyOptions(rules=False).prompt
+        {'rules': False}
+        """
+        return self._given(PROMPT_OPTIONS)
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """The arguments of `LMPolicy` that were given."""
+        return self._given(SAMPLING)
+
+    @property
+    def wrapper(self) -> dict[str, Any]:
+        """Arguments of the `PromptWrapper`.
+
+        Raises:
+            ValueError: `on_invalid` is unknown.
+        """
+        known = ("forfeit", "retry", "random")
+        if self.on_invalid not in known:
+            hint = did_you_mean(self.on_invalid, known)
+            raise ValueError(f"unknown --on-invalid {self.on_invalid!r}; {hint}")
+        referee = {"on_invalid": self.on_invalid, "max_retries": self.max_retries}
+        return {**self.prompt, **referee}
+
+    def policies(self, specs: Sequence[str]) -> list[Policy | str]:
+        """The policies of these strings; language models sampled as these options say.
+
+        Where none of these options was given, the strings, for `make_policy`.
+
+        Raises:
+            ValueError: no language model is among the policies, or none in a folder.
+        """
+        if not self.sampling:
+            return list(specs)
+        models = []
+
+        def load(path: str) -> Policy:
+            from arena_trainers.lm.policy import LMPolicy
+
+            models.append(path)
+            return LMPolicy.from_pretrained(path, **self.sampling)
+
+        made = [
+            spec if spec == "self" else make_policy(spec, {"lm": load})
+            for spec in specs
+        ]
+        if not models:
+            names = " and ".join(
+                f"--{name.replace('_', '-')}" for name in self.sampling
+            )
+            raise ValueError(f"{names} is for policies lm:PATH, got {', '.join(specs)}")
+        return made
+
+    def _given(self, names: Sequence[str]) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def takes_policy_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options of `PolicyOptions`, which it gets as one argument `how`.
+
+    They stand in the help where the command has `how`.
     """
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def referee(on_invalid: str, max_retries: int) -> dict[str, Any]:
-    """Arguments of the `PromptWrapper` that hold for all seats.
-
-    Raises:
-        ValueError: `on_invalid` is unknown, or nothing to play on with.
-    """
-    known = ("forfeit", "retry", "random")
-    if on_invalid not in known:
-        hint = did_you_mean(on_invalid, known)
-        raise ValueError(f"unknown --on-invalid {on_invalid!r}; {hint}")
-    return {"on_invalid": on_invalid, "max_retries": max_retries}
-
-
-def policies_named(
-    specs: Sequence[str], sampling: Mapping[str, Any]
-) -> list[Policy | str]:
-    """The policies of these strings; language models with `sampling` in place of their own.
-
-    Strings of others are left for `make_policy`.
-
-    Raises:
-        ValueError: there is no language model that could be sampled so, or none in a folder.
-    """
-    kinds = [spec.partition(":")[0] for spec in specs]
-    if not sampling:
-        return list(specs)
-    if "lm" not in kinds:
-        names = " and ".join(f"--{name.replace('_', '-')}" for name in sampling)
-        raise ValueError(f"{names} is for policies lm:PATH, got {', '.join(specs)}")
-    from arena_trainers.lm.policy import LMPolicy
-
-    return [
-        LMPolicy.from_pretrained(spec.partition(":")[2], **sampling)
-        if kind == "lm"
-        else spec
-        for spec, kind in zip(specs, kinds, strict=True)
+    own = inspect.signature(command, eval_str=True).parameters
+    declared = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None if field.default is MISSING else field.default,
+            annotation=field.type,
+        )
+        for field in fields(PolicyOptions)
     ]
+    names = [parameter.name for parameter in declared]
+
+    @wraps(command)
+    def with_options(**given: Any) -> None:
+        how = PolicyOptions(**{name: given.pop(name) for name in names})
+        command(**given, how=how)
+
+    parameters = []
+    for name, parameter in own.items():
+        keyword = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        parameters += declared if name == "how" else [keyword]
+    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {p.name: p.annotation for p in parameters}
+    return with_options
 
 
 def show_warnings(texts: Sequence[str]) -> None:

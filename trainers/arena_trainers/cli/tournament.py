@@ -8,19 +8,9 @@ import typer
 
 from arena_trainers.cli.play import Timeout
 from arena_trainers.cli.policy_options import (
-    History,
-    MaxNewTokens,
-    MaxRetries,
-    OnInvalid,
-    Parsing,
-    ReplyFormat,
-    Rules,
-    ShowLegalActions,
-    Temperature,
-    given,
-    policies_named,
-    referee,
+    PolicyOptions,
     show_warnings,
+    takes_policy_options,
 )
 from arena_trainers.cli.usage import print_tables, running, usage_errors
 
@@ -29,7 +19,7 @@ RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
 
 def add_commands(app: typer.Typer) -> None:
     """Adds the command to the `arena` command."""
-    app.command("tournament")(tournament)
+    app.command("tournament")(takes_policy_options(tournament))
 
 
 def tournament(
@@ -39,22 +29,18 @@ def tournament(
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the results go.")],
     num_episodes: Annotated[
-        int, typer.Option("--episodes", "-n", help="Of every pair in every seat.")
+        int,
+        typer.Option("--episodes", "-n", help="Episodes of every pair in every seat."),
     ] = 50,
-    seed: Annotated[int, typer.Option(help="Of the first episode.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the first episode.")] = 0,
     self_pairs: Annotated[
         bool,
-        typer.Option("--self", help="Everybody with themselves, too; coop: always."),
+        typer.Option(
+            "--self", help="Include self-play (always on in cooperative games)."
+        ),
     ] = False,
-    reply_format: ReplyFormat = None,
-    rules: Rules = None,
-    show_legal_actions: ShowLegalActions = None,
-    history: History = None,
-    parsing: Parsing = None,
-    on_invalid: OnInvalid = "forfeit",
-    max_retries: MaxRetries = 2,
-    max_new_tokens: MaxNewTokens = None,
-    temperature: Temperature = None,
+    *,
+    how: PolicyOptions,
     timeout: Timeout = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:
@@ -76,21 +62,13 @@ def tournament(
 
     import_extra("matplotlib", "eval")  # before hours of play, not after
     with usage_errors():
-        prompt = given(
-            reply_format=reply_format,
-            rules=rules,
-            show_legal_actions=show_legal_actions,
-            history=history,
-            parsing=parsing,
-        )
-        sampling = given(max_new_tokens=max_new_tokens, temperature=temperature)
         plan = TournamentPlan(
-            policies_named(policies, sampling),
+            how.policies(policies),
             games,
             num_episodes,
             seed=seed,
             self_pairs=self_pairs,
-            prompt={**prompt, **referee(on_invalid, max_retries)},
+            prompt=how.wrapper,
             timeout=timeout,
             out=out / RESULTS,
         )

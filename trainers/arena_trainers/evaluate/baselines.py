@@ -7,7 +7,7 @@ from arena_envs.game import CHANCE, TERMINAL, AnyGame
 from arena_envs.solvers import information_states
 from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
 from arena_wrappers.formats import legal_texts
-from arena_wrappers.noisy import NoisyPolicy
+from arena_wrappers.noisy import without_noise
 
 MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more get no constant baseline
 MAX_STATES = 30_000  # of games that are solved exactly
@@ -33,7 +33,7 @@ def solver_of(game: AnyGame) -> str | None:
         return "hanabi_convention"
     if game.num_actions is None or game.kind == "cooperative":
         return None
-    if _is_small(game):
+    if is_small(game):
         alternating = game.information == "perfect" and not game.simultaneous
         if alternating and game.num_players == 2 and game.zero_sum:
             return "minimax"
@@ -52,15 +52,16 @@ def prepared(policy: Policy | str, game: AnyGame) -> Policy:
         ValueError: unknown string, or the bot refuses the game, for example as too large.
     """
     made = make_policy(policy) if isinstance(policy, str) else policy
-    inner = made
-    while isinstance(inner, NoisyPolicy):
-        inner = inner.inner
+    inner = without_noise(made)
     if isinstance(inner, BotPolicy):
         inner.act([_first_turn(game)])
     return made
 
 
-def _is_small(game: AnyGame) -> bool:
+def is_small(game: AnyGame) -> bool:
+    """Whether the game has at most `MAX_STATES` states."""
+    if game.num_actions is None:
+        return False
     try:
         information_states(game, max_states=MAX_STATES)
     except ValueError:

@@ -1,5 +1,6 @@
 """Confidence intervals of what was measured by play."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ NUM_RESAMPLES = 2000
 
 
 def mean_interval(
-    values: Sequence[float], low: float, high: float
+    values: Sequence[float], low: float = -math.inf, high: float = math.inf
 ) -> tuple[float, float]:
     """A 95 % interval of the mean of a quantity that lies in [low, high].
 
@@ -22,8 +23,9 @@ def mean_interval(
 
     Args:
         values: one per independent episode; at least one.
-        low: the least value that can occur.
-        high: the largest value that can occur.
+        low: the least value that can occur, if that is known.
+        high: the largest value that can occur, if that is known. Without it, the interval
+            of equal values has no upper end (inf).
 
     >>> [round(float(x), 3) for x in mean_interval([1.0] * 100, -1.0, 1.0)]
     [0.928, 1.0]

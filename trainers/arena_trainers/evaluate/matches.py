@@ -1,6 +1,5 @@
 """`evaluate`: a policy against opponents, seat by seat, beside the game's baselines."""
 
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,11 +9,12 @@ from typing import Any, Literal
 import arena_envs
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
-from arena_envs.testing import page_of
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.intervals import import_stats
+from arena_trainers.evaluate.repetition import repetition_warnings
 from arena_trainers.evaluate.replies import ReplyCount, given_prompts
-from arena_trainers.evaluate.rows import Role, Row, normalised, rows_of
+from arena_trainers.evaluate.rows import Role, Row, rows_of
+from arena_trainers.evaluate.scores import exact_scales, sampled_scales, scored
 from arena_wrappers import (
     EpisodePlan,
     Policy,
@@ -29,10 +29,6 @@ from arena_wrappers.episodes import Episode, params_of
 CHUNK = 256  # episodes in flight
 TRIAL = 32  # most episodes in each seat by which the best constant policy is chosen
 
-OTHER_SIZE = re.compile(
-    r"\d (by|x) \d|^size \d|^there$|with \d cards|for smaller ones|others below"
-)
-
 Progress = Callable[[int, int], object]  # episodes done, and episodes in all
 
 
@@ -43,9 +39,10 @@ class Evaluation:
     Attributes:
         game: id or class name.
         params: parameters of the game.
-        known_value: what the row of that name on the game's page says of these parameters.
+        known_value: what is known of the game with these parameters; empty: nothing.
         rows: by opponent: the policy's rows, then those of the baselines.
-        warnings: a line for each policy most of whose replies were invalid.
+        warnings: a line for each policy most of whose replies were invalid, and for each
+            opponent against whom the policy plays few distinct games.
     """
 
     game: str
@@ -78,7 +75,8 @@ def evaluate(
     Every policy (baselines too) plays the same seeds, so that differences owe nothing to
     the deal. A reply that names no action forfeits the episode, and counts; so do a
     policy's crash and its silence. A policy is prompted by the options that it carries
-    (`Policy`), as a saved model does; warns (UserWarning) if most of its replies are invalid.
+    (`Policy`), as a saved model does. Warns (UserWarning) if most of its replies are
+    invalid, or if it plays few distinct games.
 
     Args:
         policy: who is evaluated: a policy or a string for `make_policy`.
@@ -188,9 +186,10 @@ class EvaluationPlan:
         return Evaluation(
             self.name,
             params_of(self.rules),
-            known_value(self.rules),
+            self.rules.known_value or "",
             tuple(rows),
-            self._replies.warnings(),
+            self._replies.warnings()
+            + repetition_warnings(self.rules, rows, self._wrapper.clone),
         )
 
     def _compare(self, opponent: Policy | Literal["self"]) -> list[Row]:
@@ -212,7 +211,13 @@ class EvaluationPlan:
         rows = [row for role_rows in found.values() for row in role_rows]
         if "solver" not in found:
             return rows
-        return normalised(self.rules, rows, found["uniform"], found["solver"])
+        scales = None
+        if not isinstance(opponent, str):
+            solver = entries["solver"]
+            scales = exact_scales(self._wrapper.env, solver, opponent, self._seats)
+        if scales is None:
+            scales = sampled_scales(found["uniform"], found["solver"])
+        return scored(self.rules, rows, scales)
 
     def _best_constant(self, opponent: Policy | Literal["self"]) -> Policy:
         def mean(policy: Policy) -> float:
@@ -275,26 +280,6 @@ def env_of(game: AnyGame | GameEnv | str) -> GameEnv:
     if isinstance(game, str):
         return arena_envs.make(game)
     return game if isinstance(game, GameEnv) else GameEnv(game)
-
-
-def known_value(game: AnyGame) -> str:
-    """What the row "Known value" of a page says of the game's own parameters.
-
-    The row is about the default ones: empty for others, and without a page. Parts of it
-    that name other sizes are left out.
-    """
-    try:
-        if game != type(game)():
-            return ""
-    except (TypeError, ValueError):  # parameters without defaults
-        return ""
-    for line in page_of(game).splitlines():
-        if line.startswith("| Known value"):
-            row = line.strip("| ").partition("|")[2].strip()
-            return "; ".join(
-                p for p in re.split(r"; |\. ", row) if not OTHER_SIZE.search(p)
-            )
-    return ""
 
 
 def _checked_seats(game: AnyGame, seats: Any) -> Sequence[int]:

@@ -1,9 +1,10 @@
 """One row of an evaluation: what a policy reached in one seat, or over several."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from arena_envs.game import AnyGame
@@ -13,6 +14,8 @@ from arena_wrappers.episodes import Episode
 Role = Literal["policy", "uniform", "constant", "solver"]
 Result = Literal["win", "draw", "loss"]
 RESULTS: tuple[Result, ...] = get_args(Result)
+
+Measured = tuple[float, float | None, float | None]  # mean, ends of its interval
 
 
 @dataclass(frozen=True)
@@ -40,13 +43,15 @@ class Row:
         num_distinct: distinct games, by all actions, those of chance included. Far fewer
             than episodes say less than the interval, which takes episodes for independent.
         measures: by name, what the game measures (`Game.measures`): the mean over episodes
-            and its 95 % interval, for which values are taken to lie between 0 and 1 unless
-            others were seen.
-        normalised: 100 (mean - uniform) / (solver - uniform) with the mean returns of
+            and the ends of its 95 % interval. An end is None where all values are equal
+            and the game does not declare their bounds (`Game.measure_bounds`).
+        normalised: the score, 100 (mean - uniform) / (solver - uniform) with the mean returns of
             uniform random play and of the game's solver in the same seats against the
             same opponent; above 100 where a policy exploits the opponent better than the
             solver does. None without them, where they are within 1e-9, in mixed games,
             and in self-play of competitive games.
+        score_interval: 95 % interval of the score, where uniform play and the solver have
+            exact values; None where these are means of episodes, which add noise.
     """
 
     policy: str
@@ -64,8 +69,9 @@ class Row:
     num_turns: float
     num_tokens: float | None
     normalised: float | None = None
+    score_interval: tuple[float, float] | None = None
     num_distinct: int = 0
-    measures: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    measures: Mapping[str, Measured] = field(default_factory=dict)
 
 
 Episodes = Mapping[int, Sequence[Episode]]  # by the seat of a policy, in order of seeds
@@ -108,7 +114,7 @@ def _row(
         seat=seats[0] if len(seats) == 1 else "all",
         num_episodes=len(unique),
         num_distinct=len({json.dumps(list(episode.actions)) for episode in unique}),
-        measures=_measures(unique),
+        measures=measured(game, unique),
         mean_return=sum(scores) / len(scores),
         low=low,
         high=high,
@@ -121,12 +127,20 @@ def _row(
     )
 
 
-def _measures(episodes: Sequence[Episode]) -> dict[str, tuple[float, float, float]]:
-    found = {}
-    for name in episodes[0].measures:
-        values = [episode.measures[name] for episode in episodes]
-        bounds = min(0.0, *values), max(1.0, *values)
-        found[name] = (sum(values) / len(values), *mean_interval(values, *bounds))
+def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Measured]:
+    """Means over episodes, with intervals, of what a game measures, by name."""
+    values: dict[str, list[float]] = {}
+    for episode in episodes:
+        for name, value in episode.measures.items():
+            values.setdefault(name, []).append(value)
+    found: dict[str, Measured] = {}
+    for name, numbers in values.items():
+        bounds = game.measure_bounds.get(name, (-math.inf, math.inf))
+        low, high = (
+            end if math.isfinite(end) else None
+            for end in mean_interval(numbers, *bounds)
+        )
+        found[name] = sum(numbers) / len(numbers), low, high
     return found
 
 
@@ -138,19 +152,3 @@ def result_of(game: AnyGame, seat: int, episode: Episode) -> Result:
     others = zip(teams, episode.returns, strict=True)
     best = max((r for team, r in others if team != teams[seat]), default=own)
     return "win" if own > best else "draw" if own == best else "loss"
-
-
-def normalised(
-    game: AnyGame, rows: Sequence[Row], uniform: Sequence[Row], solver: Sequence[Row]
-) -> list[Row]:
-    """The rows with their normalised scores, where these mean something."""
-    scored = []
-    for row in rows:
-        (zero,) = (r.mean_return for r in uniform if r.seat == row.seat)
-        (full,) = (r.mean_return for r in solver if r.seat == row.seat)
-        against_itself = row.opponent == "self" and game.kind == "competitive"
-        if abs(full - zero) > 1e-9 and game.kind != "mixed" and not against_itself:
-            score = 100 * (row.mean_return - zero) / (full - zero)
-            row = replace(row, normalised=score)
-        scored.append(row)
-    return scored

@@ -54,6 +54,12 @@ def _caption(found: Evaluation) -> str:
     lines = []
     if found.known_value:
         lines.append(f"Known value: {found.known_value}")
+    if any(row.score_interval is not None for row in found.rows):
+        lines.append("Scores: by exact returns of the baselines")
+    elif any(row.normalised is not None for row in found.rows):
+        lines.append(
+            "Scores: by sampled returns of the baselines, so without intervals"
+        )
     searches = {
         row.policy
         for row in found.rows
@@ -67,18 +73,21 @@ def _caption(found: Evaluation) -> str:
 
 
 def _notes(row: Row) -> list[str]:
-    """Measures, and a warning where almost all episodes are alike."""
+    """What the game measures, with intervals."""
     where = f"seat {row.seat} against {row.opponent}"
-    lines = [
-        f"{name} in {where}: {mean:.3f} ({low:.3f} to {high:.3f})"
+    return [
+        f"{name} in {where}: {mean:.3f} ({interval_text(low, high)})"
         for name, (mean, low, high) in row.measures.items()
     ]
-    if row.num_distinct < row.num_episodes / 10:
-        lines.append(
-            f"Warning: {row.num_distinct} distinct games in {row.num_episodes} episodes, "
-            f"{where}. Either the game has few, or try noisy:0.2({row.opponent})"
-        )
-    return lines
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    """An interval as `"0.120 to 0.340"`; "?" for an end that is unknown.
+
+    >>> interval_text(0.5, None)
+    '0.500 to ?'
+    """
+    return " to ".join("?" if end is None else f"{end:.3f}" for end in (low, high))
 
 
 def suite_table(found: SuiteEvaluation) -> Table:

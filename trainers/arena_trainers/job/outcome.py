@@ -1,20 +1,22 @@
 """What a training run measures of a policy, game by game."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
+from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
 from arena_envs.solvers import information_states, nash_conv, uniform_table
 from arena_trainers.evaluate import (
     Evaluation,
     EvaluationPlan,
+    Row,
     exploitability,
     legal_rate,
 )
 from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.evaluate.intervals import mean_interval
-from arena_trainers.evaluate.rows import rows_of
+from arena_trainers.evaluate.rows import measured, rows_of
+from arena_trainers.evaluate.scores import exact_scales, scored
 from arena_trainers.job.beside_equilibrium import Comparison, beside_equilibrium
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
@@ -23,6 +25,7 @@ from arena_wrappers import (
     Policy,
     PromptWrapper,
     ScoringPolicy,
+    make_policy,
     play,
 )
 
@@ -32,11 +35,11 @@ EXACT_SOLVERS = ("minimax", "cfr")  # a search would take minutes
 
 
 class Interval(NamedTuple):
-    """A mean with its 95 % interval."""
+    """A mean with its 95 % interval, whose ends are None where nothing bounds them."""
 
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True)
@@ -100,13 +103,18 @@ class GameMeter:
             legal_rate(episodes) if any(e.turns for e in episodes) else None,
             len(episodes),
             _returns(self.plan.game, policy.name, episodes),
-            measured_means(episodes),
+            {
+                measure: Interval(*found)
+                for measure, found in measured(self.plan.game, episodes).items()
+            },
         )
         self.stages.append(stage)
         return episodes
 
     def evaluate(self, policy: Policy) -> Evaluation | None:
         """The policy in each seat against random play and the solver, if that is exact.
+
+        With scores where uniform play and the solver have exact values.
 
         Of each `MAX_EPISODES`, or as many as are played in self-play if these are fewer.
         None in games of one seat and in cooperative ones, where self-play says it all.
@@ -116,15 +124,27 @@ class GameMeter:
             return None
         solver = solver_of(game)
         is_exact = solver in EXACT_SOLVERS
-        env = self.plan.env_fn()
-        return EvaluationPlan(
+        made: Any = self.plan.env_fn()
+        env: GameEnv = made.env if isinstance(made, PromptWrapper) else made
+        names = ["random", solver] if solver is not None and is_exact else ["random"]
+        found = EvaluationPlan(
             policy,
-            env.env if isinstance(env, PromptWrapper) else env,
-            ["random", solver] if solver is not None and is_exact else ["random"],
+            env,
+            names,
             min(self.num_episodes, MAX_EPISODES),
             prompt=self._prompt,
-            baselines=is_exact,
+            baselines=False,
         ).run()
+        if solver is None or not is_exact:
+            return found
+        rows: list[Row] = []
+        for name in names:
+            own = [row for row in found.rows if row.opponent == name]
+            scales = exact_scales(
+                env, make_policy(solver), make_policy(name), range(game.num_players)
+            )
+            rows += own if scales is None else scored(game, own, scales)
+        return replace(found, rows=tuple(rows))
 
     def compare(self, policy: ScoringPolicy) -> Comparison | None:
         """The policy beside an equilibrium, in games of few information states."""
@@ -174,20 +194,6 @@ def _returns(
     rows = rows_of(game, policy, "policy", "self", by_seat)
     rows = [row for row in rows if row.seat != "all"]
     return tuple(Interval(row.mean_return, row.low, row.high) for row in rows)
-
-
-def measured_means(episodes: Sequence[Episode]) -> dict[str, Interval]:
-    """Means over episodes of what the game measures."""
-    values: dict[str, list[float]] = {}
-    for episode in episodes:
-        for name, value in episode.measures.items():
-            values.setdefault(name, []).append(value)
-    return {
-        name: Interval(
-            sum(found) / len(found), *mean_interval(found, min(found), max(found))
-        )
-        for name, found in values.items()
-    }
 
 
 def _is_small(game: AnyGame) -> bool:

@@ -30,7 +30,7 @@ from arena_trainers.train.options import (
     unknown_option,
 )
 from arena_trainers.train.own_options import Draft
-from arena_wrappers import make_policy
+from arena_wrappers import RandomPolicy, make_policy
 
 NEEDED = (
     *("torch", "transformers", "trl", "accelerate", "datasets"),
@@ -98,11 +98,14 @@ def check_policies(strings: str | Sequence[str]) -> None:
         ValueError: there is none; or no such model.
     """
     for string in {strings} if isinstance(strings, str) else {*strings}:
-        kind, _, argument = string.partition(":")
-        if kind == "lm":
-            find_model(argument)
-        elif string != "self":
-            make_policy(string)
+        if string != "self":
+            make_policy(string, {"lm": _stand_in})
+
+
+def _stand_in(model: str) -> RandomPolicy:
+    """A policy in place of a language model, which is looked for, and not loaded."""
+    find_model(model)
+    return RandomPolicy()
 
 
 def _converted(

@@ -8,13 +8,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_trainers.evaluate import Row
+from arena_trainers.evaluate.tables import interval_text
 from arena_trainers.job.beside_equilibrium import comparison_table
 from arena_trainers.job.outcome import Interval, Outcome, Stage
 
 SCORE = (
-    "score: 0 = uniform random play in this seat, 100 = the solver; - where n episodes do "
-    "not tell these two apart. Intervals are of 95 %."
+    "score: 0 = uniform random play in this seat, 100 = the solver, both by their exact "
+    "expected returns. '-': they differ too little for n episodes."
 )
+
+WIDEST = 1000  # points, of the interval of a score that is shown
 
 # fits 80 columns
 NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
@@ -55,7 +58,7 @@ def stage_table(game: str, stages: Sequence[Stage]) -> Table:
 def return_table(found: Outcome) -> Table:
     """Mean returns by opponent and seat with intervals, and the scores of the last policy."""
     rows = [] if found.evaluation is None else found.evaluation.rows
-    scored = any(row.role == "solver" for row in rows)
+    scored = any(row.normalised is not None for row in rows)
     table = Table(
         title=escape(f"{found.name}: mean returns of n episodes"),
         caption=SCORE if scored else None,
@@ -80,7 +83,7 @@ def return_table(found: Outcome) -> Table:
         if row.role == "policy":
             cells = [row.opponent, str(row.seat), str(row.num_episodes)]
             cells += _interval(Interval(row.mean_return, row.low, row.high))
-            table.add_row(*cells, *([score_text(row, rows)] if scored else []))
+            table.add_row(*cells, *([score_text(row)] if scored else []))
     return table
 
 
@@ -98,21 +101,14 @@ def _measure_table(found: Outcome) -> Table:
 
 
 def _interval(found: Interval) -> tuple[str, str]:
-    return f"{found.mean:.3f}", f"{found.low:.3f} to {found.high:.3f}"
+    return f"{found.mean:.3f}", interval_text(found.low, found.high)
 
 
-def score_text(row: Row, rows: Sequence[Row]) -> str:
-    """The score of a row and those of the ends of its interval; "-" where it says nothing."""
-    if row.normalised is None:
+def score_text(row: Row) -> str:
+    """The score of a row with its interval; "-" where it has none or a useless one."""
+    if row.normalised is None or row.score_interval is None:
         return "-"
-    uniform, solver = (
-        other
-        for role in ("uniform", "solver")
-        for other in rows
-        if (other.role, other.opponent, other.seat) == (role, row.opponent, row.seat)
-    )
-    if solver.low <= uniform.high:
-        return "-"  # it would divide by a difference that may be none
-    zero, full = uniform.mean_return, solver.mean_return
-    low, high = (100 * (end - zero) / (full - zero) for end in (row.low, row.high))
+    low, high = row.score_interval
+    if high - low > WIDEST:
+        return "-"
     return f"{row.normalised:.0f} ({low:.0f} to {high:.0f})"

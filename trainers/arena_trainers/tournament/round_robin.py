@@ -27,6 +27,7 @@ from arena_wrappers import (
 )
 from arena_wrappers.asking import checked_timeout
 from arena_wrappers.episodes import params_of
+from arena_wrappers.noisy import without_noise
 
 CHUNK = 256  # episodes in flight
 
@@ -213,9 +214,10 @@ class TournamentPlan:
                 if own is not None
             },
             "models": {
-                name: json.loads(policy.prompt_json())
+                name: json.loads(inner.prompt_json())
                 for name, policy in self.policies.items()
-                if hasattr(policy, "prompt_json")
+                for inner in [without_noise(policy)]
+                if hasattr(inner, "prompt_json")
             },
         }
 

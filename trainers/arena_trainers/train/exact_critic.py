@@ -22,6 +22,7 @@ from arena_trainers.train.critic import discount_of
 from arena_trainers.train.game_plans import GamePlan
 from arena_trainers.train.turn_records import PARTS, TurnRecord
 from arena_wrappers import Policy, PromptOptions
+from arena_wrappers.noisy import without_noise
 from arena_wrappers.policies import own_prompt
 
 MAX_STATES = 100_000  # of a game: a batch asks for the probabilities of all its prompts
@@ -219,9 +220,10 @@ def _check_scoring(policy: Policy, who: str) -> None:
             f"critic='exact' takes history 'state', got {who} with {options.history!r}: a "
             "transcript is more than the state tells"
         )
-    if isinstance(policy, LMPolicy):
-        cuts = policy.temperature, policy.top_k, policy.top_p
-        if not policy.temperature > 0 or policy.top_k > 0 or policy.top_p < 1:
+    inner = without_noise(policy)
+    if isinstance(inner, LMPolicy):
+        cuts = inner.temperature, inner.top_k, inner.top_p
+        if not inner.temperature > 0 or inner.top_k > 0 or inner.top_p < 1:
             raise ValueError(
                 "critic='exact' takes language models that sample from all tokens, got "
                 f"{who} with temperature, top_k and top_p {cuts}"

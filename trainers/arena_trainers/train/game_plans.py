@@ -107,18 +107,18 @@ def opponents(
     """
     from arena_trainers.lm.policy import LMPolicy
 
+    def load(path: str) -> Policy:
+        own = read_prompt_file(model_folder(path))
+        sampling = own and {"batch_size": args.rollout_batch_size}
+        sampling = sampling or args.sampling_options
+        policy = LMPolicy.from_pretrained(path, device=args.device, **sampling)
+        check_replies(args, policy)
+        return policy
+
     found = dict(given)
     for spec in (spec for plan in plans for spec in plan.seats):
-        kind, _, argument = spec.partition(":")
-        if kind == "lm" and spec not in found:
-            own = read_prompt_file(model_folder(argument))
-            sampling = own and {"batch_size": args.rollout_batch_size}
-            sampling = sampling or args.sampling_options
-            policy = LMPolicy.from_pretrained(argument, device=args.device, **sampling)
-            check_replies(args, policy)
-            found[spec] = policy
-        elif spec != "self" and spec not in found:
-            found[spec] = make_policy(spec)
+        if spec != "self" and spec not in found:
+            found[spec] = make_policy(spec, {"lm": load})
     for plan in plans:
         for spec in {*plan.seats} - {"self"}:
             prepared(found[spec], plan.game)

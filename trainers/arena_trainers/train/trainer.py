@@ -57,6 +57,7 @@ from arena_trainers.train.turn_records import (
     turn_records,
 )
 from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
+from arena_wrappers.noisy import without_noise
 
 
 class TurnGRPOTrainer(CheckpointedTrainer):
@@ -139,8 +140,9 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             )
         refuse_absolute_positions(self.model.config.model_type)
         for policy in self._opponents.values():
-            if isinstance(policy, LMPolicy):
-                policy.model.to(self.accelerator.device)
+            inner = without_noise(policy)
+            if isinstance(inner, LMPolicy):
+                inner.model.to(self.accelerator.device)
         self.policy = self._learner()
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer

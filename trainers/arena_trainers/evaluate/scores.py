@@ -1,0 +1,100 @@
+"""Scores: a mean return on the scale from uniform random play to the game's solver."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from arena_envs.env import GameEnv
+from arena_envs.game import AnyGame
+from arena_envs.solvers import Table, expected_returns, uniform_table
+from arena_trainers.evaluate.baselines import is_small
+from arena_trainers.evaluate.exploit import tabular
+from arena_trainers.evaluate.rows import Row
+from arena_wrappers import Policy, PromptOptions, RandomPolicy
+from arena_wrappers.noisy import without_noise
+from arena_wrappers.policies import ScoringBotPolicy
+
+SHORT = PromptOptions("bare", rules=False, show_legal_actions=False)
+
+
+class Scale(NamedTuple):
+    """Returns of uniform random play and of the solver against the same opponent.
+
+    Attributes:
+        uniform: score 0.
+        solver: score 100.
+        is_exact: whether these are expected returns, and no means of episodes.
+    """
+
+    uniform: float
+    solver: float
+    is_exact: bool
+
+
+Scales = Mapping[int | Literal["all"], Scale]
+
+
+def exact_scales(
+    env: GameEnv, solver: Policy, opponent: Policy, seats: Sequence[int]
+) -> Scales | None:
+    """Expected returns by seat, and over all these seats.
+
+    None in games that are too large, or that a limit of turns cuts, and where the
+    probabilities of the solver or of the opponent are unknown. Only random play and bots
+    that play a table have known ones: a language model may forfeit.
+    """
+    game = env.game
+    known = RandomPolicy, ScoringBotPolicy
+    players = solver, opponent
+    if not all(isinstance(without_noise(player), known) for player in players):
+        return None
+    if env.max_turns is not None and env.max_turns < game.max_turns:
+        return None
+    if not is_small(game):
+        return None
+    perfect, others = (tabular(player, game, SHORT)[0] for player in players)  # type: ignore[arg-type] # `known` score
+    uniform = uniform_table(game)
+    found: dict[int | Literal["all"], Scale] = {
+        seat: Scale(
+            *(_value(game, own, others, seat) for own in (uniform, perfect)), True
+        )
+        for seat in seats
+    }
+    pairs = [(scale.uniform, scale.solver) for scale in found.values()]
+    found["all"] = Scale(*(sum(v) / len(seats) for v in zip(*pairs, strict=True)), True)
+    return found
+
+
+def sampled_scales(uniform: Sequence[Row], solver: Sequence[Row]) -> Scales:
+    """The mean returns of these rows, which have the same seats."""
+    return {
+        zero.seat: Scale(zero.mean_return, full.mean_return, False)
+        for zero, full in zip(uniform, solver, strict=True)
+    }
+
+
+def scored(game: AnyGame, rows: Sequence[Row], scales: Scales) -> list[Row]:
+    """The rows of one opponent with their scores, where these mean something."""
+    return [_scored(game, row, scales[row.seat]) for row in rows]
+
+
+def _scored(game: AnyGame, row: Row, scale: Scale) -> Row:
+    against_itself = row.opponent == "self" and game.kind == "competitive"
+    spread = scale.solver - scale.uniform
+    if abs(spread) <= 1e-9 or game.kind == "mixed" or against_itself:
+        return row
+    by_definition = {"uniform": 0.0, "solver": 100.0}.get(row.role)
+    if scale.is_exact and by_definition is not None:
+        interval = by_definition, by_definition
+        return replace(row, normalised=by_definition, score_interval=interval)
+    mean, *ends = (
+        100 * (x - scale.uniform) / spread for x in (row.mean_return, row.low, row.high)
+    )
+    found = (min(ends), max(ends)) if scale.is_exact else None
+    return replace(row, normalised=mean, score_interval=found)
+
+
+def _value(game: AnyGame, own: Table, others: Table, seat: int) -> float:
+    """Expected return of a seat that plays one table where the others play another."""
+    mixed = {key: (own if key[0] == seat else others)[key] for key in others}
+    return float(expected_returns(game, mixed)[seat])
