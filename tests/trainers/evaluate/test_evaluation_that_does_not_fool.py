@@ -28,7 +28,7 @@ def test_20_episodes_that_are_one_game_count_as_1_and_are_warned_of():
     assert [row.num_distinct for row in found.rows] == [1, 1, 1]
     assert found.to_dict()["rows"][0]["num_distinct"] == 1
     text = shown(found)
-    assert "Warning: 1 distinct games in 20 episodes, seat 0 against first" in text
+    assert "Warning: 1 distinct game in 20 episodes, seat 0 against first" in text
     assert "noisy:0.2(first)" in text
     varied = evaluate("random", "tic_tac_toe", ["random"], 20, baselines=False)
     assert [row.num_distinct for row in varied.rows] == [20, 20, 20]

@@ -22,7 +22,12 @@ from arena_trainers.cli.policy_options import (
     referee,
     show_warnings,
 )
-from arena_trainers.cli.usage import print_tables, running, usage_errors
+from arena_trainers.cli.usage import (
+    print_tables,
+    running,
+    terminal_width,
+    usage_errors,
+)
 
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
 
@@ -103,4 +108,4 @@ def tournament(
     if as_json:
         typer.echo(text)
     else:
-        print_tables(tournament_tables(found))
+        print_tables(tournament_tables(found, terminal_width()))
