@@ -15,7 +15,12 @@ from arena_trainers.cli.policy_options import (
     show_warnings,
     takes_policy_options,
 )
-from arena_trainers.cli.usage import print_tables, running, usage_errors
+from arena_trainers.cli.usage import (
+    print_tables,
+    running,
+    terminal_width,
+    usage_errors,
+)
 from arena_wrappers import Policy
 
 Opponents = Annotated[
@@ -83,7 +88,8 @@ def evaluate(
     """
     from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
     from arena_trainers.evaluate.suites import SuitePlan
-    from arena_trainers.evaluate.tables import as_table, suite_table
+    from arena_trainers.evaluate.tables import suite_table
+    from arena_trainers.evaluate.terminal import evaluation_tables
 
     plan: EvaluationPlan | SuitePlan
     with usage_errors():
@@ -117,9 +123,11 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=1))
     elif isinstance(found, Evaluation):
-        print_tables([as_table(found)])
+        print_tables(evaluation_tables(found, terminal_width()))
     else:
-        print_tables([suite_table(found), *map(as_table, found.evaluations)])
+        print_tables([suite_table(found)])
+        for one in found.evaluations:
+            print_tables(evaluation_tables(one, terminal_width()))
 
 
 def play(

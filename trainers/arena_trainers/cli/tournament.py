@@ -12,7 +12,12 @@ from arena_trainers.cli.policy_options import (
     show_warnings,
     takes_policy_options,
 )
-from arena_trainers.cli.usage import print_tables, running, usage_errors
+from arena_trainers.cli.usage import (
+    print_tables,
+    running,
+    terminal_width,
+    usage_errors,
+)
 
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
 
@@ -81,4 +86,4 @@ def tournament(
     if as_json:
         typer.echo(text)
     else:
-        print_tables(tournament_tables(found))
+        print_tables(tournament_tables(found, terminal_width()))

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -26,18 +27,37 @@ def usage_errors() -> Iterator[None]:
         raise UsageError(" ".join(str(error).split())) from error
 
 
+def terminal_width() -> int | None:
+    """Columns of the terminal; None if tables go to a pipe or a file."""
+    console = Console()
+    return console.width if console.is_terminal else None
+
+
 def print_tables(tables: Iterable[Table]) -> None:
     """Prints tables: drawn on a terminal, else plain, cells separated by tabs."""
     console = Console()
     for table in tables:
         if console.is_terminal:
-            console.print(table)
+            console.print(drawn(table))
         else:
             typer.echo(plain(table))
 
 
+def drawn(table: Table) -> Group:
+    """A table whose title and caption may be wider than its columns."""
+    bare = copy(table)
+    bare.title = bare.caption = None
+    title = [_part(table.title, "table.title")] if table.title else []
+    caption = [_part(table.caption, "table.caption")] if table.caption else []
+    return Group(*title, bare, *caption, "")
+
+
+def _part(text: Any, style: str) -> Text:
+    return Text("\n".join(_lines(text)), style)
+
+
 def plain(table: Table) -> str:
-    """A table as text: its title, a line of headers, a line for each row, its caption.
+    """A table as text: its title, a line of headers, one for each row and line of caption.
 
     >>> table = Table("seat", "plays", title="kuhn_poker")
     >>> table.add_row("0", "bet")
@@ -50,13 +70,17 @@ def plain(table: Table) -> str:
     rows = zip(*(map(_text, column.cells) for column in table.columns), strict=True)
     lines = ["\t".join(cells) for cells in (heads, *rows)]
     title = [f"# {_text(table.title)}"] if table.title else []
-    caption = [f"# {_text(table.caption)}"] if table.caption else []
+    caption = [f"# {line}" for line in _lines(table.caption or "")]
     return "\n".join([*title, *lines, *caption])
 
 
 def _text(cell: Any) -> str:
+    return "; ".join(_lines(cell))
+
+
+def _lines(cell: Any) -> list[str]:
     text = Text.from_markup(cell).plain if isinstance(cell, str) else str(cell)
-    return "; ".join(text.splitlines())
+    return text.splitlines()
 
 
 @contextmanager

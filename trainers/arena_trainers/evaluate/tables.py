@@ -1,4 +1,6 @@
-"""An evaluation as a table to be read."""
+"""An evaluation as one table with all its columns, for a pipe; see `terminal`, too."""
+
+from collections.abc import Sequence
 
 from rich import box
 from rich.markup import escape
@@ -8,75 +10,105 @@ from arena_trainers.evaluate.matches import Evaluation
 from arena_trainers.evaluate.rows import Row
 from arena_trainers.evaluate.suites import SuiteEvaluation
 
-WIDTH = 12  # of a name that is not folded, where the table has 120 columns
-ATTRIBUTES = {"policy": "policy", "against": "opponent"}
-
 
 def as_table(found: Evaluation) -> Table:
-    """The rows of an evaluation; the known value of the game is its caption."""
-    has_tokens = any(row.num_tokens is not None for row in found.rows)
-    params = ", ".join(f"{name}={value!r}" for name, value in found.params.items())
+    """All rows and columns of an evaluation."""
+    heads = ["policy", "against", "role", "seat", "episodes", "distinct", "return"]
+    heads += ["95 %", "score", "win/draw/loss", "invalid", "turns", "tokens"]
+    cells = [_cells(row, found.rows) for row in found.rows]
+    if all(row.num_tokens is None for row in found.rows):
+        heads, cells = heads[:-1], [row[:-1] for row in cells]
     table = Table(
-        title=escape(f"{found.game} ({params})" if params else found.game),
+        *heads,
+        title=escape(title(found)),
         box=box.SIMPLE_HEAD,
-        caption=escape(_caption(found)) or None,
-        padding=(0, 0 if has_tokens else 1, 0, 0),
+        caption=escape(caption(found)) or None,
+        caption_justify="left",
+        padding=(0, 1, 0, 0),
         pad_edge=False,
     )
-    for name in ("policy", "against"):
-        longest = max(len(getattr(row, ATTRIBUTES[name])) for row in found.rows)
-        width = min(max(longest, len(name)), WIDTH)
-        table.add_column(name, overflow="fold", min_width=width)
-    table.add_column("role", no_wrap=True)
-    for name in (
-        "seat",
-        "episodes",
-        "distinct",
-        "return",
-        "95 %",
-        "score",
-        "win/draw/loss",
-    ):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("invalid", justify="right")
-    table.add_column("turns", justify="right", no_wrap=True)
-    cells = [_cells(row) for row in found.rows]
-    if has_tokens:
-        table.add_column("tokens", justify="right", no_wrap=True)
-    else:
-        cells = [row[:-1] for row in cells]
     for row in cells:
         table.add_row(*map(escape, row))
     return table
 
 
-def _caption(found: Evaluation) -> str:
+def title(found: Evaluation) -> str:
+    """The game and its parameters."""
+    params = ", ".join(f"{name}={value!r}" for name, value in found.params.items())
+    return f"{found.game} ({params})" if params else found.game
+
+
+def caption(found: Evaluation) -> str:
+    """Known value, what scores mean, measures: a line each."""
     lines = []
     if found.known_value:
         lines.append(f"Known value: {found.known_value}")
+    lines += _legend(found.rows)
     if any(row.score_interval is not None for row in found.rows):
         lines.append("Scores: by exact returns of the baselines")
     elif any(row.normalised is not None for row in found.rows):
         lines.append(
             "Scores: by sampled returns of the baselines, so without intervals"
         )
-    searches = {
-        row.policy
-        for row in found.rows
-        if row.role == "solver" and "mcts" in row.policy
-    }
     for row in found.rows:
         if row.role == "policy":
             lines += _notes(row)
-    lines += [f"{name} searches, it does not solve" for name in sorted(searches)]
     return "\n".join(lines)
+
+
+def _legend(rows: Sequence[Row]) -> list[str]:
+    """What 0, 100 and a missing score mean."""
+    scored = [row for row in rows if row.normalised is not None]
+    solvers = dict.fromkeys(row.policy for row in scored if row.role == "solver")
+    lines = []
+    for name in solvers:
+        kind = reference_kind(name)
+        full = f"the solver ({name})" if kind == "solver" else name
+        lines.append(f"score: 0 = uniform random play, 100 = {full}")
+        if kind == "search":
+            lines.append(f"{name} searches, it does not solve")
+        elif kind == "heuristic":
+            lines.append(f"{name} is a heuristic, it does not solve")
+        if any(score_text(row, rows) == "-" for row in scored):
+            lines.append(
+                f"score -: the 95 % intervals of uniform random play and {name} overlap"
+            )
+    return lines
+
+
+def reference_kind(name: str) -> str:
+    """What stands for perfect play: a solver, a search or a heuristic."""
+    if "mcts" in name:
+        return "search"
+    return "heuristic" if name == "hanabi_convention" else "solver"
+
+
+def score_text(row: Row, rows: Sequence[Row]) -> str:
+    """The score; "-" where uniform play and solver are not told apart or it has none."""
+    ends = {
+        other.role: other
+        for other in rows
+        if (other.opponent, other.seat) == (row.opponent, row.seat)
+    }
+    if "solver" not in ends:
+        return ""
+    overlap = ends["solver"].low <= ends["uniform"].high
+    if row.normalised is None or (row.score_interval is None and overlap):
+        return "-"
+    return f"{row.normalised:z.1f}"
+
+
+def percentages(row: Row) -> list[str]:
+    """Shares of wins, draws and losses in per cent; empty in cooperative games."""
+    shares = (row.wins, row.draws, row.losses)
+    return [f"{100 * share:.0f}" for share in shares if share is not None]
 
 
 def _notes(row: Row) -> list[str]:
     """What the game measures, with intervals."""
     where = f"seat {row.seat} against {row.opponent}"
     return [
-        f"{name} in {where}: {mean:.3f} ({interval_text(low, high)})"
+        f"{name} in {where}: {mean:z.3f} ({interval_text(low, high)})"
         for name, (mean, low, high) in row.measures.items()
     ]
 
@@ -87,7 +119,7 @@ def interval_text(low: float | None, high: float | None) -> str:
     >>> interval_text(0.5, None)
     '0.500 to ?'
     """
-    return " to ".join("?" if end is None else f"{end:.3f}" for end in (low, high))
+    return " to ".join("?" if end is None else f"{end:z.3f}" for end in (low, high))
 
 
 def suite_table(found: SuiteEvaluation) -> Table:
@@ -96,9 +128,12 @@ def suite_table(found: SuiteEvaluation) -> Table:
         title=escape(f"{found.policy} in the suite {found.suite!r}"),
         box=box.SIMPLE_HEAD,
         caption="Score formulas are inferred from published tables.",
+        caption_justify="left",
+        padding=(0, 1, 0, 0),
+        show_edge=False,
     )
-    for name in ("game", "against"):
-        table.add_column(name, overflow="fold")
+    table.add_column("game", no_wrap=True, overflow="fold")
+    table.add_column("against", overflow="fold")
     for name in ("seat", "return", "score"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("formula of the score", overflow="fold")
@@ -107,16 +142,15 @@ def suite_table(found: SuiteEvaluation) -> Table:
             row.game,
             escape(", ".join(row.opponents)),
             str(row.seat),
-            f"{row.mean_return:.3f}",
-            "" if row.score is None else f"{row.score:.1f}",
+            f"{row.mean_return:z.3f}",
+            "" if row.score is None else f"{row.score:z.1f}",
             row.formula,
         )
     return table
 
 
-def _cells(row: Row) -> list[str]:
-    shares = (row.wins, row.draws, row.losses)
-    results = "/".join(f"{share:.0%}" for share in shares if share is not None)
+def _cells(row: Row, rows: Sequence[Row]) -> list[str]:
+    results = "/".join(f"{share}%" for share in percentages(row))
     invalid = ", ".join(f"{reason} {rate:.1%}" for reason, rate in row.invalid.items())
     return [
         row.policy,
@@ -125,9 +159,9 @@ def _cells(row: Row) -> list[str]:
         str(row.seat),
         str(row.num_episodes),
         str(row.num_distinct),
-        f"{row.mean_return:.3f}",
-        f"{row.low:.3f} to {row.high:.3f}",
-        "" if row.normalised is None else f"{row.normalised:.1f}",
+        f"{row.mean_return:z.3f}",
+        f"{row.low:z.3f} to {row.high:z.3f}",
+        score_text(row, rows),
         results,
         invalid or "0",
         f"{row.num_turns:.1f}",

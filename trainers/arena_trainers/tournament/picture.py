@@ -1,6 +1,7 @@
 """A tournament as a picture and as tables."""
 
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.markup import escape
@@ -10,6 +11,17 @@ from arena_trainers.extras import import_extra
 from arena_trainers.tournament.payoffs import Payoff
 from arena_trainers.tournament.ratings import Rating
 from arena_trainers.tournament.summary import GameSummary, Tournament
+
+NAME = 20  # characters of a name that stands in one line
+NUMBER = 8  # characters of a number; headers of two words are folded
+GAP = 2  # spaces between columns
+STYLE: Any = {
+    "box": box.SIMPLE_HEAD,
+    "padding": (0, GAP - 1, 0, 0),
+    "pad_edge": False,
+    "show_edge": False,
+    "caption_justify": "left",
+}
 
 
 def draw_matrix(found: Tournament, path: str | Path) -> None:
@@ -47,9 +59,12 @@ def draw_matrix(found: Tournament, path: str | Path) -> None:
     figure.savefig(path, format="png", dpi=120)
 
 
-def tournament_tables(found: Tournament) -> list[Table]:
-    """The payoffs of each game, ratings, and forfeits if there were any."""
-    tables = [_payoffs(found, game) for game in found.games]
+def tournament_tables(found: Tournament, width: int | None = None) -> list[Table]:
+    """The payoffs of each game, ratings, and forfeits if there were any.
+
+    Payoffs that are wider than `width` characters go on in further tables.
+    """
+    tables = [table for game in found.games for table in _payoffs(found, game, width)]
     for game in found.games:
         if game.ratings is not None:
             tables.append(_ratings(game.ratings, game.game, game))
@@ -60,62 +75,86 @@ def tournament_tables(found: Tournament) -> list[Table]:
     return tables
 
 
-def _payoffs(found: Tournament, game: GameSummary) -> Table:
-    caption = "mean return of the row with the column in all other seats, 95 % interval"
-    if game.cross_play is not None:
-        cross = game.cross_play
-        caption += (
-            f"; self-play {cross.self_play:.3f} - cross-play {cross.cross_play:.3f} "
-            f"= {cross.gap:.3f} ({cross.low:.3f} to {cross.high:.3f})"
-        )
-    table = Table(title=escape(game.game), caption=caption, box=box.SIMPLE_HEAD)
-    table.add_column("", overflow="fold")
-    for name in found.policies:
-        table.add_column(escape(name), justify="right", overflow="fold")
-    for name, row in zip(found.policies, game.payoffs, strict=True):
-        table.add_row(escape(name), *map(_cell, row))
-    return table
+def _payoffs(found: Tournament, game: GameSummary, width: int | None) -> list[Table]:
+    """A column for each opponent, as many in a table as `width` holds."""
+    names = found.policies
+    cells = [[_cell(payoff) for payoff in row] for row in game.payoffs]
+    lines = (line for row in cells for cell in row for line in cell.split("\n"))
+    first = min(max(map(len, names)), NAME)
+    wide = max(first, *map(len, lines))
+    size = len(names)
+    if width is not None:
+        size = max(1, (width - first) // (wide + GAP))
+    tables = []
+    for start in range(0, len(names), size):
+        title = game.game + (", continued" if start else "")
+        table = Table(title=escape(title), **STYLE)
+        table.add_column("", overflow="fold", width=first)
+        for name in names[start : start + size]:
+            table.add_column(
+                escape(name), justify="right", overflow="fold", max_width=wide
+            )
+        for name, row in zip(names, cells, strict=True):
+            table.add_row(escape(name), *row[start : start + size])
+        tables.append(table)
+    tables[-1].caption = _caption(game)
+    return tables
+
+
+def _caption(game: GameSummary) -> str:
+    text = "mean return of the row with the column in all other seats, 95 % interval"
+    if game.cross_play is None:
+        return text
+    cross = game.cross_play
+    return text + (
+        f"\nself-play {cross.self_play:z.3f} - cross-play {cross.cross_play:z.3f} "
+        f"= {cross.gap:z.3f} ({cross.low:z.3f} to {cross.high:z.3f})"
+    )
 
 
 def _cell(payoff: Payoff | None) -> str:
     if payoff is None:
         return ""
-    return f"{payoff.mean:.3f}\n{payoff.low:.3f} to {payoff.high:.3f}"
+    return f"{payoff.mean:z.3f}\n{payoff.low:z.3f} to {payoff.high:z.3f}"
 
 
 def _ratings(
     ratings: tuple[Rating, ...], title: str, game: GameSummary | None
 ) -> Table:
     caption = "Elo and OpenSkill count who did better, and not by how much"
-    table = Table(
-        title=escape(f"Ratings: {title}"), caption=caption, box=box.SIMPLE_HEAD
-    )
-    table.add_column("policy", overflow="fold")
+    table = Table(title=escape(f"Ratings: {title}"), caption=caption, **STYLE)
+    table.add_column("policy", overflow="fold", min_width=_width(ratings))
     for name in ("Elo", "95 %", "OpenSkill", "sigma"):
         table.add_column(name, justify="right", no_wrap=True)
     nash = None if game is None else game.nash
     if nash is not None:
-        table.add_column("Nash weight", justify="right", no_wrap=True)
-        table.add_column("Nash average", justify="right", no_wrap=True)
+        table.add_column("Nash weight", justify="right", width=NUMBER)
+        table.add_column("Nash average", justify="right", width=NUMBER)
     ranked = sorted(enumerate(ratings), key=lambda pair: -pair[1].elo)
     for index, one in ranked:
         cells = [
             escape(one.policy),
-            f"{one.elo:.0f}",
-            f"{one.elo_low:.0f} to {one.elo_high:.0f}",
-            f"{one.mu:.2f}",
+            f"{one.elo:z.0f}",
+            f"{one.elo_low:z.0f} to {one.elo_high:z.0f}",
+            f"{one.mu:z.2f}",
             f"{one.sigma:.2f}",
         ]
         if nash is not None:
-            cells += [f"{nash.weights[index]:.3f}", f"{nash.ratings[index]:.3f}"]
+            cells += [f"{nash.weights[index]:z.3f}", f"{nash.ratings[index]:z.3f}"]
         table.add_row(*cells)
     return table
 
 
+def _width(ratings: tuple[Rating, ...]) -> int:
+    return min(max(len(one.policy) for one in ratings), NAME)
+
+
 def _forfeits(found: Tournament) -> Table:
-    table = Table(title="Forfeits", box=box.SIMPLE_HEAD)
-    for name in ("policy", "times", "reason"):
-        table.add_column(name, overflow="fold")
+    table = Table(title="Forfeits", **STYLE)
+    width = min(max(map(len, found.forfeits)), NAME)
+    table.add_column("policy", overflow="fold", min_width=width)
+    table.add_column("times", no_wrap=True)
+    table.add_column("reason", overflow="fold")
     for policy, reasons in found.forfeits.items():
         for reason, count in reasons.items():
             table.add_row(escape(policy), str(count), escape(reason))
