@@ -106,7 +106,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
 
         Raises:
             ValueError: the seed is negative or no integer, or the given chance outcomes
-                are no list, impossible, or more than the game can draw; nothing changes.
+                are no list, impossible, or more than `Game.max_chance_nodes`; nothing changes.
         """
         seed = None if seed is None else checked_seed(seed)
         given = given_outcomes(options)

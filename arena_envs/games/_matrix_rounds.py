@@ -36,6 +36,7 @@ class MatrixRounds(BaseGame[State, int]):
     num_rounds: int
 
     information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 0
     simultaneous = True
 
     def __post_init__(self) -> None:

@@ -103,6 +103,7 @@ class Bargaining(BaseGame[State, Action]):
     num_players = 2
     num_actions = None
     kind: ClassVar[Kind] = "mixed"
+    max_chance_nodes = 2  # both discount factors
     min_return = 0.0
     max_return = 1.0
 

@@ -136,6 +136,10 @@ class DonorGame(BaseGame[State, int]):
     def max_turns(self) -> int:
         return self.num_players * self.num_rounds
 
+    @property
+    def max_chance_nodes(self) -> int:
+        return self.num_rounds
+
     def initial_state(self) -> State:
         return State((), (), (), (self.start * UNIT,) * self.num_players)
 

@@ -100,6 +100,10 @@ class Hanabi(Setup, BaseGame[State, int]):
         """The same as numbers."""
         return Features(self)
 
+    @property
+    def max_chance_nodes(self) -> int:
+        return sum(self.copies)
+
     def initial_state(self) -> State:
         return State(
             player=CHANCE,

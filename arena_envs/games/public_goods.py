@@ -73,6 +73,7 @@ class PublicGoods(BaseGame[State, int]):
 
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 0
     simultaneous = True
     min_return = 0.0
 

@@ -79,6 +79,7 @@ class SpeakerListener(BaseGame[State, int]):
     num_players = 2
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 1
     min_return = 0.0
     teams = (0, 0)
 
