@@ -162,7 +162,7 @@ def rules_text(
     return (
         f"This is bargaining: player_0 and player_1 divide {pie} of money. {order} "
         f'"offer {gives}" offers {gives} to the other player and leaves {keeps} to the '
-        f"one who offers; any amount from 0 to {pie} with at most two decimals will do. "
+        f"one who offers; an offer is any amount from 0 to {pie} with at most two decimals. "
         'The other player answers with "accept" or "reject". "accept" ends the game with '
         f"this division; {after} {talk}"
     )

@@ -100,9 +100,9 @@ class PerfectInformation:
         """Probabilities of the best actions of the seat to move; 0 for all others.
 
         Equal ones have equal probabilities, but for two-player zero-sum games that are
-        searched to their end. There an action's is proportional to the square of what the
-        other seat loses on average if its next two replies are random: every best action
-        of a drawn game is as good against perfect play, and few make imperfect play err.
+        searched to their end. There p(a) ∝ (opponent's mean loss if its next two replies
+        are uniform)². All have the same minimax value; the weights favour those that punish
+        errors.
 
         Raises:
             ValueError: `depth` is no positive number, or too many states were met.
