@@ -27,6 +27,9 @@ or all that it has once the gifts of the round have arrived.
 A gift in the last round earns nothing, so by backward induction nobody gives in any round.
 If all always give the share p, units grow by 1 + p * (multiplier - 1) a round, up to rounding.
 
+Measure of an episode: `donation`, the mean share of the own units that is given, over all
+players and rounds; a punishment counts as 0. It is the paper's mean donation, as a share.
+
 In the paper, 12 agents play 12 rounds in random pairs, one of each the donor; donors name
 amounts, are shown what the recipient did in the rounds just before, and may pay to take twice
 as much; strategies are passed on over generations. Here all are donors at the same time,
@@ -172,6 +175,13 @@ class DonorGame(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         start = self.start * UNIT
         return tuple((hundredths - start) / UNIT for hundredths in state.hundredths)
+
+    def measures(self, state: State) -> dict[str, float]:
+        """The mean share given; a punishment gives nothing."""
+        shares = [
+            max(0, self._share(a)) / 100 for chosen in state.rounds for a in chosen
+        ]
+        return {"donation": sum(shares) / max(1, len(shares))}
 
     def observe(self, state: State, seat: int) -> str:
         n, player = self.num_players, self.current_player(state)

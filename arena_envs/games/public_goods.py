@@ -25,6 +25,10 @@ get multiplier * endowment if they contributed everything.
 
 Nobody who plays to the end gets less than multiplier * endowment / num_players a round;
 `min_return` is 0, which is what a player that forfeits falls to.
+
+Measures of an episode: `contribution`, the mean of c[i] / endowment (Fehr and Gächter's mean
+contribution as a share), and `efficiency`, the sum of all returns over the sum that full
+contribution pays, multiplier * endowment * num_players * num_rounds.
 """
 
 import operator
@@ -123,6 +127,12 @@ class PublicGoods(BaseGame[State, int]):
 
     def returns(self, state: State) -> Sequence[float]:
         return state.paid
+
+    def measures(self, state: State) -> dict[str, float]:
+        """Efficiency, and the mean share of the endowment that is contributed."""
+        most = self.multiplier * self.endowment * self.num_players * self.num_rounds
+        given = sum(map(sum, state.rounds)) * self.multiplier / most
+        return {"efficiency": sum(state.paid) / most, "contribution": given}
 
     def observe(self, state: State, seat: int) -> str:
         now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: all players contribute."

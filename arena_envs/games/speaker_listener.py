@@ -21,6 +21,8 @@ More words, more steps and a smaller grid make the game easier, more goals make 
 With fewer words than goals the speaker must say more as the listener walks: with the
 default four corners and two words, a word for each move is as good as knowing the goal.
 OpenSpiel has no such game.
+
+Measure of an episode: `success`, 1 if the listener enters the goal and 0 otherwise.
 """
 
 import random
@@ -144,6 +146,9 @@ class SpeakerListener(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         paid = self._pay(len(state.path)) if self._is_reached(state) else 0.0
         return (paid, paid)
+
+    def measures(self, state: State) -> dict[str, float]:
+        return {"success": float(self._is_reached(state))}
 
     def observe(self, state: State, seat: int) -> str:
         if seat == SPEAKER:
