@@ -28,7 +28,7 @@ A gift in the last round earns nothing, so by backward induction nobody gives in
 If all always give the share p, units grow by 1 + p * (multiplier - 1) a round, up to rounding.
 
 Measure of an episode: `donation`, the mean share of the own units that is given, over all
-players and rounds; a punishment counts as 0. It is the paper's mean donation, as a share.
+players and rounds; a punishment counts as 0.
 
 In the paper, 12 agents play 12 rounds in random pairs, one of each the donor; donors name
 amounts, are shown what the recipient did in the rounds just before, and may pay to take twice
