@@ -26,8 +26,8 @@ get multiplier * endowment if they contributed everything.
 Nobody who plays to the end gets less than multiplier * endowment / num_players a round;
 `min_return` is 0, which is what a player that forfeits falls to.
 
-Measures of an episode: `contribution`, the mean of c[i] / endowment, and `efficiency`, the sum of all returns over the sum that full
-contribution pays, multiplier * endowment * num_players * num_rounds.
+Measures of an episode: `contribution`, the mean of c[i] / endowment, and `efficiency`, the sum
+of all returns over the sum that full contribution pays, multiplier * endowment * num_players * num_rounds.
 """
 
 import operator
