@@ -11,7 +11,7 @@ from arena_envs.checks import short
 from arena_envs.game import CHANCE, AnyGame
 from arena_envs.nodes import Graph, Node
 
-MAX_SEARCHED = 1_000  # states, for chance nodes to come
+MAX_SEARCHED = 1_000  # states, to count chance nodes
 
 
 class Chance:
@@ -92,40 +92,46 @@ def given_outcomes(options: Mapping[str, Any] | None) -> tuple[Any, ...]:
 def check_surplus(game: AnyGame, state: Any, num_drawn: int, num_left: int) -> None:
     """Refuses given outcomes of which some can never be drawn.
 
+    The limit is `Game.max_chance_nodes`. Where a game does not tell it, it is counted in
+    games of at most `MAX_SEARCHED` states; in larger ones any number is taken.
+
+    Args:
+        game: the rules.
+        state: the first state in which a seat is to move, or the last one.
+        num_drawn: outcomes drawn before it.
+        num_left: given outcomes that are left.
+
     Raises:
-        ValueError: no way from a state to the end has `num_left` chance nodes.
+        ValueError: an episode cannot have as many chance nodes.
     """
-    most = _most_draws(game, state, num_left) if num_left else 0
-    if most < num_left:
+    if not num_left:
+        return
+    most = getattr(game, "max_chance_nodes", None)
+    if most is None:
+        more = _most_draws(game, state)
+        most = None if more is None else num_drawn + more
+    if most is not None and num_drawn + num_left > most:
         raise ValueError(
-            f"want at most {num_drawn + most} chance outcomes, got {num_drawn + num_left}: "
-            "the game draws no more"
+            f"want at most {most} chance outcomes, got {num_drawn + num_left}: the game "
+            "draws no more"
         )
 
 
-def _most_draws(game: AnyGame, state: Any, wanted: int) -> int:
-    """The most chance nodes on a way from a state to the end, counted up to `wanted`.
-
-    Exact for games of at most `MAX_SEARCHED` states from here on. In larger ones it is
-    `wanted` if so many random steps meet a chance node at all, else 0.
-    """
-    rng, seen, most = random.Random(0), set[Any](), 0
-    ahead: list[tuple[Any, Any, int]] = [(state, None, 0)]
+def _most_draws(game: AnyGame, state: Any) -> int | None:
+    """The most chance nodes on a way from a state to the end; None in large games."""
+    seen, most = set[Any](), 0
+    ahead: list[tuple[Any, int]] = [(state, 0)]
     while ahead:
-        state, action, num_draws = ahead.pop()
-        if action is not None:
-            state = game.apply(state, action)
+        state, num_draws = ahead.pop()
         if (state, num_draws) in seen:
             continue
-        seen.add((state, num_draws))
-        actions = list(game.legal_actions(state))
-        if game.current_player(state) == CHANCE:
-            actions, num_draws = [game.chance_outcomes(state)[0][0]], num_draws + 1
-        most = max(most, num_draws)
-        if most == wanted:
-            return wanted
         if len(seen) == MAX_SEARCHED:
-            return wanted if most else 0
-        rng.shuffle(actions)
-        ahead += [(state, action, num_draws) for action in actions]
+            return None
+        seen.add((state, num_draws))
+        actions = game.legal_actions(state)
+        if game.current_player(state) == CHANCE:
+            actions = [outcome for outcome, p in game.chance_outcomes(state) if p > 0]
+            num_draws += 1
+        most = max(most, num_draws)
+        ahead += [(game.apply(state, action), num_draws) for action in actions]
     return most

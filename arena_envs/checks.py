@@ -46,3 +46,17 @@ def _integer(value: Any) -> int | None:
         return operator.index(value)
     except TypeError:
         return None
+
+
+def check_options(max_turns: object, render_mode: object) -> None:
+    """Refuses options of an environment.
+
+    Raises:
+        ValueError: `max_turns` is no integer above 0, or an unknown `render_mode`.
+    """
+    if max_turns is not None and (type(max_turns) is not int or max_turns < 1):
+        raise ValueError(f"want max_turns as an integer above 0, got {max_turns!r}")
+    if render_mode not in (None, "ansi", "human"):
+        raise ValueError(
+            f"want render_mode None, 'ansi' or 'human', got {render_mode!r}"
+        )

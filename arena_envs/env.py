@@ -8,9 +8,9 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 
 from arena_envs.chance import Chance, check_surplus, given_outcomes
-from arena_envs.checks import checked_action, checked_seed, short
+from arena_envs.checks import check_options, checked_action, checked_seed, short
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
-from arena_envs.nodes import Node, graph_of
+from arena_envs.nodes import Node, graph_of, parsed_action
 from arena_envs.spaces import make_spaces
 
 __all__ = ["MAX_TEXT", "GameEnv", "checked_seed"]
@@ -50,12 +50,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        if max_turns is not None and (type(max_turns) is not int or max_turns < 1):
-            raise ValueError(f"want max_turns as an integer above 0, got {max_turns!r}")
-        if render_mode not in (None, "ansi", "human"):
-            raise ValueError(
-                f"want render_mode None, 'ansi' or 'human', got {render_mode!r}"
-            )
+        check_options(max_turns, render_mode)
         self.game = game
         self.id = id
         self.max_turns = max_turns
@@ -106,7 +101,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
 
         Raises:
             ValueError: the seed is negative or no integer, or the given chance outcomes
-                are no list, impossible, or more than the game can draw; nothing changes.
+                are no list, impossible, or more than `Game.max_chance_nodes`; nothing changes.
         """
         seed = None if seed is None else checked_seed(seed)
         given = given_outcomes(options)
@@ -142,7 +137,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
             return
         if self.game.num_actions is None:
             try:
-                action = self._parsed(action)
+                action = parsed_action(self.game, self._node, action, MAX_TEXT)
             except IllegalAction:
                 self.forfeit(agent)
                 return
@@ -294,13 +289,3 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
 
     def _is_live(self, agent: str) -> bool:
         return not (self.terminations.get(agent, True) or self.truncations[agent])
-
-    def _parsed(self, said: Any) -> Any:
-        if not isinstance(said, str):
-            for action in self._node.legal:
-                if type(said) is type(action) and said == action:
-                    return action
-            raise ValueError(f"want a text as action, got {short(said)}")
-        if len(said) > MAX_TEXT:
-            raise IllegalAction(f"want at most {MAX_TEXT} characters, got {len(said)}")
-        return self.game.parse(self._node.state, said)

@@ -80,6 +80,10 @@ class Game(Protocol[S, A]):
         """Most decisions, of all seats together, that an episode can have."""
 
     @property
+    def max_chance_nodes(self) -> int | None:
+        """Most chance nodes that an episode can have; None if nobody has counted."""
+
+    @property
     def teams(self) -> Sequence[int]:
         """Team of each seat; one in cooperative games, all different without teams."""
 
@@ -172,6 +176,10 @@ class BaseGame(Generic[S, A]):
 
     simultaneous = False
     zero_sum = False
+
+    @property
+    def max_chance_nodes(self) -> int | None:
+        return None
 
     @property
     def teams(self: Game[S, A]) -> Sequence[int]:

@@ -6,8 +6,9 @@ texts is safe: prompts, adapters, chat servers and data sets.
 
 Tokenizers match special tokens as exact strings, such as `<|im_start|>`, `[|user|]`,
 `<turn|>`, `[INST]` or `]~b]`; soft switches such as `/no_think` are words. No list of them
-is complete, so their parts are kept apart: a blank follows every `<`, every `[` before a word
-and every `/` that starts one, and stands between a bracket and a `|` or `~` beside it.
+is complete, so their parts are kept apart: a blank follows every `<`, every `[` before a run
+of characters with a letter in it, such as `[@BOS@]` or `[1THINK]`, and every `/` that starts a
+word, and stands between a bracket and a `|` or `~` beside it.
 """
 
 import re
@@ -38,7 +39,7 @@ _BRACKETS = _LESS + _GREATER + _OPEN + _CLOSE
 _DROPPED = rf"[\u0300-\u036f\x00-\x08\v\f\x0e-\x1f\x7f-\x9f{_JOINERS}{_SELECTORS}]*"
 _MARKUP = re.compile(
     rf"[{_LESS}](?![ \t\n\r]|\Z)"
-    rf"|[{_OPEN}](?={_DROPPED}(?:[^\W\d]|[{_SLASHES}]))"
+    rf"|[{_OPEN}](?={_DROPPED}[{_SLASHES}]|[^ \t\n\r{_OPEN}{_CLOSE}]*[^\W\d])"
     rf"|[{_BRACKETS}](?={_DROPPED}[{_BARS}])"
     rf"|[{_BARS}](?={_DROPPED}[{_BRACKETS}])"
     rf"|(?<![^\W_])[{_SLASHES}](?={_DROPPED}[^\W\d])"

@@ -14,7 +14,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import CHANCE, AnyGame, legal_actions_of
+from arena_envs.checks import short
+from arena_envs.game import CHANCE, AnyGame, IllegalAction, legal_actions_of
 
 MAX_NODES = 10_000  # of a game
 
@@ -115,6 +116,23 @@ class Graph:
             view = (game.features(state, seat), mask, game.observe(state, seat))
             node.views[seat] = view
         return view
+
+
+def parsed_action(game: AnyGame, node: Node, said: Any, max_text: int) -> Any:
+    """The action of a language game that a text names; a legal action is itself.
+
+    Raises:
+        ValueError: no text, or one that names no action (`IllegalAction`) or is longer
+            than `max_text`.
+    """
+    if not isinstance(said, str):
+        for action in node.legal:
+            if type(said) is type(action) and said == action:
+                return action
+        raise ValueError(f"want a text as action, got {short(said)}")
+    if len(said) > max_text:
+        raise IllegalAction(f"want at most {max_text} characters, got {len(said)}")
+    return game.parse(node.state, said)
 
 
 @lru_cache(MAX_NODES)

@@ -360,6 +360,8 @@ class TestReset:
             ("leduc_poker", [0, 1, 2, 3], 3),
             ("tic_tac_toe", [0], 0),
             ("chess", [0, 1], 0),
+            ("limit_holdem", [*range(10)], 9),
+            ("mini_hanabi", [0, 0, 0, 1, 2, 2, 2, 3, 1], 8),
         ],
     )
     def test_chance_outcomes_that_can_never_be_drawn_are_refused(
@@ -372,6 +374,16 @@ class TestReset:
             env.reset(options={"chance": outcomes})
         assert everything(env) == before
         env.step(env.legal_actions()[0])
+
+    def test_outcomes_of_a_late_chance_node_in_a_large_game_are_taken(self) -> None:
+        env = started(GameEnv(Countdown(5_000)), chance=["done"])
+        for _ in range(5_000):
+            env.step(0)
+        assert env.actions[-1] == "done"
+
+    def test_surplus_in_a_small_game_that_tells_no_limit_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="want at most 1 chance outcomes, got 2"):
+            started(GameEnv(Countdown(50)), chance=["done", "done"])
 
     def test_outcomes_that_a_short_episode_leaves_over_are_taken(self) -> None:
         env = started(arena_envs.make("leduc_poker"), chance=[0, 2, 4])
@@ -455,6 +467,55 @@ class TestStep:
         with pytest.raises(ValueError, match="want a chance outcome among"):
             env.step(0)
         assert everything(env) == before
+
+
+@dataclass(frozen=True)
+class Countdown(BaseGame[int, Any]):
+    """Counts down to a chance node; it does not tell how many of these there are."""
+
+    num_turns: int
+
+    num_players, num_actions = 1, 1
+    kind = "competitive"
+    information = "perfect"
+    min_return, max_return = 0.0, 0.0
+
+    @property
+    def max_turns(self) -> int:
+        return self.num_turns
+
+    def initial_state(self) -> int:
+        return self.num_turns
+
+    def current_player(self, state: int) -> int:
+        return 0 if state > 0 else CHANCE if state == 0 else TERMINAL
+
+    def chance_outcomes(self, state: int) -> list[tuple[str, float]]:
+        return [("done", 1.0)] if state == 0 else []
+
+    def legal_actions(self, state: int) -> list[int]:
+        return [0] if state > 0 else []
+
+    def apply(self, state: int, action: Any) -> int:
+        return state - 1
+
+    def returns(self, state: int) -> tuple[float]:
+        return (0.0,)
+
+    def observe(self, state: int, seat: int) -> str:
+        return f"{state} left."
+
+    def information_state(self, state: int, seat: int) -> int:
+        return state
+
+    def features(self, state: int, seat: int) -> Any:
+        return np.array([state], np.float32)
+
+    def action_text(self, state: int, action: Any) -> str:
+        return "count"
+
+    def rules(self, seat: int) -> str:
+        return "Count down."
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from arena_envs.hostile import break_markup, quoted
 TOKENS = (
     *("<|im_start|>", "<|eot_id|>", "<turn|>", "<|turn>", '<|"|>', "<channel|>", "<s>"),
     *("[|user|]", "[|endofturn|]", "[INST]", "[/INST]", "[THINK]", "[gMASK]", "[CLS]"),
+    *("[@BOS@]", "[1THINK]", "[#MASK#]"),
     *("<BOS_TOKEN>", "<<SYS>>", "<arg_key>", "</think>", "<seed:bos>", "<0x0A>"),
     *(
         "]~b]",
@@ -74,7 +75,7 @@ def test_breaking_twice_is_breaking_once_and_growth_is_bounded(text: str) -> Non
 @pytest.mark.parametrize(
     "text",
     [
-        "Half is fair: 50/50, or [50, 50]. I'd take > 40 and/or less; a | b [ ] ~",
+        "Half is fair: 50/50, or [50, 50] [1]. I'd take > 40 and/or less; a | b [ ] ~",
         "\u4f60\u597d \u043c\u0438\u0440 \u0645\u0631\u062d\u0628\u0627 \u05e9\u05dc\u05d5\u05dd \u00e9 na\u00efve",
         "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian, with a non-joiner
         "\u0915\u094d\u200d\u0937",  # Hindi, with a joiner

@@ -24,11 +24,9 @@ which name opponents wherever one is asked for:
 | `grim_trigger`            | cooperates until another has not                       | repeated matrices  |
 | `win_stay_lose_shift`     | cooperates after all chose alike                       | repeated matrices  |
 
-Bots that choose among equally good actions draw one, so that many games with the same bot are
-not one game many times; where a bot knows its probabilities, `action_probs` gives them.
-`arena_wrappers.make_policy` reads
-these strings and `noisy:P(STRING)` around any of them, which plays a random legal action with
-probability P.
+Bots draw among equally good actions, so that repeated games differ; where a bot knows its
+probabilities, `action_probs` gives them. `arena_wrappers.make_policy` reads these strings and
+`noisy:P(STRING)` around any of them, which plays a random legal action with probability P.
 
 `minimax` and `cfr` refuse games of more than 200,000 states before they have kept anybody
 waiting for minutes; solvers take a limit of their own.

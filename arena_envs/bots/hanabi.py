@@ -19,7 +19,7 @@ class HanabiConvention:
     3. Discard a card that is known to be useless, else the oldest.
     4. Where discarding is not allowed, any hint; or, without tokens, any card is played.
 
-    Among equals in a step it draws.
+    Ties are broken at random.
 
     It knows what its seat sees: hints, fireworks, the hands of the others, and so which
     cards are left for the deck and its own hand together.

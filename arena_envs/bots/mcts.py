@@ -17,8 +17,8 @@ class MCTS:
     Every simulation walks down by Q + c √(ln N / n), adds one node, and plays on at
     random. Values that are certain, at the end of the game and backed up from there, are
     used as such (MCTS-Solver), so that a small rest of a game is played exactly. Each
-    seat maximises its own return; chance is sampled. Of actions that were visited equally
-    often, and of those proven equally good, it plays any.
+    seat maximises its own return; chance is sampled. Ties in visits, and among actions
+    proven equally good, are broken at random.
 
     Kocsis and Szepesvári, *Bandit Based Monte-Carlo Planning* (2006); Winands et al.,
     *Monte-Carlo Tree Search Solver* (2008).

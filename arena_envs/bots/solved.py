@@ -87,9 +87,9 @@ class CFR:
 class Minimax:
     """Draws among the best actions of a game of perfect information.
 
-    In a two-player zero-sum game it prefers those to which most replies are mistakes, see
-    `PerfectInformation.policy`; with a depth, and in other games, all best actions have the
-    same probability, and other seats are taken to draw so, too.
+    In a two-player zero-sum game it weights best actions by (the opponent's mean loss under
+    two random replies)², see `PerfectInformation.policy`. With a depth, and in other games,
+    all best actions have the same probability, and other seats are taken to draw so, too.
 
     Args:
         depth: how many actions it looks ahead; None looks to the end.

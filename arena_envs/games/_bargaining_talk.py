@@ -162,7 +162,7 @@ def rules_text(
     return (
         f"This is bargaining: player_0 and player_1 divide {pie} of money. {order} "
         f'"offer {gives}" offers {gives} to the other player and leaves {keeps} to the '
-        f"one who offers; any amount from 0 to {pie} with at most two decimals will do. "
+        f"one who offers; an offer is any amount from 0 to {pie} with at most two decimals. "
         'The other player answers with "accept" or "reject". "accept" ends the game with '
         f"this division; {after} {talk}"
     )
@@ -183,3 +183,27 @@ def money(amount: int) -> str:
     """
     whole, part = divmod(amount, CENT)
     return f"{whole}.{part:02d}" if part else str(whole)
+
+
+def checked_discounts(
+    discounts: Sequence[Sequence[float]],
+) -> tuple[tuple[float, ...], ...]:
+    """The factors as tuples of floats.
+
+    Raises:
+        ValueError: they are not two sets of numbers above 0 and at most 1.
+    """
+    try:
+        sets = tuple(tuple(values) for values in discounts)
+        valid = len(sets) == 2 and all(
+            len(values) == len(set(values)) > 0 and all(0 < d <= 1 for d in values)
+            for values in sets
+        )
+    except TypeError:
+        valid = False
+    if not valid:
+        raise ValueError(
+            "want discounts as distinct numbers above 0 and at most 1 for each of two "
+            f"seats, got {discounts!r}"
+        )
+    return tuple(tuple(map(float, values)) for values in sets)

@@ -3,7 +3,6 @@
 import math
 import operator
 import random
-import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
 from itertools import product
@@ -13,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import TERMINAL, BaseGame, Information, Kind, fold
-
-MAX_PLAYERS, MAX_CELLS, MAX_NAME, MAX_PAYOFF = 8, 256, 20, 1e9
-NAME = re.compile(r"[\w'+%&-]+(?: [\w'+%&-]+)*", re.ASCII)
+from arena_envs.games._matrix_checks import check_names, checked_shape
 
 PRISONERS_DILEMMA = (((5, 5), (0, 10)), ((10, 0), (1, 1)))
 
@@ -36,17 +33,18 @@ class MatrixRounds(BaseGame[State, int]):
     num_rounds: int
 
     information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 0
     simultaneous = True
 
     def __post_init__(self) -> None:
         for name in ("payoffs", "actions"):
             object.__setattr__(self, name, _as_tuples(getattr(self, name)))
-        _check_names(self.actions, _checked_shape(self.payoffs))
+        check_names(self.actions, checked_shape(self.payoffs))
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Number of actions of each seat."""
-        return _checked_shape(self.payoffs)
+        return checked_shape(self.payoffs)
 
     @cached_property
     def cells(self) -> dict[tuple[int, ...], tuple[float, ...]]:
@@ -119,6 +117,17 @@ class MatrixRounds(BaseGame[State, int]):
 
     def returns(self, state: State) -> Sequence[float]:
         return state.paid
+
+    def measures(self, state: State) -> dict[str, float]:
+        """The share of "Cooperate" among all choices, where every seat has this action."""
+        if not all("Cooperate" in names for names in self.names):
+            return {}
+        chose = [
+            names[a]
+            for c in state.rounds
+            for names, a in zip(self.names, c, strict=True)
+        ]
+        return {"cooperation": chose.count("Cooperate") / max(1, len(chose))}
 
     def observe(self, state: State, seat: int) -> str:
         now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: all players choose."
@@ -226,66 +235,3 @@ def _cell(payoffs: Any, chosen: Sequence[int]) -> Any:
 def _as_tuples(value: Any) -> Any:
     """Lists as tuples: JSON and YAML have no others."""
     return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value
-
-
-def _checked_shape(payoffs: Any) -> tuple[int, ...]:
-    """Number of actions of each seat, once the table proves to be one."""
-    sizes, level = [], payoffs
-    while isinstance(level, tuple) and level:
-        sizes.append(len(level))
-        level = level[0]
-    *shape, num_payoffs = sizes or [0]
-    num_players = len(shape)
-    if not (2 <= num_players == num_payoffs <= MAX_PLAYERS) or not _fits(
-        payoffs, sizes
-    ):
-        raise ValueError(
-            "want payoffs[action of player_0][action of player_1]... as a number for each "
-            f"of 2 to {MAX_PLAYERS} players, from {-MAX_PAYOFF:g} to {MAX_PAYOFF:g}, "
-            f"got {payoffs!r:.200}"
-        )
-    if math.prod(shape) > MAX_CELLS:  # the rules have a line for each
-        raise ValueError(
-            f"want payoffs of at most {MAX_CELLS} cells, got {math.prod(shape)}"
-        )
-    return tuple(shape)
-
-
-def _fits(level: Any, sizes: Sequence[int]) -> bool:
-    if not sizes:
-        return type(level) in (int, float) and -MAX_PAYOFF <= level <= MAX_PAYOFF
-    if not isinstance(level, tuple) or len(level) != sizes[0]:
-        return False
-    return all(_fits(part, sizes[1:]) for part in level)
-
-
-def _check_names(actions: Any, shape: Sequence[int]) -> None:
-    shared = isinstance(actions, tuple) and all(
-        isinstance(name, str) for name in actions
-    )
-    by_seat = [actions] * len(shape) if shared else actions
-    if not isinstance(by_seat, list | tuple) or len(by_seat) != len(shape):
-        raise ValueError(
-            f"want actions as names, for all players or for each of {len(shape)}, "
-            f"got {actions!r:.200}"
-        )
-    for seat, (names, num_names) in enumerate(zip(by_seat, shape, strict=True)):
-        if (
-            not isinstance(names, tuple)
-            or len(names) != num_names
-            or not all(map(_is_name, names))
-            or len(set(map(fold, names))) != num_names
-        ):
-            raise ValueError(
-                f"want {num_names} different names of at most {MAX_NAME} characters "
-                "(letters, digits, single blanks and _'+%&-) as actions of "
-                f"player_{seat}, got {names!r:.200}"
-            )
-
-
-def _is_name(name: Any) -> bool:
-    return (
-        isinstance(name, str)
-        and len(name) <= MAX_NAME
-        and NAME.fullmatch(name) is not None
-    )

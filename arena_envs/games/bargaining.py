@@ -103,6 +103,7 @@ class Bargaining(BaseGame[State, Action]):
     num_players = 2
     num_actions = None
     kind: ClassVar[Kind] = "mixed"
+    max_chance_nodes = 2  # both discount factors
     min_return = 0.0
     max_return = 1.0
 
@@ -119,7 +120,7 @@ class Bargaining(BaseGame[State, Action]):
                 f"pie={self.pie} and num_offers={self.num_offers}"
             )
         # as given, they may be lists, which YAML and JSON have in place of tuples
-        object.__setattr__(self, "discounts", _checked_discounts(self.discounts))
+        object.__setattr__(self, "discounts", talk.checked_discounts(self.discounts))
 
     @property
     def information(self) -> Information:
@@ -302,27 +303,3 @@ class Bargaining(BaseGame[State, Action]):
             return f"{text}; what it is worth to player_{other} is hidden."
         its = state.discounts[other]
         return f"{text} and {100 * its**past:.4g}% to player_{other} ({its:.10g})."
-
-
-def _checked_discounts(
-    discounts: Sequence[Sequence[float]],
-) -> tuple[tuple[float, ...], ...]:
-    """The factors as tuples of floats.
-
-    Raises:
-        ValueError: they are not two sets of numbers above 0 and at most 1.
-    """
-    try:
-        sets = tuple(tuple(values) for values in discounts)
-        valid = len(sets) == 2 and all(
-            len(values) == len(set(values)) > 0 and all(0 < d <= 1 for d in values)
-            for values in sets
-        )
-    except TypeError:
-        valid = False
-    if not valid:
-        raise ValueError(
-            "want discounts as distinct numbers above 0 and at most 1 for each of two "
-            f"seats, got {discounts!r}"
-        )
-    return tuple(tuple(map(float, values)) for values in sets)

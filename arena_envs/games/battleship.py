@@ -62,6 +62,7 @@ class Battleship(Board, BaseGame[State, int]):
 
     num_players = 2
     information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 0
 
     @property
     def num_actions(self) -> int:

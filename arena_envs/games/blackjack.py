@@ -70,6 +70,7 @@ class Blackjack(BaseGame[State, int]):
     num_actions = 2
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 16  # eleven make 21; 3, 4, 4, 4 and one more
     min_return = -1.0
     max_return = 1.0
     max_turns = 10  # four aces, four 2s and three 3s make 21

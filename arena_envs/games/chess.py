@@ -109,6 +109,7 @@ class Chess(BaseGame[State, int]):
     num_actions = len(MOVES)
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "perfect"
+    max_chance_nodes = 0
     zero_sum = True
     min_return = -1.0
     max_return = 1.0

@@ -78,6 +78,7 @@ class ColonelBlotto(BaseGame[State, int]):
 
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 0
     simultaneous = True
     zero_sum = True
     min_return = -1.0

@@ -27,6 +27,9 @@ or all that it has once the gifts of the round have arrived.
 A gift in the last round earns nothing, so by backward induction nobody gives in any round.
 If all always give the share p, units grow by 1 + p * (multiplier - 1) a round, up to rounding.
 
+Measure of an episode: `donation`, the mean share of the own units that is given, over all
+players and rounds; a punishment counts as 0.
+
 In the paper, 12 agents play 12 rounds in random pairs, one of each the donor; donors name
 amounts, are shown what the recipient did in the rounds just before, and may pay to take twice
 as much; strategies are passed on over generations. Here all are donors at the same time,
@@ -53,10 +56,10 @@ from arena_envs.game import (
     check_int,
     fold,
 )
-from arena_envs.games._words import counted, over_text
+from arena_envs.games._donor_texts import UNIT, rules_text, units
+from arena_envs.games._words import over_text
 
 GIFT = re.compile(r"(?:give )?([0-9]{1,3}) ?(?:%|percent)")
-UNIT = 100  # in hundredths, which states hold
 PRICE, FINE = 1 * UNIT, 2 * UNIT  # of punishment
 
 
@@ -136,6 +139,10 @@ class DonorGame(BaseGame[State, int]):
     def max_turns(self) -> int:
         return self.num_players * self.num_rounds
 
+    @property
+    def max_chance_nodes(self) -> int:
+        return self.num_rounds
+
     def initial_state(self) -> State:
         return State((), (), (), (self.start * UNIT,) * self.num_players)
 
@@ -162,8 +169,8 @@ class DonorGame(BaseGame[State, int]):
         chosen = (*state.chosen, action)
         if len(chosen) < self.num_players:
             return state._replace(chosen=chosen)
-        units = self._after(state.hundredths, chosen, state.shifts[-1])
-        return State(state.shifts, (*state.rounds, chosen), (), units)
+        after = self._after(state.hundredths, chosen, state.shifts[-1])
+        return State(state.shifts, (*state.rounds, chosen), (), after)
 
     def returns(self, state: State) -> Sequence[float]:
         start = self.start * UNIT
@@ -176,6 +183,13 @@ class DonorGame(BaseGame[State, int]):
             if self == type(self)()
             else None
         )
+
+    def measures(self, state: State) -> dict[str, float]:
+        """The mean share given; a punishment gives nothing."""
+        shares = [
+            max(0, self._share(a)) / 100 for chosen in state.rounds for a in chosen
+        ]
+        return {"donation": sum(shares) / max(1, len(shares))}
 
     def observe(self, state: State, seat: int) -> str:
         n, player = self.num_players, self.current_player(state)
@@ -198,7 +212,7 @@ class DonorGame(BaseGame[State, int]):
             if other == recipient:
                 who += ", your recipient,"
             lines.append(
-                f"{who} {has} {_units(state.hundredths[other])}{self._record(state, other)}."
+                f"{who} {has} {units(state.hundredths[other])}{self._record(state, other)}."
             )
         return "\n".join(lines)
 
@@ -237,35 +251,7 @@ class DonorGame(BaseGame[State, int]):
         return super().parse(state, f"give {int(found[1])}%" if found else text)
 
     def rules(self, seat: int) -> str:
-        n, step = self.num_players, self.gift_step
-        whom = (
-            "In each round you give to the other player and receive from it. Both choose"
-            if n == 2
-            else "In each round it is drawn who gives to whom: every player gives to one "
-            "other player and receives from one, and nobody gives to the same player again "
-            "before having given to all others. All choose"
-        )
-        shares = (
-            'You write "give 0%" or "give 100%" of your units.'
-            if step == 100
-            else "You write which share of your units you give away, from "
-            f'"give 0%" to "give 100%" in steps of {step}%.'
-        )
-        punish = (
-            'Or you write "punish": you pay 1 unit, if you have it, and your recipient loses '
-            "2 units, or all that it has after the gifts of the round. "
-        )
-        return (
-            f"This is a donor game of {counted(self.num_rounds, 'round')} for {n} players. "
-            f"You are player_{seat}. Everybody starts with {_units(self.start * UNIT)}. "
-            f"{whom} at the same time, without seeing what is chosen in this round. {shares} "
-            "You lose the gift, and your recipient receives "
-            f"{self.multiplier} times the gift, which it can give away from the next round "
-            "on. Gifts are rounded down to 0.01 units; a share that comes to less cannot be "
-            f"given. {punish if self.punishment else ''}After the round, everybody sees all "
-            "choices. Your score is the number of units that you have at the end, less "
-            f"the {self.start} that you start with."
-        )
+        return rules_text(self, seat)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
@@ -316,14 +302,3 @@ class DonorGame(BaseGame[State, int]):
             did = "punished" if share < 0 else f"gave {share}% to"
             parts.append(f"{did} player_{recipient}")
         return f"; {', '.join(parts)}" if parts else ""
-
-
-def _units(hundredths: int) -> str:
-    """An amount with its unit.
-
-    >>> _units(100), _units(1250)
-    ('1 unit', '12.50 units')
-    """
-    if hundredths % UNIT:
-        return f"{hundredths / UNIT:.2f} units"
-    return counted(hundredths // UNIT, "unit")

@@ -114,6 +114,7 @@ class DotsAndBoxes(BaseGame[State, int]):
     num_players = 2
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "perfect"
+    max_chance_nodes = 0
     zero_sum = True
 
     def __post_init__(self) -> None:

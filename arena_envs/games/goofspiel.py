@@ -104,6 +104,11 @@ class Goofspiel(Setup, BaseGame[State, int]):
     def max_turns(self) -> int:
         return self.num_players * (self.num_cards - 1)
 
+    @property
+    def max_chance_nodes(self) -> int:
+        # the last prize needs no draw
+        return self.num_cards - 1 if self.points_order == "random" else 0
+
     def initial_state(self) -> State:
         first = {"random": (), "ascending": (0,), "descending": (self.num_cards - 1,)}
         return State(first[self.points_order])

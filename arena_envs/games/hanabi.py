@@ -27,6 +27,9 @@ Set a score against these: always "play 0" gets 2.3 in Mini Hanabi (exactly) and
 Simple Hanabi, uniform random play 1.436136 (exactly) and 1.59 (means of 2,000 games, seed
 0). In the whole game, both lose all lives in each of 2,000 games. Actions, seats, chance
 nodes (card = R * color + rank, both from 0) and all rules are OpenSpiel's.
+
+Measure of an episode: `score_share`, the score over the best score C * R; the score is 0 after
+the last lost life, as in *The Hanabi Challenge*.
 """
 
 import random
@@ -100,6 +103,10 @@ class Hanabi(Setup, BaseGame[State, int]):
         """The same as numbers."""
         return Features(self)
 
+    @property
+    def max_chance_nodes(self) -> int:
+        return sum(self.copies)
+
     def initial_state(self) -> State:
         return State(
             player=CHANCE,
@@ -156,6 +163,10 @@ class Hanabi(Setup, BaseGame[State, int]):
     @property
     def known_value(self) -> str | None:
         return f"at most {self.num_colors * self.num_ranks}"
+
+    def measures(self, state: State) -> dict[str, float]:
+        """The score as a share of the best one."""
+        return {"score_share": self.returns(state)[0] / self.max_return}
 
     def observe(self, state: State, seat: int) -> str:
         return self.texts.observation(state, seat)

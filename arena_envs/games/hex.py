@@ -119,6 +119,7 @@ class Hex(BaseGame[State, int]):
     num_players = 2
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "perfect"
+    max_chance_nodes = 0
     zero_sum = True
     min_return = -1.0
     max_return = 1.0

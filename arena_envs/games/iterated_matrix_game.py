@@ -20,6 +20,9 @@ choices so far and what they have paid.
 smallest and the largest payoff in every round, but at most and at least 0: when a player
 forfeits, the others may end without being paid.
 
+Measure of an episode, where every player has an action named "Cooperate": `cooperation`, the
+share of "Cooperate" among all choices.
+
 Games with an id of their own have ten rounds of OpenSpiel's tables `matrix_pd`, `matrix_sh`
 and `matrix_rps`: `iterated_prisoners_dilemma-v0`, which is the default,
 `iterated_stag_hunt-v0` and `iterated_rock_paper_scissors-v0`.

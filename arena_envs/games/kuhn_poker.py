@@ -63,6 +63,10 @@ class KuhnPoker(BaseGame[State, int]):
     def max_turns(self) -> int:
         return 2 * self.num_players - 1
 
+    @property
+    def max_chance_nodes(self) -> int:
+        return self.num_players
+
     def initial_state(self) -> State:
         return State()
 

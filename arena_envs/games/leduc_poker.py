@@ -84,6 +84,10 @@ class LeducPoker(BaseGame[State, int]):
         n = self.num_players
         return len(SIZES) * (n + MAX_RAISES * (n - 1))
 
+    @property
+    def max_chance_nodes(self) -> int:
+        return self.num_players + 1
+
     def initial_state(self) -> State:
         n = self.num_players
         return State((), limit.new_round((1,) * n, (False,) * n, 0), ((),))

@@ -102,6 +102,10 @@ class LiarsDice(BaseGame[State, int]):
     def max_turns(self) -> int:
         return self.num_bids + 1
 
+    @property
+    def max_chance_nodes(self) -> int:
+        return self.num_players * self.num_dice
+
     def initial_state(self) -> State:
         return State()
 

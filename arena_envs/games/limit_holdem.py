@@ -112,6 +112,10 @@ class LimitHoldem(BaseGame[State, int]):
         num_raises = len(ROUNDS) * self.max_bets - 1
         return len(ROUNDS) * self.num_players + num_raises * (self.num_players - 1)
 
+    @property
+    def max_chance_nodes(self) -> int:
+        return 2 * self.num_players + 5  # the board
+
     def initial_state(self) -> State:
         n = self.num_players
         small, big = (1, 0) if n == 2 else (0, 1)

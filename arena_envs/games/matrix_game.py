@@ -19,6 +19,9 @@ each. Names may be shortened in replies as long as they stay clear.
 `min_return` and `max_return` are the smallest and the largest payoff, but at most and at
 least 0: when a player forfeits, the others may end without being paid.
 
+Measure of an episode, where every player has an action named "Cooperate": `cooperation`, the
+share of "Cooperate" among all choices.
+
 Games with an id of their own have the tables of OpenSpiel's `matrix_pd`, `matrix_sh`,
 `matrix_cd`, `matrix_bos`, `matrix_mp` and `matrix_rps`, the order of actions too:
 

@@ -61,6 +61,7 @@ class Othello(BaseGame[State, int]):
     num_players = 2
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "perfect"
+    max_chance_nodes = 0
     zero_sum = True
     min_return = -1.0
     max_return = 1.0

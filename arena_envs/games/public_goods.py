@@ -25,6 +25,9 @@ get multiplier * endowment if they contributed everything.
 
 Nobody who plays to the end gets less than multiplier * endowment / num_players a round;
 `min_return` is 0, which is what a player that forfeits falls to.
+
+Measures of an episode: `contribution`, the mean of c[i] / endowment, and `efficiency`, the sum
+of all returns over the sum that full contribution pays, multiplier * endowment * num_players * num_rounds.
 """
 
 import operator
@@ -73,6 +76,7 @@ class PublicGoods(BaseGame[State, int]):
 
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 0
     simultaneous = True
     min_return = 0.0
 
@@ -128,6 +132,12 @@ class PublicGoods(BaseGame[State, int]):
         if self != type(self)():
             return None
         return "in equilibrium 200 each; all contribute everything: 320 each"
+
+    def measures(self, state: State) -> dict[str, float]:
+        """Efficiency, and the mean share of the endowment that is contributed."""
+        most = self.multiplier * self.endowment * self.num_players * self.num_rounds
+        given = sum(map(sum, state.rounds)) * self.multiplier / most
+        return {"efficiency": sum(state.paid) / most, "contribution": given}
 
     def observe(self, state: State, seat: int) -> str:
         now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: all players contribute."

@@ -68,6 +68,7 @@ class Signaling(BaseGame[State, int]):
     num_players = 2
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 1
     min_return = 0.0
     max_return = 1.0
     max_turns = 2

@@ -21,6 +21,8 @@ More words, more steps and a smaller grid make the game easier, more goals make 
 With fewer words than goals the speaker must say more as the listener walks: with the
 default four corners and two words, a word for each move is as good as knowing the goal.
 OpenSpiel has no such game.
+
+Measure of an episode: `success`, 1 if the listener enters the goal and 0 otherwise.
 """
 
 import random
@@ -79,6 +81,7 @@ class SpeakerListener(BaseGame[State, int]):
     num_players = 2
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 1
     min_return = 0.0
     teams = (0, 0)
 
@@ -147,6 +150,9 @@ class SpeakerListener(BaseGame[State, int]):
     @property
     def known_value(self) -> str | None:
         return "best 3/4; random 5303/48000" if self == type(self)() else None
+
+    def measures(self, state: State) -> dict[str, float]:
+        return {"success": float(self._is_reached(state))}
 
     def observe(self, state: State, seat: int) -> str:
         if seat == SPEAKER:

@@ -55,6 +55,7 @@ class TicTacToe(BaseGame[State, int]):
     num_actions = 9
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "perfect"
+    max_chance_nodes = 0
     min_return = -1.0
     max_return = 1.0
     max_turns = 9

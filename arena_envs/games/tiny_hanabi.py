@@ -60,6 +60,7 @@ class TinyHanabi(BaseGame[State, int]):
     num_actions = NUM_PLAYS
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 2
     min_return = 0.0
     max_return = 10.0
     max_turns = 2

@@ -11,7 +11,7 @@
 | the best that a team can do                | `optimal_joint_policy`                   |
 
 Whatever enumerates has a limit, and refuses a larger game with `TooLarge`, a `ValueError`
-that says what is known of its size and which solver would do.
+that says what is known of its size and which solver copes with it.
 """
 
 from arena_envs.solvers.cfr import CFR, CFRPlus

@@ -24,7 +24,7 @@ class TooLarge(ValueError):
 def too_large(
     game: AnyGame, known: str, limit: str, hint: str | None = None
 ) -> TooLarge:
-    """The refusal of a game: what is known of its size, the limit, and what would do."""
+    """The refusal of a game: its size, the limit, and a hint."""
     if hint is None and game.information == "perfect" and not game.simultaneous:
         hint = 'the bots "mcts" and "minimax:DEPTH" look at a part'
     elif hint is None:

@@ -1,9 +1,10 @@
-"""Tells games that are far too large to enumerate within a second or so."""
+"""Detects within a second games that are far too large to enumerate."""
 
+import math
 from typing import Any
 
 from arena_envs.game import CHANCE, AnyGame
-from arena_envs.solvers.enumeration import about, too_large
+from arena_envs.solvers.enumeration import too_large
 
 PROBE = 5_000  # states that are looked at
 MARGIN = 1000  # times the limit; alpha-beta and equal positions may save this much
@@ -39,7 +40,8 @@ def refuse_hopeless(game: AnyGame, max_states: int) -> None:
     left = max(0, game.max_turns - num_turns)
     estimate = int(min(1e300, len(layer) * growth ** min(left / 4, 300)))
     if estimate > MARGIN * max_states:
-        known = f"{about(estimate)} states or more, estimated from its first {num_turns} turns"
+        size = _rounded(estimate)
+        known = f"{size} states or more, estimated from its first {PROBE:,} states"
         hint = _hint(game)
         raise too_large(game, known, f"max_states={max_states}", hint)
 
@@ -60,9 +62,20 @@ def _following(
     return following, 1.0
 
 
+def _rounded(estimate: int) -> str:
+    """Two digits, or the power of ten of an astronomic number.
+
+    >>> _rounded(1_659_355_348), _rounded(2**100)
+    ('about 1,700,000,000', 'about 10^30')
+    """
+    if estimate >= 10**12:
+        return f"about 10^{int(math.log10(estimate))}"
+    return f"about {round(estimate, 1 - int(math.log10(estimate))):,}"
+
+
 def _hint(game: AnyGame) -> str:
     if game.num_actions is None:
-        return "smaller parameters (-p NAME=VALUE) would do"
+        return "give smaller parameters (-p NAME=VALUE)"
     is_open = game.information == "perfect" and not game.simultaneous
     bot = "mcts:1000" if is_open else "ismcts:1000"
-    return f"smaller parameters (-p NAME=VALUE) or the bot {bot} (arena eval) would do"
+    return f"give smaller parameters (-p NAME=VALUE), or play with the bot {bot} (arena eval)"

@@ -1,17 +1,15 @@
 """Games of perfect information, solved from any state on."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
 from arena_envs.solvers.enumeration import MAX_STATES, too_large, too_many_states
+from arena_envs.solvers.tie_weights import TOLERANCE, TieWeights
 
 T = TypeVar("T")
-
-TOLERANCE = 1e-9  # of actions that are equally good, relative to values above 1
-NUM_REPLIES = 2  # of the other seat that are taken to be random, to tell equals apart
 
 
 class Minimax(NamedTuple):
@@ -100,9 +98,9 @@ class PerfectInformation:
         """Probabilities of the best actions of the seat to move; 0 for all others.
 
         Equal ones have equal probabilities, but for two-player zero-sum games that are
-        searched to their end. There an action's is proportional to the square of what the
-        other seat loses on average if its next two replies are random: every best action
-        of a drawn game is as good against perfect play, and few make imperfect play err.
+        searched to their end. There p(a) ∝ (opponent's mean loss if its next two replies
+        are uniform)². All have the same minimax value; the weights favour those that punish
+        errors.
 
         Raises:
             ValueError: `depth` is no positive number, or too many states were met.
@@ -132,12 +130,16 @@ class _AlphaBeta:
         self.max_states = max_states
         self.met: dict[tuple[Any, float], tuple[float, float]] = {}
         self.policies: dict[Any, dict[Any, float]] = {}
-        self.hoped: dict[tuple[Any, int, int], float] = {}
+        self.ties = TieWeights(
+            game,
+            lambda state: self._best(state, math.inf),
+            lambda state: self._value(state, -math.inf, math.inf, math.inf),
+        )
 
     def forget(self) -> None:
         """Frees the memory of what was met, but for the policies, which are few."""
         self.met.clear()
-        self.hoped.clear()
+        self.ties.forget()
 
     def solve(self, state: Any, horizon: float) -> Minimax:
         value, action = self._search(state, -math.inf, math.inf, horizon)
@@ -158,44 +160,7 @@ class _AlphaBeta:
         best = self._best(state, math.inf)
         if len(best) == 1:
             return {best[0]: 1.0}
-        value = self._value(state, -math.inf, math.inf, math.inf)
-        game = self.game
-        player = game.current_player(state)
-        gains = [
-            abs(self._hoped(game.apply(state, action), player, NUM_REPLIES) - value)
-            for action in best
-        ]
-        total = sum(gain**2 for gain in gains)
-        if total < TOLERANCE:
-            return dict.fromkeys(best, 1 / len(best))
-        return {a: gain**2 / total for a, gain in zip(best, gains, strict=True)}
-
-    def _hoped(self, state: Any, player: int, num_replies: int) -> float:
-        """The value if the next replies to this player are random, and all else is best."""
-        key = (state, player, num_replies)
-        if key not in self.hoped:
-            self.hoped[key] = self._hope(state, player, num_replies)
-        return self.hoped[key]
-
-    def _hope(self, state: Any, player: int, num_replies: int) -> float:
-        game = self.game
-        mover = game.current_player(state)
-        if mover == TERMINAL or num_replies == 0:
-            return self._value(state, -math.inf, math.inf, math.inf)
-        if mover == CHANCE:
-            return sum(
-                p * self._hoped(game.apply(state, a), player, num_replies)
-                for a, p in game.chance_outcomes(state)
-                if p > 0
-            )
-        if mover == player:
-            actions: Sequence[Any] = self._best(state, math.inf)
-        else:
-            actions, num_replies = game.legal_actions(state), num_replies - 1
-        return fmean(
-            self._hoped(game.apply(state, action), player, num_replies)
-            for action in actions
-        )
+        return self.ties.weights(state, best)
 
     def _reaching(self, state: Any, value: float, horizon: float) -> list[Any]:
         """Actions of the seat to move that are worth this much to it, or more."""

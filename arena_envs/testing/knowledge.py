@@ -165,8 +165,10 @@ def _check_round(game: AnyGame, start: Any, rng: random.Random) -> None:
 def check_sufficiency(sample: Sample) -> None:
     """The text tells the seat to move what it can do and what can follow.
 
-    What follows is compared where information is perfect. Elsewhere a text may leave out
-    what the information state keeps of the past, and hidden parts decide, too.
+    What follows is compared where information is perfect, which is where an information
+    state may ignore history. With imperfect information it keeps the seat's past (perfect
+    recall, see `check_knowledge`): a text may leave parts of that out, and what follows
+    depends on hidden parts, too.
     """
     game, num_pairs = sample.game, 0
     seen: dict[tuple[int, str], Any] = {}
@@ -182,7 +184,7 @@ def check_sufficiency(sample: Sample) -> None:
         legal, again = list(game.legal_actions(known)), list(game.legal_actions(state))
         rule = "one text at a seat's turn has one set of legal actions"
         demand(legal == again, rule, text, legal, again)
-        if game.information == "imperfect" or game.simultaneous:
+        if game.information == "imperfect":
             continue
         rule = "one text of a perfect-information game has one return of each seat"
         paid = [game.returns(s) for s in (known, state)]

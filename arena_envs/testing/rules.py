@@ -69,6 +69,9 @@ def check_facts(game: AnyGame) -> None:
     demand(finite, "min_return and max_return are finite and in order", low, high)
     rule = "max_turns is an integer above 0"
     demand(type(game.max_turns) is int and game.max_turns > 0, rule, game.max_turns)
+    most = getattr(game, "max_chance_nodes", None)
+    rule = "max_chance_nodes is an integer of at least 0, or None"
+    demand(most is None or (type(most) is int and most >= 0), rule, most)
     rule = "teams has an entry for each seat"
     demand(len(game.teams) == game.num_players, rule, game.teams)
     rule = "all seats of a cooperative game are in one team"
@@ -101,6 +104,11 @@ def check_actions(sample: Sample) -> None:
         demand(len(set(legal)) == len(legal), "no legal action is listed twice", legal)
         if player == CHANCE:
             _check_chance(game.chance_outcomes(state))
+    most = getattr(game, "max_chance_nodes", None)  # which is optional
+    for episode in sample.episodes:
+        num = sum(game.current_player(state) == CHANCE for state, _ in episode)
+        rule = f"an episode has at most max_chance_nodes = {most} chance nodes"
+        demand(most is None or num <= most, rule, num)
 
 
 def _check_chance(outcomes: Any) -> None:

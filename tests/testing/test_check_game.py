@@ -51,6 +51,10 @@ class NoNumber(KuhnPoker):
         return {"share": float("nan")}
 
 
+class OneCard(KuhnPoker):
+    max_chance_nodes = 1
+
+
 class OtherMeasures(KuhnPoker):
     def measures(self, state: Any) -> Any:
         return {"won": 1.0} if self.returns(state)[0] > 0 else {"lost": 1.0}
@@ -415,6 +419,7 @@ class PaidPig(Pig):
 # by the start of the sentence, after the name of the game
 BROKEN = [
     (NoNumber, "measures are finite floats by name"),
+    (OneCard, "an episode has at most max_chance_nodes = 1 chance nodes; got 2"),
     (OtherMeasures, "measures have the same names in every last state"),
     (NoMethod, "the game has a method initial_state"),
     (Infinite, "min_return and max_return are finite and in order; got -2.0"),

@@ -14,13 +14,13 @@ from arena_envs.registration import did_you_mean
 from arena_envs.spaces import AnyText
 from arena_wrappers.formats import InvalidReply
 from arena_wrappers.prompts import History, Message, Parsing, PromptOptions
+from arena_wrappers.refusals import ask_again, said_by_author
 from arena_wrappers.seating import Seating, Seats, View, named_seats
 
 OnInvalid = Literal["forfeit", "retry", "random", "raise"]
 
 MAX_REPLY = 100_000  # characters, of the action space; `step` reads longer ones, too
 MAX_REFUSED = 2_000  # characters of an invalid reply that its author reads again
-_CUT = "\n[...]\n"  # in place of the middle of a long reply
 
 
 class ChatSpace(spaces.Sequence):
@@ -223,12 +223,12 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self.outcome, self.played = outcome, None
         self._cumulative_rewards[agent] = 0.0
         if bad and self._may_retry(outcome):
-            refused = _said(text, MAX_REFUSED)
-            self._attempts = [*self._attempts, refused, _ask_again(outcome)]
+            refused = said_by_author(text, MAX_REFUSED)
+            self._attempts = [*self._attempts, refused, ask_again(outcome)]
             paid = dict.fromkeys(env.agents, 0.0)
         else:
             if options.history == "transcript":
-                said = _said(text, MAX_REPLY)
+                said = said_by_author(text, MAX_REPLY)
                 self._conversations[agent] = [*self.observe(agent), said]
             self._attempts = []
             self._play(agent, outcome, seed, drawn)
@@ -286,23 +286,3 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         for agent, reward in self.rewards.items():
             if reward:
                 self._cumulative_rewards[agent] += reward
-
-
-def _said(text: str, most: int) -> Message:
-    """A reply in later prompts of its author, of at most `most` characters."""
-    if len(text) > most:
-        half = most // 2 - len(_CUT)
-        text = f"{text[:half]}{_CUT}{text[-half:]}"
-    return {"role": "assistant", "content": _encodable(text)}
-
-
-def _ask_again(invalid: InvalidReply) -> Message:
-    # the rules may quote a reply in what they say of it
-    content = f"{_encodable(invalid.detail)} Reply again."
-    return {"role": "user", "content": content}
-
-
-def _encodable(text: str) -> str:
-    """The two halves of a surrogate pair as one character, and a lone half as U+FFFD."""
-    units = text.encode("utf-16-le", "surrogatepass")
-    return units.decode("utf-16-le", "replace")

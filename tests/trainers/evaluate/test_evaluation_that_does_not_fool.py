@@ -94,8 +94,17 @@ def test_measures_stand_in_rows_with_intervals_and_in_the_table():
 def test_hopeless_games_are_refused_at_once_with_what_would_do(id):
     if id == "chess":
         pytest.importorskip("chess")
-    with pytest.raises(TooLarge, match=r"estimated from.*(mcts:1000|ismcts:1000)"):
+    with pytest.raises(
+        TooLarge, match=r"from its first 5,000 states,.*(mcts:1000|ismcts:1000)"
+    ):
         refuse_hopeless(arena_envs.make_game(id), 1_000_000)
+
+
+def test_estimates_of_hopeless_games_are_rounded():
+    with pytest.raises(
+        TooLarge, match=r"has about [0-9],?[0-9](00,|0,)(000,?)+ states"
+    ):
+        refuse_hopeless(arena_envs.make_game("connect_four"), 1_000)
 
 
 @pytest.mark.parametrize(

@@ -182,12 +182,13 @@ def grpo_passk(
     `scale="std"`.
 
     Reduces to: `rloo` where that is positive, and 0 elsewhere, with two trajectories in a
-    pool; with returns of 0 and 1, to 1 for a lone winner and 0 for all others.
+    pool; with returns of 0 and 1, to 1 for a single winner and 0 for all others.
 
     Bias: the best of n tries is raised, and not the mean return. Summed over a pool of n, it
     is unbiased for their expected best return (pass@n). The mean may fall, and in large
     pools nothing is left of the lead. `"std"` weighs each pool by its own spread, which
-    depends on the returns: with returns of 0 and 1 a lone winner of n gets √n, and not 1.
+    depends on the returns: with returns of 0 and 1 a single winner among n gets √n
+    instead of 1.
 
     See "Optimizing Language Models for Inference Time Objectives using Reinforcement
     Learning" by Tang et al. (https://arxiv.org/abs/2503.19595).
