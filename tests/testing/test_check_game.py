@@ -488,11 +488,12 @@ def test_the_first_broken_rule_is_named(game: type[Any], rule: str) -> None:
     assert "\n" not in message
 
 
-def test_a_method_that_raises_is_named_with_its_seat_and_its_line() -> None:
-    class Dividing(TicTacToe):
-        def observe(self, state: Any, player: int) -> str:
-            return str(player // 0)
+class Dividing(TicTacToe):
+    def observe(self, state: Any, player: int) -> str:
+        return str(player // 0)
 
+
+def test_a_method_that_raises_is_named_with_its_seat_and_its_line() -> None:
     with pytest.raises(BrokenRule) as caught:
         check_game(Dividing())
     line = Dividing.observe.__code__.co_firstlineno + 1

@@ -188,7 +188,9 @@ def test_a_command_takes_a_class_of_the_working_directory_as_game(
 def test_training_takes_a_class_as_game(own_game: Path, arena_here: Any) -> None:
     with contextlib.chdir(own_game):
         find_modules_here()
-        plan = GamePlan("sheep:Sheep", Draft(games=["sheep:Sheep"]))
+        plan = GamePlan(
+            "sheep:Sheep", Draft({"opponents": "self", "prompt_options": {}})
+        )
     assert (plan.name, plan.env_fn().env.id) == ("sheep:Sheep", "sheep:Sheep")
 
 
@@ -198,7 +200,7 @@ def test_an_episode_of_a_class_replays_by_its_name(
     command = ("eval", "random", "sheep:Sheep", "-n", "1", "--out", "e.jsonl")
     assert arena_here(*command, "--no-baselines", cwd=own_game).returncode == 0
     line = (own_game / "e.jsonl").read_text().splitlines()[0]
-    episode = Episode.from_dict(json.loads(line))
+    episode = Episode.from_json(line)
     assert episode.game == "sheep:Sheep"
     assert replay(episode) == episode
 
@@ -208,9 +210,9 @@ def test_an_episode_of_a_class_replays_by_its_name(
     [
         (["show", "kuhn_pokr"], "unknown game 'kuhn_pokr'; did you mean"),
         (["show", "kuhn_poker", "-p", "x"], "want a parameter as NAME=VALUE, got 'x'"),
-        (["check", "no_such_module:Game"], "want module:Class of a game"),
-        (["check", "json:Nothing"], "want module:Class of a game"),
-        (["check", "json:loads"], "cannot make json:loads"),
+        (["check", "no_such_module:Game"], "want a game as 'module:Class', got 'no_"),
+        (["check", "json:Nothing"], "want a game as 'module:Class', got 'json:N"),
+        (["check", "json:loads"], "want a game as 'module:Class', got 'json:l"),
         (["check", "kuhn_poker", "-p", "num_players=9"], "want an integer num_players"),
         (["new-game", "My Game"], "want a name such as my_game, got 'My Game'"),
         (["new-game", "class"], "want a name such as my_game, got 'class'"),

@@ -20,7 +20,7 @@ from arena_trainers.credit.registry import (
     per_token,
 )
 from arena_trainers.credit.results import FlatPoolWarning
-from arena_trainers.credit.testing.batches import num_tokens, tokens_of
+from arena_trainers.credit.testing.batches import copied, num_tokens, tokens_of
 
 Named = str | Estimator
 P = ParamSpec("P")
@@ -72,7 +72,7 @@ def check_runs(name: Named, turns: TurnBatch, where: str) -> None:
         BrokenClaim: it raises an exception by itself, or returns something else.
     """
     try:
-        credit_of(name, turns)
+        credit_of(name, copied(turns))  # what writes into a batch is told later
     except Exception as error:  # of a stranger's code, which may raise anything
         place = place_in(name, error)
         if place or isinstance(error, TypeError):
