@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ import arena_envs
 from arena_trainers.cli.games import write_skeleton
 from arena_trainers.extras import find_modules_here
 from arena_trainers.train.game_plans import GamePlan
-from arena_trainers.train.own_options import Draft
 from arena_wrappers import Episode, replay
 
 
@@ -185,12 +185,11 @@ def test_a_command_takes_a_class_of_the_working_directory_as_game(
     assert "sheep" in done.stdout.lower()
 
 
-def test_training_takes_a_class_as_game(own_game: Path, arena_here: Any) -> None:
+def test_training_takes_a_class_as_game(own_game: Path) -> None:
+    args: Any = SimpleNamespace(opponents="self", prompt_options={})
     with contextlib.chdir(own_game):
         find_modules_here()
-        plan = GamePlan(
-            "sheep:Sheep", Draft({"opponents": "self", "prompt_options": {}})
-        )
+        plan = GamePlan("sheep:Sheep", args)
     assert (plan.name, plan.env_fn().env.id) == ("sheep:Sheep", "sheep:Sheep")
 
 
