@@ -56,7 +56,8 @@ class _Entry:
     is_class: bool = False  # named as "module:Class", without an id
 
 
-_warned: dict[str, Any] = {}  # what was said of plug-ins, so that it is said once
+# what was said of plug-ins, so that it is said once
+_warned: dict[str | tuple[str, type[Warning], int], int] = {}
 _entries: dict[str, _Entry] = {}
 
 
