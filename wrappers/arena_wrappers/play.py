@@ -67,8 +67,9 @@ def play(
     """
     env_fn = _env_fn(env_fn)
     num_players = len(env_fn().possible_agents)
-    alone = isinstance(policies, str) or not isinstance(policies, Sequence)
-    seats = _made([policies] * num_players if alone else policies)
+    if isinstance(policies, str) or not isinstance(policies, Sequence):
+        policies = [policies] * num_players
+    seats = _made(policies)
     if len(seats) != num_players:
         raise ValueError(f"want {num_players} policies, one per seat, got {len(seats)}")
     if num_samples < 1:
