@@ -77,8 +77,12 @@ def given_outcomes(options: Mapping[str, Any] | None) -> tuple[Any, ...]:
     """The chance outcomes among the options of `reset`.
 
     Raises:
-        ValueError: they are no list.
+        ValueError: the options are no mapping, or the outcomes no list.
     """
+    if options is not None and not isinstance(options, Mapping):
+        raise ValueError(
+            f"want options as a mapping such as {{'chance': [2, 0]}}, got {short(options)}"
+        )
     given = (options or {}).get("chance", ())
     is_list = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
     if not is_list:

@@ -123,6 +123,18 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         if self.render_mode == "human":
             self.render()
 
+    def last(
+        self, observe: bool = True
+    ) -> tuple[dict[str, Any] | None, float, bool, bool, dict[str, Any]]:
+        """Observation, reward, terminated, truncated and info of `agent_selection`.
+
+        Raises:
+            ValueError: no episode is running.
+        """
+        if not self.agents:
+            raise ValueError("no episode is running: call reset()")
+        return super().last(observe)
+
     def step(self, action: Any) -> None:
         """Plays for `agent_selection`; None for an agent whose episode is over.
 

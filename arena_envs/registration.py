@@ -3,7 +3,10 @@
 import difflib
 import importlib
 import inspect
+import os
 import re
+import sys
+import traceback
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -50,8 +53,11 @@ class _Entry:
     extra: str | None = None
     facts: Facts | None = None  # where the game may be impossible to import
     plugin: str | None = None  # the distribution that brought it, if not ours
+    is_class: bool = False  # named as "module:Class", without an id
 
 
+# what was said of plug-ins, so that it is said once
+_warned: dict[str | tuple[str, type[Warning], int], int] = {}
 _entries: dict[str, _Entry] = {}
 
 
@@ -110,21 +116,19 @@ def register_plugins() -> None:
         try:
             register(id, point.value, plugin=plugin)
         except ValueError as error:
-            warnings.warn(
-                f"game {point.name!r} of {plugin} is skipped: {error}", stacklevel=3
-            )
+            _warn(plugin, f"game {point.name!r} of {plugin} is skipped: {error}")
 
 
 def make_game(id: str, **params: Any) -> AnyGame:
-    """The rules of a registered game.
+    """The rules of a game.
 
     Args:
         id: `"kuhn_poker-v0"`, `"kuhn_poker"` (the newest version) or either with
-            `"arena/"` before it.
+            `"arena/"` before it; or `"module:Class"` of a game that has no id.
         **params: parameters of the game; its page lists them.
 
     Raises:
-        ValueError: unknown id or parameter, or a parameter out of range.
+        ValueError: unknown id, class or parameter, or a parameter out of range.
         ImportError: the game cannot be imported; says what to install.
     """
     entry = _find(id)
@@ -138,7 +142,7 @@ def make(
     render_mode: str | None = None,
     **params: Any,
 ) -> GameEnv:
-    """A PettingZoo AEC environment of a registered game.
+    """A PettingZoo AEC environment of a game.
 
     Args:
         id: as for `make_game`.
@@ -169,10 +173,10 @@ def games() -> list[GameInfo]:
         except Exception as error:  # whatever a stranger's module does
             if entry.plugin is None:
                 raise
-            warnings.warn(
+            _warn(
+                entry.plugin,
                 f"game {id!r} of plug-in {entry.plugin!r} is left out: "
                 f"{error.__cause__ or error!r}",
-                stacklevel=2,
             )
     return infos
 
@@ -208,6 +212,8 @@ def _find(id: str) -> _Entry:
     if not isinstance(id, str):
         raise ValueError(f"want the id of a game as a string, got {id!r}")
     name = id.removeprefix("arena/")
+    if ":" in name:
+        return _Entry(name, name, is_class=True)
     if name in _entries:
         return _entries[name]
     versions = [known for known in _entries if known.rsplit("-v", 1)[0] == name]
@@ -217,9 +223,85 @@ def _find(id: str) -> _Entry:
 
 
 def _build(entry: _Entry, params: dict[str, Any]) -> AnyGame:
+    constructor = class_named(entry.id) if entry.is_class else _constructor(entry)
+    known = inspect.signature(constructor).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    for name in params:
+        if name not in known and not takes_any:
+            raise ValueError(
+                f"game {entry.id!r} has no parameter {name!r}; "
+                f"{did_you_mean(name, known)}"
+            )
+    missing = [p.name for p in known.values() if _is_required(p)]
+    if lacking := [name for name in missing if name not in params]:
+        raise ValueError(f"game {entry.id!r} needs the parameter {lacking[0]!r}")
+    game: AnyGame = constructor(**params)
+    return game
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    variadic = (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+    return parameter.default is parameter.empty and parameter.kind not in variadic
+
+
+def class_named(name: str) -> Any:
+    """The class of a game that `"module:Class"` names.
+
+    Files may hold such a name, so that nothing is called here: neither what is no class nor
+    a class that lacks the methods of a game.
+
+    Raises:
+        ValueError: there is no such module, or no such game in it.
+        ImportError: the module fails; names the exception and its place.
+    """
+    module, _, attribute = name.partition(":")
+    wanted = f"want a game as 'module:Class', got {name!r}"
+    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
+        raise ValueError(wanted)
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except ModuleNotFoundError as error:
+        if error.name and f"{module}.".startswith(f"{error.name}."):
+            raise ValueError(
+                f"{wanted}: there is no module {error.name!r} in the working directory "
+                "or among the installed packages"
+            ) from error
+        raise ImportError(f"game {name!r} cannot be loaded: {error}") from error
+    except Exception as error:  # a stranger's module may raise anything at import
+        what = f"{type(error).__name__}: {error}{place_of(error)}"
+        raise ImportError(f"game {name!r} cannot be loaded: {what}") from error
+    methods = ("initial_state", "current_player", "legal_actions", "apply", "observe")
+    if not isinstance(found, type) or not all(hasattr(found, m) for m in methods):
+        known = [n for n, v in vars(sys.modules[module]).items() if hasattr(v, "apply")]
+        got = "nothing of that name" if found is None else f"{found!r:.80}, no game"
+        hint = f"; {did_you_mean(attribute, known)}" if known else ""
+        raise ValueError(f"{wanted}: the module has {got}{hint}")
+    return found
+
+
+def place_of(error: BaseException) -> str:
+    """Where an exception was raised, such as `" (pig.py:98)"`; "" if nothing tells.
+
+    >>> place_of(ValueError())
+    ''
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, SyntaxError) or not frames:
+        return ""  # whose message has its line
+    return f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
+
+
+def _warn(plugin: str, message: str) -> None:
+    """Warns of a plug-in, in one line: no line of ours is at fault that it could show."""
+    warnings.warn_explicit(
+        message, UserWarning, f"<plug-in {plugin}>", 1, registry=_warned
+    )
+
+
+def _constructor(entry: _Entry) -> Any:
     module, _, attribute = entry.entry_point.partition(":")
     try:
-        constructor = getattr(importlib.import_module(module), attribute)
+        return getattr(importlib.import_module(module), attribute)
     except Exception as error:  # a stranger's module may raise anything at import
         advice = ""
         if entry.extra:
@@ -231,13 +313,3 @@ def _build(entry: _Entry, params: dict[str, Any]) -> AnyGame:
             f"game {entry.id!r}{origin} cannot be loaded from {entry.entry_point!r}: "
             f"{type(error).__name__}: {error}{advice}"
         ) from error
-    known = inspect.signature(constructor).parameters
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
-    for name in params:
-        if name not in known and not takes_any:
-            raise ValueError(
-                f"game {entry.id!r} has no parameter {name!r}; "
-                f"{did_you_mean(name, known)}"
-            )
-    game: AnyGame = constructor(**params)
-    return game

@@ -419,12 +419,19 @@ class TestStep:
         env = kuhn()
         with pytest.raises(ValueError, match=r"call reset\(\)"):
             env.step(0)
+        with pytest.raises(ValueError, match=r"call reset\(\)"):
+            env.last()
         assert env.legal_actions() == ()
         play_randomly(started(env), random.Random(0))
         assert env.agents == []
         assert env.legal_actions() == ()
         with pytest.raises(ValueError, match=r"call reset\(\)"):
             env.step(None)
+
+    @pytest.mark.parametrize("options", [5, [0], "chance"])
+    def test_options_that_are_no_mapping_are_refused(self, options: Any) -> None:
+        with pytest.raises(ValueError, match="want options as a mapping such as"):
+            kuhn().reset(options=options)
 
     def test_agents_whose_episode_is_over_leave_with_none(self) -> None:
         env = started(kuhn())

@@ -60,6 +60,44 @@ class TestMake:
             assert repr(id) in str(caught.value)
             assert advice in str(caught.value)
 
+    def test_a_class_without_an_id_is_named_by_its_module(self) -> None:
+        name = "arena_envs.games.kuhn_poker:KuhnPoker"
+        env = arena_envs.make(name, num_players=3)
+        assert (env.id, env.game) == (name, KuhnPoker(3))
+        with pytest.raises(ValueError, match="did you mean 'num_players'"):
+            arena_envs.make(name, num_player=3)
+
+    @pytest.mark.parametrize(
+        ("name", "advice"),
+        [
+            ("arena_envs.games.kuhn_poker:KunhPoker", "did you mean 'KuhnPoker'"),
+            ("no_such_module:Game", "there is no module 'no_such_module' in the work"),
+            ("arena_envs.gmaes.kuhn:Kuhn", "there is no module 'arena_envs.gmaes'"),
+            (":Game", "want a game as 'module:Class', got ':Game'"),
+            ("..games:Game", "want a game as 'module:Class'"),
+        ],
+    )
+    def test_a_class_that_is_not_there_gets_advice(
+        self, name: str, advice: str
+    ) -> None:
+        with pytest.raises(ValueError, match=advice):
+            arena_envs.make(name)
+
+    @pytest.mark.parametrize("name", ["os:system", "subprocess:Popen", "os:getcwd"])
+    def test_what_is_no_game_is_not_called(self, name: str) -> None:
+        with pytest.raises(ValueError, match="no game"):
+            arena_envs.make(name)
+
+    def test_a_module_that_fails_is_named_with_its_line(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "failing_game.py").write_text("\n1 / 0\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        with pytest.raises(
+            ImportError, match=r"ZeroDivisionError: .* \(failing_game.py:2\)"
+        ):
+            arena_envs.make("failing_game:Game")
+
     def test_an_unknown_parameter_gets_advice(self) -> None:
         with pytest.raises(ValueError, match="has no parameter 'num_player'") as caught:
             arena_envs.make("kuhn_poker", num_player=3)
@@ -276,6 +314,20 @@ class TestPlugins:
             assert repr(name) in message
             assert "strange-games" in message
             assert reason in message
+
+    def test_a_skipped_one_is_warned_about_in_one_line(self, site: Path) -> None:
+        found = run(
+            """
+            sys.stderr = sys.stdout
+            import arena_envs
+            """,
+            site,
+        )
+        assert found == (
+            "<plug-in strange-games>:1: UserWarning: game 'kuhn_poker-v0' of "
+            "strange-games is skipped: game id 'kuhn_poker-v0' is taken by "
+            "arena_envs.games.kuhn_poker:KuhnPoker"
+        )
 
     def test_making_a_broken_one_names_it(self, site: Path) -> None:
         found = run(

@@ -1,9 +1,12 @@
 """`check_game`: all checks of the kit in their order."""
 
+import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from arena_envs import game as rules_of_all
 from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
 from arena_envs.testing import environment, knowledge, page, rules, texts
@@ -31,6 +34,9 @@ CHECKS: tuple[Callable[[Sample], None], ...] = (
     environment.check_replay,
     environment.check_gymnasium,
 )
+
+BASE = rules_of_all.__file__  # whose methods call those of a game
+OPT_OUT = ", or pass needs_page=False"  # in Python; the command `check` has no option
 
 
 def check_game(
@@ -70,7 +76,7 @@ def check_game(
             raise BrokenRule(f"{game!r} breaks a rule: {error}") from error
         warnings.warn(
             f"{game!r} has no page for `arena show`: {error}; write one as in "
-            "arena_envs.games.nim, or pass needs_page=False",
+            f"arena_envs.games.nim{OPT_OUT}",
             stacklevel=2,
         )
 
@@ -81,7 +87,36 @@ def _run(check: Callable[..., Any], game: AnyGame, *args: Any) -> Any:
     except BrokenRule as error:
         raise BrokenRule(f"{game!r} breaks a rule: {error}") from error
     except Exception as error:  # of the game's own code, which may raise anything
+        what = f"raised {type(error).__name__}: {error}"
+        if call := _call_of(game, error):
+            raise BrokenRule(
+                f"{game!r} breaks a rule: {call[0]} {what} ({call[1]})"
+            ) from error
         title = str(check.__doc__).partition("\n")[0]
-        raise BrokenRule(
-            f"{game!r} breaks a rule: {title} It raised {type(error).__name__}: {error}"
-        ) from error
+        raise BrokenRule(f"{game!r} breaks a rule: {title} It {what}") from error
+
+
+def _call_of(game: AnyGame, error: Exception) -> tuple[str, str] | None:
+    """The call of the game that raised, such as `observe(state, 0)`, and the line.
+
+    The line is the last one in the file of that method. None: no method of the game raised.
+    """
+    frames = list(traceback.walk_tb(error.__traceback__))
+    for frame, _ in frames:
+        code = frame.f_code
+        if code.co_filename == BASE or type(frame.f_locals.get("self")) is not type(
+            game
+        ):
+            continue
+        names = code.co_varnames[1 : code.co_argcount]
+        values = [frame.f_locals.get(name) for name in names]
+        told = [
+            f"{value!r:.60}"
+            if isinstance(value, int | str) and name != "state"
+            else name
+            for name, value in zip(names, values, strict=True)
+        ]
+        file = code.co_filename
+        line = [number for f, number in frames if f.f_code.co_filename == file][-1]
+        return f"{code.co_name}({', '.join(told)})", f"{Path(file).name}:{line}"
+    return None

@@ -1,8 +1,10 @@
 """The proofs find estimators that break a promise, and name the promise."""
 
 import itertools
+import re
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +13,12 @@ from arena_trainers.credit import (
     Claims,
     Pools,
     claims,
+    estimate,
     moments,
     needs,
     pools_by,
     returns_to_go,
+    trajectories,
     with_report,
 )
 from arena_trainers.credit.estimators.grpo import episode
@@ -27,6 +31,8 @@ from arena_trainers.credit.testing import (
     random_batches,
 )
 from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of
+
+CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
 
 def to_go(turns):
@@ -340,6 +346,65 @@ def test_what_holds_is_told_although_nobody_claims_it():
         lone="zero",
     )
     assert evidence.findings["toll"].two.kind == "reversed"
+
+
+def bare_array(turns):
+    return to_go(turns)
+
+
+def misspelt(turns):
+    return credit(turns, turns.colum("reward"))
+
+
+def test_what_an_estimator_raises_is_told_with_its_line_and_blames_no_promise():
+    line = misspelt.__code__.co_firstlineno + 1
+    with pytest.raises(BrokenClaim) as caught:
+        check_estimator(misspelt, num_batches=1)
+    assert str(caught.value) == (
+        "estimator 'misspelt' raised AttributeError: Trajectories has no attribute 'colum' "
+        f"(test_check_estimator.py:{line}), of random_batches(1, 0)[0]"
+    )
+
+
+def test_a_promise_that_an_exception_breaks_is_told_with_the_line():
+    line = best_of_some.__code__.co_firstlineno + 1
+    with pytest.raises(
+        BrokenClaim, match=rf"_estimator.py:{line}\), of random_batches"
+    ):
+        check_estimator(best_of_some, num_batches=2)
+
+
+def test_an_array_instead_of_credit_is_refused():
+    wanted = r"want a Credit of .*, got ndarray; make one with with_report\("
+    with pytest.raises(TypeError, match=wanted):
+        estimate(bare_array, random_batches(1, 0)[0])
+    with pytest.raises(BrokenClaim, match=f"'bare_array' raised TypeError: {wanted}"):
+        check_estimator(bare_array, num_batches=1)
+
+
+def test_a_column_read_as_an_attribute_is_told_how_to_read_it():
+    turns = trajectories(random_batches(1, 0)[0])
+    with pytest.raises(AttributeError, match=r"use turns.column\('reward'\)"):
+        turns.reward  # noqa: B018
+
+
+@pytest.mark.parametrize("claim", ["zero_mean", "zero_sum"])
+@pytest.mark.parametrize("wrong", [True, False, "game", 5])
+def test_a_claim_of_columns_that_are_none_is_named(claim, wrong):
+    with pytest.raises(ValueError, match=f"claim {claim}: want a sequence of columns"):
+        claims(**{claim: wrong})
+
+
+def test_the_estimator_of_the_contributors_page_keeps_its_promises():
+    (code,) = re.findall(r"```python\n(.*?)```", CONTRIBUTING.read_text(), re.DOTALL)
+    page = {}
+    exec(compile(code, CONTRIBUTING.name, "exec"), page)
+    page["check_estimator"] = partial(check_estimator, num_batches=5)  # of 40
+    page["test_my_estimator_keeps_its_promises"]()
+    turns = random_batches(20, 0)[-1]
+    got = estimate(page["my_estimator"], turns, discount=0.5)
+    want = estimate("mars", turns, discount=0.5)
+    assert np.allclose(got.advantage, want.advantage)
 
 
 def test_bad_arguments_are_named():

@@ -21,6 +21,7 @@ from arena_wrappers import (
     RandomPolicy,
     Reply,
     ScriptedPolicy,
+    make_policy,
     play,
     play_plans,
     stream_plans,
@@ -409,3 +410,23 @@ def test_episodes_stream_out_as_soon_as_they_are_over():
     lengths = [len(play(env_fn, policy, [seeds[i]])[0].turns) for i in order]
     assert lengths == sorted(lengths)
     assert set(lengths) == {2, 3}
+
+
+def test_policies_and_games_may_be_strings():
+    named = play("kuhn_poker", ["random", "cfr"], SEEDS)
+    made = [RandomPolicy(), make_policy("cfr")]
+    assert named == play(lambda: arena_envs.make("kuhn_poker"), made, SEEDS)
+    assert play("kuhn_poker", "random", [0]) == play("kuhn_poker", RandomPolicy(), [0])
+
+
+def test_what_is_no_game_or_no_policy_is_refused():
+    with pytest.raises(ValueError, match="did you mean 'kuhn_poker-v0'"):
+        play("kuhn_pker", "random", [0])
+    with pytest.raises(ValueError, match="did you mean 'random'"):
+        play("kuhn_poker", ["random", "randm"], [0])
+    with pytest.raises(
+        TypeError, match="function that makes an environment, got GameE"
+    ):
+        play(arena_envs.make("kuhn_poker"), "random", [0])
+    with pytest.raises(TypeError, match=r"want a policy or a string .*, got int"):
+        play("kuhn_poker", [RandomPolicy(), 5], [0])

@@ -148,6 +148,8 @@ def test_the_arguments_of_a_wrapper_make_it_again(seats: Any) -> None:
         ({"x": BARE}, "want seats from 0 to 1, got 'x'"),
         ([BARE, BARE], "want seats as a mapping of options"),
         ({0: "bare"}, "want PromptOptions of seat 0, got 'bare'"),
+        ({0: {"formt": 1}}, "seat 0 has no option 'formt'; known are reply_format"),
+        ({0: {"rule": 1}}, "seat 0 has no option 'rule'; did you mean 'rules'"),
         ({0: {"rules": 1}}, "want rules as True or False, got 1"),
         ({0: {"history": "all"}}, "unknown history 'all'"),
         ({0: {"reply_format": ["bare"]}}, "want the name of a reply format"),

@@ -391,3 +391,8 @@ def test_after_the_end_agents_play_none():
     assert env.agents == []
     with pytest.raises(ValueError, match="reset"):
         env.step("bet")
+
+
+def test_last_before_the_first_reset_asks_for_a_reset():
+    with pytest.raises(ValueError, match=r"no episode is running: call reset\(\)"):
+        PromptWrapper(arena_envs.make("nim")).last()

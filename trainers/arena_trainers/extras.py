@@ -54,6 +54,15 @@ def require(modules: Iterable[str], extra: str) -> None:
             raise missing_extra(ModuleNotFoundError(name=name), extra)
 
 
+def find_modules_here() -> None:
+    """Lets modules of the working directory be imported, as `python -m` does.
+
+    They come last, so that no file of the user's hides an installed package.
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+
+
 def imported(name: str, wanted: str) -> Any:
     """What `module:attribute` names, in the working directory, too.
 

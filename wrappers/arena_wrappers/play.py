@@ -3,13 +3,16 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from arena_envs.env import checked_seed
+from arena_envs.registration import make
 from arena_wrappers.asking import OnError, ask, checked_timeout
 from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode
 from arena_wrappers.policies import Policy
+from arena_wrappers.policy_strings import make_policy
 from arena_wrappers.tables import EnvFn, EpisodePlan, Room, Table
 
 __all__ = ["EnvFn", "EpisodePlan", "play", "play_plans", "stream_plans"]
@@ -18,8 +21,8 @@ Key = tuple[int, ...]
 
 
 def play(
-    env_fn: EnvFn,
-    policies: Policy | Sequence[Policy],
+    env_fn: EnvFn | str,
+    policies: Policy | str | Sequence[Policy | str],
     seeds: Sequence[int],
     *,
     num_samples: int = 1,
@@ -33,10 +36,11 @@ def play(
     The same seeds and policies give the same episodes whatever the batch size.
 
     Args:
-        env_fn: makes the environment (a `GameEnv` gets the default prompts). The prompt
-            options that a policy carries (`Policy`) hold in its seat, unless a
+        env_fn: makes the environment (a `GameEnv` gets the default prompts), or the id of
+            a game. The prompt options that a policy carries (`Policy`) hold in its seat, unless a
             `PromptWrapper` names the seat.
-        policies: one policy for all seats, or one for each.
+        policies: one policy for all seats, or one for each; a policy or a string for
+            `make_policy`.
         seeds: seeds of the episodes.
         num_samples: episodes per seed, alike in chance and not in the policies' choices.
         batch_size: most episodes in flight; None for all.
@@ -52,16 +56,20 @@ def play(
         follow the one that they branched from, which `Episode.parent` tells.
 
     Raises:
-        ValueError: number of policies, a seed, or a count is out of range.
+        ValueError: number of policies, a seed, or a count is out of range, or an unknown
+            game or policy.
+        TypeError: no function that makes an environment, or no policy.
 
-    >>> import arena_envs
-    >>> from arena_wrappers import RandomPolicy, play
-    >>> episodes = play(lambda: arena_envs.make("kuhn_poker"), RandomPolicy(), range(3))
+    >>> from arena_wrappers import play
+    >>> episodes = play("kuhn_poker", ["random", "cfr"], range(3))
     >>> [sum(episode.returns) for episode in episodes]
     [0.0, 0.0, 0.0]
     """
+    env_fn = _env_fn(env_fn)
     num_players = len(env_fn().possible_agents)
-    seats = policies if isinstance(policies, Sequence) else [policies] * num_players
+    if isinstance(policies, str) or not isinstance(policies, Sequence):
+        policies = [policies] * num_players
+    seats = _made(policies)
     if len(seats) != num_players:
         raise ValueError(f"want {num_players} policies, one per seat, got {len(seats)}")
     if num_samples < 1:
@@ -72,6 +80,31 @@ def play(
         for sample in range(num_samples)
     ]
     return play_plans(plans, batch_size=batch_size, timeout=timeout, on_error=on_error)
+
+
+def _env_fn(given: Any) -> EnvFn:
+    if isinstance(given, str):
+        return partial(make, given)
+    if not callable(given):
+        raise TypeError(
+            f"want the id of a game or a function that makes an environment, got "
+            f"{type(given).__name__}; write lambda: arena_envs.make('kuhn_poker')"
+        )
+    return cast(EnvFn, given)
+
+
+def _made(policies: Sequence[Any]) -> list[Policy]:
+    """The policies; a string that comes again is the same policy, asked in one call."""
+    names = dict.fromkeys(who for who in policies if isinstance(who, str))
+    named = {name: make_policy(name) for name in names}
+    made = [named[who] if isinstance(who, str) else who for who in policies]
+    for who in made:
+        if not hasattr(who, "act"):
+            raise TypeError(
+                f"want a policy or a string such as 'random', got {type(who).__name__} "
+                "without a method act"
+            )
+    return made
 
 
 def play_plans(

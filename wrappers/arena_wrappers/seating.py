@@ -1,13 +1,15 @@
 """`Seating`: which prompt options hold in each seat, and the prompts made by them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, NamedTuple
 
 from arena_envs.game import AnyGame
+from arena_envs.registration import did_you_mean
 from arena_wrappers.formats import legal_texts
 from arena_wrappers.prompts import Message, PromptOptions, messages
 
+OPTIONS = tuple(field.name for field in fields(PromptOptions))
 MAX_VIEWS = 5_000  # remembered at a time, of a seat
 
 Seats = Mapping[int | str, PromptOptions | Mapping[str, Any]]
@@ -91,8 +93,7 @@ def named_seats(seats: Seats, num_players: int) -> dict[int, PromptOptions]:
     """Options by seat; JSON has the numbers of seats as texts.
 
     Raises:
-        ValueError: a seat that there is not, or what is no `PromptOptions`.
-        TypeError: a mapping with unknown options.
+        ValueError: a seat that there is not, an unknown option, or what is no `PromptOptions`.
     """
     if not isinstance(seats, Mapping):
         raise ValueError(f"want seats as a mapping of options, got {seats!r:.80}")
@@ -102,6 +103,10 @@ def named_seats(seats: Seats, num_players: int) -> dict[int, PromptOptions]:
         if str(key) not in known:
             raise ValueError(f"want seats from 0 to {num_players - 1}, got {key!r:.80}")
         if isinstance(options, Mapping):
+            for name in options:
+                if name not in OPTIONS:
+                    hint = did_you_mean(str(name), OPTIONS)
+                    raise ValueError(f"seat {key} has no option {name!r:.80}; {hint}")
             options = PromptOptions(**options)
         if not isinstance(options, PromptOptions):
             raise ValueError(f"want PromptOptions of seat {key}, got {options!r:.80}")

@@ -172,6 +172,13 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             return []
         return self._view(env.possible_agents.index(env.agent_selection)).legal.copy()
 
+    def last(
+        self, observe: bool = True
+    ) -> tuple[list[Message] | None, float, bool, bool, dict[str, Any]]:
+        if not self.env.agents:
+            raise ValueError("no episode is running: call reset()")
+        return super().last(observe)
+
     def step(self, action: Any) -> None:
         """Plays a reply for `agent_selection`; None for an agent whose episode is over.
 

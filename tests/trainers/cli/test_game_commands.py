@@ -1,15 +1,21 @@
 """`arena games`, `show`, `check` and `new-game`, as a user calls them."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import arena_envs
+from arena_trainers.cli.games import write_skeleton
+from arena_trainers.extras import find_modules_here
+from arena_trainers.train.game_plans import GamePlan
+from arena_wrappers import Episode, replay
 
 
 def arena(
@@ -95,9 +101,10 @@ def test_show_prints_the_page_and_the_prompt_of_every_seat() -> None:
 
 def test_a_skeleton_passes_its_test_and_the_check(tmp_path: Path) -> None:
     done = arena("new-game", "capture_the_hill", cwd=tmp_path)
-    assert done.stdout.splitlines()[-1] == (
-        "check it with: arena check capture_the_hill:CaptureTheHill"
-    )
+    assert done.stdout.splitlines()[-2:] == [
+        "check it with: arena check capture_the_hill:CaptureTheHill",
+        "play it with: arena play capture_the_hill:CaptureTheHill",
+    ]
     name = "capture_the_hill:CaptureTheHill"
     done = arena("check", name, "-p", "target=7", cwd=tmp_path)
     assert done.stdout == ("CaptureTheHill(target=7, max_step=2) keeps the contract\n")
@@ -147,6 +154,54 @@ def test_a_plug_in_without_a_page_passes_with_a_warning(tmp_path: Path) -> None:
         "warning: Bare(num_players=2) has no page for `arena show`: the module"
     )
     assert len(done.stderr.splitlines()) == 1
+    assert "needs_page" not in done.stderr  # which the command does not have
+
+
+@pytest.fixture
+def own_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a new game, `sheep:Sheep`, which is not on the path of imports."""
+    write_skeleton("sheep", tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.delitem(sys.modules, "sheep", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "sheep:Sheep"),
+        ("show", "sheep:Sheep"),
+        ("solve", "sheep:Sheep"),
+        ("eval", "random", "sheep:Sheep", "-n", "1", "--no-baselines"),
+        ("tournament", "random", "first", "-g", "sheep:Sheep", "-n", "1", "--out", "t"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_command_takes_a_class_of_the_working_directory_as_game(
+    arguments: tuple[str, ...], own_game: Path, arena_here: Any
+) -> None:
+    done = arena_here(*arguments, cwd=own_game)
+    assert done.returncode == 0, done.stderr
+    assert "sheep" in done.stdout.lower()
+
+
+def test_training_takes_a_class_as_game(own_game: Path) -> None:
+    args: Any = SimpleNamespace(opponents="self", prompt_options={})
+    with contextlib.chdir(own_game):
+        find_modules_here()
+        plan = GamePlan("sheep:Sheep", args)
+    assert (plan.name, plan.env_fn().env.id) == ("sheep:Sheep", "sheep:Sheep")
+
+
+def test_an_episode_of_a_class_replays_by_its_name(
+    own_game: Path, arena_here: Any
+) -> None:
+    command = ("eval", "random", "sheep:Sheep", "-n", "1", "--out", "e.jsonl")
+    assert arena_here(*command, "--no-baselines", cwd=own_game).returncode == 0
+    line = (own_game / "e.jsonl").read_text().splitlines()[0]
+    episode = Episode.from_json(line)
+    assert episode.game == "sheep:Sheep"
+    assert replay(episode) == episode
 
 
 @pytest.mark.parametrize(
@@ -154,9 +209,9 @@ def test_a_plug_in_without_a_page_passes_with_a_warning(tmp_path: Path) -> None:
     [
         (["show", "kuhn_pokr"], "unknown game 'kuhn_pokr'; did you mean"),
         (["show", "kuhn_poker", "-p", "x"], "want a parameter as NAME=VALUE, got 'x'"),
-        (["check", "no_such_module:Game"], "want module:Class of a game"),
-        (["check", "json:Nothing"], "want module:Class of a game"),
-        (["check", "json:loads"], "cannot make json:loads"),
+        (["check", "no_such_module:Game"], "want a game as 'module:Class', got 'no_"),
+        (["check", "json:Nothing"], "want a game as 'module:Class', got 'json:N"),
+        (["check", "json:loads"], "want a game as 'module:Class', got 'json:l"),
         (["check", "kuhn_poker", "-p", "num_players=9"], "want an integer num_players"),
         (["new-game", "My Game"], "want a name such as my_game, got 'My Game'"),
         (["new-game", "class"], "want a name such as my_game, got 'class'"),

@@ -16,9 +16,7 @@ from rich.table import Table
 
 import arena_envs
 from arena_envs import registration
-from arena_envs.game import AnyGame
 from arena_trainers.cli.usage import print_tables, usage_errors
-from arena_trainers.extras import imported
 
 SKELETONS = Path(__file__).with_name("skeletons")
 Params = Annotated[
@@ -121,8 +119,8 @@ def show_game(
     from arena_wrappers.pages import page_text
 
     with usage_errors():
-        rules = arena_envs.make_game(game, **read_params(params))
-    typer.echo(page_text(rules, [str(arena_envs.make(game).id)]))
+        env = arena_envs.make(game, **read_params(params))
+    typer.echo(page_text(env.game, [str(env.id)]))
 
 
 def check(
@@ -140,9 +138,10 @@ def check(
     Example: arena check my_package.my_game:MyGame -p size=3
     """
     from arena_envs.testing import BrokenRule, check_game
+    from arena_envs.testing.check import OPT_OUT
 
     with usage_errors():
-        rules = _game_named(game, read_params(params))
+        rules = arena_envs.make_game(game, **read_params(params))
     with warnings.catch_warnings(record=True) as caught:
         try:
             check_game(rules, num_episodes=num_episodes)
@@ -150,7 +149,8 @@ def check(
             typer.echo(str(error), err=True)
             raise typer.Exit(1) from None
     for warning in caught:
-        typer.echo(f"warning: {warning.message}", err=True)
+        text = str(warning.message).removesuffix(OPT_OUT)  # no option of the command
+        typer.echo(f"warning: {text}", err=True)
     typer.echo(f"{rules!r} keeps the contract")
 
 
@@ -169,6 +169,7 @@ def new_game(
     for path in written:
         typer.echo(f"wrote {path}")
     typer.echo(f"check it with: arena check {name}:{_class_name(name)}")
+    typer.echo(f"play it with: arena play {name}:{_class_name(name)}")
 
 
 def write_skeleton(name: str, directory: Path) -> list[Path]:
@@ -223,14 +224,3 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
                 f"want YAML as value of {name!r}, got {value!r}"
             ) from error
     return named
-
-
-def _game_named(name: str, params: dict[str, Any]) -> AnyGame:
-    if ":" not in name:
-        return arena_envs.make_game(name, **params)
-    constructor = imported(name, "module:Class of a game")
-    try:
-        game: AnyGame = constructor(**params)
-    except TypeError as error:
-        raise ValueError(f"cannot make {name}: {error}") from error
-    return game

@@ -20,7 +20,7 @@ from arena_trainers.cli import tournament as tournament_commands
 from arena_trainers.cli.help import print_train_help
 from arena_trainers.cli.train_arguments import HELP, Request, read_request
 from arena_trainers.cli.usage import UsageError, usage_errors
-from arena_trainers.extras import missing_extra
+from arena_trainers.extras import find_modules_here, missing_extra
 from arena_trainers.job import preflight
 from arena_trainers.job.run_folder import (
     CONFIG,
@@ -47,6 +47,7 @@ def arena(
 ) -> None:
     """Text games for language models: look at them, check yours, train by self-play."""
     _quiet_libraries()
+    find_modules_here()
     if show_version:
         typer.echo(version("arena-envs"))
         raise typer.Exit

@@ -104,7 +104,7 @@ def evaluate(
             raise ValueError("want either a GAME or --suite")
         if game is not None:
             env = arena_envs.make(
-                game, **{**read_params(params), **given(max_turns=max_turns)}
+                game, **{**read_params(params), **_limit(max_turns)}
             )
             count = 100 if num_episodes is None else num_episodes
             who, *others = how.policies([policy, *(against or ["random"])])
@@ -177,7 +177,7 @@ def play(
 
     with usage_errors():
         env = arena_envs.make(
-            game, **{**read_params(params), **given(max_turns=max_turns)}
+            game, **{**read_params(params), **_limit(max_turns)}
         )
         rules = env.game
         if seat not in range(rules.num_players):
@@ -231,3 +231,7 @@ def _opponents(named: list[Policy | str], rules: AnyGame) -> list[Policy]:
     if len(others) != want:
         raise ValueError(f"want {want} opponents (or one), got {len(others)}")
     return others
+
+
+def _limit(max_turns: int | None) -> dict[str, int]:
+    return {} if max_turns is None else {"max_turns": max_turns}

@@ -118,6 +118,7 @@ def estimate(
             `within_turn` for one that credits tokens itself, not one advantage for each
             turn or token, one that is not finite, as of an infinite option, or one other
             than 0 for a turn that is not fair.
+        TypeError: the estimator returned something else than `Credit`.
         ImportError: the estimator's plug-in cannot be imported.
 
     >>> one = dict(game=[0, 0], seat=[0, 0], turn=[0, 0], group=[0, 0])
@@ -145,6 +146,11 @@ def estimate(
         )
     require(live, *columns_needed_by(function), *NEEDED_WITHIN[within_turn])
     result = function(live, **options)
+    if not isinstance(result, Credit):
+        raise TypeError(
+            f"want a Credit of estimator {own_name!r}, got {type(result).__name__}; make "
+            "one with with_report(advantage, pools, stats)"
+        )
     advantage = live.scatter(result.advantage, own_tokens)
     check_finite(own_name, advantage)
     check_unfair(own_name, turns, advantage, own_tokens)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,14 @@ class Trajectories:
     index: Ints
     first: Ints
     left: Ints
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            hint = ""
+            if name in TurnBatch.__dataclass_fields__:
+                hint = f": use turns.column({name!r})"
+            raise AttributeError(f"Trajectories has no attribute {name!r}{hint}")
 
     def column(self, name: str) -> Any:
         """A column of the batch, at these turns or at their tokens.

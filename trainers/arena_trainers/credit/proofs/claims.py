@@ -78,8 +78,12 @@ class Claims:
         for size in ("two", "large", "shared"):
             check_choice(size, getattr(self, size), KINDS)
         check_choice("lone", self.lone, LONE)
-        for columns in (self.zero_mean, self.zero_sum):
-            column_names(columns or ())
+        for name in ("zero_mean", "zero_sum"):
+            columns = getattr(self, name)
+            try:
+                column_names(() if columns is None else columns)
+            except ValueError as error:
+                raise ValueError(f"claim {name}: {error}") from error
 
 
 OUTCOME = Claims(

@@ -12,7 +12,7 @@ from arena_trainers.credit.proofs.report import Finding, found_claims, undefined
 from arena_trainers.credit.registry import name_of, needed_columns
 from arena_trainers.credit.testing.batches import random_batches
 from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of, checks_of
-from arena_trainers.credit.testing.promise import BrokenClaim, Named
+from arena_trainers.credit.testing.promise import BrokenClaim, Named, check_runs
 from arena_trainers.credit.testing.properties import CHECKS, Check
 
 BIAS = ("two", "large", "shared", "bootstraps")  # what the diagnostic games show
@@ -58,7 +58,8 @@ def check_estimator(
         What was found, as far as such batches can show it; `claims` may declare it.
 
     Raises:
-        BrokenClaim: names the estimator and the first promise that it breaks, with numbers.
+        BrokenClaim: names the estimator and the first promise that it breaks, with numbers;
+            or what it raised, and where.
         ValueError: the name is unknown, `num_batches` is no integer above 0, or there are
             no batches.
         ImportError: the estimator's plug-in cannot be imported.
@@ -77,6 +78,7 @@ def check_estimator(
     elif len(batches) == 0:
         raise ValueError("want batches, got none")
     claimed = checks_of(claims)
+    check_runs(name, batches[0], f"{where}[0]")
     for check in (*CHECKS, *claimed.values()):
         _hold(check, name, batches, where)
     held = {

@@ -1,8 +1,11 @@
 """What checks are made of: estimators without warnings, comparisons, and `BrokenClaim`."""
 
 import functools
+import inspect
+import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -12,11 +15,12 @@ from arena_trainers.credit.pools import Credit
 from arena_trainers.credit.registry import (
     Estimator,
     estimate,
+    find_estimator,
     name_of,
     per_token,
 )
 from arena_trainers.credit.results import FlatPoolWarning
-from arena_trainers.credit.testing.batches import num_tokens, tokens_of
+from arena_trainers.credit.testing.batches import copied, num_tokens, tokens_of
 
 Named = str | Estimator
 P = ParamSpec("P")
@@ -43,10 +47,39 @@ def promise(check: Promised[P, R]) -> Promised[P, R]:
         except BrokenClaim as error:
             raise BrokenClaim(f"{broken}; {error}") from error
         except Exception as error:  # of a stranger's code, which may raise anything
-            what = f"{type(error).__name__}: {error}"
+            what = f"{type(error).__name__}: {error}{place_in(name, error)}"
             raise BrokenClaim(f"{broken}; it raised {what}") from error
 
     return named
+
+
+def place_in(name: Named, error: Exception) -> str:
+    """Where the estimator raised, such as `" (my_credit.py:12)"`; "" if others did."""
+    function = inspect.unwrap(find_estimator(name))
+    code = getattr(getattr(function, "func", function), "__code__", None)
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if code is None or all(frame.f_code is not code for frame, _ in frames):
+        return ""
+    file = code.co_filename
+    lines = [line for frame, line in frames if frame.f_code.co_filename == file]
+    return f" ({Path(file).name}:{lines[-1]})"
+
+
+def check_runs(name: Named, turns: TurnBatch, where: str) -> None:
+    """The estimator gives `Credit` at all: no promise is to blame for what it raises.
+
+    Raises:
+        BrokenClaim: it raises an exception by itself, or returns something else.
+    """
+    try:
+        credit_of(name, copied(turns))  # what writes into a batch is told later
+    except Exception as error:  # of a stranger's code, which may raise anything
+        place = place_in(name, error)
+        if place or isinstance(error, TypeError):
+            what = f"{type(error).__name__}: {error}{place}"
+            raise BrokenClaim(
+                f"estimator {name_of(name)!r} raised {what}, of {where}"
+            ) from error
 
 
 def demand(kept: Any, wanted: object, got: object) -> None:
