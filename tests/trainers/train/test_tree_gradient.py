@@ -13,7 +13,7 @@ from arena_trainers.train.turn_records import turn_batch, turn_records
 from arena_wrappers import Branching, PromptWrapper, RandomPolicy, play
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
-TREES = 250
+TREES = 400
 PRIZE = 4.5  # with chance 1/5, so .9 on average; the safe way pays 1
 SLOPE = 0.25 * (0.9 - 1)  # of what one choice is paid, in the log-odds of risk at 1/2
 WANTED = ("state_key", "action", "parent", "branch")
