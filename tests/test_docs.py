@@ -9,7 +9,6 @@ from pathlib import Path
 from arena_trainers import credit
 from arena_trainers.credit import registry
 from arena_trainers.credit.proofs.pages import estimators_page
-from arena_trainers.credit.proofs.report import report
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "credit"
@@ -19,11 +18,6 @@ def test_the_pages_of_the_games_are_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "docs" / "build_games.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_the_report_on_credit_is_up_to_date() -> None:
-    """Write it with: arena credit report."""
-    assert (DOCS / "report.md").read_text() == report()
 
 
 def test_the_page_of_the_estimators_is_up_to_date() -> None:

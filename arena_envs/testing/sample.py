@@ -8,7 +8,7 @@ from typing import Any
 from arena_envs.checks import short
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, legal_actions_of
 
-MAX_STATES = 3_000  # after the first episode; games of many turns get fewer episodes
+MAX_STATES = 1_500  # after the first episode; games of many turns get fewer episodes
 MAX_CHANCE = 10_000  # chance nodes in a row
 
 Episode = list[tuple[Any, Any]]  # states, each with the action that followed or None

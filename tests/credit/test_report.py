@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,8 +22,27 @@ from arena_trainers.credit.proofs.report import (
     cause,
     examine,
     found_claims,
+    report,
     undiscounted,
 )
+from arena_trainers.credit.testing import check_estimator
+
+DOCS = Path(__file__).parents[2] / "docs" / "credit"
+
+
+def test_the_report_is_up_to_date():
+    """Write it with: arena credit report."""
+    assert (DOCS / "report.md").read_text() == report()
+
+
+@pytest.mark.parametrize("name", estimator_names())
+def test_all_that_holds_is_claimed(name):
+    """On 20 random batches; and of the bias, exactly what is measured.
+
+    It stands in this file as `examine` remembers what the report has measured.
+    """
+    evidence = check_estimator(name, num_batches=20)
+    assert evidence.found == claims_of(name)
 
 
 def test_an_estimator_without_a_cost_and_with_options_has_its_page():

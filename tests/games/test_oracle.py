@@ -45,11 +45,11 @@ def test_kuhn_poker_has_the_same_tree_and_the_same_knowledge(
 
 
 def test_tic_tac_toe_plays_alike(oracle: Any) -> None:
-    oracle.play_games(TicTacToe(), theirs(TicTacToe()), 20_000)
+    oracle.play_games(TicTacToe(), theirs(TicTacToe()), 5_000)
 
 
 def test_mini_hanabi_plays_alike(oracle: Any) -> None:
-    oracle.play_games(mini, theirs(mini), 20_000)
+    oracle.play_games(mini, theirs(mini), 5_000)
 
 
 @pytest.mark.parametrize(

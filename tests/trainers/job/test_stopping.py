@@ -14,10 +14,10 @@ from arena_trainers.cli import main as cli
 from arena_trainers.job.run_folder import newest_checkpoint, step_of
 from arena_trainers.job.stopping import StopCallback, Stopped, Stopper
 
-OPTIONS = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "30"]
+OPTIONS = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "5"]
 OPTIONS += [
     "--episodes_per_step",
-    "32",
+    "16",
     "--num_generations",
     "8",
     "--credit_args",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -40,14 +41,25 @@ QUICK = ("mars", "rae", "entropies", "critic")
 SLOW = ("exact", "judge", "trees", "trajectories")
 
 
-def run(command, model, out, names):
-    """The records of all processes, by name of the settings."""
+def run_here(model, out, names):
+    """The records of this process, by name of the settings."""
+    train = runpy.run_path(str(SCRIPT))["train"]
+    for name in names:
+        (out / name).mkdir(parents=True)
+        train(model, out / name, SETTINGS[name])
+    return records(out, names)
+
+
+def run_two(model, out, names):
+    """The records of two processes under torchrun, by name of the settings."""
     for name in names:
         (out / name).mkdir(parents=True)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     settings = json.dumps({name: SETTINGS[name] for name in names})
+    torchrun = [sys.executable, "-m", "torch.distributed.run"]
+    torchrun += ["--standalone", "--nproc_per_node", "2"]
     done = subprocess.run(
-        [*command, str(SCRIPT), str(model), str(out), settings],
+        [*torchrun, str(SCRIPT), str(model), str(out), settings],
         env=environment,
         capture_output=True,
         text=True,
@@ -55,6 +67,10 @@ def run(command, model, out, names):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
+    return records(out, names)
+
+
+def records(out, names):
     return {
         name: [
             json.loads(path.read_text()) for path in sorted(out.glob(f"{name}/rank*"))
@@ -78,10 +94,8 @@ def check_groups(two, expected, tolerance):
 @pytest.mark.parametrize("names", [QUICK, pytest.param(SLOW, marks=pytest.mark.slow)])
 def test_two_processes_give_the_advantages_of_one(model_folder, tmp_path, names):
     """All settings in one launch: most of the time is what processes take to start."""
-    one = run([sys.executable], model_folder, tmp_path / "one", names)
-    torchrun = [sys.executable, "-m", "torch.distributed.run"]
-    torchrun += ["--standalone", "--nproc_per_node", "2"]
-    two = run(torchrun, model_folder, tmp_path / "two", names)
+    one = run_here(model_folder, tmp_path / "one", names)
+    two = run_two(model_folder, tmp_path / "two", names)
     for name in names:
         hold_alike(name, *one[name], two[name])
 

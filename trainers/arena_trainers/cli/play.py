@@ -103,9 +103,7 @@ def evaluate(
         if (game is None) == (suite is None):
             raise ValueError("want either a GAME or --suite")
         if game is not None:
-            env = arena_envs.make(
-                game, **{**read_params(params), **_limit(max_turns)}
-            )
+            env = arena_envs.make(game, **{**read_params(params), **_limit(max_turns)})
             count = 100 if num_episodes is None else num_episodes
             who, *others = how.policies([policy, *(against or ["random"])])
             plan = EvaluationPlan(who, env, others, count, **options)
@@ -176,9 +174,7 @@ def play(
     from arena_wrappers.replay import final_state
 
     with usage_errors():
-        env = arena_envs.make(
-            game, **{**read_params(params), **_limit(max_turns)}
-        )
+        env = arena_envs.make(game, **{**read_params(params), **_limit(max_turns)})
         rules = env.game
         if seat not in range(rules.num_players):
             raise ValueError(

@@ -16,13 +16,14 @@ array([-0.125,  0.125])
 
 import itertools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from arena_trainers.credit.batch import Floats, Ints
+from arena_trainers.credit.batch import Floats, Ints, TurnBatch
 from arena_trainers.credit.proofs.claims import Kind
 from arena_trainers.credit.proofs.exact import ExactPlay
 from arena_trainers.credit.registry import Estimator, estimate
@@ -63,13 +64,30 @@ def gradient_estimate(
         groups: their groups, if there are several.
         **options: of the estimator.
     """
-    turns = play.batch(drawn, groups)
+    return _gradient(name, play, drawn, play.batch(drawn, groups), options)
+
+
+def _gradient(
+    name: str | Estimator,
+    play: ExactPlay,
+    drawn: Sequence[int] | Ints,
+    turns: TurnBatch,
+    options: Mapping[str, Any],
+) -> Floats:
     if name == REINFORCE:
         live = trajectories(turns)
         advantage = live.scatter(returns_to_go(live, live.column("reward")))
     else:
         advantage = estimate(name, turns, **options).advantage
     return play.summed(drawn, advantage)
+
+
+@lru_cache(maxsize=16)
+def _all_batches(play: ExactPlay, size: int) -> tuple[tuple[Ints, TurnBatch], ...]:
+    """Every batch of `size` lines; all estimators look at the same ones."""
+    lines = range(play.game.num_lines)
+    every = map(np.asarray, itertools.product(lines, repeat=size))
+    return tuple((drawn, play.batch(drawn)) for drawn in every)
 
 
 def expected_gradient(
@@ -92,20 +110,20 @@ def expected_gradient(
     """
     num_lines = play.game.num_lines
     few = num_lines**size <= MAX_BATCHES
-    batches: Iterator[Sequence[int] | Ints]
+    batches: Iterable[tuple[Ints, TurnBatch]]
     if few:
-        batches = itertools.product(range(num_lines), repeat=size)
+        batches = _all_batches(play, size)
     else:
         rng = np.random.default_rng(seed)
         p = play.probability / play.probability.sum()
-        batches = iter(rng.choice(num_lines, (num_batches, size), p=p))
+        lines = rng.choice(num_lines, (num_batches, size), p=p)
+        batches = ((drawn, play.batch(drawn)) for drawn in lines)
     found, weights = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
-        for drawn in batches:
-            index = np.asarray(drawn)
-            found.append(gradient_estimate(name, play, index, **options))
-            weights.append(play.probability[index].prod() if few else 1 / num_batches)
+        for drawn, turns in batches:
+            found.append(_gradient(name, play, drawn, turns, options))
+            weights.append(play.probability[drawn].prod() if few else 1 / num_batches)
     weight, estimates = np.array(weights), np.array(found)
     mean = weight @ estimates
     variance = weight @ (estimates - mean) ** 2
