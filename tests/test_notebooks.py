@@ -32,16 +32,8 @@ def test_notebook_runs(path, monkeypatch, tmp_path):
     monkeypatch.setenv("ARENA_NOTEBOOK_STEPS", "3")
     monkeypatch.chdir(tmp_path)
     notebook = nbformat.read(path, as_version=4)
-<<<<<<< HEAD
-    client = nbclient.NotebookClient(
-        notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}
-    )
-    client.execute()
-=======
-    assert all(not cell.get("outputs") for cell in notebook.cells)  # none is committed
     shell = InteractiveShell()
     shell.history_manager.enabled = False
     for cell in notebook.cells:
         if cell.cell_type == "code":
             shell.run_cell(cell.source).raise_error()
->>>>>>> fix-speed

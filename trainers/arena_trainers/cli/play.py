@@ -183,8 +183,7 @@ def play(
         if seed is not None and seed < 0:
             raise ValueError(f"want --seed of at least 0, got {seed}")
         others = _opponents(how.policies(against or ["random"]), rules)
-        bare = {seat: PromptOptions("bare")}
-        wrapper = PromptWrapper(env, **how.wrapper, seats=bare)
+        wrapper = PromptWrapper(env, **how.wrapper, seats={seat: PromptOptions("bare")})
         person = HumanPolicy(None if hint is None else prepared(hint, rules))
         log = None if out is None else EpisodeLog(out)
     sitting = [*others[:seat], person, *others[seat:]]

@@ -56,12 +56,18 @@ def exact_scales(
     uniform = uniform_table(game)
     found: dict[int | Literal["all"], Scale] = {
         seat: Scale(
-            *(_value(game, own, others, seat) for own in (uniform, perfect)), True
+            _value(game, uniform, others, seat),
+            _value(game, perfect, others, seat),
+            is_exact=True,
         )
         for seat in seats
     }
-    pairs = [(scale.uniform, scale.solver) for scale in found.values()]
-    found["all"] = Scale(*(sum(v) / len(seats) for v in zip(*pairs, strict=True)), True)
+    ends = list(found.values())
+    found["all"] = Scale(
+        sum(scale.uniform for scale in ends) / len(seats),
+        sum(scale.solver for scale in ends) / len(seats),
+        is_exact=True,
+    )
     return found
 
 
