@@ -339,7 +339,10 @@ def test_a_checkpoint_of_another_model_is_refused(
             ["--games", "[{id: kuhn_poker, weight: -1}]"],
             "want weight of kuhn_poker above",
         ),
-        (["--games", "[mini_hanabi]"], "legal replies of mini_hanabi have up to"),
+        (
+            ["--games", "[mini_hanabi]", "--max_completion_length", "2"],
+            "the length of legal replies of mini_hanabi in tokens, got 2",
+        ),
         (["--opponents", "3"], "want opponents as a string or a list, got 3"),
         (["--opponents", "[self, 'lm:no/such']"], "hf download no/such"),
         (["--part_weights", "3"], "want dict as part_weights, got 3"),
