@@ -23,7 +23,7 @@ LONG_FILES = {
 LONG_FUNCTIONS = {
     "arena_envs/games/_bargaining_talk.py: rules_text": 45,
     "trainers/arena_trainers/cli/play.py: evaluate": 67,
-    "trainers/arena_trainers/cli/play.py: play": 72,
+    "trainers/arena_trainers/cli/play.py: play": 70,
     "trainers/arena_trainers/cli/solve.py: solve": 43,
     "trainers/arena_trainers/cli/tournament.py: tournament": 48,
     "trainers/arena_trainers/credit/estimators/mars_released.py: mars_released": 48,

@@ -94,4 +94,4 @@ def test_a_hint_cannot_command_the_terminal() -> None:
     person = sitting(["?", *["pass"] * 2], shown, advisor=advisor)
     play(kuhn, [person, RandomPolicy()], [0], on_error="raise")
     (hint,) = [line for line in shown if line.startswith("scripted says: ")]
-    assert hint == "scripted says: \ufffd[2Jpass\ufffd"
+    assert hint == "scripted says: \ufffd[ 2Jpass\ufffd"

@@ -117,6 +117,7 @@ def test_a_piped_evaluation_has_all_columns_and_one_line_for_each_remark():
         "# Known value: a draw",
         "# score: 0 = uniform random play, 100 = mcts:100",
         "# mcts:100 searches, it does not solve",
+        "# Scores: by sampled returns of the baselines",
         f"# fairness in seat 0 against {OTHER}: 0.500 (0.400 to 0.600)",
     ]
 

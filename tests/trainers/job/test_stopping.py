@@ -67,6 +67,7 @@ def signalled(monkeypatch, signals, *arguments):
     return arena(monkeypatch, *arguments)
 
 
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_ctrl_c_saves_a_checkpoint_from_which_the_run_ends_alike(tmp_path, monkeypatch):
     """In a process of its own, as a terminal would stop it."""
     folder, whole = tmp_path / "stopped run", tmp_path / "whole"

@@ -47,9 +47,7 @@ def caption(found: Evaluation) -> str:
     if any(row.score_interval is not None for row in found.rows):
         lines.append("Scores: by exact returns of the baselines")
     elif any(row.normalised is not None for row in found.rows):
-        lines.append(
-            "Scores: by sampled returns of the baselines, so without intervals"
-        )
+        lines.append("Scores: by sampled returns of the baselines")
     for row in found.rows:
         if row.role == "policy":
             lines += _notes(row)
