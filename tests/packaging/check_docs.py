@@ -44,6 +44,8 @@ snapshot = Path(sys.argv[1], "models--ORG--NAME", "snapshots", "0")
 for folder in (Path("path/to/model"), snapshot):
     tiny_model(tokenizer).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    short = '{"reply_format": "bare", "rules": false, "max_new_tokens": 8}'
+    (folder / "arena_prompt.json").write_text(short)
 reference = snapshot.parents[1] / "refs"
 reference.mkdir()
 (reference / "main").write_text("0")
