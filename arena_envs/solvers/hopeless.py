@@ -30,7 +30,7 @@ def refuse_hopeless(game: AnyGame, max_states: int) -> None:
     met, num_turns, growth = 1, 0, 0.0
     while layer and met < PROBE:
         following, complete = _following(game, layer, PROBE - met)
-        # of a layer that was cut off the part that was looked at stands for all of it
+        # the expanded part of a layer stands for the whole layer
         growth = len(following) / (complete * len(layer))
         num_turns += any(game.current_player(state) >= 0 for state in layer)
         met += len(following)
