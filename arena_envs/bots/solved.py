@@ -10,7 +10,7 @@ from arena_envs.solvers import CFRPlus, Key, Table
 from arena_envs.solvers.memory import Memory
 from arena_envs.solvers.perfect_information import PerfectInformation
 
-MAX_STATES = 200_000  # of a game that is solved before the first action
+MAX_BOT_STATES = 200_000  # of a game that is solved before the first action
 
 _policies = Memory[dict[Key, list[float]]](8)
 _searches = Memory[PerfectInformation](2)
@@ -59,7 +59,7 @@ class CFR:
     """
 
     num_iterations: int = 1000
-    max_states: int = MAX_STATES
+    max_states: int = MAX_BOT_STATES
 
     def __post_init__(self) -> None:
         if self.num_iterations < 1:
@@ -118,6 +118,6 @@ class Minimax:
         if self.depth is not None:
             return PerfectInformation(game, draws=True).policy(state, self.depth)
         search = _searches.recall(
-            game, lambda: PerfectInformation(game, MAX_STATES, draws=True)
+            game, lambda: PerfectInformation(game, MAX_BOT_STATES, draws=True)
         )
         return search.policy(state)

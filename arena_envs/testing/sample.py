@@ -8,7 +8,9 @@ from typing import Any
 from arena_envs.checks import short
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, legal_actions_of
 
-MAX_STATES = 1_500  # after the first episode; games of many turns get fewer episodes
+MAX_SAMPLED_STATES = (
+    1_500  # after the first episode; games of many turns get fewer episodes
+)
 MAX_CHANCE = 10_000  # chance nodes in a row
 
 Episode = list[tuple[Any, Any]]  # states, each with the action that followed or None
@@ -27,7 +29,7 @@ def demand(kept: bool, rule: str, *found: Any) -> None:
 
 @dataclass(frozen=True)
 class Sample:
-    """Random episodes; at least one, and as many as `MAX_STATES` states allow."""
+    """Random episodes; at least one, and as many as `MAX_SAMPLED_STATES` states allow."""
 
     game: AnyGame
     episodes: tuple[Episode, ...]
@@ -48,7 +50,7 @@ def draw_sample(game: AnyGame, num_episodes: int, seed: int) -> Sample:
     for _ in range(num_episodes):
         episodes.append(random_episode(game, game.initial_state(), rng))
         num_states += len(episodes[-1])
-        if num_states > MAX_STATES:
+        if num_states > MAX_SAMPLED_STATES:
             break
     return Sample(game, tuple(episodes))
 

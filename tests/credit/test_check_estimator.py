@@ -168,21 +168,21 @@ def crying_wolf(turns):
     return credit(turns, 0 * to_go(turns))._replace(advantage=to_go(turns))
 
 
-@needs("state_key", fair_only=True)
+@needs("state_key", unselected_only=True)
 def paying_all(turns):
     return mars(turns, pool=("game", "seat", "state_key"))
 
 
 def without_unfair(result, turns):
-    return result._replace(advantage=np.where(turns.fair, result.advantage, 0.0))
+    return result._replace(advantage=np.where(turns.unselected, result.advantage, 0.0))
 
 
-@needs(fair_only=True)
+@needs(unselected_only=True)
 def comparing_all(turns):
     return without_unfair(mars(turns), turns)
 
 
-@needs("state_key", fair_only=True)
+@needs("state_key", unselected_only=True)
 def comparing_states(turns):
     return without_unfair(paying_all(turns), turns)
 
@@ -200,9 +200,13 @@ BROKEN_PROPERTIES = [
     ("check_masked_rows", of_all_rows, "want finite advantages, got nan"),
     ("check_masked_trajectories", by_num_rows, "want .* in row"),
     ("check_segments", by_episode, "want .* in row"),
-    ("check_fair_only", paying_all, "want advantages of 0 for turns that are not fair"),
-    ("check_fair_only", comparing_all, "want .* in row"),
-    ("check_fair_only", comparing_states, "want .* in row"),
+    (
+        "check_unselected_only",
+        paying_all,
+        "want advantages of 0 for turns that were selected by their return",
+    ),
+    ("check_unselected_only", comparing_all, "want .* in row"),
+    ("check_unselected_only", comparing_states, "want .* in row"),
     ("check_state", with_arrays, "it raised TypeError: .* not JSON serializable"),
     (
         "check_state",
@@ -226,16 +230,31 @@ BROKEN_CLAIMS = [
     ("zero_mean", ("game", "seat"), plain),
     ("zero_mean", ("group", "seat"), mars),
     ("zero_sum", ("group", "seat"), mars),
-    ("lone", "zero", plain),
-    ("lone", "zero", silent_zeros),
-    ("lone", "return", mars),
-    ("lone", "return", crying_wolf),
+    ("singleton_pool", "zero", plain),
+    ("singleton_pool", "zero", silent_zeros),
+    ("singleton_pool", "return", mars),
+    ("singleton_pool", "return", crying_wolf),
 ]
 BROKEN_BIAS = [
-    ("two", "exact", mars, "exact or better in batches of two of the game 'bandit'"),
-    ("two", "scaled", mars, "got reversed .cosine -1.000, factor -2.000"),
-    ("large", "exact", partial(mars, scale="std"), "in one large group .* got scaled"),
-    ("shared", "scaled", episode, "or better in groups that share chance .*'bandit'"),
+    (
+        "bias_two",
+        "exact",
+        mars,
+        "exact or better in batches of two of the game 'bandit'",
+    ),
+    ("bias_two", "scaled", mars, "got reversed .cosine -1.000, factor -2.000"),
+    (
+        "bias_infinite",
+        "exact",
+        partial(mars, scale="std"),
+        "in one large group .* got scaled",
+    ),
+    (
+        "bias_shared_chance",
+        "scaled",
+        episode,
+        "or better in groups that share chance .*'bandit'",
+    ),
     ("bootstraps", True, dr_grpo, "want direction or better .* of the game 'patience'"),
 ]
 
@@ -258,7 +277,7 @@ def test_every_check_has_an_estimator_that_fails_it():
     assert {name for name, *_ in BROKEN_PROPERTIES} == {c.__name__ for c in CHECKS}
     claimed = {(field, value) for field, value, _ in BROKEN_CLAIMS}
     assert {field for field, _ in claimed} == set(TRIED)
-    assert {("lone", "zero"), ("lone", "return")} <= claimed
+    assert {("singleton_pool", "zero"), ("singleton_pool", "return")} <= claimed
 
 
 @pytest.mark.parametrize(("field", "value", "broken"), BROKEN_CLAIMS)
@@ -280,7 +299,7 @@ def test_an_estimator_that_is_biased_otherwise_is_found(field, value, broken, me
     assert title(check_bias) in str(caught.value)
 
 
-@claims(large="exact", games_apart=True)
+@claims(bias_infinite="exact", games_apart=True)
 @needs("rewards.style", "tokens.surprise")
 def judged(turns):
     """Reads columns that no game has."""
@@ -292,13 +311,13 @@ def judged(turns):
 
 def test_columns_that_an_author_thought_of_are_made_up():
     evidence = check_estimator(judged, num_batches=5)
-    assert evidence.claimed == Claims(large="exact", games_apart=True)
+    assert evidence.claimed == Claims(bias_infinite="exact", games_apart=True)
     assert evidence.findings == {}
     assert evidence.found.seats_apart
     assert not evidence.found.tokens
 
 
-@pytest.mark.parametrize("column", ["fair", "rollout"])
+@pytest.mark.parametrize("column", ["unselected", "rollout"])
 def test_every_column_may_be_needed(column):
     evidence = check_estimator(needs(column)(lambda turns: plain(turns)), num_batches=5)
     assert evidence.findings == {}
@@ -336,16 +355,16 @@ def test_what_holds_is_told_although_nobody_claims_it():
     evidence = check_estimator(mars, Claims())
     assert evidence.claimed == Claims()
     assert evidence.found == Claims(
-        large="exact",
-        shared="exact",
+        bias_infinite="exact",
+        bias_shared_chance="exact",
         zero_mean=("game", "seat"),
         shift=True,
         games_apart=True,
         seats_apart=True,
         tokens=True,
-        lone="zero",
+        singleton_pool="zero",
     )
-    assert evidence.findings["toll"].two.kind == "reversed"
+    assert evidence.findings["toll"].bias_two.kind == "reversed"
 
 
 def bare_array(turns):

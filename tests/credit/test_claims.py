@@ -42,9 +42,9 @@ def test_equal_returns_of_any_size_have_no_scale(batch, value):
 
 
 def test_mars_sums_to_zero_in_units_of_the_deviation_too():
-    kept = Claims(zero_mean=("game", "seat"), lone="zero")
+    kept = Claims(zero_mean=("game", "seat"), singleton_pool="zero")
     evidence = check_estimator(partial(mars, scale="std"), kept)
-    assert evidence.found.large == "scaled"
+    assert evidence.found.bias_infinite == "scaled"
 
 
 def test_an_estimator_that_declares_nothing_promises_nothing():
@@ -52,19 +52,31 @@ def test_an_estimator_that_declares_nothing_promises_nothing():
 
 
 def test_claims_are_declared_with_the_function():
-    @claims(large="exact", zero_sum=("group",))
+    @claims(bias_infinite="exact", zero_sum=("group",))
     def mine(turns): ...
 
-    assert claims_of(mine) == Claims(large="exact", zero_sum=("group",))
+    assert claims_of(mine) == Claims(bias_infinite="exact", zero_sum=("group",))
 
 
 @pytest.mark.parametrize(
     ("promised", "message"),
     [
-        ({"two": "perfect"}, "want two among exact, scaled, .*, got 'perfect'"),
-        ({"large": "biased"}, "want large among exact, scaled, .*, got 'biased'"),
-        ({"shared": "foo"}, "want shared among exact, scaled, .*, got 'foo'"),
-        ({"lone": "one"}, "want lone among zero, return, other, got 'one'"),
+        (
+            {"bias_two": "perfect"},
+            "want bias_two among exact, scaled, .*, got 'perfect'",
+        ),
+        (
+            {"bias_infinite": "biased"},
+            "want bias_infinite among exact, scaled, .*, got 'biased'",
+        ),
+        (
+            {"bias_shared_chance": "foo"},
+            "want bias_shared_chance among exact, scaled, .*, got 'foo'",
+        ),
+        (
+            {"singleton_pool": "one"},
+            "want singleton_pool among zero, return, other, got 'one'",
+        ),
         ({"zero_mean": "group"}, r"want a sequence of columns .*, got 'group'"),
     ],
 )

@@ -159,7 +159,7 @@ class TestPlugins:
                     claims, moments, needs, pools_by, with_report
                 )
 
-                @claims(large="direction", games_apart=True)
+                @claims(bias_infinite="direction", games_apart=True)
                 def own_reward(turns, *, factor=1.0, **rest):
                     pools = pools_by(turns, ("game",))
                     reward = factor * turns.column("reward")
@@ -185,7 +185,9 @@ class TestPlugins:
         assert result.advantage.tolist() == [0, 2, 8, 4, 4]
 
     def test_a_plugin_declares_its_claims(self):
-        assert claims_of("own_reward") == Claims(large="direction", games_apart=True)
+        assert claims_of("own_reward") == Claims(
+            bias_infinite="direction", games_apart=True
+        )
         assert claims_of("per_token") == Claims()
         page = pages._section("own_reward", {})
         assert "**Promised**: batches of two: wrong sign; one large group: dir" in page

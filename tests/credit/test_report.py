@@ -64,10 +64,10 @@ def test_a_docstring_says_none_of_bias_where_there_is_none(name):
     assert found, "want a paragraph that begins with 'Bias: '"
     says_none = bias.startswith(("none", '`"pre"` none', "that of `gae`"))
     kinds = claims_of(name)
-    if (kinds.two, kinds.large) == ("exact", "exact"):
+    if (kinds.bias_two, kinds.bias_infinite) == ("exact", "exact"):
         assert says_none
     if says_none and name != "grpo_passk":
-        assert "exact" in (kinds.two, kinds.large)
+        assert "exact" in (kinds.bias_two, kinds.bias_infinite)
 
 
 def test_every_estimator_has_its_claims():
@@ -76,13 +76,17 @@ def test_every_estimator_has_its_claims():
 
 def test_the_return_itself_is_unbiased_until_it_is_cut():
     found = found_claims({game: examine(REINFORCE, game) for game in DIAGNOSTICS})
-    assert (found.two, found.large, found.bootstraps) == ("exact", "exact", False)
+    assert (found.bias_two, found.bias_infinite, found.bootstraps) == (
+        "exact",
+        "exact",
+        False,
+    )
 
 
 UNBIASED = [
     name
     for name in estimator_names()
-    if (claims_of(name).two, claims_of(name).large) == ("exact", "exact")
+    if (claims_of(name).bias_two, claims_of(name).bias_infinite) == ("exact", "exact")
 ]
 
 
@@ -111,7 +115,7 @@ def test_what_is_biased_is_found_out_in_kuhn_poker(kuhn, name):
 )
 def test_what_a_limit_cuts_off_counts_as_nothing_and_may_turn_the_gradient(name):
     """Patience pays after the limit; each docstring says so."""
-    assert examine(name, "patience").large.kind == "reversed"
+    assert examine(name, "patience").bias_infinite.kind == "reversed"
     text = " ".join(registry.docstring(name).split())
     assert re.search("what a limit (of turns )?cuts off counts as nothing", text, re.I)
 

@@ -63,7 +63,7 @@ def test_a_population_of_groups_holds_every_line_as_often_as_it_is_likely(name):
 
 @pytest.mark.parametrize("game", WITH_CHANCE)
 @pytest.mark.parametrize(
-    "name", [n for n in estimator_names() if CLAIMS[n].two == "exact"]
+    "name", [n for n in estimator_names() if CLAIMS[n].bias_two == "exact"]
 )
 def test_what_is_exact_in_batches_of_two_is_so_if_they_share_chance(name, game):
     play = play_of(game)
@@ -135,19 +135,19 @@ def test_means_by_deal_that_are_usual_weigh_less_than_rare_ones():
 def test_parts_of_the_reward_add_up(name):
     play = play_of(name)
     turns = play.batch(range(play.game.num_lines))
-    parts = turns.rewards["game"] + turns.rewards["besides"]
+    parts = turns.rewards["game"] + turns.rewards["side_reward"]
     np.testing.assert_allclose(parts, turns.reward)
-    assert turns.rewards["besides"].any() == (name == "call")
+    assert turns.rewards["side_reward"].any() == (name == "call")
 
 
 def test_a_call_is_paid_at_once_besides_the_outcome():
     play = play_of("call")
     turns = play.batch(range(play.game.num_lines))
     first = turns.turn == 0
-    assert turns.rewards["besides"][first].tolist() == [0] * 4 + [0.1] * 4
+    assert turns.rewards["side_reward"][first].tolist() == [0] * 4 + [0.1] * 4
     assert turns.rewards["game"][~first].tolist() == [1, 0] * 4
     neat = pytest.approx([0, 0, 0.25, 0.25] * 2)
-    assert turns.rewards["besides"][~first].tolist() == neat
+    assert turns.rewards["side_reward"][~first].tolist() == neat
 
 
 def test_mt_grpo_takes_a_small_part_for_as_much_as_the_outcome():

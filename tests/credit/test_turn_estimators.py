@@ -258,26 +258,30 @@ def test_at_grpo_by_hand(batch):
 
 @pytest.mark.parametrize("name", ["at_grpo", "agentprm"])
 def test_turns_that_are_not_fair_pay_but_are_not_compared(batch, name):
-    """γ = 1/2. State 7: 0 + 4/2, 1 + 2/2 and 8, of which the last is not fair: 2 and 2 are
-    left, 0. State 8: 4 and 6, and 2 that is not fair: mean 5."""
+    """γ = 1/2. State 7: 0 + 4/2, 1 + 2/2 and 8, of which the last was selected: 2 and 2 are
+    left, 0. State 8: 4 and 6, and 2 that was selected by its return: mean 5."""
     rows = [(0, 0, 0, [0, 4]), (1, 0, 0, [1, 2]), (2, 0, 0, [8]), (3, 0, 0, [6])]
     done = {"state_key": [7, 8, 7, 8, 7, 8], "action": [0, 0, 1, 1, 2, 2]}
-    turns = batch(*rows, **done, fair=[1, 1, 1, 0, 0, 1])
+    turns = batch(*rows, **done, unselected=[1, 1, 1, 0, 0, 1])
     options = {"discount": 0.5, "pool": ("group", "seat")}
     if name == "at_grpo":
         options |= {"pool": ("group", "seat", "state_key"), "scale": "none"}
     check(turns, [0, -1, 0, 0, 0, 1], name, **options)
     report = estimate(name, turns, **options).report
     assert (report.size.tolist(), report.mean.tolist()) == ([2, 2], [2, 5])
-    alone = estimate(name, batch(*rows, **done, fair=[1, 0, 1, 0, 1, 0]), **options)
+    alone = estimate(
+        name, batch(*rows, **done, unselected=[1, 0, 1, 0, 1, 0]), **options
+    )
     assert alone.report.size.tolist() == [3]  # state 8 is gone
 
 
 def test_other_estimators_refuse_turns_that_are_not_fair(batch):
-    turns = batch((0, 0, 0, [1, 2]), (1, 0, 0, [3]), fair=[True, True, False])
-    with pytest.raises(ValueError, match=r"'mars' compares all .* fair\[2\] = False"):
+    turns = batch((0, 0, 0, [1, 2]), (1, 0, 0, [3]), unselected=[True, True, False])
+    with pytest.raises(
+        ValueError, match=r"'mars' compares all .* unselected\[2\] = False"
+    ):
         estimate("mars", turns)
-    assert estimate("mars", replace(turns, mask=turns.fair)).advantage.any()
+    assert estimate("mars", replace(turns, mask=turns.unselected)).advantage.any()
 
 
 @pytest.mark.parametrize("per_token", [False, True])
@@ -291,10 +295,10 @@ def test_credit_of_turns_that_are_not_fair_is_refused(batch, per_token):
             advantage=np.repeat(advantage, turns.column("num_tokens"))
         )
 
-    name = needs(fair_only=True, per_token=per_token)(careless)
+    name = needs(unselected_only=True, per_token=per_token)(careless)
     turns = batch((1, 0, 0, [3]), (0, 0, 0, [1, 2]), num_tokens=[2, 1, 1])
     with pytest.raises(ValueError, match=r"of 0 for turns .* got 9\.0 for row 0 from"):
-        estimate(name, replace(turns, fair=[False, True, True]))
+        estimate(name, replace(turns, unselected=[False, True, True]))
     assert estimate(name, turns).advantage.all()
 
 
@@ -307,7 +311,7 @@ def test_tokens_of_turns_that_are_not_fair_have_no_credit(batch, how):
         state_key=[0, 0, 0],
         num_tokens=[2, 2, 2],
         tokens={"entropy": np.ones(6), "value": [0, 2] * 3},
-        fair=[True, True, False],
+        unselected=[True, True, False],
     )
     got = estimate("at_grpo", turns, within_turn=how, scale="none").advantage
     assert got[:4].all()

@@ -27,11 +27,11 @@ class Branching:
     1 + K + K² + ... + Kᵀ if all are.
 
     What the best candidate was paid is what it was followed for, and the others were left
-    for theirs. So with `"best"` only the replies at which candidates branch are fair samples
-    of what a seat does and is paid; their later turns are not (`is_fair`), and credit that
+    for theirs. So with `"best"` only the replies at which candidates branch are unbiased samples
+    of what a seat does and is paid; their later turns are not (`is_unselected`), and credit that
     compares them can turn the gradient around. Which states branch depends on luck, too: in
     games of hidden information the followed lines are those where what is hidden was kind,
-    which no choice of turns can mend. With `"random"` and `"all"` every turn is fair.
+    which no choice of turns can mend. With `"random"` and `"all"` every turn is unselected.
 
     Candidates have the chance of the episode that they branch from as long as they draw
     alike, and their own choices of all policies from the branch on. Where the best is
@@ -74,7 +74,7 @@ class Branching:
             self.seats is None or seat in self.seats
         )
 
-    def is_fair(self, episode: Episode, place: int) -> bool:
+    def is_unselected(self, episode: Episode, place: int) -> bool:
         """Whether neither `turns[place]`, nor what it led to, was chosen for its pay."""
         return (
             self.follow != "best" or episode.branch is None or place <= episode.branch

@@ -11,9 +11,9 @@ from arena_envs.registration import make
 from arena_wrappers.asking import OnError, ask, checked_timeout
 from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode
+from arena_wrappers.live_episodes import EnvCache, EnvFn, EpisodePlan, LiveEpisode
 from arena_wrappers.policies import Policy
 from arena_wrappers.policy_strings import make_policy
-from arena_wrappers.tables import EnvFn, EpisodePlan, Room, Table
 
 __all__ = ["EnvFn", "EpisodePlan", "play", "play_plans", "stream_plans"]
 
@@ -160,27 +160,27 @@ def _stream(
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"want batch_size of at least 1, got {batch_size}")
     checked_timeout(timeout)
-    rooms: dict[Any, Room] = {}
-    done: dict[Key, tuple[Table, Episode]] = {}
+    caches: dict[Any, EnvCache] = {}
+    done: dict[Key, tuple[LiveEpisode, Episode]] = {}
     plans_left = deque(enumerate(plans))
-    candidates: list[Table] = []
-    live: list[Table] = []
+    candidates: list[LiveEpisode] = []
+    live: list[LiveEpisode] = []
     while live or candidates or plans_left:
         while batch_size is None or len(live) < batch_size:
             if candidates:  # first, so that few trees are open at a time
                 live.append(candidates.pop())
             elif plans_left:
                 index, plan = plans_left.popleft()
-                room = id(plan.env_fn), plan.own_prompts
-                if room not in rooms:
-                    rooms[room] = Room(plan.env_fn, plan.own_prompts)
-                live.append(Table((index,), plan, rooms[room]))
+                cache = id(plan.env_fn), plan.own_prompts
+                if cache not in caches:
+                    caches[cache] = EnvCache(plan.env_fn, plan.own_prompts)
+                live.append(LiveEpisode((index,), plan, caches[cache]))
             else:
                 break
         # some games can end before anybody moves
         _take_turns([t for t in live if not t.is_over], timeout, on_error)
-        tables, live = live, []
-        for table in tables:
+        waiting, live = live, []
+        for table in waiting:
             if not table.is_over:
                 live.append(table)
                 continue
@@ -192,10 +192,10 @@ def _stream(
 
 
 def _take_turns(
-    live: Sequence[Table], timeout: float | None, on_error: OnError
+    live: Sequence[LiveEpisode], timeout: float | None, on_error: OnError
 ) -> None:
     """One reply in each episode; those of one policy come from one call."""
-    groups: dict[int, list[Table]] = {}
+    groups: dict[int, list[LiveEpisode]] = {}
     for table in live:
         groups.setdefault(id(table.policy), []).append(table)
     for group in groups.values():
@@ -205,7 +205,9 @@ def _take_turns(
             table.take(reply)
 
 
-def _followers(table: Table, done: dict[Key, tuple[Table, Episode]]) -> list[Table]:
+def _followers(
+    table: LiveEpisode, done: dict[Key, tuple[LiveEpisode, Episode]]
+) -> list[LiveEpisode]:
     """What branches next, now that this episode is over.
 
     Candidates are compared when all of them are over.

@@ -13,7 +13,7 @@ from arena_envs import make_game
 from arena_envs.solvers import complete_table, nash_conv
 from arena_trainers.bench import experiment, page, statistics, tiny_model
 from arena_trainers.bench.exact_values import with_exact_values
-from arena_trainers.bench.tabular import COLUMNS, Table
+from arena_trainers.bench.tabular import COLUMNS, TabularPolicy
 from arena_trainers.cli.main import app
 from arena_trainers.credit import estimate, estimator_names
 
@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "credit"
 
 
 def play(game="kuhn_poker", starts=20, samples=4, **params):
-    table = Table(make_game(game, **params))
+    table = TabularPolicy(make_game(game, **params))
     return table, table.play(starts, samples, random.Random(0))
 
 
@@ -113,7 +113,7 @@ def test_the_critic_moves_towards_the_mean_return_to_go():
 
 def test_self_play_learns():
     game = make_game("kuhn_poker")
-    table, rng = Table(game), random.Random(0)
+    table, rng = TabularPolicy(game), random.Random(0)
     for _ in range(60):
         played = table.play(16, 8, rng)
         table.update(played, estimate("mars_loo", played.turns).advantage, 2.0, 0.1)

@@ -11,7 +11,7 @@ MINE = """
 from arena_trainers.credit import claims, needs
 from arena_trainers.credit.estimators.mars import mars
 
-@claims(large="exact", games_apart=True)
+@claims(bias_infinite="exact", games_apart=True)
 def kept(turns):
     return mars(turns)
 
@@ -44,7 +44,7 @@ def test_what_holds_is_printed_beside_what_is_promised(mine):
     done = run("my_credit:kept")
     assert done.exit_code == 0, done.output
     rows = cells(done.output)
-    assert ["large", "exact", "exact"] in rows
+    assert ["bias_infinite", "exact", "exact"] in rows
     assert ["games_apart", "yes", "yes"] in rows
     assert ["groups_apart", "-", "-"] in rows
     assert ["zero_mean", "-", "game, seat"] in rows
@@ -63,7 +63,7 @@ def test_a_broken_promise_is_an_error(mine):
 def test_bias_that_cannot_be_measured_is_not_claimed_to_be(mine):
     done = run("my_credit:unmeasured", "--num-batches", "5")
     assert done.exit_code == 0
-    assert ["two", "reversed", "-"] in cells(done.output)
+    assert ["bias_two", "reversed", "-"] in cells(done.output)
     assert "the diagnostic games lack rewards.style: no bias measured" in done.output
 
 

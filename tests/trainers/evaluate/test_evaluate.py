@@ -21,7 +21,7 @@ from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers.evaluate import evaluate, matches
 from arena_trainers.evaluate.baselines import constants_of, solver_of
 from arena_trainers.evaluate.intervals import mean_interval
-from arena_trainers.evaluate.rows import result_of
+from arena_trainers.evaluate.result_rows import win_draw_loss
 from arena_wrappers import BotPolicy, RandomPolicy, Reply, ScriptedPolicy, play
 from arena_wrappers.episode_log import EpisodeLog
 
@@ -310,7 +310,7 @@ class TwoTeams(KuhnPoker):
 def test_a_win_is_over_every_other_team(game, returns, forfeited_by, results):
     (episode,) = play(lambda: GameEnv(game), RandomPolicy(), [0])
     episode = replace(episode, returns=returns, forfeited_by=forfeited_by)
-    assert tuple(result_of(game, seat, episode) for seat in range(3)) == results
+    assert tuple(win_draw_loss(game, seat, episode) for seat in range(3)) == results
 
 
 class Refusing(RandomPolicy):

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from arena_trainers.cli.usage import drawn, plain
 from arena_trainers.evaluate.matches import Evaluation
-from arena_trainers.evaluate.rows import Row
+from arena_trainers.evaluate.result_rows import Row
 from arena_trainers.evaluate.suites import SuiteEvaluation, SuiteScore
 from arena_trainers.evaluate.tables import as_table, suite_table
 from arena_trainers.evaluate.terminal import evaluation_tables

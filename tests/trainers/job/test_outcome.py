@@ -10,7 +10,7 @@ from rich.console import Console
 
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.evaluate import evaluate
-from arena_trainers.evaluate.rows import measured
+from arena_trainers.evaluate.result_rows import measured
 from arena_trainers.job.beside_equilibrium import beside_equilibrium
 from arena_trainers.job.closing import closing_lines
 from arena_trainers.job.curves import Frame, curves

@@ -32,9 +32,9 @@ class Recorder(TurnGRPOTrainer):
                 "seat": turns.seat.tolist(),
                 "turn": turns.turn.tolist(),
                 "replies": [[t.reply for t in e.turns] for e in self.last_episodes],
-                "fair": [True] * len(turns.turn)
-                if turns.fair is None
-                else turns.fair.tolist(),
+                "unselected": [True] * len(turns.turn)
+                if turns.unselected is None
+                else turns.unselected.tolist(),
                 "num_tokens": turns.num_tokens.tolist(),
                 "own": batch["advantages"][live].tolist(),
                 "num_rows": len(batch["advantages"]),

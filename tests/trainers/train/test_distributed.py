@@ -119,7 +119,7 @@ def hold_alike(name, one, two):
         expected = one["advantage"]
         if len(expected) == len(one["turn"]):
             expected = np.repeat(expected, one["num_tokens"])
-        expected = np.array(expected)[np.repeat(one["fair"], one["num_tokens"])]
+        expected = np.array(expected)[np.repeat(one["unselected"], one["num_tokens"])]
         np.testing.assert_allclose(own, expected, rtol=1e-6, atol=tolerance)
     # every process trains the same number of rows and ends with the same weights
     assert two[0]["num_rows"] == two[1]["num_rows"]

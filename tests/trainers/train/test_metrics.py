@@ -9,7 +9,7 @@ import torch
 
 from arena_trainers.credit import TurnBatch, estimate
 from arena_trainers.train import metrics
-from arena_trainers.train.rows import as_averaged, weighted
+from arena_trainers.train.training_rows import loss_weighted, weighted
 
 LEARNERS = SimpleNamespace(learners=[True, True])
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
@@ -152,7 +152,7 @@ def test_the_share_is_of_the_advantages_that_are_trained():
     assert by_tokens == pytest.approx([2 / 202, 200 / 202])
     by_turns = metrics.gradient_shares(turns, weighted(advantage, turns), 2)
     assert by_turns == pytest.approx([0.5, 0.5])
-    by_rows = as_averaged(advantage, turns, "grpo", "turn")
+    by_rows = loss_weighted(advantage, turns, "grpo", "turn")
     assert metrics.gradient_shares(turns, by_rows, 2) == pytest.approx([0.5, 0.5])
 
 

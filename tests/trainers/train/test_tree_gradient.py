@@ -114,7 +114,7 @@ class Trees:
         In a pool of n turns, with their own mean, it is n - 1 times that of one choice.
         """
         advantage = estimate(name, turns, **ESTIMATORS[name]).advantage
-        second = (turns.turn == 1) & turns.fair
+        second = (turns.turn == 1) & turns.unselected
         tree = turns.group[second]
         dares = np.array([record.action == 1 for record in self.records])[second]
         gradient = np.bincount(tree, np.where(dares, 0.5, -0.5) * advantage[second])
@@ -145,7 +145,7 @@ def test_the_gradient_on_trees_is_the_true_one_but_for_shrinking(played, name):
     new luck."""
     found = trees(played)
     assert abs(found.error(name, found.batch)) < 4
-    assert found.batch.fair.all() == ("random" in played)
+    assert found.batch.unselected.all() == ("random" in played)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -153,23 +153,23 @@ def test_turns_of_candidates_after_the_branch_would_turn_it_around(name):
     """Those of the best one teach to dare; those of the others, without it, not to."""
     found = trees("many states")
     everything = np.ones(len(found.records), bool)
-    assert found.error(name, replace(found.batch, fair=everything)) > 6
+    assert found.error(name, replace(found.batch, unselected=everything)) > 6
     found = trees("one state")
     followed = (found.batch.parent >= 0) & np.isin(
         found.batch.episode, found.batch.parent
     )
-    others = replace(found.batch, fair=found.batch.fair | ~followed)
+    others = replace(found.batch, unselected=found.batch.unselected | ~followed)
     assert found.error(name, others) < -6
 
 
 @pytest.mark.parametrize("discount", [0.5, 1.0])
 def test_what_is_not_fair_still_pays_for_the_turns_before(discount):
-    """Returns-to-go of the branch turns as if all turns were fair."""
+    """Returns-to-go of the branch turns as if all turns were unselected."""
     found = trees("one state").batch
     first = found.turn == 0
     options = {"discount": discount, "scale": "none"}
     got = estimate("at_grpo", found, **options).advantage
-    plain = estimate("at_grpo", replace(found, fair=None), **options).advantage
+    plain = estimate("at_grpo", replace(found, unselected=None), **options).advantage
     np.testing.assert_array_equal(got[first], plain[first])
     assert got[first].any()
-    assert not got[~found.fair].any()
+    assert not got[~found.unselected].any()

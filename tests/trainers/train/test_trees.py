@@ -6,7 +6,7 @@ import torch
 from accelerate.utils import gather_object
 
 from arena_trainers.train.checkpoint import CRITIC
-from arena_trainers.train.rows import as_averaged
+from arena_trainers.train.training_rows import loss_weighted
 from arena_wrappers import replay
 
 TREES = {
@@ -41,7 +41,7 @@ def test_each_turn_of_a_tree_is_one_row(make_trainer, generated, follow):
         ]
         assert sum(map(len, own)) < len(turns.reward)
     said = [list(turn.token_ids) for part in own for turn in part]
-    assert turns.fair.sum() == len(said)
+    assert turns.unselected.sum() == len(said)
     (rows,) = trainer._metrics["train"]["arena/rows"]
     assert rows == len(said)
     live = batch["tool_mask"].bool() & batch["completion_mask"].bool()
@@ -60,12 +60,12 @@ def test_whole_trajectories_of_a_tree_end_with_their_last_fair_turn(
     batch = generated(trainer)
     turns = trainer.last_turns
     live = batch["tool_mask"].bool() & batch["completion_mask"].bool()
-    assert not turns.fair.all()
-    assert live.sum() == turns.num_tokens[turns.fair].sum()
+    assert not turns.unselected.all()
+    assert live.sum() == turns.num_tokens[turns.unselected].sum()
     lengths = batch["prompt_mask"].sum(dim=1) + batch["completion_mask"].sum(dim=1)
     trained = lengths[live.any(dim=1)].tolist()
-    assert {*turns.row_length[turns.fair].tolist()} == {*trained}
-    per_token = as_averaged(turns.fair * 1.0, turns, "grpo", "trajectory")
+    assert {*turns.row_length[turns.unselected].tolist()} == {*trained}
+    per_token = loss_weighted(turns.unselected * 1.0, turns, "grpo", "trajectory")
     total = (per_token * turns.num_tokens).sum()  # 1 for each row
     assert total == pytest.approx(len(trained))
 
@@ -236,7 +236,7 @@ def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
                 "credit_args": {"pool": ["group", "seat", "state_key"]},
                 "branch": {"num_candidates": 2},
             },
-            "'mars' compares all turns, want none that is not fair",
+            "'mars' compares all turns, want no turns that were selected by their return",
         ),
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from arena_trainers.credit import estimate
-from arena_trainers.train.rows import training_rows, with_dead_rows
+from arena_trainers.train.training_rows import training_rows, with_dead_rows
 from arena_trainers.train.turn_records import turn_batch, turn_records
 from arena_wrappers import Branching, Episode, Turn
 
@@ -153,9 +153,9 @@ def test_later_turns_of_candidates_are_no_fair_sample_where_the_best_is_followed
     records = turn_records(TREE, [0, 0], LEARNERS, branching=branching)
     batch = turn_batch([records], {}, ["kuhn"], ["parent"])
     assert batch.reward.tolist() == [1.0, 9.0, 2.0, 4.0, 3.0]
-    assert batch.fair.tolist() == [True] * 4 + [follow != "best"]
+    assert batch.unselected.tolist() == [True] * 4 + [follow != "best"]
     rows = training_rows(TREE, [0, 0], LEARNERS, batch, 10 * batch.reward, 0)
-    want = [10, 90, 20, 40, 30][: int(batch.fair.sum())]
+    want = [10, 90, 20, 40, 30][: int(batch.unselected.sum())]
     assert [row.advantage[0] for row in rows] == want
 
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 
 from arena_envs.solvers import action_values, complete_table
-from arena_trainers.bench.tabular import Played, Table
+from arena_trainers.bench.tabular import Played, TabularPolicy
 from arena_trainers.credit import TurnBatch
 
 EXACT = frozenset({"action_value", "rewards.judge"})
 ROUNDING = 1e-9
 
 
-def with_exact_values(table: Table, played: Played) -> TurnBatch:
+def with_exact_values(table: TabularPolicy, played: Played) -> TurnBatch:
     """The batch with the values of the policy itself, in a game that pays at its end.
 
     Columns `value` and `action_value`, and the part `judge` of the rewards: 1 where an

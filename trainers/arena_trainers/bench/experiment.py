@@ -15,7 +15,7 @@ from arena_envs import make_game
 from arena_envs.solvers import complete_table, nash_conv
 from arena_trainers.bench import tiny_model
 from arena_trainers.bench.exact_values import EXACT, with_exact_values
-from arena_trainers.bench.tabular import COLUMNS, KeyOf, Table
+from arena_trainers.bench.tabular import COLUMNS, KeyOf, TabularPolicy
 from arena_trainers.credit import (
     FlatPoolWarning,
     default_options,
@@ -90,7 +90,7 @@ def learn(setting: str, name: str, seed: int) -> Curve:
     chosen = SETTINGS[setting]
     game = make_game(chosen.id, **chosen.params)
     scored = chosen.measure == "score"
-    table = Table(game, hints_and_fireworks(game) if scored else None)
+    table = TabularPolicy(game, hints_and_fireworks(game) if scored else None)
     rng = random.Random(seed)
     options = undiscounted(name)
     needs_exact = not EXACT.isdisjoint(needed_columns(name))

@@ -74,7 +74,7 @@ class Played(NamedTuple):
     mean_return: float
 
 
-class Table:
+class TabularPolicy:
     """A softmax policy with a row of logits for each information state, and a critic.
 
     Args:

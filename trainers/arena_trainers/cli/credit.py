@@ -71,7 +71,9 @@ def _tables(evidence: "Evidence") -> Iterable[Table]:
 
     found = asdict(evidence.found)
     if not evidence.findings:
-        found |= dict.fromkeys(("two", "large", "shared", "bootstraps"))
+        found |= dict.fromkeys(
+            ("bias_two", "bias_infinite", "bias_shared_chance", "bootstraps")
+        )
     table = Table("claim", "promised", "found")
     for field, promised in asdict(evidence.claimed).items():
         table.add_row(field, _word(promised), _word(found[field]))
@@ -81,9 +83,11 @@ def _tables(evidence: "Evidence") -> Iterable[Table]:
         table = Table("game", *sizes)
         shared = Table("game with chance", "shared by a group", "cosine", "factor")
         for game, finding in evidence.findings.items():
-            table.add_row(game, *_words(finding.two), *_words(finding.large))
+            table.add_row(
+                game, *_words(finding.bias_two), *_words(finding.bias_infinite)
+            )
             if has_chance(game):
-                shared.add_row(game, *_words(finding.shared))
+                shared.add_row(game, *_words(finding.bias_shared_chance))
         yield table
         yield shared
 

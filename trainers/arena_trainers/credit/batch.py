@@ -27,7 +27,7 @@ _COUNTS = ("num_tokens", "row_length")
 INT_COLUMNS = (*_REQUIRED, *_OPTIONAL, *_COUNTS)
 POOL_COLUMNS = (*_REQUIRED, *_OPTIONAL)  # counts follow from what the turn decides
 FLOAT_COLUMNS = ("reward", "value", "next_value", "action_value")
-BOOL_COLUMNS = ("mask", "fair", "terminated", "truncated")
+BOOL_COLUMNS = ("mask", "unselected", "terminated", "truncated")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class TurnBatch:
             floats and flags are never read (they may be NaN) and its advantage is 0. Where
             the last turns of a trajectory are masked, it ends before them, and is not
             truncated.
-        fair: bool[N], false: the turn, or what it led to, is there for what it was paid, as
+        unselected: bool[N], false: the turn, or what it led to, is there for what it was paid, as
             are later turns in a turn tree that follows the best. It counts in the
             returns-to-go of turns before it, is not compared, and its advantage is 0.
         terminated: bool[N], on a trajectory's last turn: ended by the rules. Segments of a
@@ -95,7 +95,7 @@ class TurnBatch:
     parent: Ints | None = None
     branch: Ints | None = None
     mask: Bools | None = None
-    fair: Bools | None = None
+    unselected: Bools | None = None
     terminated: Bools | None = None
     truncated: Bools | None = None
     value: Floats | None = None
@@ -143,9 +143,13 @@ class TurnBatch:
         return self.episode if self.rollout is None else self.rollout
 
     @property
-    def is_fair(self) -> Bools:
-        """bool[N]: which turns may be compared and are trained; all, if `fair` is not given."""
-        return np.ones(len(self.reward), np.bool_) if self.fair is None else self.fair
+    def is_unselected(self) -> Bools:
+        """bool[N]: which turns may be compared and are trained; all, if `unselected` is not given."""
+        return (
+            np.ones(len(self.reward), np.bool_)
+            if self.unselected is None
+            else self.unselected
+        )
 
     @cached_property
     def tree(self) -> Ints:

@@ -8,14 +8,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def needs(
-    *columns: str, fair_only: bool = False, per_token: bool = False
+    *columns: str, unselected_only: bool = False, per_token: bool = False
 ) -> Callable[[F], F]:
     """Declares the columns without which an estimator cannot be computed.
 
     Args:
         *columns: names of columns of `TurnBatch`; `"tokens.entropy"` is a token column and
             `"rewards.judge"` a named part of the reward.
-        fair_only: whether it leaves turns that are not `fair` out of what it compares, and
+        unselected_only: whether it leaves turns that are not `unselected` out of what it compares, and
             gives them 0. If not, it is not given a batch that holds such turns.
         per_token: whether it credits tokens, and not turns.
 
@@ -27,16 +27,16 @@ def needs(
 
     def declare(estimator: F) -> F:
         estimator.__dict__["needs"] = columns
-        estimator.__dict__["fair_only"] = fair_only
+        estimator.__dict__["unselected_only"] = unselected_only
         estimator.__dict__["per_token"] = per_token
         return estimator
 
     return declare
 
 
-def compares_fair_only(estimator: Callable[..., Any]) -> bool:
-    """Whether an estimator declares that it leaves out turns that are not fair."""
-    return bool(getattr(estimator, "fair_only", False))
+def compares_unselected_only(estimator: Callable[..., Any]) -> bool:
+    """Whether an estimator declares that it leaves out turns that were selected by their return."""
+    return bool(getattr(estimator, "unselected_only", False))
 
 
 def credits_tokens(estimator: Callable[..., Any]) -> bool:

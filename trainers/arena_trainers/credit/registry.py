@@ -33,7 +33,7 @@ from arena_trainers.credit.estimators.token_entropy import aepo, hapo
 from arena_trainers.credit.estimators.utterance import archer, counterfactual
 from arena_trainers.credit.needs import (
     columns_needed_by,
-    compares_fair_only,
+    compares_unselected_only,
     credits_tokens,
     keeps_state,
 )
@@ -113,11 +113,11 @@ def estimate(
 
     Raises:
         ValueError: unknown estimator or option, an option out of range, a column that the
-            estimator needs and the batch does not have, turns that are not fair for an
+            estimator needs and the batch does not have, turns that were selected by their return for an
             estimator that would compare them, a state for one that keeps none,
             `within_turn` for one that credits tokens itself, not one advantage for each
             turn or token, one that is not finite, as of an infinite option, or one other
-            than 0 for a turn that is not fair.
+            than 0 for a turn that was selected by its return.
         TypeError: the estimator returned something else than `Credit`.
         ImportError: the estimator's plug-in cannot be imported.
 
@@ -138,11 +138,11 @@ def estimate(
     elif state is not None:
         raise ValueError(f"estimator {own_name!r} keeps no state, got {state!r}")
     live = trajectories(turns)
-    if not live.fair.all() and not compares_fair_only(function):
-        row = live.row[~live.fair].min()
+    if not live.unselected.all() and not compares_unselected_only(function):
+        row = live.row[~live.unselected].min()
         raise ValueError(
-            f"estimator {own_name!r} compares all turns, want none that is not fair, got "
-            f"fair[{row}] = False; 'at_grpo' and 'agentprm' leave such turns out"
+            f"estimator {own_name!r} compares all turns, want no turns that were selected by their return, got "
+            f"unselected[{row}] = False; 'at_grpo' and 'agentprm' leave such turns out"
         )
     require(live, *columns_needed_by(function), *NEEDED_WITHIN[within_turn])
     result = function(live, **options)

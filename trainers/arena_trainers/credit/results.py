@@ -25,16 +25,16 @@ def check_finite(name: str, advantage: Floats) -> None:
 def check_unfair(
     name: str, turns: TurnBatch, advantage: Floats, per_token: bool
 ) -> None:
-    """ValueError for an advantage other than 0 of a turn that is not fair."""
-    if turns.fair is None:
+    """ValueError for an advantage other than 0 of a turn that was selected by its return."""
+    if turns.unselected is None:
         return
     row = np.arange(len(turns.reward))
     if per_token and turns.num_tokens is not None:
         row = np.repeat(row, turns.num_tokens)
-    bad = np.flatnonzero(~turns.fair[row] & (advantage != 0))
+    bad = np.flatnonzero(~turns.unselected[row] & (advantage != 0))
     if len(bad) > 0:
         raise ValueError(
-            f"want advantages of 0 for turns that are not fair, got {advantage[bad[0]]} "
+            f"want advantages of 0 for turns that were selected by their return, got {advantage[bad[0]]} "
             f"for row {row[bad[0]]} from estimator {name!r}"
         )
 

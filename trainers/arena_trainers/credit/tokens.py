@@ -31,7 +31,7 @@ def credit_within(turns: Trajectories, advantage: Floats, how: str) -> Floats:
             λ = 1.
 
     Returns:
-        float64[num_tokens.sum()]; 0 in turns that are not fair.
+        float64[num_tokens.sum()]; 0 in turns that were selected by their return.
 
     Raises:
         ValueError: an entropy below 0.
@@ -40,7 +40,7 @@ def credit_within(turns: Trajectories, advantage: Floats, how: str) -> Floats:
     column = turns.column(f"tokens.{'entropy' if how == 'entropy' else 'value'}")
     redistribute = by_token_entropy if how == "entropy" else by_value_differences
     credited = redistribute(advantage, num_tokens, column)
-    return np.where(np.repeat(turns.fair, num_tokens), credited, 0.0)
+    return np.where(np.repeat(turns.unselected, num_tokens), credited, 0.0)
 
 
 def uniform_over_tokens(advantage: Floats, num_tokens: Ints) -> Floats:

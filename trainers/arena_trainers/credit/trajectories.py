@@ -74,9 +74,9 @@ class Trajectories:
         return np.repeat(shift, own) + np.arange(int(own.sum()))
 
     @property
-    def fair(self) -> Bools:
+    def unselected(self) -> Bools:
         """bool[M]: which of these turns may be compared."""
-        return self.batch.is_fair[self.row]
+        return self.batch.is_unselected[self.row]
 
     @property
     def num_turns(self) -> Ints:

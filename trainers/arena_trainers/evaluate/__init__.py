@@ -15,7 +15,7 @@ from arena_trainers.evaluate.exploit import (
     tabular,
 )
 from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan, evaluate
-from arena_trainers.evaluate.rows import Row
+from arena_trainers.evaluate.result_rows import Row
 from arena_trainers.evaluate.sampled import (
     SampledExploitability,
     sampled_exploitability,

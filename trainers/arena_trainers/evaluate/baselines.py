@@ -10,7 +10,7 @@ from arena_wrappers.formats import legal_texts
 from arena_wrappers.noisy import without_noise
 
 MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more get no constant baseline
-MAX_STATES = 30_000  # of games that are solved exactly
+MAX_SOLVED_STATES = 30_000  # of games that are solved exactly
 SEARCH = 100  # simulations of a search bot
 LONG, TOO_LONG = 100, 180  # turns; there a simulation takes 10 ms, and 100 ms
 
@@ -25,7 +25,7 @@ def constants_of(game: AnyGame) -> list[str]:
 def solver_of(game: AnyGame) -> str | None:
     """The string of the policy that stands for perfect play, if the game has one.
 
-    It is exact (minimax or CFR+) in games of at most `MAX_STATES` states, else a search: of
+    It is exact (minimax or CFR+) in games of at most `MAX_SOLVED_STATES` states, else a search: of
     `SEARCH` simulations, a tenth of them in games of more than `LONG` turns, and none in
     games of more than `TOO_LONG`, such as chess, where it would take hours.
     """
@@ -59,11 +59,11 @@ def prepared(policy: Policy | str, game: AnyGame) -> Policy:
 
 
 def is_small(game: AnyGame) -> bool:
-    """Whether the game has at most `MAX_STATES` states."""
+    """Whether the game has at most `MAX_SOLVED_STATES` states."""
     if game.num_actions is None:
         return False
     try:
-        information_states(game, max_states=MAX_STATES)
+        information_states(game, max_states=MAX_SOLVED_STATES)
     except ValueError:
         return False
     return True

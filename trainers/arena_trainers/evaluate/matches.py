@@ -13,7 +13,7 @@ from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.evaluate.repetition import repetition_warnings
 from arena_trainers.evaluate.replies import ReplyCount, given_prompts
-from arena_trainers.evaluate.rows import Role, Row, rows_of
+from arena_trainers.evaluate.result_rows import Role, Row, rows_of
 from arena_trainers.evaluate.scores import exact_scales, sampled_scales, scored
 from arena_wrappers import (
     EpisodePlan,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from arena_envs.game import CHANCE, AnyGame
-from arena_trainers.evaluate.rows import Row
+from arena_trainers.evaluate.result_rows import Row
 from arena_wrappers import PromptWrapper, RandomPolicy, play
 
 FEW = 0.1  # distinct games per episode below which a warning is considered

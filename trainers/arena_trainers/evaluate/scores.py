@@ -9,7 +9,7 @@ from arena_envs.game import AnyGame
 from arena_envs.solvers import Table, expected_returns, uniform_table
 from arena_trainers.evaluate.baselines import is_small
 from arena_trainers.evaluate.exploit import tabular
-from arena_trainers.evaluate.rows import Row
+from arena_trainers.evaluate.result_rows import Row
 from arena_wrappers import Policy, PromptOptions, RandomPolicy
 from arena_wrappers.noisy import without_noise
 from arena_wrappers.policies import ScoringBotPolicy

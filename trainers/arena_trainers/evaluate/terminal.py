@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_trainers.evaluate.matches import Evaluation
-from arena_trainers.evaluate.rows import Row
+from arena_trainers.evaluate.result_rows import Row
 from arena_trainers.evaluate.tables import (
     as_table,
     caption,

@@ -15,7 +15,7 @@ from arena_trainers.evaluate import (
     legal_rate,
 )
 from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.evaluate.rows import measured, rows_of
+from arena_trainers.evaluate.result_rows import measured, rows_of
 from arena_trainers.evaluate.scores import exact_scales, scored
 from arena_trainers.job.beside_equilibrium import Comparison, beside_equilibrium
 from arena_trainers.train.config import TurnGRPOConfig
@@ -29,7 +29,7 @@ from arena_wrappers import (
     play,
 )
 
-MAX_STATES = 20_000  # of a game whose NashConv is measured
+MAX_MEASURED_STATES = 20_000  # of a game whose NashConv is measured
 MAX_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
 EXACT_SOLVERS = ("minimax", "cfr")  # a search would take minutes
 
@@ -200,7 +200,7 @@ def _is_small(game: AnyGame) -> bool:
     if game.num_actions is None:
         return False
     try:
-        information_states(game, MAX_STATES)
+        information_states(game, MAX_MEASURED_STATES)
     except ValueError:
         return False
     return True

@@ -11,7 +11,7 @@ from arena_envs.game import AnyGame
 from arena_envs.registration import did_you_mean
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
-from arena_trainers.credit.needs import compares_fair_only, keeps_state
+from arena_trainers.credit.needs import compares_unselected_only, keeps_state
 from arena_trainers.credit.registry import find_estimator
 from arena_trainers.train.column_functions import (
     SUPPLIED,
@@ -41,8 +41,8 @@ OF_CRITIC = {
     "features": ("value", "next_value"),
     "exact": ("value", "next_value", "action_value"),
 }
-OF_TREES = ("parent", "branch", "fair")
-OF_BATCH = (
+BRANCH_COLUMNS = ("parent", "branch", "unselected")
+PER_BATCH_IDS = (
     *("group", "episode", "rollout", "parent"),
     *("state_key", "action"),
 )  # numbered anew in every batch
@@ -57,7 +57,7 @@ ABSENT = {
     "tokens.value": "no critic values tokens",
     "parent": "episodes do not branch, see `branch`",
     "branch": "episodes do not branch, see `branch`",
-    "fair": "episodes do not branch, see `branch`",
+    "unselected": "episodes do not branch, see `branch`",
     "stratum": f"games name no strata; {FUNCTION}",
     "rollout": "trajectories are not cut into segments",
 }
@@ -107,14 +107,14 @@ def check_credit_columns(
                 "which does not compare turns of the same state alone, as 'at_grpo' does"
             )
         branching = args.branching(())
-        fair_only = compares_fair_only(find_estimator(args.credit))
-        if branching is not None and branching.follow == "best" and not fair_only:
+        unselected_only = compares_unselected_only(find_estimator(args.credit))
+        if branching is not None and branching.follow == "best" and not unselected_only:
             raise ValueError(
-                f"credit {args.credit!r} compares all turns, want none that is not fair: "
+                f"credit {args.credit!r} compares all turns, want no turns that were selected by their return: "
                 "branch takes follow='random' or 'all' with it, got 'best'"
             )
-        provided += OF_TREES
-        wanted = tuple(dict.fromkeys([*wanted, *OF_TREES]))
+        provided += BRANCH_COLUMNS
+        wanted = tuple(dict.fromkeys([*wanted, *BRANCH_COLUMNS]))
     _check_provided(args, wanted, provided)
     return tuple(dict.fromkeys([*wanted, *functions]))
 
@@ -128,7 +128,7 @@ def _named_columns(args: "TurnGRPOConfig") -> list[str]:
         for name in value
         if name in INT_COLUMNS
     ]
-    mixed = [name for name in named if name in OF_BATCH]
+    mixed = [name for name in named if name in PER_BATCH_IDS]
     if mixed and keeps_state(find_estimator(args.credit)):
         raise ValueError(
             f"credit {args.credit!r} keeps a state, and every batch numbers {mixed[0]!r} "
@@ -150,7 +150,7 @@ def _check_provided(
         reason = ABSENT.get(name, f"known are {', '.join(provided)}")
         if part_of(name):
             reason = f"no judge scores turns; {FUNCTION}"
-        if name in OF_TREES and "state_key" not in wanted:
+        if name in BRANCH_COLUMNS and "state_key" not in wanted:
             reason = "rollouts have no workers, and do not branch for this estimator"
         who = f"credit {args.credit!r}"
         if name in within and name not in own:

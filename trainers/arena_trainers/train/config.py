@@ -51,7 +51,7 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
         critic_args (`dict`, *optional*):
             Options of `FeatureCritic`: `hidden_size`, `learning_rate`, `num_steps`.
         branch (`dict`, *optional*):
-            Options of `Branching`: training episodes are turn trees, and all their fair
+            Options of `Branching`: training episodes are turn trees, and all their unselected
             turns are trained on. Batch sizes count the episodes that others branch from.
             By default the seats that learn branch. Only with an estimator that compares
             turns of the same state.

@@ -25,7 +25,9 @@ from arena_wrappers import Policy, PromptOptions
 from arena_wrappers.noisy import without_noise
 from arena_wrappers.policies import own_prompt
 
-MAX_STATES = 100_000  # of a game: a batch asks for the probabilities of all its prompts
+MAX_CRITIC_STATES = (
+    100_000  # of a game: a batch asks for the probabilities of all its prompts
+)
 
 
 class Worth(NamedTuple):
@@ -149,13 +151,13 @@ def exact_critic(
 
 
 def _worth(game: AnyGame, table: Table) -> dict[Key, Worth]:
-    states = information_states(game, MAX_STATES)
+    states = information_states(game, MAX_CRITIC_STATES)
     return {
         key: Worth(
             float(np.dot(table[key], values)),
             dict(zip(game.legal_actions(states[key]), values, strict=True)),
         )
-        for key, values in action_values(game, table, MAX_STATES).items()
+        for key, values in action_values(game, table, MAX_CRITIC_STATES).items()
     }
 
 
@@ -170,7 +172,7 @@ def check_exact(
         opponents: who plays the seats that do not learn, by string.
 
     Raises:
-        TooLarge: a game has more than `MAX_STATES` states.
+        TooLarge: a game has more than `MAX_CRITIC_STATES` states.
         ValueError: a language game, an opponent without probabilities, or a setting that
             does not go with exact values, such as a part of the reward that is paid besides
             the rules' own.
@@ -199,7 +201,7 @@ def check_exact(
     for plan in plans:
         try:
             want_enumerable(plan.game)
-            information_states(plan.game, MAX_STATES)
+            information_states(plan.game, MAX_CRITIC_STATES)
         except ValueError as error:
             message = f"critic='exact' takes games that can be enumerated: {error}"
             raise type(error)(message) from error

@@ -18,7 +18,7 @@
 | `arena/reply_tokens` | mean tokens of a learner's reply | does not collapse |
 
 What is said of advantages and rows is said of the turns that are trained, which in turn trees
-that follow the best are the fair ones.
+that follow the best are the unselected ones.
 
 A turn's advantage is the mean over its tokens, where an estimator credits tokens. What a pool
 compares, turns or trajectories, the estimator decides; a pool of the seat is one that can
@@ -61,7 +61,7 @@ def tally(
     counts: Counter[str] = Counter()
     for episode, game in zip(episodes, games, strict=True):
         if episode.parent is not None:
-            continue  # no fair sample: those that were followed may be the best
+            continue  # no unbiased sample: those that were followed may be the best
         for seat, value in enumerate(episode.returns):
             returns[game, seat].append(value)
         counts.update(episodes=1, turns=len(episode.turns))
@@ -96,11 +96,11 @@ def metrics(
             returns[key] += values
     found: dict[str, float] = {}
     advantage = _per_turn(turns, result.advantage)
-    fair = turns.is_fair
+    unselected = turns.is_unselected
     for (game, seat), values in sorted(returns.items()):
         name = f"arena/{names[game]}/player_{seat}"
         found[f"{name}/return"] = float(np.mean(values))
-        own = advantage[(turns.game == game) & (turns.seat == seat) & fair]
+        own = advantage[(turns.game == game) & (turns.seat == seat) & unselected]
         if len(own) > 0:
             found[f"{name}/advantage_mean"] = float(own.mean())
             found[f"{name}/advantage_std"] = float(own.std())
@@ -116,7 +116,7 @@ def metrics(
     for reason in REASONS:
         found[f"arena/invalid/{reason}"] = counts[reason] / replies
     found["arena/episode_turns"] = counts["turns"] / counts["episodes"]
-    found["arena/rows"] = float(fair.sum())
+    found["arena/rows"] = float(unselected.sum())
     if turns.num_tokens is not None:
         found["arena/reply_tokens"] = float(turns.num_tokens.mean())
     return found

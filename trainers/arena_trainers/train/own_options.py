@@ -11,7 +11,7 @@ from typing import Any
 from arena_envs.registration import did_you_mean
 from arena_trainers.credit import WITHIN_TURN
 from arena_trainers.train.checks import check_critic, split_list
-from arena_trainers.train.rows import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
+from arena_trainers.train.training_rows import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
 from arena_wrappers import Branching
 from arena_wrappers.prompts import PROMPT_OPTIONS
 

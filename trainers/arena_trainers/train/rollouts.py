@@ -2,7 +2,7 @@
 
 A line is an episode as `Episode.to_json` writes it, with one more field, `credit`: a list as
 long as `turns`. An entry is null for a turn that is not trained: of an opponent, of the
-episode that this one branched from, or masked in a turn tree (`is_fair` is false). Else it is
+episode that this one branched from, or masked in a turn tree (`is_unselected` is false). Else it is
 an object with the fields of `TurnCredit`.
 
 A file holds whole groups: all episodes of a start, and all that branched from them.
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena_trainers.credit import Credit, TurnBatch
-from arena_trainers.train.rows import turn_weights
+from arena_trainers.train.training_rows import turn_weights
 from arena_trainers.train.turn_records import trained_turns
 from arena_wrappers import Episode
 from arena_wrappers.files import whole_file
@@ -177,7 +177,7 @@ def turn_credits(
     for episode, learners in zip(episodes, learning, strict=True):
         credit: list[TurnCredit | None] = [None] * len(episode.turns)
         for place in trained_turns(episode, learners):
-            if batch.is_fair[row]:
+            if batch.is_unselected[row]:
                 advantage: Any = float(result.advantage[row])
                 if ends is not None:
                     first = int(ends[row - 1]) if row else 0
@@ -222,7 +222,7 @@ def _column(batch: TurnBatch, name: str) -> Any:
         return getattr(batch, name, None)
     keys = np.stack([batch.episode, batch.seat], axis=1)
     _, which = np.unique(keys, axis=0, return_inverse=True)
-    counts = np.bincount(which.ravel(), batch.is_fair)
+    counts = np.bincount(which.ravel(), batch.is_unselected)
     return counts[which.ravel()].astype(np.int64)
 
 

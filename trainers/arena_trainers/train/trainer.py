@@ -39,10 +39,10 @@ from arena_trainers.train.game_plans import (
     opponents,
 )
 from arena_trainers.train.metrics import metrics, tally
-from arena_trainers.train.rows import (
+from arena_trainers.train.training_rows import (
     Row,
-    as_averaged,
     episode_return,
+    loss_weighted,
     replay_rows,
     training_rows,
     trajectory_rows,
@@ -212,7 +212,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         rows = training_rows(episodes, games, learners, batch, advantage, offset)
         if self.args.layout == "trajectory":
             own = shares[self.accelerator.process_index]
-            keys = [(turn.episode, turn.seat) for turn in own if turn.fair]
+            keys = [(turn.episode, turn.seat) for turn in own if turn.unselected]
             rows = trajectory_rows(rows, keys)
         num_rows = self._num_rows(max(gather_object([len(rows)])))
         self._rows = with_dead_rows(rows, num_rows, self.policy.eos_ids[0])
@@ -223,7 +223,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         tallies = gather_object([tally(episodes, games, self.game_plans)])
         mode = "train" if self.model.training else "eval"
         names = [plan.name for plan in self.game_plans]
-        trained = as_averaged(advantage, batch, self.args.loss_type, self.args.layout)
+        trained = loss_weighted(advantage, batch, self.args.loss_type, self.args.layout)
         for name, value in metrics(tallies, names, batch, result, trained).items():
             self._metrics[mode][name].append(value)
         if isinstance(self.critic, ExactCritic):

@@ -41,7 +41,7 @@ class TurnRecord(NamedTuple):
     tokens: Mapping[str, Sequence[float]] | None = None  # token columns
     parent: int = -1  # index within its process, as `episode`
     branch: int = -1
-    fair: bool = True
+    unselected: bool = True
     features: NDArray[np.float32] | None = None  # for a critic
     next_features: NDArray[np.float32] | None = None  # where a limit cut
     paid: float = 0.0  # to the seat before its turn
@@ -106,7 +106,7 @@ def turn_records(
                 tokens=_token_columns(turn, columns),
                 parent=-1 if episode.parent is None else episode.parent,
                 branch=-1 if episode.branch is None else episode.branch,
-                fair=branching is None or branching.is_fair(episode, place),
+                unselected=branching is None or branching.is_unselected(episode, place),
             )
             if state is not None:
                 record = _with_state(record, turn, rules[game], state)
@@ -233,7 +233,7 @@ def turn_batch(
 def _tree_columns(
     turns: Sequence[TurnRecord], episodes: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """Columns `parent`, numbered as `episode`, `branch` (-1 for none), and `fair`."""
+    """Columns `parent`, numbered as `episode`, `branch` (-1 for none), and `unselected`."""
     number_of = dict(
         zip(map(tuple, episodes.tolist()), _numbered(episodes).tolist(), strict=True)
     )
@@ -242,7 +242,7 @@ def _tree_columns(
     return {
         "parent": _integers(number_of.get(pair, -1) for pair in pairs),
         "branch": _integers(turn.branch for turn in turns),
-        "fair": np.array([turn.fair for turn in turns], bool),
+        "unselected": np.array([turn.unselected for turn in turns], bool),
     }
 
 

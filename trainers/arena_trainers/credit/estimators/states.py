@@ -26,7 +26,7 @@ from arena_trainers.credit.trajectories import (
 MEANS = ("trajectories", "turns")  # what GiGPO's mean and deviation of returns are over
 
 
-@needs("state_key", fair_only=True)
+@needs("state_key", unselected_only=True)
 def at_grpo(
     turns: Trajectories,
     *,
@@ -44,7 +44,7 @@ def at_grpo(
     candidates of a turn tree, where the paper's key (instance, agent, turn) means just
     that. γ = 0 is the paper's: its games pay every turn, for the team and for the agent.
     Where only the end is paid, candidates are played to the end, and γ = 1. Turns that are
-    not `fair` count in R alone, as do the later turns of candidates in a tree that follows
+    not `unselected` count in R alone, as do the later turns of candidates in a tree that follows
     the best. The paper's r = α r_team + r_local, with α = 1, is what the weights of the
     reward's parts make of it.
 
@@ -74,7 +74,7 @@ def at_grpo(
         eps: added to the standard deviation.
 
     Returns:
-        float64[N], without unit (`"none"`: in the reward's); 0 where masked or not fair, and
+        float64[N], without unit (`"none"`: in the reward's); 0 where masked or selected by its return, and
         in a pool of one turn or of equal returns.
 
     Raises:
@@ -87,19 +87,19 @@ def at_grpo(
     array([-1.5,  1.5,  1. , -1. ])
     """
     check_range("discount", discount, 0, 1)
-    pools = only(pools_by(turns, pool), turns.fair)
+    pools = only(pools_by(turns, pool), turns.unselected)
     reward = turns.column("reward")
-    to_go = returns_to_go(turns, reward, discount)[turns.fair]
-    scaled = (scale, ddof, eps, sizes_to_go(turns, reward, discount)[turns.fair])
+    to_go = returns_to_go(turns, reward, discount)[turns.unselected]
+    scaled = (scale, ddof, eps, sizes_to_go(turns, reward, discount)[turns.unselected])
     advantage, stats = relative(to_go, pools.of, len(pools.key), *scaled)
     return _of_all(turns, with_report(advantage, pools, stats))
 
 
-def _of_all(turns: Trajectories, fair: Credit) -> Credit:
-    """Credit of the fair turns as that of all: the others have none."""
+def _of_all(turns: Trajectories, unselected: Credit) -> Credit:
+    """Credit of the unselected turns as that of all: the others have none."""
     advantage = np.zeros(len(turns.row))
-    advantage[turns.fair] = fair.advantage
-    return fair._replace(advantage=advantage)
+    advantage[turns.unselected] = unselected.advantage
+    return unselected._replace(advantage=advantage)
 
 
 @needs("state_key")
@@ -188,7 +188,7 @@ def gigpo(
     return with_inner(result, by_state) if omega > 0 else result
 
 
-@needs("state_key", "action", fair_only=True)
+@needs("state_key", "action", unselected_only=True)
 def agentprm(
     turns: Trajectories,
     *,
@@ -202,7 +202,7 @@ def agentprm(
 
     Q is the Monte-Carlo target of the paper's process reward model, read from its table
     instead of from a network that was fitted to it; V is subtracted as a baseline. As in
-    `at_grpo`, turns that are not `fair` count in R alone.
+    `at_grpo`, turns that are not `unselected` count in R alone.
 
     Departs from the released code, which discounts by γ^k of the turn's index k, so that
     late actions count less, instead of by the distance to what is paid.
@@ -226,7 +226,7 @@ def agentprm(
         pool: columns that agree wherever states are compared.
 
     Returns:
-        float64[N], in the reward's unit; 0 where masked or not fair, and where a state was
+        float64[N], in the reward's unit; 0 where masked or selected by its return, and where a state was
         visited once or all its actions led to the same on average.
 
     Raises:
@@ -240,10 +240,10 @@ def agentprm(
     array([-2., -2.,  4.])
     """
     check_range("discount", discount, 0, 1)
-    to_go = returns_to_go(turns, turns.column("reward"), discount)[turns.fair]
+    to_go = returns_to_go(turns, turns.column("reward"), discount)[turns.unselected]
     states = pools_by(turns, (*column_names(pool), "state_key"))
-    actions = only(pools_by(turns, (*states.names, "action")), turns.fair)
-    states = only(states, turns.fair)
+    actions = only(pools_by(turns, (*states.names, "action")), turns.unselected)
+    states = only(states, turns.unselected)
     value = moments(to_go, states.of, len(states.key))
     action_value = moments(to_go, actions.of, len(actions.key))
     advantage = action_value.mean[actions.of] - value.mean[states.of]

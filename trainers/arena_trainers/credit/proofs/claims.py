@@ -2,7 +2,7 @@
 
 The tests, the report and `testing.check_estimator` hold them to it.
 
-`two`, `large` and `shared` are the worst kind over the diagnostic games (`diagnostics`) of the
+`bias_two`, `bias_infinite` and `bias_shared_chance` are the worst kind over the diagnostic games (`diagnostics`) of the
 expected gradient of batches of two independent episodes, of an infinite batch of one group of
 these, and of an infinite batch of large groups whose episodes share the draws of chance, as
 they do in training; default options:
@@ -34,9 +34,9 @@ class Claims:
     """Promises of an estimator; the defaults promise what every estimator must keep.
 
     Args:
-        two: worst kind in batches of two episodes.
-        large: worst kind in an infinite batch of one group.
-        shared: worst kind in an infinite batch of groups that share the draws of chance.
+        bias_two: worst kind in batches of two episodes.
+        bias_infinite: worst kind in an infinite batch of one group.
+        bias_shared_chance: worst kind in an infinite batch of groups that share the draws of chance.
         bootstraps: whether it is right, in an infinite batch, about what a limit of turns
             cuts off (diagnostic game `patience`); if not, the kinds leave that game out.
         zero_mean: columns over whose pools the advantages of all turns sum to 0.
@@ -52,16 +52,16 @@ class Claims:
         continuous: whether numbers rounded to float32 give the same advantages, to 1e-6 of
             the largest sum of absolute rewards of a trajectory, over the least difference
             of returns that differ.
-        lone: what a pool of one trajectory is given, beside whatever else is in the batch:
+        singleton_pool: what a pool of one trajectory is given, beside whatever else is in the batch:
             "zero" (with a warning), "return", or "other".
 
     Raises:
-        ValueError: no such kind or `lone`, or columns that are no sequence of names.
+        ValueError: no such kind or `singleton_pool`, or columns that are no sequence of names.
     """
 
-    two: Kind = "reversed"
-    large: Kind = "reversed"
-    shared: Kind = "reversed"
+    bias_two: Kind = "reversed"
+    bias_infinite: Kind = "reversed"
+    bias_shared_chance: Kind = "reversed"
     bootstraps: bool = False
     zero_mean: tuple[str, ...] | None = None
     zero_sum: tuple[str, ...] | None = None
@@ -72,12 +72,12 @@ class Claims:
     labels: bool = True
     tokens: bool = False
     continuous: bool = True
-    lone: str = "other"
+    singleton_pool: str = "other"
 
     def __post_init__(self) -> None:
-        for size in ("two", "large", "shared"):
+        for size in ("bias_two", "bias_infinite", "bias_shared_chance"):
             check_choice(size, getattr(self, size), KINDS)
-        check_choice("lone", self.lone, LONE)
+        check_choice("singleton_pool", self.singleton_pool, LONE)
         for name in ("zero_mean", "zero_sum"):
             columns = getattr(self, name)
             try:
@@ -87,20 +87,20 @@ class Claims:
 
 
 OUTCOME = Claims(
-    two="reversed",
-    large="scaled",
-    shared="reversed",
+    bias_two="reversed",
+    bias_infinite="scaled",
+    bias_shared_chance="reversed",
     shift=True,
     games_apart=True,
     groups_apart=True,
     seats_apart=True,
     tokens=True,
-    lone="zero",
+    singleton_pool="zero",
 )  # a z-score among the trajectories of a group and seat
 CRITIC = Claims(
-    two="exact",
-    large="exact",
-    shared="exact",
+    bias_two="exact",
+    bias_infinite="exact",
+    bias_shared_chance="exact",
     bootstraps=True,
     games_apart=True,
     groups_apart=True,
@@ -109,31 +109,35 @@ CRITIC = Claims(
 )  # nothing is compared; with the values of the policy itself
 
 CLAIMS: Mapping[str, Claims] = {
-    "adca": replace(OUTCOME, large="direction"),
+    "adca": replace(OUTCOME, bias_infinite="direction"),
     "advevo_public_baseline": replace(
         OUTCOME,
         zero_sum=("group", "team"),
-        two="scaled",
-        large="exact",
-        shared="exact",
+        bias_two="scaled",
+        bias_infinite="exact",
+        bias_shared_chance="exact",
         shift=False,
         seats_apart=False,
     ),
     "aepo": replace(
-        OUTCOME, large="direction", groups_apart=False, seats_apart=False, tokens=False
+        OUTCOME,
+        bias_infinite="direction",
+        groups_apart=False,
+        seats_apart=False,
+        tokens=False,
     ),
     "agentprm": replace(
         OUTCOME,
-        two="direction",
-        large="exact",
-        shared="exact",
+        bias_two="direction",
+        bias_infinite="exact",
+        bias_shared_chance="exact",
         zero_mean=("game", "seat", "state_key"),
         groups_apart=False,
     ),
     "archer": CRITIC,
     "at_grpo": replace(
         OUTCOME,
-        large="direction",
+        bias_infinite="direction",
         zero_mean=("group", "seat", "state_key"),
         shift=False,
     ),
@@ -146,55 +150,77 @@ CLAIMS: Mapping[str, Claims] = {
         seats_apart=False,
     ),
     "canon": replace(
-        OUTCOME, two="exact", large="direction", shared="direction", tokens=False
+        OUTCOME,
+        bias_two="exact",
+        bias_infinite="direction",
+        bias_shared_chance="direction",
+        tokens=False,
     ),
     "counterfactual": replace(CRITIC, shift=True),
     "dr_grpo": replace(
-        OUTCOME, zero_sum=("group", "seat"), two="scaled", large="exact", shared="exact"
+        OUTCOME,
+        zero_sum=("group", "seat"),
+        bias_two="scaled",
+        bias_infinite="exact",
+        bias_shared_chance="exact",
     ),
     "episode": replace(OUTCOME, zero_sum=("group", "seat")),
     "flow_grpo": replace(OUTCOME, zero_sum=("group", "seat")),
     "gae": CRITIC,
-    "gigpo": replace(OUTCOME, large="direction", shift=False),
-    "grpo_passk": replace(OUTCOME, large="zero", shared="zero"),
+    "gigpo": replace(OUTCOME, bias_infinite="direction", shift=False),
+    "grpo_passk": replace(OUTCOME, bias_infinite="zero", bias_shared_chance="zero"),
     "hapo": replace(
-        OUTCOME, large="direction", groups_apart=False, seats_apart=False, tokens=False
+        OUTCOME,
+        bias_infinite="direction",
+        groups_apart=False,
+        seats_apart=False,
+        tokens=False,
     ),
     "mars": replace(
         OUTCOME,
-        large="exact",
-        shared="exact",
+        bias_infinite="exact",
+        bias_shared_chance="exact",
         zero_mean=("game", "seat"),
         groups_apart=False,
     ),
     "mars_loo": replace(
         OUTCOME,
-        two="exact",
-        large="exact",
-        shared="exact",
+        bias_two="exact",
+        bias_infinite="exact",
+        bias_shared_chance="exact",
         groups_apart=False,
-        lone="return",
+        singleton_pool="return",
     ),
     "mars_released": Claims(labels=False),
     "matpo": replace(OUTCOME, zero_sum=("group",), shift=False, seats_apart=False),
-    "mt_grpo": replace(OUTCOME, large="reversed", zero_sum=("group", "seat")),
+    "mt_grpo": replace(OUTCOME, bias_infinite="reversed", zero_sum=("group", "seat")),
     "normalise_then_sum": Claims(
-        zero_sum=("game",), games_apart=True, tokens=True, lone="zero"
+        zero_sum=("game",), games_apart=True, tokens=True, singleton_pool="zero"
     ),
     "poad": replace(CRITIC, tokens=False),
-    "rae": replace(CRITIC, bootstraps=False, groups_apart=False, lone="return"),
+    "rae": replace(
+        CRITIC, bootstraps=False, groups_apart=False, singleton_pool="return"
+    ),
     "reinforce_plus_plus_baseline": replace(
         OUTCOME,
-        shared="scaled",
+        bias_shared_chance="scaled",
         games_apart=False,
         groups_apart=False,
         seats_apart=False,
         tokens=False,
-        lone="other",
+        singleton_pool="other",
     ),
-    "rloo": replace(OUTCOME, two="exact", large="exact", shared="exact", lone="return"),
+    "rloo": replace(
+        OUTCOME,
+        bias_two="exact",
+        bias_infinite="exact",
+        bias_shared_chance="exact",
+        singleton_pool="return",
+    ),
     "salt": OUTCOME,
-    "stratified_grpo": replace(OUTCOME, zero_sum=("group", "seat"), large="direction"),
+    "stratified_grpo": replace(
+        OUTCOME, zero_sum=("group", "seat"), bias_infinite="direction"
+    ),
     "turn_ppo": CRITIC,
 }
 
@@ -207,9 +233,9 @@ def claims(**promised: Any) -> Callable[[F], F]:
     Args:
         **promised: fields of `Claims`.
 
-    >>> @claims(large="exact", games_apart=True)
+    >>> @claims(bias_infinite="exact", games_apart=True)
     ... def my_estimator(turns): ...
-    >>> claims_of(my_estimator).large
+    >>> claims_of(my_estimator).bias_infinite
     'exact'
     """
     made = Claims(**promised)

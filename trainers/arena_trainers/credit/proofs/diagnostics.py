@@ -228,10 +228,10 @@ def _call() -> Diagnostic:
         chance = 0.2 if calls else 0.5
         ends = (Branch((1.0,), chance=chance), Branch((0.0,), chance=1 - chance))
         judged = Node(CHANCE, None, ends)
-        neat = Branch((0.0,), judged, besides=(0.25,))
+        neat = Branch((0.0,), judged, side_reward=(0.25,))
         return alone(("last", calls), pay(0.0, judged), neat)
 
-    call = Branch((0.0,), last(True), besides=(0.1,))
+    call = Branch((0.0,), last(True), side_reward=(0.1,))
     root = alone("first", pay(0.0, last(False)), call)
     known: Known = {
         (0, "first"): -0.05,

@@ -41,7 +41,7 @@ COLUMNS = frozenset(
             "num_tokens",
             "row_length",
             "rewards.game",
-            "rewards.besides",
+            "rewards.side_reward",
             "rewards.judge",
         ),
         *("tokens.entropy", "tokens.logprob", "tokens.value"),
@@ -170,13 +170,13 @@ class ExactPlay:
         The critic is exact, and nowhere else than it should be read are there numbers.
         Every turn has one token. `rewards["judge"]` is 1 where an action is worth no less
         than the policy, and -1 elsewhere; `rewards["game"]` is the outcome, and
-        `rewards["besides"]` all else that was paid.
+        `rewards["side_reward"]` all else that was paid.
         """
         flat = self.game.flat
         rows = flat.rows(drawn)
         column, seat, turn = flat.column[rows], flat.seat[rows], flat.turn[rows]
         last, cut, reward = flat.last[rows], flat.cut[rows], flat.reward[rows]
-        besides = flat.besides[rows]
+        side_reward = flat.side_reward[rows]
         zeros = np.zeros(len(rows), np.int64)
         of = np.repeat(np.arange(len(drawn)), flat.size[drawn])
         tokens = {
@@ -192,8 +192,8 @@ class ExactPlay:
             turn=turn,
             group=zeros if groups is None else np.asarray(groups)[of],
             rewards={
-                "game": reward - besides,
-                "besides": besides,
+                "game": reward - side_reward,
+                "side_reward": side_reward,
                 "judge": self.judge[column],
             },
             team=np.asarray(self.game.game.teams)[seat],

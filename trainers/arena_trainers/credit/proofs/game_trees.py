@@ -13,14 +13,14 @@ Weights = dict[Key, tuple[int, ...]]
 class Branch(NamedTuple):
     """An action or an outcome of chance.
 
-    paid: to each seat. then: what follows. chance: how likely it is. besides: what is paid
+    paid: to each seat. then: what follows. chance: how likely it is. side_reward: what is paid
     to each seat that is not the outcome of the game.
     """
 
     paid: tuple[float, ...]
     then: "Node | None" = None
     chance: float = 1.0
-    besides: tuple[float, ...] = ()
+    side_reward: tuple[float, ...] = ()
 
 
 class Node(NamedTuple):
@@ -36,7 +36,7 @@ class State(NamedTuple):
 
     node: Node | None
     paid: tuple[float, ...]
-    besides: tuple[float, ...]
+    side_reward: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -89,19 +89,19 @@ class Diagnostic:
     def apply(self, state: State, action: int) -> State:
         """The state after a branch, with what it pays."""
         branch = _branches(state)[action]
-        more = branch.besides or (0.0,) * self.num_players
-        besides = _added(state.besides, more)
+        more = branch.side_reward or (0.0,) * self.num_players
+        side_reward = _added(state.side_reward, more)
         return State(
-            branch.then, _added(_added(state.paid, branch.paid), more), besides
+            branch.then, _added(_added(state.paid, branch.paid), more), side_reward
         )
 
     def returns(self, state: State) -> Sequence[float]:
         """What each seat has been paid."""
         return state.paid
 
-    def besides(self, state: State) -> Sequence[float]:
+    def side_reward(self, state: State) -> Sequence[float]:
         """What of it is not the outcome."""
-        return state.besides
+        return state.side_reward
 
     def information_state(self, state: State, seat: int) -> Hashable:
         """What the seat to move knows."""

@@ -50,7 +50,7 @@ class Playable(Protocol):
 class PaysBesides(Protocol):
     """A game that pays more than the outcome."""
 
-    def besides(self, state: Any) -> Sequence[float]:
+    def side_reward(self, state: Any) -> Sequence[float]:
         """What of its return so far is not the outcome, of each seat."""
 
 
@@ -58,23 +58,23 @@ class Line(NamedTuple):
     """One way an episode can go; the tuples have one entry per turn, in playing order.
 
     chance: probability of its chance outcomes.
-    luck: from where to where in [0, 1) the number lies that is drawn at each chance node.
+    chance_intervals: from where to where in [0, 1) the number lies that is drawn at each chance node.
     columns: (information state, action) of each turn, by number.
     seats: whose turn.
     turns: number among the seat's own.
     rewards: what the turn is paid until the seat's next turn, or the end of the line.
-    besides: what of that is not the outcome.
+    side_reward: what of that is not the outcome.
     to_go: the same until the end of the line.
     cut: whether a limit of turns ended it.
     """
 
     chance: float
-    luck: tuple[tuple[float, float], ...]
+    chance_intervals: tuple[tuple[float, float], ...]
     columns: tuple[int, ...]
     seats: tuple[int, ...]
     turns: tuple[int, ...]
     rewards: tuple[float, ...]
-    besides: tuple[float, ...]
+    side_reward: tuple[float, ...]
     to_go: tuple[float, ...]
     cut: bool
 
@@ -83,12 +83,12 @@ class _Step(NamedTuple):
     seat: int
     column: int
     before: float  # return of the seat when it chose
-    besides: float  # what of that is not the outcome
+    side_reward: float  # what of that is not the outcome
 
 
 class _Drawn(NamedTuple):
     chance: float = 1.0
-    luck: tuple[tuple[float, float], ...] = ()
+    chance_intervals: tuple[tuple[float, float], ...] = ()
 
 
 class Walk:
@@ -128,17 +128,17 @@ class Walk:
         if player == CHANCE:
             low = 0.0
             for outcome, p in game.chance_outcomes(state):
-                luck = (*drawn.luck, (low, low + p))
-                more = _Drawn(drawn.chance * p, luck)
+                chance_intervals = (*drawn.chance_intervals, (low, low + p))
+                more = _Drawn(drawn.chance * p, chance_intervals)
                 self._visit(game.apply(state, outcome), more, steps, begin)
                 low += p
             return
-        paid, besides = game.returns(state), self._besides(state)
+        paid, side_reward = game.returns(state), self._side_reward(state)
         if player >= 0 and len(steps) == self._limit:
             begin = len(self.lines)
-            self.lines.append(_line(drawn, steps, paid, besides, True))
+            self.lines.append(_line(drawn, steps, paid, side_reward, True))
         if player < 0:
-            line = _line(drawn, steps, paid, besides, False)
+            line = _line(drawn, steps, paid, side_reward, False)
             self.whole.append(line)
             self.begin.append(len(self.lines) if begin < 0 else begin)
             if begin < 0:
@@ -149,12 +149,12 @@ class Walk:
         actions = game.legal_actions(state)
         first = self._column((player, game.information_state(state, player)), actions)
         for column, action in enumerate(actions, first):
-            step = _Step(player, column, paid[player], besides[player])
+            step = _Step(player, column, paid[player], side_reward[player])
             self._visit(game.apply(state, action), drawn, (*steps, step), begin)
 
-    def _besides(self, state: Any) -> Sequence[float]:
+    def _side_reward(self, state: Any) -> Sequence[float]:
         if isinstance(self._game, PaysBesides):
-            return self._game.besides(state)
+            return self._game.side_reward(state)
         return (0.0,) * self._game.num_players
 
     def _column(self, key: Key, actions: Sequence[Any]) -> int:
@@ -170,19 +170,19 @@ def _line(
     drawn: _Drawn,
     steps: tuple[_Step, ...],
     returns: Sequence[float],
-    besides: Sequence[float],
+    side_reward: Sequence[float],
     cut: bool,
 ) -> Line:
     seats = tuple(step.seat for step in steps)
     before = tuple(step.before for step in steps)
     return Line(
         drawn.chance,
-        drawn.luck,
+        drawn.chance_intervals,
         tuple(step.column for step in steps),
         seats,
         tuple(seats[:k].count(seat) for k, seat in enumerate(seats)),
         _differences(seats, before, returns),
-        _differences(seats, tuple(step.besides for step in steps), besides),
+        _differences(seats, tuple(step.side_reward for step in steps), side_reward),
         tuple(returns[step.seat] - step.before for step in steps),
         cut,
     )
@@ -204,7 +204,7 @@ class Flat(NamedTuple):
 
     chance: float64[L], probability of the chance outcomes of each line.
     start: int64[L], where each line starts; size: int64[L], its number of turns.
-    column, seat, turn, reward, besides, to_go: of each turn.
+    column, seat, turn, reward, side_reward, to_go: of each turn.
     last: bool, the seat's last turn. cut: bool, on a line that was cut.
     """
 
@@ -215,7 +215,7 @@ class Flat(NamedTuple):
     seat: Ints
     turn: Ints
     reward: Floats
-    besides: Floats
+    side_reward: Floats
     to_go: Floats
     last: Bools
     cut: Bools
@@ -250,7 +250,7 @@ def flatten(lines: Sequence[Line]) -> Flat:
         np.concatenate([line.seats for line in lines]).astype(np.int64),
         np.concatenate([line.turns for line in lines]).astype(np.int64),
         np.concatenate([line.rewards for line in lines]),
-        np.concatenate([line.besides for line in lines]),
+        np.concatenate([line.side_reward for line in lines]),
         np.concatenate([line.to_go for line in lines]),
         np.array(last),
         np.repeat([line.cut for line in lines], size),
@@ -269,10 +269,13 @@ def starts_of(lines: Sequence[Line]) -> tuple[Floats, Bools]:
     Raises:
         ValueError: there are more than 10,000 starts.
     """
-    depth = max(len(line.luck) for line in lines)
+    depth = max(len(line.chance_intervals) for line in lines)
     probability, allowed = np.ones(1), np.ones((1, len(lines)), bool)
     for k in range(depth):
-        spans = [line.luck[k] if k < len(line.luck) else (0.0, 1.0) for line in lines]
+        spans = [
+            line.chance_intervals[k] if k < len(line.chance_intervals) else (0.0, 1.0)
+            for line in lines
+        ]
         low, high = np.array(spans).T.round(ROUNDED)
         edges = np.unique(np.append(low, high))
         middle = (edges[1:] + edges[:-1])[:, None] / 2

@@ -42,8 +42,8 @@ def _section(name: str, costs: Mapping[str, float]) -> str:
     how = "Measured" if name in CLAIMS else "Promised"  # a test measures ours
     facts = [
         f"- **Needs** {needed or 'no further columns'}.",
-        f"- **{how}**: batches of two: {WORDS[promised.two]}; one large group: "
-        f"{WORDS[promised.large]}; groups that share chance: {WORDS[promised.shared]}; "
+        f"- **{how}**: batches of two: {WORDS[promised.bias_two]}; one large group: "
+        f"{WORDS[promised.bias_infinite]}; groups that share chance: {WORDS[promised.bias_shared_chance]}; "
         f"what a limit of turns cuts off {limit}.",
         f"- **Cost**: {costs[name]:.0f} ms."
         if name in costs

@@ -47,14 +47,14 @@ class Finding(NamedTuple):
     """What was found of an estimator on one game.
 
     two, large: of the expected gradient, by size of the batch. shared: of that of large
-    groups that share the draws of chance; `large` in games without chance. variance: of the
+    groups that share the draws of chance; `bias_infinite` in games without chance. variance: of the
     gradient of batches of two, relative to REINFORCE's once scaled to the true gradient's
     size; None where that would take a negative factor.
     """
 
-    two: Verdict
-    large: Verdict
-    shared: Verdict
+    bias_two: Verdict
+    bias_infinite: Verdict
+    bias_shared_chance: Verdict
     variance: float | None
 
 
@@ -117,12 +117,12 @@ def examine(name: str | Estimator, game: str) -> Finding:
 def found_claims(findings: Mapping[str, Finding]) -> Claims:
     """The promises about bias that the findings bear out, the strongest possible."""
     cut = [game for game in findings if DIAGNOSTICS[game].max_turns is not None]
-    bootstraps = all(findings[game].large.kind in KINDS[:3] for game in cut)
+    bootstraps = all(findings[game].bias_infinite.kind in KINDS[:3] for game in cut)
     counted = [f for game, f in findings.items() if bootstraps or game not in cut]
     return Claims(
-        two=_worst(f.two.kind for f in counted),
-        large=_worst(f.large.kind for f in counted),
-        shared=_worst(f.shared.kind for f in counted),
+        bias_two=_worst(f.bias_two.kind for f in counted),
+        bias_infinite=_worst(f.bias_infinite.kind for f in counted),
+        bias_shared_chance=_worst(f.bias_shared_chance.kind for f in counted),
         bootstraps=bootstraps,
     )
 
@@ -217,7 +217,10 @@ def _summary(name: str, findings: Mapping[str, Finding] | None) -> str:
         return f"| `{name}` | not defined here: needs {missing} | | | | {cause(name)} |"
     kinds = found_claims(findings)
     limit = "estimated" if kinds.bootstraps else "ignored"
-    words = (WORDS[kind] for kind in (kinds.two, kinds.large, kinds.shared))
+    words = (
+        WORDS[kind]
+        for kind in (kinds.bias_two, kinds.bias_infinite, kinds.bias_shared_chance)
+    )
     return f"| `{name}` | {' | '.join(words)} | {limit} | {cause(name)} |"
 
 

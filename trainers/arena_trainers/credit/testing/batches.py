@@ -40,7 +40,7 @@ def batch_of(*trajectories: Trajectory, **columns: Any) -> TurnBatch:
 def full_batch(drawn: Iterable[Drawn], needed: Iterable[str] = ()) -> TurnBatch:
     """A batch with all columns; tokens, states and values differ from turn to turn.
 
-    All turns are fair, and an episode is a rollout of its own.
+    All turns are unselected, and an episode is a rollout of its own.
 
     Args:
         drawn: (game, rewards of each seat) of every episode; a game has two groups.
@@ -73,7 +73,7 @@ def full_batch(drawn: Iterable[Drawn], needed: Iterable[str] = ()) -> TurnBatch:
         action=n % 3 // 2,
         parent=np.full(len(n), -1),
         branch=np.zeros(len(n), int),
-        fair=np.ones(len(n), bool),
+        unselected=np.ones(len(n), bool),
         terminated=last & ~cut,
         truncated=cut,
         value=(n + 1) * 0.25 % 2,

@@ -15,7 +15,12 @@ from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of, c
 from arena_trainers.credit.testing.promise import BrokenClaim, Named, check_runs
 from arena_trainers.credit.testing.properties import CHECKS, Check
 
-BIAS = ("two", "large", "shared", "bootstraps")  # what the diagnostic games show
+BIAS = (
+    "bias_two",
+    "bias_infinite",
+    "bias_shared_chance",
+    "bootstraps",
+)  # what the diagnostic games show
 
 
 class Evidence(NamedTuple):
@@ -65,7 +70,7 @@ def check_estimator(
         ImportError: the estimator's plug-in cannot be imported.
 
     >>> evidence = check_estimator("mars", num_batches=5)
-    >>> evidence.found.zero_mean, evidence.findings["toll"].two.kind
+    >>> evidence.found.zero_mean, evidence.findings["toll"].bias_two.kind
     (('game', 'seat'), 'reversed')
     """
     if type(num_batches) is not int or num_batches < 1:

@@ -175,7 +175,7 @@ def _sums_to_zero(
 
 @promise
 def check_lone_zero(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`lone`: a pool of one or of equal returns gives zeros and one warning."""
+    """`singleton_pool`: a pool of one or of equal returns gives zeros and one warning."""
     for num in (1, 3):
         alike = _alike(turns, float(turns.reward[0]), num)
         got = part(alike, advantage(name, alike), np.flatnonzero(alike.game == 0))
@@ -189,7 +189,7 @@ def check_lone_zero(name: Named, turns: TurnBatch, rng: np.random.Generator) -> 
 
 @promise
 def check_lone_return(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`lone`: a trajectory alone gets its return, and no warning."""
+    """`singleton_pool`: a trajectory alone gets its return, and no warning."""
     reward = float(turns.reward[0]) or 3.0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -215,7 +215,7 @@ def _alike(turns: TurnBatch, reward: float, num: int) -> TurnBatch:
 
 @promise
 def check_bias(name: Named, claims: Claims) -> Mapping[str, Finding]:
-    """`two`, `large`, `shared`, `bootstraps`: the expected gradient is as good as they say.
+    """`bias_two`, `bias_infinite`, `bias_shared_chance`, `bootstraps`: the expected gradient is as good as they say.
 
     Returns:
         What was found on each diagnostic game.
@@ -225,14 +225,14 @@ def check_bias(name: Named, claims: Claims) -> Mapping[str, Finding]:
         limited = DIAGNOSTICS[game].max_turns is not None
         if limited and not claims.bootstraps:
             continue
-        kinds = (claims.two, claims.large, claims.shared)
+        kinds = (claims.bias_two, claims.bias_infinite, claims.bias_shared_chance)
         two, large, shared = map(KINDS.index, kinds)
         if limited:
             large = min(large, KINDS.index("direction"))
         for size, verdict, worst in (
-            ("batches of two", finding.two, two),
-            ("one large group", finding.large, large),
-            ("groups that share chance", finding.shared, shared),
+            ("batches of two", finding.bias_two, two),
+            ("one large group", finding.bias_infinite, large),
+            ("groups that share chance", finding.bias_shared_chance, shared),
         ):
             kind, cosine, factor = verdict
             got = f"{kind} (cosine {cosine:.3f}, factor {factor:.3f})"
@@ -267,7 +267,7 @@ POOLS = (
 TRIED: Mapping[str, Sequence[Any]] = {
     **dict.fromkeys(FLAGS, (True,)),
     **dict.fromkeys(SUMS, POOLS),
-    "lone": tuple(LONE),
+    "singleton_pool": tuple(LONE),
 }  # what may be claimed in each field
 
 
@@ -275,7 +275,7 @@ def check_of(field: str, value: Any) -> Check:
     """The check of a value of one field of `Claims`."""
     if field in SUMS:
         return partial(SUMS[field], columns=value)
-    return LONE[value] if field == "lone" else FLAGS[field]
+    return LONE[value] if field == "singleton_pool" else FLAGS[field]
 
 
 def checks_of(claims: Claims) -> dict[str, Check]:

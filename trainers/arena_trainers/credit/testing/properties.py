@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from arena_trainers.credit.batch import TurnBatch
-from arena_trainers.credit.needs import compares_fair_only
+from arena_trainers.credit.needs import compares_unselected_only
 from arena_trainers.credit.registry import default_options, find_estimator
 from arena_trainers.credit.testing.batches import (
     copied,
@@ -136,27 +136,29 @@ def check_segments(name: Named, turns: TurnBatch, rng: np.random.Generator) -> N
 
 
 @promise
-def check_fair_only(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """If `fair_only` is declared, turns that are not fair get 0 and change no others.
+def check_unselected_only(
+    name: Named, turns: TurnBatch, rng: np.random.Generator
+) -> None:
+    """If `unselected_only` is declared, turns that were selected by their return get 0 and change no others.
 
     Other labels of theirs must change nothing; nor may they be missed where they are the
-    first of a trajectory, so that no return-to-go of a fair turn has what they are paid.
+    first of a trajectory, so that no return-to-go of an unselected turn has what they are paid.
     """
-    if not compares_fair_only(find_estimator(name)):
+    if not compares_unselected_only(find_estimator(name)):
         return
     size = len(turns.reward)
-    fair = rng.integers(2, size=size).astype(bool)
-    rows = np.flatnonzero(fair)
-    some = replace(turns, fair=fair)
+    unselected = rng.integers(2, size=size).astype(bool)
+    rows = np.flatnonzero(unselected)
+    some = replace(turns, unselected=unselected)
     want = part(turns, advantage(name, some), rows)
     labels: dict[str, Any] = {
-        column: np.where(fair, getattr(turns, column), rng.integers(2, size=size))
+        column: np.where(unselected, getattr(turns, column), rng.integers(2, size=size))
         for column in ("state_key", "action")
         if getattr(turns, column) is not None
     }
-    seen = np.cumsum(fair)
+    seen = np.cumsum(unselected)
     starts = turns.turn == 0
-    before = (seen - fair)[starts][np.cumsum(starts) - 1]
+    before = (seen - unselected)[starts][np.cumsum(starts) - 1]
     for other in (replace(some, **labels), replace(some, mask=seen > before)):
         same(turns, part(turns, advantage(name, other), rows), want, 1e-8, rows)
 
@@ -213,7 +215,7 @@ CHECKS: tuple[Check, ...] = (
     check_masked_rows,
     check_masked_trajectories,
     check_segments,
-    check_fair_only,
+    check_unselected_only,
     check_state,
     check_options,
     check_discount,

@@ -61,7 +61,7 @@ def training_rows(
 ) -> list[Row]:
     """One row for each of this process's learner turns, in the order of its records.
 
-    Turns that are not fair have none: they would be trained on nothing.
+    Turns that were selected by their return have none: they would be trained on nothing.
 
     Args:
         episodes: what this process played.
@@ -77,14 +77,14 @@ def training_rows(
     returns: dict[tuple[int, int], float] = {}
     for e, s, reward in zip(batch.episode, batch.seat, batch.reward, strict=True):
         returns[e, s] = returns.get((e, s), 0.0) + float(reward)
-    fair = batch.is_fair
+    unselected = batch.is_unselected
     rows: list[Row] = []
     n = offset - 1
     for episode, game in zip(episodes, games, strict=True):
         for place in trained_turns(episode, learners[game]):
             turn = episode.turns[place]
             n += 1
-            if not fair[n]:
+            if not unselected[n]:
                 continue
             count = int(counts[n])
             own = (
@@ -130,11 +130,11 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
         batch: the global batch, with `num_tokens`.
 
     Returns:
-        float64[N], one for each turn; 0 for one that is not fair, and so not trained.
+        float64[N], one for each turn; 0 for one that was selected by its return, and so not trained.
     """
     if batch.num_tokens is None:
         raise ValueError("want the column 'num_tokens' in the turn batch, got None")
-    own = batch.is_fair
+    own = batch.is_unselected
     num_tokens = batch.num_tokens[own]
     keys = np.stack([batch.seat, batch.episode], axis=1)[own]
     pairs, trajectory = np.unique(keys, axis=0, return_inverse=True)
@@ -151,11 +151,11 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
 def whole_row_lengths(batch: TurnBatch) -> NDArray[np.int64]:
     """int64[N]: length of the row of each turn's trajectory, which ends with its last turn.
 
-    Turns that are not fair are in no row; their own length stands there.
+    Turns that were selected by their return are in no row; their own length stands there.
     """
     if batch.row_length is None:
         raise ValueError("want the column 'row_length' in the turn batch, got None")
-    own, row = batch.is_fair, _rows_of(batch)
+    own, row = batch.is_unselected, _rows_of(batch)
     longest = np.zeros(len(row), np.int64)
     np.maximum.at(longest, row[own], batch.row_length[own])
     lengths: NDArray[np.int64] = np.where(own, longest[row], batch.row_length)
@@ -174,7 +174,7 @@ def weighted(advantage: NDArray[np.float64], batch: TurnBatch) -> NDArray[np.flo
     return _times(advantage, turn_weights(batch), batch)
 
 
-def as_averaged(
+def loss_weighted(
     advantage: NDArray[np.float64], batch: TurnBatch, loss_type: str, layout: str
 ) -> NDArray[np.float64]:
     """Advantages times what their tokens weigh in TRL's loss, up to a common factor.
@@ -189,7 +189,7 @@ def as_averaged(
         return advantage
     tokens = batch.num_tokens
     if layout == "trajectory":
-        own, row = batch.is_fair, _rows_of(batch)
+        own, row = batch.is_unselected, _rows_of(batch)
         trained = np.bincount(row, np.where(own, tokens, 0))[row]
         tokens = np.where(own, trained, tokens)
     return _times(advantage, 1 / tokens, batch)

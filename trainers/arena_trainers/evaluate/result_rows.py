@@ -99,7 +99,7 @@ def _row(
     ]
     unique = list({id(episode): episode for _, episode in played}.values())
     low, high = mean_interval(scores, game.min_return, game.max_return)
-    results = Counter(result_of(game, seat, episode) for seat, episode in played)
+    results = Counter(win_draw_loss(game, seat, episode) for seat, episode in played)
     has_rivals = game.kind != "cooperative" and len(set(game.teams)) > 1
     wins, draws, losses = (
         results[result] / len(played) if has_rivals else None for result in RESULTS
@@ -144,7 +144,7 @@ def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Measured]:
     return found
 
 
-def result_of(game: AnyGame, seat: int, episode: Episode) -> Result:
+def win_draw_loss(game: AnyGame, seat: int, episode: Episode) -> Result:
     """How a seat fared against the other teams; an own forfeit is a loss."""
     if episode.forfeited_by == seat:
         return "loss"

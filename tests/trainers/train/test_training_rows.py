@@ -8,9 +8,9 @@ import torch
 
 import arena_envs
 from arena_trainers.credit import TurnBatch
-from arena_trainers.train.rows import (
+from arena_trainers.train.training_rows import (
     Row,
-    as_averaged,
+    loss_weighted,
     trajectory_rows,
     turn_weights,
     weighted,
@@ -68,7 +68,7 @@ def test_the_mean_weight_of_a_token_is_one():
 def test_turns_that_are_not_fair_weigh_nothing_and_count_for_nothing():
     """Of [[1 1], [4]] and [[2 2 2]] the middle turn: (1 + 2) / 2 = 1.5 is left."""
     batch = batch_of([0, 0, 0], [0, 0, 1], [0, 1, 0], [2, 1, 3])
-    batch = replace(batch, fair=[True, False, True])
+    batch = replace(batch, unselected=[True, False, True])
     assert turn_weights(batch).tolist() == [5 / 4, 0.0, 5 / 6]
     assert weighted(np.array([1, 4, 2.0]), batch).tolist() == [5 / 4, 0.0, 5 / 3]
 
@@ -85,9 +85,9 @@ def test_turns_that_are_not_fair_weigh_nothing_and_count_for_nothing():
 def test_losses_by_row_divide_by_the_tokens_of_the_row(loss_type, layout, expected):
     """Rows of 2, 1 and 3 tokens; as trajectories of 2 + 1 and 3."""
     batch = batch_of([0, 0, 0], [0, 0, 1], [0, 1, 0], [2, 1, 3])
-    got = as_averaged(np.full(3, 6.0), batch, loss_type, layout)
+    got = loss_weighted(np.full(3, 6.0), batch, loss_type, layout)
     assert got.tolist() == expected
-    tokens = as_averaged(np.full(6, 6.0), batch, loss_type, layout)
+    tokens = loss_weighted(np.full(6, 6.0), batch, loss_type, layout)
     assert tokens.tolist() == np.repeat(expected, [2, 1, 3]).tolist()
 
 
@@ -95,8 +95,8 @@ def test_turns_that_are_not_fair_are_no_part_of_a_row():
     """Rows of 2 + 3 tokens, of lengths 4 and 9; the turn of 4, which nothing trains, is in
     neither, and alone in its trajectory is in none."""
     batch = batch_of([0, 0, 0, 1], [0, 0, 0, 0], [0, 1, 2, 0], [2, 3, 4, 4])
-    batch = replace(batch, fair=[1, 1, 0, 0], row_length=[4, 9, 15, 7])
-    got = as_averaged(np.array([10.0, 10.0, 0.0, 0.0]), batch, "grpo", "trajectory")
+    batch = replace(batch, unselected=[1, 1, 0, 0], row_length=[4, 9, 15, 7])
+    got = loss_weighted(np.array([10.0, 10.0, 0.0, 0.0]), batch, "grpo", "trajectory")
     assert got.tolist() == [2.0, 2.0, 0.0, 0.0]
     assert whole_row_lengths(batch).tolist() == [9, 9, 15, 7]
 

@@ -51,7 +51,7 @@ class EpisodePlan:
         return tuple(map(own_prompt, self.policies))
 
 
-class Room:
+class EnvCache:
     """Environments alike in `env_fn` and prompts, and what their episodes record alike."""
 
     def __init__(self, env_fn: EnvFn, own: Sequence[PromptOptions | None]) -> None:
@@ -79,14 +79,14 @@ class Fork(NamedTuple):
     context_ids: dict[int, list[int]]
 
 
-class Table:
+class LiveEpisode:
     """An episode in progress.
 
     Args:
         key: index of its plan, and the candidates on the way to it: (3, 0, 2) is the third
             candidate of the first candidate of the fourth plan.
         plan: what is played.
-        room: where.
+        cache: where.
         fork: what happened before, if it branched from another episode.
     """
 
@@ -96,16 +96,16 @@ class Table:
         self,
         key: tuple[int, ...],
         plan: EpisodePlan,
-        room: Room,
+        cache: EnvCache,
         fork: Fork | None = None,
     ) -> None:
-        self.key, self.plan, self.room = key, plan, room
+        self.key, self.plan, self.cache = key, plan, cache
         self.branch = None if fork is None else len(fork.turns)
         self.fork: Fork | None = None  # where this episode branches
         self.turns: list[Turn] = []
         self.context_ids: dict[int, list[int]] = {}
         if fork is None:
-            self.env = room.enter()
+            self.env = cache.enter()
             self.env.reset(seed=plan.seed, options=dict(plan.options or {}))
         else:
             self.env = fork.env.clone()
@@ -115,7 +115,7 @@ class Table:
         agents = self.base.possible_agents
         self.last_turn = {agents[turn.seat]: turn for turn in self.turns}
 
-    def candidates(self) -> "list[Table]":
+    def candidates(self) -> "list[LiveEpisode]":
         """The episodes that branch from this one, at its fork."""
         if self.fork is None or self.plan.branch is None:
             return []
@@ -125,7 +125,9 @@ class Table:
             for number in range(self.plan.branch.num_candidates)
         ]
         return [
-            Table((*self.key, i), replace(plan, sample=sample), self.room, self.fork)
+            LiveEpisode(
+                (*self.key, i), replace(plan, sample=sample), self.cache, self.fork
+            )
             for i, sample in enumerate(samples)
         ]
 
@@ -227,9 +229,9 @@ class Table:
         base, plan = self.base, self.plan
         agent = base.possible_agents[0]
         if self.branch is None:
-            self.room.free.append(self.env)
+            self.cache.free.append(self.env)
         return Episode(
-            **self.room.header,
+            **self.cache.header,
             seed=plan.seed,
             sample=plan.sample,
             actions=_action_record(base.game, base.actions),
