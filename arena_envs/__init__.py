@@ -12,7 +12,7 @@ from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, TERMINAL, BaseGame, Game, IllegalAction
 from arena_envs.registration import (
     GameInfo,
-    games,
+    game_infos,
     make,
     make_game,
     register,
@@ -26,7 +26,7 @@ __all__ = [
     "GameEnv",
     "GameInfo",
     "IllegalAction",
-    "games",
+    "game_infos",
     "make",
     "make_game",
     "register",

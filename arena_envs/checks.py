@@ -1,7 +1,8 @@
 """Checks of what callers pass in."""
 
+import difflib
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -37,6 +38,17 @@ def short(value: Any) -> str:
     """
     text = repr(value[:80] if isinstance(value, str) else value)
     return f"{text[:80]} ({type(value).__name__})"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A sentence that names the nearest known word, or all of them.
+
+    >>> did_you_mean("khun", ["kuhn", "leduc"])
+    "did you mean 'kuhn'?"
+    """
+    known = list(known)
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
 
 
 def _integer(value: Any) -> int | None:

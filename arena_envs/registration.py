@@ -1,31 +1,24 @@
 """Ids of games: registered as strings, imported when they are made."""
 
-import difflib
-import importlib
 import inspect
-import os
 import re
-import sys
-import traceback
 import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium
 import pettingzoo
 
+from arena_envs.checks import did_you_mean
+from arena_envs.entries import Entry, Facts, Split
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame, Information, Kind
-
-Split = Literal["train", "held_out"]
-Facts = tuple[Kind, int, Information]  # kind, number of players and information
 
 
 @dataclass(frozen=True)
 class GameInfo:
-    """What `games()` tells about a registered game.
+    """What `game_infos()` tells about a registered game.
 
     Attributes:
         id: such as `"kuhn_poker-v0"`.
@@ -44,21 +37,9 @@ class GameInfo:
     extra: str | None
 
 
-@dataclass(frozen=True)
-class _Entry:
-    id: str
-    entry_point: str  # "module:attribute"
-    params: Mapping[str, Any] = field(default_factory=dict)
-    split: Split = "train"
-    extra: str | None = None
-    facts: Facts | None = None  # where the game may be impossible to import
-    plugin: str | None = None  # the distribution that brought it, if not ours
-    is_class: bool = False  # named as "module:Class", without an id
-
-
-# what was said of plug-ins, so that it is said once
+# warnings about plug-ins that were given; each is given once
 _warned: dict[str | tuple[str, type[Warning], int], int] = {}
-_entries: dict[str, _Entry] = {}
+_entries: dict[str, Entry] = {}
 
 
 def register(
@@ -79,7 +60,7 @@ def register(
         split: whether the game is for training or held out for evaluation.
         extra: the extra of this distribution that the game needs.
         facts: kind, number of players and information, such as `("mixed", 2, "perfect")`,
-            with which `games()` lists a game whose extra is not installed.
+            with which `game_infos()` lists a game whose extra is not installed.
         plugin: the distribution that the game comes from, if not this one.
         **params: parameters of the class, where the id is a preset.
 
@@ -94,7 +75,7 @@ def register(
         raise ValueError(
             f"want facts of game {id!r}, which has an extra, got {facts!r}"
         )
-    _entries[id] = _Entry(id, entry_point, params, split, extra, facts, plugin)
+    _entries[id] = Entry(id, entry_point, params, split, extra, facts, plugin)
     if hasattr(pettingzoo, "register"):  # since 1.27
         pettingzoo.register(
             "aec", f"arena/{id}", "arena_envs.registration:make", kwargs={"id": id}
@@ -163,8 +144,11 @@ def make(
     return GameEnv(game, id=_find(id).id, max_turns=max_turns, render_mode=render_mode)
 
 
-def games() -> list[GameInfo]:
-    """All registered games by id; a plug-in that cannot be loaded is warned about."""
+def game_infos() -> list[GameInfo]:
+    """The facts of all registered games, sorted by id.
+
+    Leaves out a game of a plug-in that cannot be loaded, with a warning.
+    """
     infos = []
     for id in sorted(_entries):
         entry = _entries[id]
@@ -181,18 +165,7 @@ def games() -> list[GameInfo]:
     return infos
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence that names the nearest known word, or all of them.
-
-    >>> did_you_mean("khun", ["kuhn", "leduc"])
-    "did you mean 'kuhn'?"
-    """
-    known = list(known)
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-
-
-def _info(entry: _Entry) -> GameInfo:
+def _info(entry: Entry) -> GameInfo:
     if entry.facts:
         kind, num_players, information = entry.facts
     else:
@@ -208,12 +181,12 @@ def _info(entry: _Entry) -> GameInfo:
     )
 
 
-def _find(id: str) -> _Entry:
+def _find(id: str) -> Entry:
     if not isinstance(id, str):
         raise ValueError(f"want the id of a game as a string, got {id!r}")
     name = id.removeprefix("arena/")
     if ":" in name:
-        return _Entry(name, name, is_class=True)
+        return Entry(name, name, has_id=False)
     if name in _entries:
         return _entries[name]
     versions = [known for known in _entries if known.rsplit("-v", 1)[0] == name]
@@ -222,8 +195,8 @@ def _find(id: str) -> _Entry:
     raise ValueError(f"unknown game {id!r}; {did_you_mean(name, sorted(_entries))}")
 
 
-def _build(entry: _Entry, params: dict[str, Any]) -> AnyGame:
-    constructor = class_named(entry.id) if entry.is_class else _constructor(entry)
+def _build(entry: Entry, params: dict[str, Any]) -> AnyGame:
+    constructor = entry.game_class()
     known = inspect.signature(constructor).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
     for name in params:
@@ -244,72 +217,8 @@ def _is_required(parameter: inspect.Parameter) -> bool:
     return parameter.default is parameter.empty and parameter.kind not in variadic
 
 
-def class_named(name: str) -> Any:
-    """The class of a game that `"module:Class"` names.
-
-    Files may hold such a name, so that nothing is called here: neither what is no class nor
-    a class that lacks the methods of a game.
-
-    Raises:
-        ValueError: there is no such module, or no such game in it.
-        ImportError: the module fails; names the exception and its place.
-    """
-    module, _, attribute = name.partition(":")
-    wanted = f"want a game as 'module:Class', got {name!r}"
-    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
-        raise ValueError(wanted)
-    try:
-        found = getattr(importlib.import_module(module), attribute, None)
-    except ModuleNotFoundError as error:
-        if error.name and f"{module}.".startswith(f"{error.name}."):
-            raise ValueError(
-                f"{wanted}: there is no module {error.name!r} in the working directory "
-                "or among the installed packages"
-            ) from error
-        raise ImportError(f"game {name!r} cannot be loaded: {error}") from error
-    except Exception as error:  # a stranger's module may raise anything at import
-        what = f"{type(error).__name__}: {error}{place_of(error)}"
-        raise ImportError(f"game {name!r} cannot be loaded: {what}") from error
-    methods = ("initial_state", "current_player", "legal_actions", "apply", "observe")
-    if not isinstance(found, type) or not all(hasattr(found, m) for m in methods):
-        known = [n for n, v in vars(sys.modules[module]).items() if hasattr(v, "apply")]
-        got = "nothing of that name" if found is None else f"{found!r:.80}, no game"
-        hint = f"; {did_you_mean(attribute, known)}" if known else ""
-        raise ValueError(f"{wanted}: the module has {got}{hint}")
-    return found
-
-
-def place_of(error: BaseException) -> str:
-    """Where an exception was raised, such as `" (pig.py:98)"`; "" if nothing tells.
-
-    >>> place_of(ValueError())
-    ''
-    """
-    frames = traceback.extract_tb(error.__traceback__)
-    if isinstance(error, SyntaxError) or not frames:
-        return ""  # whose message has its line
-    return f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
-
-
 def _warn(plugin: str, message: str) -> None:
-    """Warns of a plug-in, in one line: no line of ours is at fault that it could show."""
+    """Warns of a plug-in in one line, without a line of our code, which is not at fault."""
     warnings.warn_explicit(
         message, UserWarning, f"<plug-in {plugin}>", 1, registry=_warned
     )
-
-
-def _constructor(entry: _Entry) -> Any:
-    module, _, attribute = entry.entry_point.partition(":")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # a stranger's module may raise anything at import
-        advice = ""
-        if entry.extra:
-            advice = f"; install it with: pip install 'arena-envs[{entry.extra}]'"
-        elif entry.plugin is None:
-            raise
-        origin = f" of plug-in {entry.plugin!r}" if entry.plugin else ""
-        raise ImportError(
-            f"game {entry.id!r}{origin} cannot be loaded from {entry.entry_point!r}: "
-            f"{type(error).__name__}: {error}{advice}"
-        ) from error

@@ -296,6 +296,6 @@ def rows_of_all_games() -> dict[tuple[str, str], Callable[[], Episode]]:
     import arena_envs
 
     known = {row.args[0] for row in ROWS.values() if isinstance(row, partial)}
-    names = [info.id.rpartition("-v")[0] for info in arena_envs.games()]
+    names = [info.id.rpartition("-v")[0] for info in arena_envs.game_infos()]
     others = [name for name in names if name not in known]
     return ROWS | {(name, "arena-envs"): partial(arena, name) for name in others}

@@ -37,7 +37,7 @@ def build() -> dict[str, str]:
         own.sort(key=lambda id: (id.rpartition("-v")[0] != stem, id))
         files[f"{stem}.md"] = page_text(arena_envs.make_game(own[0]), own)
     stems = {id: stem for stem, own in ids.items() for id in own}
-    infos = [info for info in arena_envs.games() if info.id in stems]
+    infos = [info for info in arena_envs.game_infos() if info.id in stems]
     rows = [_row(info, stems[info.id]) for info in infos]
     files["README.md"] = HEAD + "".join(f"{row}\n" for row in rows)
     return files

@@ -118,14 +118,14 @@ class TestRegistries:
         assert env.max_turns == 2
 
     @has_registry
-    @pytest.mark.parametrize("id", [info.id for info in arena_envs.games()])
+    @pytest.mark.parametrize("id", [info.id for info in arena_envs.game_infos()])
     def test_every_game_is_in_pettingzoos_registry(self, id: str) -> None:
         env = pettingzoo.make("aec", f"arena/{id}")
-        (info,) = (info for info in arena_envs.games() if info.id == id)
+        (info,) = (info for info in arena_envs.game_infos() if info.id == id)
         assert (env.id, len(env.possible_agents)) == (id, info.num_players)
 
     def test_every_game_has_a_gymnasium_id(self) -> None:
-        for info in arena_envs.games():
+        for info in arena_envs.game_infos():
             name, version = info.id.split("-")
             id = f"arena/{name.title().replace('_', '')}-{version}"
             assert gymnasium.spec(id).kwargs == {"game": info.id}
@@ -139,7 +139,7 @@ class TestRegistries:
 
 class TestGames:
     def test_they_are_listed_by_id_with_their_facts(self) -> None:
-        infos = arena_envs.games()
+        infos = arena_envs.game_infos()
         assert [info.id for info in infos] == sorted(info.id for info in infos)
         (kuhn,) = (info for info in infos if info.id == "kuhn_poker-v0")
         assert kuhn == arena_envs.GameInfo(
@@ -150,19 +150,6 @@ class TestGames:
             split="train",
             extra=None,
         )
-
-    def test_the_folder_of_the_games_does_not_hide_the_function(self) -> None:
-        found = run(
-            """
-            import arena_envs
-            before = arena_envs.games()
-            import arena_envs.games.kuhn_poker as module
-            from arena_envs import games
-            print(before == arena_envs.games() == games(), module.KuhnPoker())
-            print(arena_envs.games.kuhn_poker is module)
-            """
-        )
-        assert found == "True KuhnPoker(num_players=2)\nTrue"
 
 
 class TestRegister:
@@ -200,7 +187,7 @@ class TestRegister:
                 arena_envs.make("far")
             except ImportError as error:
                 print(error)
-            print([info for info in arena_envs.games() if info.extra == "far"])
+            print([info for info in arena_envs.game_infos() if info.extra == "far"])
             """
         )
         assert "pip install 'arena-envs[far]'" in found
@@ -219,7 +206,7 @@ class TestRegister:
             """
             sys.modules["chess"] = None  # as if it were not installed
             import arena_envs
-            print([info.id for info in arena_envs.games() if info.extra == "chess"])
+            print([info.id for info in arena_envs.game_infos() if info.extra == "chess"])
             try:
                 arena_envs.make("chess")
             except ImportError as error:
@@ -293,7 +280,7 @@ class TestPlugins:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 import arena_envs
-                ids = [info.id for info in arena_envs.games()]
+                ids = [info.id for info in arena_envs.game_infos()]
             print(" ".join(ids))
             messages = [w.message for w in caught if w.category is UserWarning]
             for message in messages:

@@ -37,8 +37,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
+from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
-from arena_envs.registration import did_you_mean
 
 __all__ = ["BOTS", "Bot", "make_bot"]
 

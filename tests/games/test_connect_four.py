@@ -103,7 +103,7 @@ def test_other_boards_keep_the_contract(
 
 
 def test_it_is_held_out() -> None:
-    (info,) = (info for info in arena_envs.games() if info.id == "connect_four-v0")
+    (info,) = (info for info in arena_envs.game_infos() if info.id == "connect_four-v0")
     assert info.split == "held_out"
 
 

@@ -61,7 +61,7 @@ def test_an_unknown_parameter_is_refused_by_name(id: str) -> None:
 
 @pytest.mark.parametrize("id", OWN)
 def test_what_games_lists_is_what_the_game_declares(id: str) -> None:
-    (info,) = (info for info in arena_envs.games() if info.id == id)
+    (info,) = (info for info in arena_envs.game_infos() if info.id == id)
     game = arena_envs.make_game(id)
     assert (info.kind, info.num_players) == (game.kind, game.num_players)
     assert (info.information, info.split) == (game.information, OWN[id].split)

@@ -177,7 +177,7 @@ def game(request: pytest.FixtureRequest) -> Any:
     return _game(request.param)
 
 
-@pytest.fixture(params=[*(info.id for info in arena_envs.games()), *OF_TESTS])
+@pytest.fixture(params=[*(info.id for info in arena_envs.game_infos()), *OF_TESTS])
 def every_game(request: pytest.FixtureRequest) -> Any:
     """Every registered game too: for claims about its own texts, states and actions."""
     return _game(request.param)

@@ -54,7 +54,7 @@ def episode(env, seed, rng):
     return seen
 
 
-@pytest.mark.parametrize("id", [info.id for info in arena_envs.games()])
+@pytest.mark.parametrize("id", [info.id for info in arena_envs.game_infos()])
 def test_gymnasiums_own_test_passes(id):
     env = gymnasium.make(gym_id(id))
     with warnings.catch_warnings():

@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from arena_envs.checks import did_you_mean
 from arena_envs.game import check_int
-from arena_envs.registration import did_you_mean
 from arena_wrappers.episodes import Episode
 from arena_wrappers.policies import turn_seed
 

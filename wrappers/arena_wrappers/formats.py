@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame, IllegalAction, fold
-from arena_envs.registration import did_you_mean
 
 MAX_ANSWER = 4000  # characters
 MAX_FAULT = 200  # characters of what a game says of an answer that it does not read

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 
 from arena_envs.bots import BOTS, make_bot
-from arena_envs.registration import did_you_mean
+from arena_envs.checks import did_you_mean
 from arena_wrappers.noisy import NoisyPolicy, ScoringNoisyPolicy, split_noisy
 from arena_wrappers.policies import BotPolicy, Policy, RandomPolicy, ScoringBotPolicy
 

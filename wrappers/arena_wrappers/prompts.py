@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict, get_args
 
+from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
-from arena_envs.registration import did_you_mean
 from arena_wrappers.formats import (
     FORMATS,
     InvalidReply,

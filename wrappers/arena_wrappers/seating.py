@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, NamedTuple
 
+from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
-from arena_envs.registration import did_you_mean
 from arena_wrappers.formats import legal_texts
 from arena_wrappers.prompts import Message, PromptOptions, messages
 

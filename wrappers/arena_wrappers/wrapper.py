@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 from gymnasium import spaces
 from pettingzoo.utils.wrappers.base import BaseWrapper
 
+from arena_envs.checks import did_you_mean
 from arena_envs.env import MAX_TEXT, GameEnv
-from arena_envs.registration import did_you_mean
 from arena_envs.spaces import AnyText
 from arena_wrappers.formats import InvalidReply
 from arena_wrappers.prompts import History, Message, Parsing, PromptOptions

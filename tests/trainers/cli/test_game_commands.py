@@ -33,13 +33,13 @@ def arena(
 def test_games_lists_every_game() -> None:
     done = arena("games")
     assert done.returncode == 0
-    for info in arena_envs.games():
+    for info in arena_envs.game_infos():
         assert info.id in done.stdout
 
 
 def test_games_are_listed_for_machines() -> None:
     rows = json.loads(arena("games", "--json").stdout)
-    assert [row["id"] for row in rows] == [info.id for info in arena_envs.games()]
+    assert [row["id"] for row in rows] == [info.id for info in arena_envs.game_infos()]
     (kuhn,) = (row for row in rows if row["id"] == "kuhn_poker-v0")
     prompt = kuhn.pop("prompt")
     assert 600 < prompt < 800
@@ -66,7 +66,7 @@ def test_games_whose_extra_is_missing_are_listed_without_numbers(
     )
     rows = json.loads(arena("games", "--json", path=tmp_path).stdout)
     missing = {row["id"] for row in rows if row["longest"] is row["prompt"] is None}
-    assert missing == {info.id for info in arena_envs.games() if info.extra}
+    assert missing == {info.id for info in arena_envs.game_infos() if info.extra}
 
 
 def test_a_broken_plugin_is_named_and_hides_no_other_game(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_broken_plugin_is_named_and_hides_no_other_game(tmp_path: Path) -> Non
     assert "game 'mute-v0' of plug-in 'mine': RuntimeError: no words" in done.stderr
     rows = {row["id"]: row["prompt"] for row in json.loads(done.stdout)}
     assert rows["mute-v0"] is None
-    assert {info.id for info in arena_envs.games()} < rows.keys()
+    assert {info.id for info in arena_envs.game_infos()} < rows.keys()
 
 
 def test_show_prints_the_page_and_the_prompt_of_every_seat() -> None:

@@ -22,7 +22,7 @@ def rows():
             "longest": 17697,  # as many digits as any has
             "prompt": 2155,
         }
-        for info in arena_envs.games()
+        for info in arena_envs.game_infos()
     ]
 
 

@@ -45,7 +45,7 @@ def list_games(
     Longest: decisions of all players together. Prompt: characters of a prompt, on average
     over random play. Both are missing where a game's extra is not installed.
     """
-    infos = arena_envs.games()
+    infos = arena_envs.game_infos()
     playing = track(infos, "playing", console=Console(stderr=True), transient=True)
     rows = [_row(info) for info in playing]
     if as_json:

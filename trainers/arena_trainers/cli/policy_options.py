@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from arena_envs.registration import did_you_mean
+from arena_envs.checks import did_you_mean
 from arena_wrappers import Policy, make_policy
 from arena_wrappers.prompts import PROMPT_OPTIONS
 

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
-from arena_envs.registration import did_you_mean
 from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan, Progress
 from arena_wrappers import Policy, make_policy
 

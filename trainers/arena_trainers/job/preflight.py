@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from arena_envs.registration import did_you_mean
+from arena_envs.checks import did_you_mean
 from arena_trainers import extras
 from arena_trainers.job.run_folder import check_new
 from arena_trainers.job.settings import JobConfig

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from arena_envs.registration import did_you_mean
+from arena_envs.checks import did_you_mean
 from arena_wrappers.prompts import PROMPT_OPTIONS, PromptOptions
 
 PROMPT_FILE = "arena_prompt.json"

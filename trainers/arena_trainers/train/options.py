@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from arena_envs.registration import did_you_mean
+from arena_envs.checks import did_you_mean
 from arena_trainers.train.checks import split_list
 
 LIST = Path(__file__).with_name("options.json")

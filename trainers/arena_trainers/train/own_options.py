@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from arena_envs.registration import did_you_mean
+from arena_envs.checks import did_you_mean
 from arena_trainers.credit import WITHIN_TURN
 from arena_trainers.train.checks import check_critic, split_list
 from arena_trainers.train.training_rows import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
