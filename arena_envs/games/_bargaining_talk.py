@@ -120,61 +120,6 @@ def _told(said: Utterance, speaker: int, seat: int, whole: int) -> str:
     return f"{text}, and said: {quoted(said.message)}" if said.message else f"{text}."
 
 
-def rules_text(
-    pie: int,
-    num_rounds: int,
-    discounts: Sequence[Sequence[float]],
-    complete_information: bool,
-    max_message: int,
-) -> str:
-    """The rules, for either seat; `max_message` is 0 where nothing may be said."""
-    first, second = map(_possible, discounts)
-    known = (
-        "Both players know both factors."
-        if complete_information
-        else "You know your own factor, and not that of the other player."
-    )
-    after = (
-        '"reject" ends it, and both players get nothing. Your score is what you get, '
-        f"divided by {pie}."
-        if num_rounds == 1
-        else '"reject" ends the round, and whoever rejected makes the next offer. If the '
-        "offer of the last round is rejected, both players get nothing. Each player has a "
-        "discount factor: what a player gets in round 2 is worth this factor times the "
-        "money, in round 3 the factor times the factor times the money, and so on. The "
-        f"factor of player_0 is {first}, that of player_1 is {second}. {known} Your score "
-        f"is what you get, divided by {pie} and discounted."
-    )
-    talk = (
-        "You may also say something to the other player: write a message of at most "
-        f"{max_message} characters, and then your action in a line of its own. The other "
-        "player reads your message in quotation marks."
-        if max_message
-        else "Write your action and nothing else."
-    )
-    gives, keeps = money(40 * pie), money(60 * pie)
-    order = (
-        "There is 1 round: player_0 makes an offer and player_1 answers."
-        if num_rounds == 1
-        else f"There are at most {num_rounds} rounds. In round 1 player_0 makes an offer "
-        "and player_1 answers; after that they take turns in making offers."
-    )
-    return (
-        f"This is bargaining: player_0 and player_1 divide {pie} of money. {order} "
-        f'"offer {gives}" offers {gives} to the other player and leaves {keeps} to the '
-        f"one who offers; an offer is any amount from 0 to {pie} with at most two decimals. "
-        'The other player answers with "accept" or "reject". "accept" ends the game with '
-        f"this division; {after} {talk}"
-    )
-
-
-def _possible(discounts: Sequence[float]) -> str:
-    *others, last = [f"{discount:.10g}" for discount in discounts]
-    if not others:
-        return last
-    return f"{', '.join(others)} or {last} (drawn with equal chances)"
-
-
 def money(amount: int) -> str:
     """Hundredths as money.
 

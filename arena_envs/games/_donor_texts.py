@@ -2,9 +2,8 @@
 
 from typing import Protocol
 
+from arena_envs.games._donor_units import UNIT
 from arena_envs.games._words import counted
-
-UNIT = 100  # in hundredths, which states hold
 
 
 class Setup(Protocol):

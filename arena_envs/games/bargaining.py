@@ -63,6 +63,7 @@ from arena_envs.game import (
     check_int,
 )
 from arena_envs.games import _bargaining_talk as talk
+from arena_envs.games import _bargaining_texts as texts
 from arena_envs.games._bargaining_talk import CENT, Utterance
 
 Action = Utterance | float  # chance draws a discount factor
@@ -205,10 +206,17 @@ class Bargaining(BaseGame[State, Action]):
         )
 
     def observe(self, state: State, seat: int) -> str:
-        lines = [f"You are player_{seat}. {self._stage(state, seat)}"]
-        if len(state.discounts) == 2 and self.num_rounds > 1:
-            lines.append(self._worth(state, seat))
-        return "\n".join([*lines, *talk.history(state.said, seat, self.pie * CENT)])
+        discounts, said = state
+        player, shares = self.current_player(state), self.shares(state)
+        whole = self.pie * CENT
+        got = None if shares is None else [round(share * whole) for share in shares]
+        stage = texts.stage_text(player, seat, len(said), self.num_rounds, got)
+        lines = [f"You are player_{seat}. {stage}"]
+        if len(discounts) == 2 and self.num_rounds > 1:
+            past = (len(said) - (player == TERMINAL)) // 2
+            known = self.complete_information
+            lines.append(texts.worth_text(discounts, seat, past, known))
+        return "\n".join([*lines, *talk.history(said, seat, whole)])
 
     def information_state(
         self, state: State, seat: int
@@ -255,7 +263,7 @@ class Bargaining(BaseGame[State, Action]):
 
     def rules(self, seat: int) -> str:
         known = self.complete_information
-        return talk.rules_text(
+        return texts.rules_text(
             self.pie, self.num_rounds, self.discounts, known, self._longest
         )
 
@@ -272,34 +280,3 @@ class Bargaining(BaseGame[State, Action]):
             if other != seat:
                 drawn[other] = rng.choice(self.discounts[other])
         return State(tuple(drawn), state.said)
-
-    def _stage(self, state: State, seat: int) -> str:
-        player, shares = self.current_player(state), self.shares(state)
-        if player == CHANCE:
-            return "The discount factors are being drawn."
-        if shares is not None:
-            number = len(state.said) // 2
-            got = [talk.money(round(share * self.pie * CENT)) for share in shares]
-            return (
-                f"The game is over: agreement in round {number}, player_0 gets {got[0]}, "
-                f"player_1 gets {got[1]}."
-            )
-        if player == TERMINAL:
-            return "The game is over without an agreement: both players get nothing."
-        who = "You are" if player == seat else f"player_{player} is"
-        task = "answer the offer" if len(state.said) % 2 else "make an offer"
-        number = len(state.said) // 2 + 1
-        return f"Round {number} of {self.num_rounds}. {who} to move: {task}."
-
-    def _worth(self, state: State, seat: int) -> str:
-        ended = self.current_player(state) == TERMINAL
-        past = (len(state.said) - ended) // 2
-        own = state.discounts[seat]
-        text = (
-            f"Money is worth {100 * own**past:.4g}% to you (discount factor {own:.10g})"
-        )
-        other = 1 - seat
-        if not self.complete_information:
-            return f"{text}; what it is worth to player_{other} is hidden."
-        its = state.discounts[other]
-        return f"{text} and {100 * its**past:.4g}% to player_{other} ({its:.10g})."

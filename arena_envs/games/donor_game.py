@@ -40,7 +40,6 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -56,11 +55,17 @@ from arena_envs.game import (
     check_int,
     fold,
 )
-from arena_envs.games._donor_texts import UNIT, rules_text, units
+from arena_envs.games._donor_texts import rules_text, units
+from arena_envs.games._donor_units import (
+    PRICE,
+    PUNISHMENT,
+    UNIT,
+    largest_growth,
+    units_after,
+)
 from arena_envs.games._words import over_text
 
 GIFT = re.compile(r"(?:give )?([0-9]{1,3}) ?(?:%|percent)")
-PRICE, FINE = 1 * UNIT, 2 * UNIT  # of punishment
 
 
 class State(NamedTuple):
@@ -119,21 +124,9 @@ class DonorGame(BaseGame[State, int]):
 
     @property
     def max_return(self) -> float:
-        """What one seat gains if all units are passed on to reach it.
-
-        Passed on in all rounds but k, a unit grows by `multiplier` ** (`num_rounds` - k).
-        The shifts of these k rounds add up to where it has to start.
-        """
-        n, most = self.num_players, 0
-        for shifts in combinations(range(1, n), min(self.num_rounds, n - 1)):
-            rests = {0: 0}  # fewest rounds without passing on, by where to start
-            for shift in shifts:
-                for place, k in list(rests.items()):
-                    after = (place + shift) % n
-                    rests[after] = min(k + 1, rests.get(after, n))
-            growth = (self.multiplier ** (self.num_rounds - k) for k in rests.values())
-            most = max(most, sum(growth))
-        return float((most - 1) * self.start)
+        """What one seat gains if all units are passed on to reach it."""
+        growth = largest_growth(self.num_players, self.num_rounds, self.multiplier)
+        return float((growth - 1) * self.start)
 
     @property
     def max_turns(self) -> int:
@@ -169,7 +162,9 @@ class DonorGame(BaseGame[State, int]):
         chosen = (*state.chosen, action)
         if len(chosen) < self.num_players:
             return state._replace(chosen=chosen)
-        after = self._after(state.hundredths, chosen, state.shifts[-1])
+        shares = [self._share(choice) for choice in chosen]
+        shift = state.shifts[-1]
+        after = units_after(state.hundredths, shares, shift, self.multiplier)
         return State(state.shifts, (*state.rounds, chosen), (), after)
 
     def returns(self, state: State) -> Sequence[float]:
@@ -264,9 +259,9 @@ class DonorGame(BaseGame[State, int]):
         return state._replace(chosen=tuple(chosen))
 
     def _share(self, action: int) -> int:
-        """Percent that are given; -100 stands for punishment."""
+        """Percent of the own units that are given, or `PUNISHMENT`."""
         share = action * self.gift_step
-        return share if share <= 100 else -100
+        return share if share <= 100 else PUNISHMENT
 
     def _legal(self, hundredths: int) -> list[int]:
         step = self.gift_step
@@ -275,22 +270,6 @@ class DonorGame(BaseGame[State, int]):
         if self.punishment and hundredths >= PRICE:
             legal.append(self.num_actions - 1)
         return legal
-
-    def _after(
-        self, before: Sequence[int], chosen: Sequence[int], shift: int
-    ) -> tuple[int, ...]:
-        """What all have after a round: gifts first, punishment then."""
-        after, fines = list(before), [0] * self.num_players
-        for donor, action in enumerate(chosen):
-            share, recipient = self._share(action), (donor + shift) % self.num_players
-            if share < 0:
-                after[donor] -= PRICE
-                fines[recipient] = FINE
-            else:
-                gift = before[donor] * share // 100
-                after[donor] -= gift
-                after[recipient] += self.multiplier * gift
-        return tuple(max(0, has - fine) for has, fine in zip(after, fines, strict=True))
 
     def _record(self, state: State, seat: int) -> str:
         parts = []

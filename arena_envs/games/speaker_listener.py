@@ -44,11 +44,10 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.games._walked_grid import MOVES, Cells
 from arena_envs.games._words import counted
 
 SPEAKER, LISTENER = 0, 1
-MOVES = ("up", "down", "left", "right", "stay")
-STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0), (0, 0))  # column and row
 
 
 class State(NamedTuple):
@@ -104,15 +103,15 @@ class SpeakerListener(BaseGame[State, int]):
         return 2 * self.max_steps
 
     @cached_property
-    def start(self) -> int:
-        """The cell in the middle; cells are numbered by rows, from a1 on."""
-        return self.size // 2 * (self.size + 1)
+    def cells(self) -> Cells:
+        """The cells of the grid."""
+        return Cells(self.size)
 
     @cached_property
     def goals(self) -> tuple[int, ...]:
         """The cells that may be the goal, ascending."""
-        cells = [cell for cell in range(self.size**2) if cell != self.start]
-        cells.sort(key=self._distance, reverse=True)
+        cells = [cell for cell in range(self.size**2) if cell != self.cells.start]
+        cells.sort(key=self.cells.distance, reverse=True)
         return tuple(sorted(cells[: self.num_goals]))
 
     def initial_state(self) -> State:
@@ -132,15 +131,14 @@ class SpeakerListener(BaseGame[State, int]):
         player = self.current_player(state)
         if player == SPEAKER:
             return range(self.num_words)
-        return self._exits[self._cell(state)] if player == LISTENER else ()
+        return self.cells.exits[self._cell(state)] if player == LISTENER else ()
 
     def apply(self, state: State, action: int) -> State:
         if state.goal < 0:
             return State(action)
         if len(state.words) == len(state.path):
             return state._replace(words=(*state.words, action))
-        column, row = STEPS[action]
-        cell = self._cell(state) + column + row * self.size
+        cell = self.cells.after(self._cell(state), action)
         return state._replace(path=(*state.path, cell))
 
     def returns(self, state: State) -> Sequence[float]:
@@ -156,15 +154,13 @@ class SpeakerListener(BaseGame[State, int]):
 
     def observe(self, state: State, seat: int) -> str:
         if seat == SPEAKER:
-            known = "unknown yet" if state.goal < 0 else self._name(state.goal)
+            known = "unknown yet" if state.goal < 0 else self.cells.name(state.goal)
         else:
-            known = (
-                f"{'one of ' if self.num_goals > 1 else ''}{self._names(self.goals)}"
-            )
+            known = f"{'one of ' if self.num_goals > 1 else ''}{self.cells.names(self.goals)}"
         lines = [
             f"You are player_{seat}, the {('speaker', 'listener')[seat]}. "
             f"The goal is {known}.",
-            f"The listener's way: {self._names((self.start, *state.path))}.",
+            f"The listener's way: {self.cells.names((self.cells.start, *state.path))}.",
             f"Words so far: {', '.join(map(str, state.words)) or 'none'}.",
         ]
         player = self.current_player(state)
@@ -226,14 +222,14 @@ class SpeakerListener(BaseGame[State, int]):
         return named[wanted]
 
     def rules(self, seat: int) -> str:
-        last = self._name(self.size**2 - 1)
+        last = self.cells.name(self.size**2 - 1)
         words = ", ".join(map(str, range(self.num_words)))
         saying = f"one of the words {words}" if self.num_words > 1 else "the word 0"
         goal = (
             "The goal is one of these cells, each equally likely: "
-            f"{self._names(self.goals)}. Only the speaker knows which."
+            f"{self.cells.names(self.goals)}. Only the speaker knows which."
             if self.num_goals > 1
-            else f"The goal is {self._names(self.goals)}."
+            else f"The goal is {self.cells.names(self.goals)}."
         )
         how = (
             'You speak with "say" and the word: "say 0".',
@@ -243,8 +239,8 @@ class SpeakerListener(BaseGame[State, int]):
             "This is a game of a speaker (player_0) and a listener (player_1), who win or "
             f"lose together. The listener walks on a grid of cells a1 to {last}: a letter "
             "for the column, from left to right, and a number for the row, from below. It "
-            f"starts at {self._name(self.start)}. {goal} In turn, the speaker says {saying} "
-            "and the listener moves up, down, left or right to the next cell, or stays; both "
+            f"starts at {self.cells.name(self.cells.start)}. {goal} In turn, the speaker "
+            f"says {saying} and the listener moves up, down, left or right to the next cell, or stays; both "
             "know all words and moves. The words have no meaning but the one that you two "
             "give them. The game ends when the listener enters the goal, or after "
             f"{counted(self.max_steps, 'move')}. If move number t enters the goal, both of "
@@ -261,28 +257,7 @@ class SpeakerListener(BaseGame[State, int]):
 
     @cached_property
     def _nearest(self) -> int:
-        return min(map(self._distance, self.goals))
-
-    @cached_property
-    def _exits(self) -> list[tuple[int, ...]]:
-        """Legal moves, by cell."""
-        inside = range(self.size)
-        return [
-            tuple(
-                move
-                for move, (column, row) in enumerate(STEPS)
-                if cell % self.size + column in inside
-                and cell // self.size + row in inside
-            )
-            for cell in range(self.size**2)
-        ]
-
-    def _distance(self, cell: int) -> int:
-        """Moves from the start to a cell."""
-        (row, column), (to_row, to_column) = (
-            divmod(each, self.size) for each in (self.start, cell)
-        )
-        return abs(row - to_row) + abs(column - to_column)
+        return min(map(self.cells.distance, self.goals))
 
     def _pay(self, num_moves: int) -> float:
         return (self.max_steps + 1 - num_moves) / self.max_steps
@@ -291,11 +266,4 @@ class SpeakerListener(BaseGame[State, int]):
         return bool(state.path) and state.path[-1] == state.goal
 
     def _cell(self, state: State) -> int:
-        return state.path[-1] if state.path else self.start
-
-    def _name(self, cell: int) -> str:
-        row, column = divmod(cell, self.size)
-        return f"{'abcdefghi'[column]}{row + 1}"
-
-    def _names(self, cells: Sequence[int]) -> str:
-        return ", ".join(map(self._name, cells))
+        return state.path[-1] if state.path else self.cells.start

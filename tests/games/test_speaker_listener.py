@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from arena_envs import IllegalAction
+from arena_envs.games._walked_grid import STEPS
 from arena_envs.games.speaker_listener import (
     LISTENER,
     SPEAKER,
-    STEPS,
     SpeakerListener,
     State,
 )
@@ -70,7 +70,7 @@ def best_value(rules: SpeakerListener) -> Fraction:
             for parts in partitions(goals, rules.num_words)
         )
 
-    return value(rules.start, frozenset(rules.goals), 0) / rules.num_goals
+    return value(rules.cells.start, frozenset(rules.goals), 0) / rules.num_goals
 
 
 def random_value(rules: SpeakerListener) -> Fraction:
@@ -85,9 +85,9 @@ def random_value(rules: SpeakerListener) -> Fraction:
         after = (pay if to == goal else value(goal, to, step + 1) for to in cells)
         return Fraction(sum(after)) / len(cells)
 
-    return sum((value(goal, rules.start, 0) for goal in rules.goals), Fraction()) / len(
-        rules.goals
-    )
+    return sum(
+        (value(goal, rules.cells.start, 0) for goal in rules.goals), Fraction()
+    ) / len(rules.goals)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_the_best_value_is_that_of_the_best_of_all_pairs(num_words: int) -> None
     rules = SpeakerListener(size=2, num_goals=3, num_words=num_words, max_steps=2)
     words = range(num_words)
     heard = [(word,) for word in words] + list(product(words, repeat=2))
-    start = list(moves(rules, rules.start))
+    start = list(moves(rules, rules.cells.start))
 
     def pay(
         plan: dict[tuple[int, ...], int], goal: int, said: tuple[int, int]
@@ -168,9 +168,9 @@ def test_two_words_lead_the_listener_to_every_corner() -> None:
 
 
 def test_the_goals_are_the_cells_farthest_from_the_start() -> None:
-    assert (game.start, game.goals) == (B2, (A1, C1, A3, C3))
+    assert (game.cells.start, game.goals) == (B2, (A1, C1, A3, C3))
     assert SpeakerListener(num_goals=5).goals == (A1, B1, C1, A3, C3)
-    assert SpeakerListener(size=2, num_goals=2, max_steps=2).start == 3
+    assert SpeakerListener(size=2, num_goals=2, max_steps=2).cells.start == 3
 
 
 @pytest.mark.parametrize(("num_moves", "paid"), [(2, 0.75), (3, 0.5), (4, 0.25)])

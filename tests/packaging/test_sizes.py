@@ -15,12 +15,8 @@ ADVICE = (
 
 LONG_FILES = {
     "arena_envs/env.py": 303,
-    "arena_envs/games/bargaining.py": 305,
-    "arena_envs/games/donor_game.py": 304,
-    "arena_envs/games/speaker_listener.py": 301,
 }
 LONG_FUNCTIONS = {
-    "arena_envs/games/_bargaining_talk.py: rules_text": 45,
     "trainers/arena_trainers/cli/play.py: evaluate": 67,
     "trainers/arena_trainers/cli/play.py: play": 70,
     "trainers/arena_trainers/cli/solve.py: solve": 43,
