@@ -10,31 +10,27 @@ from pettingzoo import AECEnv
 from arena_envs.chance import Chance, check_surplus, given_outcomes
 from arena_envs.checks import check_options, checked_action, checked_seed, short
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
-from arena_envs.nodes import Node, graph_of, parsed_action
+from arena_envs.nodes import Node, graph_of, observation_of, parsed_action
 from arena_envs.spaces import make_spaces
-
-__all__ = ["MAX_TEXT", "GameEnv", "checked_seed"]
-
-MAX_TEXT = 20_000  # characters of an observation or of an utterance
 
 
 class GameEnv(AECEnv[str, dict[str, Any], Any]):
     """Plays a `Game` through `agent_iter`, `last` and `step`.
 
-    Observation: a dict of `"observation"` (float32[k]), `"action_mask"` (int8[n], ones
-    where the agent may choose now) and `"text"`. Language games have no mask, and their
-    actions are texts; `step` also takes those of `legal_actions()`. Rewards are differences
-    of the game's returns.
+    An observation is a dict of `"observation"` (float32[k]), `"action_mask"` (int8[n]: 1 for
+    each legal action of an agent that may choose now, else 0) and `"text"`. Language games
+    have texts as actions and no mask; `step` also takes what `legal_actions()` lists. A
+    reward is the change of the agent's return.
 
     Args:
         game: the rules.
-        id: the registered id that made this environment, if one did.
-        max_turns: truncates the episode after so many turns of all agents together, and
-            where they choose at the same time at the end of that round.
+        id: the registered id of the game, if it has one.
+        max_turns: truncates the episode after this many turns, counted over all agents. A
+            round in which all agents choose at the same time is played to its end.
         render_mode: `"ansi"` returns the text of the agent to move, `"human"` prints it.
 
     Raises:
-        ValueError: `max_turns` is no integer above 0, or an unknown `render_mode`.
+        ValueError: `max_turns` is no integer above 0, or `render_mode` is unknown.
     """
 
     actions: list[Any]  # of this episode, chance outcomes included
@@ -62,16 +58,13 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
             "is_parallelizable": game.simultaneous,
         }
         self.possible_agents = [f"player_{seat}" for seat in range(game.num_players)]
-        self.agents = []
-        self.rewards, self._cumulative_rewards = {}, {}
-        self.terminations, self.truncations, self.infos = {}, {}, {}
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self._chance = Chance()
         self._graph = graph_of(game)
-        seen, played = make_spaces(game, MAX_TEXT)
+        seen, played = make_spaces(game)
         self.observation_spaces = dict.fromkeys(self.possible_agents, seen)
         self.action_spaces = dict.fromkeys(self.possible_agents, played)
-        self._start(self._graph.root, [])
+        self._start([], self._graph.root, [])
 
     @property
     def game_state(self) -> Any:
@@ -80,7 +73,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
 
     @property
     def returns(self) -> tuple[float, ...]:
-        """What each seat has been paid in this episode, a forfeit included."""
+        """What each seat has been paid so far in this episode, a forfeit included."""
         return self._returns
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
@@ -95,13 +88,13 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         """Starts an episode.
 
         Args:
-            seed: starts the environment's own generator; without one it goes on.
-            options: `{"chance": [...]}` gives the first chance outcomes in place of
-                random ones (to set up a deal, or to replay). Other keys are ignored.
+            seed: of the environment's own generator; None continues with its current state.
+            options: `{"chance": [...]}` sets the first chance outcomes, for a chosen deal or
+                a replay; later outcomes are drawn. Other keys are ignored.
 
         Raises:
-            ValueError: the seed is negative or no integer, or the given chance outcomes
-                are no list, impossible, or more than `Game.max_chance_nodes`; nothing changes.
+            ValueError: the seed is no integer of at least 0, or the chance outcomes are no
+                list, impossible or too many. The environment is unchanged.
         """
         seed = None if seed is None else checked_seed(seed)
         given = given_outcomes(options)
@@ -112,13 +105,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         node, drawn = chance.settle(self._graph, self._graph.root)
         check_surplus(self.game, node.state, len(drawn), len(chance.given))
         self._chance = chance
-        self._start(node, drawn)
-        self.agents = self.possible_agents[:]
-        self.rewards = dict.fromkeys(self.agents, 0.0)
-        self._cumulative_rewards = self.rewards.copy()
-        self.terminations = dict.fromkeys(self.agents, False)
-        self.truncations = self.terminations.copy()
-        self.infos = {agent: {} for agent in self.agents}
+        self._start(self.possible_agents[:], node, drawn)
         self._enter(node)
         if self.render_mode == "human":
             self.render()
@@ -136,10 +123,11 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         return super().last(observe)
 
     def step(self, action: Any) -> None:
-        """Plays for `agent_selection`; None for an agent whose episode is over.
+        """Plays an action for `agent_selection`, or None if the episode of that agent is over.
 
         Raises:
-            ValueError: an illegal action, or the episode is over; nothing changes.
+            ValueError: the action is illegal, or no episode is running. The environment is
+                unchanged.
         """
         if not self.agents:
             raise ValueError("no episode is running: call reset()")
@@ -149,7 +137,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
             return
         if self.game.num_actions is None:
             try:
-                action = parsed_action(self.game, self._node, action, MAX_TEXT)
+                action = parsed_action(self.game, self._node, action)
             except IllegalAction:
                 self.forfeit(agent)
                 return
@@ -174,8 +162,8 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
     def forfeit(self, agent: str) -> None:
         """Ends the episode because this agent broke the rules.
 
-        Pays what `Game.forfeit` says, and sets `forfeited_by` to the agent's seat. The
-        agent to move has had its reward from `last()`, as when it steps.
+        Pays what `Game.forfeit` returns and sets `forfeited_by` to the agent's seat. As after
+        `step`, the reward that `last()` has reported to the agent to move is not paid again.
 
         Raises:
             ValueError: the agent is not playing.
@@ -189,28 +177,20 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
 
     def observe(self, agent: str) -> dict[str, Any]:
         seat = self._seats[agent]
-        features, mask, text = self._node.views[seat] or self._graph.view(
-            self._node, seat
-        )
-        if mask is None:
-            return {"observation": features.copy(), "text": text}
-        mask = mask.copy()
-        if not self._is_live(agent):
-            mask[:] = 0
-        return {"observation": features.copy(), "action_mask": mask, "text": text}
+        view = self._node.views[seat] or self._graph.view(self._node, seat)
+        return observation_of(view, self._is_live(agent))
 
     def legal_actions(self) -> Sequence[Any]:
-        """Actions of `agent_selection`, ascending; empty when the episode is over."""
+        """Legal actions of `agent_selection`, ascending; empty when the episode is over."""
         if self.agents and self._is_live(self.agent_selection):
             return self._node.legal
         return ()
 
     def clone(self, seed: int | None = None) -> "GameEnv":
-        """A copy that continues identically; it shares the spaces and the graph.
+        """A copy that continues as this environment would.
 
         Args:
-            seed: starts the copy's own generator anew, so that its chance differs from here
-                on.
+            seed: of the copy's generator, for other chance outcomes from here on.
         """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
@@ -250,7 +230,13 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         self._graph = graph_of(self.game)
         self._node = self._graph.visit(kept["_node"])
 
-    def _start(self, node: Node, drawn: list[Any]) -> None:
+    def _start(self, agents: list[str], node: Node, drawn: list[Any]) -> None:
+        self.agents = agents
+        self.rewards = dict.fromkeys(agents, 0.0)
+        self._cumulative_rewards = self.rewards.copy()
+        self.terminations = dict.fromkeys(agents, False)
+        self.truncations = self.terminations.copy()
+        self.infos = {agent: {} for agent in agents}
         self._node = node
         self._returns: tuple[float, ...] = (0.0,) * self.game.num_players
         self.actions = drawn
@@ -286,7 +272,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         self._returns = returns
 
     def _step_dead(self, agent: str, action: Any) -> None:
-        """PettingZoo's rule for agents whose episode is over; here all end together."""
+        """Removes an agent whose episode is over, as PettingZoo asks."""
         if action is not None:
             raise ValueError(
                 f"{agent} is terminated or truncated and can only play None, "

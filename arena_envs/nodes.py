@@ -1,8 +1,8 @@
-"""The states that an environment has met, with what was computed of them.
+"""A cache of the states that environments have met, with what the rules say of each.
 
-Pure rules give the same answers for the same state, so an environment asks them once. In
-small games every episode walks over nodes that are already there. What follows a state is
-kept from the second time on that the state is played.
+Rules are pure functions of the state, so an environment asks them once for each state. In
+small games all states are soon in the cache. The successors of a state are kept from the
+second time that the state is played.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from arena_envs.checks import short
 from arena_envs.game import CHANCE, AnyGame, IllegalAction, legal_actions_of
+from arena_envs.spaces import MAX_TEXT
 
 MAX_NODES = 10_000  # of a game
 
@@ -33,8 +34,8 @@ class Node:
         outcomes: at a chance node, the outcomes that can happen.
         cumulative: their probabilities, summed up to and including each.
         played: whether an action was played here.
-        children: the nodes after the actions that were played here, but for the first.
-        views: features, action mask and text by seat, where they were asked for.
+        children: nodes by action, from the second action that is played here.
+        views: by seat, features, action mask and text; None until somebody asks.
     """
 
     __slots__ = (
@@ -69,10 +70,14 @@ class Node:
 
 
 class Graph:
-    """Nodes by state, linked by actions.
+    """The nodes of a game, linked by actions.
 
-    `root` is the node of the initial state. Forgets all nodes when there are `MAX_NODES`;
-    those in use live on by themselves.
+    At `MAX_NODES` nodes the graph starts again with the root alone. Environments keep the
+    nodes that they stand on.
+
+    Attributes:
+        game: the rules.
+        root: the node of the initial state.
     """
 
     def __init__(self, game: AnyGame) -> None:
@@ -86,7 +91,7 @@ class Graph:
         if node is None:
             if len(self._nodes) >= MAX_NODES:
                 for old in self._nodes.values():
-                    old.children.clear()  # else one in use keeps all that is below it
+                    old.children.clear()  # else a node in use keeps its successors in memory
                 self._nodes.clear()
                 self.root = self.visit(self.root.state)
             node = self._nodes[state] = Node(self.game, state)
@@ -104,7 +109,7 @@ class Graph:
         return child
 
     def view(self, node: Node, seat: int) -> View:
-        """Features, action mask and text of a node for a seat; not to be changed."""
+        """Features, action mask and text of a node for a seat; callers must not change them."""
         view = node.views[seat]
         if view is None:
             game, state = self.game, node.state
@@ -118,37 +123,46 @@ class Graph:
         return view
 
 
-def parsed_action(game: AnyGame, node: Node, said: Any, max_text: int) -> Any:
-    """The action of a language game that a text names; a legal action is itself.
+def observation_of(view: View, is_live: bool) -> dict[str, Any]:
+    """What `GameEnv.observe` returns; the mask is zero if the agent's episode is over."""
+    features, mask, text = view
+    if mask is None:
+        return {"observation": features.copy(), "text": text}
+    mask = mask.copy() if is_live else np.zeros_like(mask)
+    return {"observation": features.copy(), "action_mask": mask, "text": text}
+
+
+def parsed_action(game: AnyGame, node: Node, said: Any) -> Any:
+    """The action that a text names in a language game; a legal action is returned as it is.
 
     Raises:
-        ValueError: no text, or one that names no action (`IllegalAction`) or is longer
-            than `max_text`.
+        IllegalAction: the text names no action or has more than `MAX_TEXT` characters.
+        ValueError: `said` is neither a text nor a legal action.
     """
     if not isinstance(said, str):
         for action in node.legal:
             if type(said) is type(action) and said == action:
                 return action
         raise ValueError(f"want a text as action, got {short(said)}")
-    if len(said) > max_text:
-        raise IllegalAction(f"want at most {max_text} characters, got {len(said)}")
+    if len(said) > MAX_TEXT:
+        raise IllegalAction(f"want at most {MAX_TEXT} characters, got {len(said)}")
     return game.parse(node.state, said)
 
 
 @lru_cache(MAX_NODES)
 def _mask(num_actions: int, legal: tuple[int, ...]) -> NDArray[np.int8]:
-    """Ones at the legal actions; states with the same share it."""
+    """1 for each legal action; equal masks are one array."""
     mask = np.zeros(num_actions, np.int8)
     mask[list(legal)] = 1
     return mask
 
 
-# games that are equal may still read differently (0.0 and -0.0, 1 and True): repr tells
+# with repr, because equal games can have different texts (0.0 and -0.0, 1 and True)
 _graphs: WeakValueDictionary[tuple[type, AnyGame, str], Graph] = WeakValueDictionary()
 
 
 def graph_of(game: AnyGame) -> Graph:
-    """The graph that all environments of equal games share, as long as there is one."""
+    """The graph of a game; environments of equal games share one while any of them exists."""
     key = (type(game), game, repr(game))
     try:
         graph = _graphs.get(key)

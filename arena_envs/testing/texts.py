@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 
-from arena_envs.env import MAX_TEXT
 from arena_envs.game import AnyGame, IllegalAction
+from arena_envs.spaces import MAX_TEXT
 from arena_envs.testing.sample import Sample, demand
 
 MAX_RULES = 100_000  # characters

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from arena_envs.env import checked_seed
+from arena_envs.checks import checked_seed
 from arena_envs.registration import make
 from arena_wrappers.asking import OnError, ask, checked_timeout
 from arena_wrappers.branching import Branching
