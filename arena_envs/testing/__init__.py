@@ -1,12 +1,14 @@
-"""The conformance kit: whether a game keeps what `arena_envs.game.Game` promises.
+"""The conformance kit, which checks a game against the contract of `arena_envs.game.Game`.
 
     from arena_envs.testing import check_game
 
     def test_my_game_keeps_the_contract():
         check_game(MyGame())
 
-It plays random episodes, so it finds what they can show and proves nothing about rules:
-compare those with an independent implementation, or with a value known in closed form.
+It plays random episodes, so it finds what these show. It does not know the rules of a game:
+compare them with an independent implementation or with a value known in closed form. Where
+information is imperfect, it does not find a text that leaves out a public fact (see
+`check_game`).
 """
 
 from arena_envs.testing.check import CHECKS, check_game

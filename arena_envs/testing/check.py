@@ -9,7 +9,15 @@ from typing import Any
 from arena_envs import game as rules_of_all
 from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
-from arena_envs.testing import environment, knowledge, page, rules, texts
+from arena_envs.testing import (
+    environment,
+    knowledge,
+    page,
+    rounds,
+    rules,
+    sufficiency,
+    texts,
+)
 from arena_envs.testing.sample import BrokenRule, Sample, draw_sample
 
 CHECKS: tuple[Callable[[Sample], None], ...] = (
@@ -24,8 +32,8 @@ CHECKS: tuple[Callable[[Sample], None], ...] = (
     knowledge.check_knowledge,
     knowledge.check_resampling,
     knowledge.check_hidden,
-    knowledge.check_rounds,
-    knowledge.check_sufficiency,
+    rounds.check_rounds,
+    sufficiency.check_sufficiency,
     rules.check_forfeit,
     environment.check_pettingzoo,
     environment.check_seeds,
@@ -35,8 +43,8 @@ CHECKS: tuple[Callable[[Sample], None], ...] = (
     environment.check_gymnasium,
 )
 
-BASE = rules_of_all.__file__  # whose methods call those of a game
-OPT_OUT = ", or pass needs_page=False"  # in Python; the command `check` has no option
+BASE = rules_of_all.__file__  # methods of BaseGame, which call those of the game
+OPT_OUT = ", or pass needs_page=False"  # left out by the command `arena check`
 
 
 def check_game(
@@ -46,17 +54,22 @@ def check_game(
     seed: int = 0,
     needs_page: bool | None = None,
 ) -> None:
-    """Holds a game to the contract, by random play.
+    """Checks by random play that a game keeps the contract of `arena_envs.game.Game`.
+
+    Not everything is checked in every game. In games of perfect information, states with
+    the same text must have the same returns and the same successors; with imperfect
+    information only the legal actions are compared, so read the golden file or some prompts
+    to see whether a text leaves out what its reader needs.
 
     Args:
         game_or_id: the rules, or the id of a registered game.
-        num_episodes: most random episodes to look at; long games get fewer.
+        num_episodes: random episodes to look at; no more begin after 1,500 states.
         seed: of the random episodes.
-        needs_page: whether the module of the game must have a page, as the games of this
-            package must. None: a game of another package gets a warning without one.
+        needs_page: whether the module of the game must have a page. None: it must in this
+            package, and a game of another package gets a warning without a page.
 
     Raises:
-        BrokenRule: names the game and the first rule that it breaks, in one sentence.
+        BrokenRule: names the game, the first rule that it breaks and what to do.
         ValueError: the id is unknown, or `num_episodes` is no integer above 0.
     """
     if type(num_episodes) is not int or num_episodes < 1:

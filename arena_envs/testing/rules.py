@@ -23,17 +23,25 @@ FACTS = (
 def check_protocol(game: AnyGame) -> None:
     """The game has all facts and methods of `Game`."""
     for name in FACTS:
-        demand(hasattr(game, name), f"the game declares {name}")
+        demand(
+            hasattr(game, name),
+            f"the game declares {name}",
+            fix="Set it as an attribute or a property.",
+        )
     for name in METHODS:
         rule = f"the game has a method {name}"
-        demand(callable(getattr(game, name, None)), rule)
+        demand(
+            callable(getattr(game, name, None)),
+            rule,
+            fix="Write it, or inherit from arena_envs.BaseGame.",
+        )
 
 
 def check_measures(sample: Sample) -> None:
     """Measures are finite floats with the same names in every last state."""
     game = sample.game
     if not callable(getattr(game, "measures", None)):
-        return  # which is optional
+        return  # the method is optional
     names = None
     for state in sample.states():
         if game.current_player(state) != TERMINAL:
@@ -45,9 +53,19 @@ def check_measures(sample: Sample) -> None:
             for name, value in found.items()
         )
         demand(finite, rule, found)
-        demand(dict(game.measures(state)) == found, "measures are deterministic", found)
+        demand(
+            dict(game.measures(state)) == found,
+            "measures are deterministic",
+            found,
+            fix="Compute measures from the state alone.",
+        )
         rule = "measures have the same names in every last state"
-        demand(names is None or names == found.keys(), rule, found)
+        demand(
+            names is None or names == found.keys(),
+            rule,
+            found,
+            fix="Give each measure in every last state; 0.0 where it does not apply.",
+        )
         names = found.keys()
 
 
@@ -78,11 +96,18 @@ def check_facts(game: AnyGame) -> None:
     demand(game.kind != "cooperative" or len(set(game.teams)) == 1, rule, game.teams)
     rule = "a zero-sum game is competitive, or always pays nothing"
     demand(
-        not game.zero_sum or game.kind == "competitive" or low == high, rule, game.kind
+        not game.zero_sum or game.kind == "competitive" or low == high,
+        rule,
+        game.kind,
+        fix="Declare kind = 'competitive' or zero_sum = False.",
     )
     rule = "a copy of the game equals it and hashes alike"
     for other in (copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
-        demand(other == game and hash(other) == hash(game), rule)
+        demand(
+            other == game and hash(other) == hash(game),
+            rule,
+            fix="Make the game a frozen dataclass of its parameters.",
+        )
 
 
 def check_actions(sample: Sample) -> None:
@@ -93,22 +118,38 @@ def check_actions(sample: Sample) -> None:
         rule = "current_player is a seat, CHANCE or TERMINAL, as an int"
         demand(type(player) is int and player in players, rule, player)
         rule = "there are legal actions if and only if a seat is to move"
-        demand(bool(legal) == (player >= 0), rule, legal, player)
+        demand(
+            bool(legal) == (player >= 0),
+            rule,
+            legal,
+            player,
+            fix="Return legal actions where current_player is a seat, and none elsewhere.",
+        )
         if game.num_actions is not None:
             rule = f"actions are integers from 0 to {game.num_actions - 1}"
             in_range = all(type(a) is int and 0 <= a < game.num_actions for a in legal)
-            demand(in_range, rule, legal)
+            demand(
+                in_range,
+                rule,
+                legal,
+                fix="Return ints within these limits, or raise num_actions.",
+            )
             demand(
                 legal == sorted(legal), "legal actions are in ascending order", legal
             )
         demand(len(set(legal)) == len(legal), "no legal action is listed twice", legal)
         if player == CHANCE:
             _check_chance(game.chance_outcomes(state))
-    most = getattr(game, "max_chance_nodes", None)  # which is optional
+    most = getattr(game, "max_chance_nodes", None)  # the fact is optional
     for episode in sample.episodes:
         num = sum(game.current_player(state) == CHANCE for state, _ in episode)
         rule = f"an episode has at most max_chance_nodes = {most} chance nodes"
-        demand(most is None or num <= most, rule, num)
+        demand(
+            most is None or num <= most,
+            rule,
+            num,
+            fix="Raise max_chance_nodes, or set it to None.",
+        )
 
 
 def _check_chance(outcomes: Any) -> None:
@@ -138,13 +179,28 @@ def check_returns(sample: Sample) -> None:
     for episode in sample.episodes:
         returns = game.returns(episode[-1][0])
         rule = f"a final return lies between {game.min_return} and {game.max_return}"
-        demand(low <= min(returns) <= max(returns) <= high, rule, returns)
+        demand(
+            low <= min(returns) <= max(returns) <= high,
+            rule,
+            returns,
+            fix="Correct returns, min_return or max_return.",
+        )
         if game.zero_sum:
             rule = "returns of a zero-sum game sum to 0"
-            demand(abs(sum(returns)) < 1e-9, rule, returns)
+            demand(
+                abs(sum(returns)) < 1e-9,
+                rule,
+                returns,
+                fix="Correct returns, or declare zero_sum = False.",
+            )
         if game.kind == "cooperative":
             rule = "all seats of a cooperative game have the same return"
-            demand(len(set(returns)) == 1, rule, returns)
+            demand(
+                len(set(returns)) == 1,
+                rule,
+                returns,
+                fix="Correct returns, or declare another kind.",
+            )
 
 
 def check_purity(sample: Sample) -> None:
@@ -159,7 +215,12 @@ def check_purity(sample: Sample) -> None:
             game.resample(state, seat, random.Random(0))
             game.forfeit(state, seat)
             rule = "a second call of observe, features or legal_actions gives the same"
-            demand(view(game, state, seat) == first, rule, state)
+            demand(
+                view(game, state, seat) == first,
+                rule,
+                state,
+                fix="Compute them from the state alone, and return a new array from features.",
+            )
             again = game.information_state(state, seat)
             rule = "information_state is hashable and the same at every call"
             demand(again == key and hash(again) == hash(key), rule, key)
@@ -168,10 +229,21 @@ def check_purity(sample: Sample) -> None:
             actions = [outcome for outcome, _ in game.chance_outcomes(state)]
         for action in actions:
             rule = "apply gives the same state at every call"
-            demand(game.apply(state, action) == game.apply(state, action), rule, state)
+            demand(
+                game.apply(state, action) == game.apply(state, action),
+                rule,
+                state,
+                fix="Compute the next state from the state and the action alone.",
+            )
         rule = "no method changes a state"
         unchanged = state == before and hash(state) == code == hash(before)
-        demand(unchanged, rule, before, state)
+        demand(
+            unchanged,
+            rule,
+            before,
+            state,
+            fix="Use tuples or frozen dataclasses, and build a new state in apply.",
+        )
 
 
 def check_forfeit(sample: Sample) -> None:
@@ -183,6 +255,18 @@ def check_forfeit(sample: Sample) -> None:
             rule = "a forfeit gives a return to each seat"
             demand(len(returns) == game.num_players, rule, returns)
             inside = all(game.min_return <= r <= game.max_return for r in returns)
-            demand(inside, "a forfeit pays between min_return and max_return", returns)
-            rule = "who forfeits gets no more than it had or the lowest return"
-            demand(returns[seat] <= max(paid[seat], game.min_return), rule, returns)
+            demand(
+                inside,
+                "a forfeit pays between min_return and max_return",
+                returns,
+                fix="Correct forfeit, min_return or max_return.",
+            )
+            rule = (
+                "who forfeits ends with at most its return so far, or with min_return"
+            )
+            demand(
+                returns[seat] <= max(paid[seat], game.min_return),
+                rule,
+                returns,
+                fix="Take something from the seat that forfeits, or leave it what it had.",
+            )

@@ -8,34 +8,42 @@ from typing import Any
 from arena_envs.checks import short
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, legal_actions_of
 
-MAX_SAMPLED_STATES = (
-    1_500  # after the first episode; games of many turns get fewer episodes
-)
+# The time of the checks grows with the states of the sample. With this limit the kit takes
+# seconds also in games of hundreds of turns, such as chess, where 40 episodes have 8,000 states.
+MAX_SAMPLED_STATES = 1_500
 MAX_CHANCE = 10_000  # chance nodes in a row
 
 Episode = list[tuple[Any, Any]]  # states, each with the action that followed or None
 
 
 class BrokenRule(AssertionError):
-    """A promise of the contract that a game breaks; the message is one sentence."""
+    """A game breaks a rule of the contract; the message names the rule and the finding."""
 
 
-def demand(kept: bool, rule: str, *found: Any) -> None:
-    """Raises `BrokenRule` with the rule and what was found, unless it is kept."""
+def demand(kept: bool, rule: str, *found: Any, fix: str = "") -> None:
+    """Raises `BrokenRule` unless a rule is kept.
+
+    Args:
+        kept: whether it is.
+        rule: what holds of a game that keeps it.
+        *found: values that break it.
+        fix: what to do about it, as a sentence; empty where the rule already says that.
+    """
     if not kept:
         got = ", ".join(short(value) for value in found)
-        raise BrokenRule(f"{rule}; got {got}" if got else rule)
+        what = f"{rule}; got {got}" if got else rule
+        raise BrokenRule(f"{what}. {fix}" if fix else what)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Random episodes; at least one, and as many as `MAX_SAMPLED_STATES` states allow."""
+    """Random episodes: one, and more until they have `MAX_SAMPLED_STATES` states."""
 
     game: AnyGame
     episodes: tuple[Episode, ...]
 
     def states(self, num_episodes: int | None = None) -> Iterator[Any]:
-        """States of the episodes, or of the first so many."""
+        """States of all episodes, or of the first `num_episodes`."""
         for episode in self.episodes[:num_episodes]:
             yield from (state for state, _ in episode)
 
@@ -66,7 +74,12 @@ def random_episode(game: AnyGame, state: Any, rng: random.Random) -> Episode:
     while (player := game.current_player(state)) != TERMINAL:
         if player == CHANCE:
             num_chances += 1
-            demand(num_chances <= MAX_CHANCE, "chance comes to an end", state)
+            demand(
+                num_chances <= MAX_CHANCE,
+                f"an episode has at most {MAX_CHANCE} chance nodes in a row",
+                state,
+                fix="Give the turn to a seat or end the episode.",
+            )
             outcomes = game.chance_outcomes(state)
             demand(len(outcomes) > 0, "a chance node has outcomes", state)
             values, weights = zip(*outcomes, strict=True)
@@ -74,9 +87,18 @@ def random_episode(game: AnyGame, state: Any, rng: random.Random) -> Episode:
         else:
             num_turns, num_chances = num_turns + 1, 0
             rule = f"an episode ends within max_turns = {game.max_turns!r}"
-            demand(num_turns <= game.max_turns, rule)
+            demand(
+                num_turns <= game.max_turns,
+                rule,
+                fix="End the episode earlier, or raise max_turns.",
+            )
             legal = game.legal_actions(state)
-            demand(len(legal) > 0, "a seat that is to move has a legal action", state)
+            demand(
+                len(legal) > 0,
+                "a seat that is to move has a legal action",
+                state,
+                fix="Return a legal action, or let current_player return TERMINAL.",
+            )
             action = rng.choice(legal)
         episode.append((state, action))
         state = game.apply(state, action)
@@ -88,3 +110,12 @@ def view(game: AnyGame, state: Any, seat: int) -> tuple[Hashable, ...]:
     """All that an environment shows to a seat: text, features and what it may choose."""
     legal = tuple(legal_actions_of(game, state, seat))
     return (game.observe(state, seat), game.features(state, seat).tobytes(), legal)
+
+
+def difference(shown: Any, again: Any) -> str:
+    """What differs between two results of `view`."""
+    names = ("text", "features", "legal actions")
+    for name, one, other in zip(names, shown, again, strict=True):
+        if one != other:
+            return f"two {name}: {one!r:.100} and {other!r:.100}"
+    return "no difference"

@@ -35,7 +35,12 @@ def check_texts(sample: Sample) -> None:
         demand(rules.isascii(), "rules are ASCII", rules)
         rule = f"rules have at most {MAX_RULES} characters"
         demand(len(rules) <= MAX_RULES, rule, len(rules))
-        demand(rules == game.rules(seat), "rules are the same at every call", rules)
+        demand(
+            rules == game.rules(seat),
+            "rules are the same at every call",
+            rules,
+            fix="Compute rules from the seat and the parameters alone.",
+        )
     for state in sample.states():
         for seat in range(game.num_players):
             _check_text(game.observe(state, seat))
@@ -57,7 +62,12 @@ def _check_text(text: str) -> None:
     )
     demand(text.isascii(), "a text is ASCII", text)
     rule = f"a text has at most {MAX_TEXT} characters"
-    demand(len(text) <= MAX_TEXT, rule, len(text))
+    demand(
+        len(text) <= MAX_TEXT,
+        rule,
+        len(text),
+        fix="Shorten the text, such as by leaving out the oldest turns.",
+    )
 
 
 def check_parse(sample: Sample) -> None:
@@ -69,7 +79,12 @@ def check_parse(sample: Sample) -> None:
         folded = {text.casefold() for text in texts}
         for action, text in zip(legal, texts, strict=True):
             rule = "action_text is ASCII on one line, with single blanks"
-            demand(text == " ".join(text.split()) != "" and text.isascii(), rule, text)
+            demand(
+                text == " ".join(text.split()) != "" and text.isascii(),
+                rule,
+                text,
+                fix="Write action texts such as 'take 1 from pile 2'.",
+            )
             rule = (
                 f"action_text has none of {MARKS}, which lists and replies are made of"
             )
@@ -88,10 +103,20 @@ def _check_reading(game: AnyGame, state: object, text: str, action: object) -> N
     try:
         found = game.parse(state, text)
     except IllegalAction as error:
-        demand(False, f"{rule}: {text!r}", error)
+        demand(
+            False,
+            f"{rule}: {text!r}",
+            error,
+            fix="Accept the text in any case and with any white space, as BaseGame.parse does.",
+        )
     else:
         rule = f"{rule}: {text!r}"
-        demand(found == action and type(found) is type(action), rule, found)
+        demand(
+            found == action and type(found) is type(action),
+            rule,
+            found,
+            fix="Return the legal action itself, as an int.",
+        )
 
 
 def check_strictness(sample: Sample) -> None:
@@ -123,7 +148,12 @@ def _check_refused(game: AnyGame, state: object, said: str) -> None:
         found = game.parse(state, said)
     except IllegalAction:
         return
-    demand(False, f"parse refuses {said!r:.80}", found)
+    demand(
+        False,
+        f"parse refuses {said!r:.80}",
+        found,
+        fix="Compare the whole text with the texts of legal actions, as BaseGame.parse does.",
+    )
 
 
 def check_hostile_texts(sample: Sample) -> None:
@@ -154,11 +184,13 @@ def _check_markup(game: AnyGame, state: object, said: str, markup: str) -> None:
         return
     for seat in set(range(game.num_players)) - {speaker}:
         shown = game.observe(after, seat)
-        rule = (
-            f"observe breaks {markup!r} in what another seat wrote, "
-            "as arena_envs.hostile.quoted does"
+        rule = f"observe breaks {markup!r} in what another seat wrote"
+        demand(
+            markup not in shown,
+            rule,
+            shown,
+            fix="Show the words of another seat by arena_envs.hostile.quoted.",
         )
-        demand(markup not in shown, rule, shown)
 
 
 def check_refusal(game: AnyGame, state: object, text: str) -> None:
@@ -168,19 +200,37 @@ def check_refusal(game: AnyGame, state: object, text: str) -> None:
     try:
         action = game.parse(state, text)
     except IllegalAction:
-        demand(text not in texts, "parse reads the text of a legal action", text)
+        demand(
+            text not in texts,
+            "parse reads the text of a legal action",
+            text,
+            fix="Accept the texts of all legal actions.",
+        )
         return
     if game.num_actions is None:
         rule = "parse gives a hashable action, and none when nobody is to move"
-        demand(bool(legal) and isinstance(hash(action), int), rule, action)
+        demand(
+            bool(legal) and isinstance(hash(action), int),
+            rule,
+            action,
+            fix="Return an immutable value, and raise IllegalAction if nobody is to move.",
+        )
         rule = "parse reads back the text of what it has read, as a replay does"
-        demand(game.parse(state, game.action_text(state, action)) == action, rule, text)
+        demand(
+            game.parse(state, game.action_text(state, action)) == action,
+            rule,
+            text,
+            fix="Make action_text write all that parse reads.",
+        )
         after = game.apply(state, action)
         for seat in range(game.num_players):
             game.observe(after, seat).encode()
         return
     demand(
-        action in legal, f"parse gives legal actions alone, of {text[:80]!r}", action
+        action in legal,
+        f"parse gives a legal action or raises IllegalAction for {text[:80]!r}",
+        action,
+        fix="Raise IllegalAction for every other text.",
     )
     rule = "parse refuses a text that names no action"
     demand(text not in ("", " ", "no such action", "x" * 100_000), rule, text)
