@@ -225,17 +225,19 @@ class LimitHoldem(BaseGame[State, int]):
     def rules(self, seat: int) -> str:
         n = self.num_players
         small, big = ("player_1", "player_0") if n == 2 else ("player_0", "player_1")
+        early = "after" if self.max_bets == 1 else "before and after"
         return (
             f"This is limit Texas hold'em with {n} players. Every player is dealt two "
             f"cards, which the others do not see. {small} pays a small blind of "
             f"{counted(self.small_blind, 'chip')} and {big} a big blind of "
-            f"{counted(self.small_bet, 'chip')}. Four rounds of betting follow: before the flop, after the flop (three cards on "
+            f"{counted(self.small_bet, 'chip')}. Four rounds of betting follow: before the "
+            "flop, after the flop (three cards on "
             "the board, which count for everybody), after the turn (a fourth) and after "
             f"the river (a fifth). player_{2 % n if n > 2 else 1} moves first before the "
             "flop, later the first player from player_0 on who has not folded. In turn, "
             'a player says "call" to pay as much as the player who has paid most (nothing '
             'if all have paid the same, which is a check), "raise" to pay '
-            f"{counted(self.small_bet, 'chip')} more than that before and after the flop "
+            f"{counted(self.small_bet, 'chip')} more than that {early} the flop "
             f'and {self.big_bet} more after the turn and the river, or "fold" to give up, '
             f"which is possible if a call costs something. {self._limit_text()} A round "
             "ends when all players who have not folded have paid "

@@ -8,7 +8,8 @@
 | Actions     | `Discrete(size**2 + 1)`: "a1", "b1", ... row by row; the last "pass"   |
 | Rewards     | at the end: 1 to the winner, -1 to the loser, 0 for a draw             |
 | Length      | at most 119 turns; 60.3 on average in 2,000 random games (seed 0)      |
-| Known value | size 4: W wins with 8 discs more; 1396 games of 5 turns, 55,092 of 7   |
+| Known value | size 4: W wins by 8 discs. Size 8: unknown; its first 5 turns can be  |
+|             | played in 1,396 ways, its first 7 in 55,092                            |
 | Source      | L. Waterman and J. W. Mollett, *Reversi* (1883); G. Hasegawa (1973)    |
 
 The board starts with two discs of each side crosswise in the middle; white has the upper

@@ -119,6 +119,9 @@ def deals() -> Iterator[tuple[Hand, int, float]]:
 def test_optimal_and_random_play_have_their_known_values() -> None:
     sums = sum(chance * np.array(values(hand, up)[1:]) for hand, up, chance in deals())
     assert sums == pytest.approx([-0.042462, -0.392658, 1.374734], abs=1e-6)
+    optimal, uniform = (f"{value:.6f}" for value in sums[:2])
+    known = f"optimal play {optimal}; uniform random play {uniform}"
+    assert Blackjack().known_value == known
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,7 @@ def test_random_play_has_the_documented_outcomes() -> None:
     assert sum(lengths) / 10_000 == pytest.approx(21.3, abs=0.05)
     assert results.count(1) / 10_000 == pytest.approx(0.559, abs=0.0005)
     assert results.count(-1) / 10_000 == pytest.approx(0.439, abs=0.0005)
+    assert ConnectFour().known_value == "random play: X wins .559, O .439"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,232 @@
+"""What `known_value` says of a game is what a solver finds."""
+
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from typing import Any
+
+import pytest
+
+from arena_envs import CHANCE, TERMINAL, make_game, registration
+from arena_envs.solvers import (
+    expected_returns,
+    information_states,
+    minimax,
+    nash_conv,
+    normal_form,
+    optimal_joint_policy,
+    pure_equilibria,
+    solve_zero_sum,
+    uniform_table,
+)
+
+# `known_value` is computed in the test of the game
+ELSEWHERE = {"blackjack-v0", "connect_four-v0", "liars_dice-v0"}
+
+
+def fraction(value: float) -> str:
+    return str(Fraction(value).limit_denominator(100_000))
+
+
+def decimal(value: float, digits: int = 6) -> str:
+    return f"{value:.{digits}f}".replace("0.", ".", 1)
+
+
+def uniform_distance(game: Any) -> float:
+    return nash_conv(game, uniform_table(game))
+
+
+def uniform_return(game: Any) -> float:
+    return expected_returns(game, uniform_table(game))[0]
+
+
+def winner(game: Any) -> str:
+    won = minimax(game).returns
+    return "a draw" if won[0] == 0 else f"player_{won.index(1.0)} wins"
+
+
+def random_results(game: Any) -> dict[float, float]:
+    """Probability of each return of seat 0 in uniform play."""
+
+    @cache
+    def results(state: Any) -> Counter[float]:
+        if game.current_player(state) == TERMINAL:
+            return Counter({game.returns(state)[0]: 1.0})
+        legal, found = game.legal_actions(state), Counter[float]()
+        for action in legal:
+            for result, chance in results(game.apply(state, action)).items():
+                found[result] += chance / len(legal)
+        return found
+
+    return results(game.initial_state())
+
+
+def returns_if_all_play(game: Any, action: int) -> float:
+    """What every seat gets if all always play the same action."""
+    state = game.initial_state()
+    while (player := game.current_player(state)) != TERMINAL:
+        outcome = game.chance_outcomes(state)[0][0] if player == CHANCE else action
+        state = game.apply(state, outcome)
+    (paid,) = set(game.returns(state))
+    return float(paid)
+
+
+def bargaining(game: Any) -> str:
+    """Backward induction; random play ends with an offer of half the pie on average."""
+    totals, num_rounds = [0.0, 0.0, 0.0], game.num_rounds
+    draws = list(product(*game.discounts))
+    for factors in draws:
+        offerer = 1.0
+        for turn in range(num_rounds - 1, 0, -1):  # the other one offers next
+            offerer = 1 - factors[turn % 2] * offerer
+        shares = (offerer, 1 - offerer)
+        random = sum(0.5**r * 0.5 * factors[0] ** (r - 1) for r in range(1, 7))
+        totals = [t + x for t, x in zip(totals, (*shares, random), strict=True)]
+    best, other, random = (decimal(total / len(draws)) for total in totals)
+    return f"subgame-perfect play {best}, {other}; random play {random} each"
+
+
+def blotto(game: Any) -> str:
+    assert expected_returns(game, uniform_table(game)) == pytest.approx((0, 0))
+    return f"0 by symmetry; NashConv of uniform play {fraction(uniform_distance(game))}"
+
+
+def donor_game(game: Any) -> str:
+    nothing, everything = (returns_if_all_play(game, a) for a in (0, 10))
+    given = f"all always give everything: {everything:g} each"
+    return f"in equilibrium {nothing:g} each; {given}"
+
+
+def dots_and_boxes(game: Any) -> str:
+    lead = minimax(make_game("dots_and_boxes", utility_margin=True)).returns[0]
+    won = random_results(game)
+    assert won[1.0] == pytest.approx(won[-1.0], abs=0.0005)
+    boxes = f"{2 + lead / 2:g} to {2 - lead / 2:g}"
+    return f"player_0 wins by {boxes}; random play: {100 * won[1.0]:.1f} % wins of each"
+
+
+def goofspiel(game: Any) -> str:
+    """The smaller game, solved; the default has the same symmetry."""
+    small = make_game("goofspiel", num_cards=3)
+    assert solve_zero_sum(small).value == pytest.approx(0, abs=1e-9)
+    assert game.known_value == small.known_value
+    return "0 by symmetry"
+
+
+def hex_board(game: Any) -> str:
+    """Smaller boards, solved; that `player_0` wins on all is a theorem."""
+    for size, swap in product((2, 3), (False, True)):
+        small = make_game("hex", board_size=size, swap=swap)
+        assert small.known_value == winner(small)
+    return winner(make_game("hex", board_size=3))
+
+
+def repeated_dilemma(game: Any) -> str:
+    both, alone = (returns_if_all_play(game, action) for action in (0, 1))
+    return (
+        f"{alone:g} each, as both always defect; both always cooperate: {both:g} each"
+    )
+
+
+def poker(game: Any, number: Callable[[float], str]) -> str:
+    value, distance = solve_zero_sum(game).value, uniform_distance(game)
+    return f"{number(value)} for player_0; NashConv of uniform play {number(distance)}"
+
+
+def dilemma(game: Any) -> str:
+    (equilibrium,) = pure_equilibria(normal_form(game))
+    assert equilibrium == (1, 1)
+    each = returns_if_all_play(game, 1)
+    return f"{each:g} each, as both defect; NashConv of uniform play {uniform_distance(game):g}"
+
+
+def public_goods(game: Any) -> str:
+    nothing, everything = (returns_if_all_play(game, a) for a in (0, game.endowment))
+    given = f"all contribute everything: {everything:g} each"
+    return f"in equilibrium {nothing:g} each; {given}"
+
+
+def signaling(game: Any) -> str:
+    targets = game.num_targets
+    best = optimal_joint_policy(game).value * targets
+    assert uniform_return(game) == pytest.approx(1 / targets)
+    return f"best {best:g}/{targets}; random 1/{targets}"
+
+
+def speaker_listener(game: Any) -> str:
+    """No pair does better than a listener who knows the goal, which two words can tell."""
+    nearest = min(game.cells.distance(goal) for goal in game.goals)
+    best = fraction((game.max_steps + 1 - nearest) / game.max_steps)
+    return f"best {best}; random {fraction(uniform_return(game))}"
+
+
+def tic_tac_toe(game: Any) -> str:
+    won = random_results(game)
+    first, second = decimal(won[1.0]), decimal(won[-1.0])
+    return f"{winner(game)}; random play: X wins {first}, O {second}"
+
+
+def tiny_hanabi(game: Any) -> str:
+    best = optimal_joint_policy(game).value
+    rows = {key: [0.0, 1.0, 0.0] for key in information_states(game)}
+    ignoring = expected_returns(game, rows)[0]
+    random = fraction(uniform_return(game))
+    return f"best {best:g}; {ignoring:g} if cards are ignored; random {random}"
+
+
+SOLVED: dict[str, Callable[[Any], str]] = {
+    "bargaining-v0": bargaining,
+    "colonel_blotto-v0": blotto,
+    "donor_game-v0": donor_game,
+    "dots_and_boxes-v0": dots_and_boxes,
+    "goofspiel-v0": goofspiel,
+    "hanabi-v0": lambda game: f"at most {game.max_return:g}",
+    "hex-v0": hex_board,
+    "iterated_matrix_game-v0": repeated_dilemma,
+    "iterated_prisoners_dilemma-v0": repeated_dilemma,
+    "kuhn_poker-v0": lambda game: poker(game, fraction),
+    "leduc_poker-v0": lambda game: poker(game, "{:.6f}".format),
+    "matrix_game-v0": dilemma,
+    "mini_hanabi-v0": lambda game: f"at most {game.max_return:g}",
+    "nim-v0": winner,
+    "prisoners_dilemma-v0": dilemma,
+    "public_goods-v0": public_goods,
+    "signaling-v0": signaling,
+    "simple_hanabi-v0": lambda game: f"at most {game.max_return:g}",
+    "speaker_listener-v0": speaker_listener,
+    "tic_tac_toe-v0": tic_tac_toe,
+    "tiny_hanabi-v0": tiny_hanabi,
+}
+
+
+@pytest.mark.parametrize("id", SOLVED)
+def test_the_known_value_is_what_a_solver_finds(id: str) -> None:
+    pytest.importorskip("scipy")
+    game = make_game(id)
+    assert game.known_value == SOLVED[id](game)
+
+
+def test_every_known_value_is_computed() -> None:
+    own = [id for id, entry in registration._entries.items() if not entry.plugin]
+    known = {id for id in own if make_game(id).known_value is not None}
+    assert known == SOLVED.keys() | ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    ("id", "params", "value"),
+    [
+        ("breakthrough", {"rows": 4, "columns": 3}, "player_0 wins"),
+        ("signaling", {"num_targets": 3, "num_words": 2}, "best 2/3; random 1/3"),
+    ],
+)
+def test_other_parameters_have_their_known_values(
+    id: str, params: dict[str, int], value: str
+) -> None:
+    game = make_game(id, **params)
+    assert (
+        game.known_value
+        == value
+        == (winner if id == "breakthrough" else signaling)(game)
+    )
