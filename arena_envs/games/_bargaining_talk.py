@@ -1,4 +1,4 @@
-"""What is said in bargaining: utterances, their grammar, and how they are told."""
+"""Utterances of bargaining: their grammar, and the text of the other seat about them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _MOVE = re.compile(
 
 
 class Utterance(NamedTuple):
-    """What a seat says: a move, and a message that may be empty.
+    """An utterance: a move, and a message that may be empty.
 
     Attributes:
         move: `"offer"`, `"accept"` or `"reject"`.
@@ -39,7 +39,7 @@ ACCEPT, REJECT = Utterance("accept"), Utterance("reject")
 
 
 def read(text: str, answering: bool, most: int, max_message: int) -> Utterance:
-    """The utterance that a text is, by the grammar on the page of the game.
+    """The utterance of a text, by the grammar on the page of the game.
 
     Args:
         text: anything.
@@ -48,7 +48,7 @@ def read(text: str, answering: bool, most: int, max_message: int) -> Utterance:
         max_message: longest message in characters.
 
     Raises:
-        IllegalAction: it is none; says what is wanted.
+        IllegalAction: the text does not follow the grammar, or offers or says too much.
     """
     text = text.strip()
     found = _MOVE.search(text, max(0, len(text) - MAX_MOVE))
@@ -61,7 +61,7 @@ def read(text: str, answering: bool, most: int, max_message: int) -> Utterance:
         where = "alone in the last line" if max_message else "and nothing else"
         raise IllegalAction(f"want {want} {where}, got {text[-80:]!r}")
     message = text[: found.end("mark") if found["mark"] else 0].strip()
-    # half a surrogate pair is no text, and would not outlive a record
+    # half a surrogate pair cannot be written to a record
     message = message.encode("utf-8", "replace").decode("utf-8")
     if message and not max_message:
         raise IllegalAction(f"want no message with the action, got {message[:80]!r}")
@@ -91,9 +91,9 @@ def speaker_of(turn: int) -> int:
 
 
 def history(said: Sequence[Utterance], seat: int, whole: int) -> Iterator[str]:
-    """What was said, as a seat is told of it: latest in full, and offers before that.
+    """The past as a seat reads it: the latest utterances in full, of earlier ones the offers.
 
-    A message stands in the line of its utterance, `quoted`; all else is ASCII.
+    Each utterance is a line, with its message `quoted`; everything else is ASCII.
     """
     start = max(0, len(said) - MAX_SHOWN)
     offers = [

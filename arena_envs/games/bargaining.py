@@ -12,36 +12,37 @@ r"""Bargaining: two players divide money by alternating offers, in free words if
 | Source      | E. Shapira et al., *GLEE* (2024); A. Rubinstein (1982)                 |
 
 In odd rounds `player_0` makes an offer and `player_1` answers, in even rounds the other way
-round. "offer 40" gives 40 to the other player and leaves the rest of the pie to the one who
-speaks. "accept" ends the game; "reject" ends the round, and who rejected offers next.
+round. "offer 40" gives 40 to the other player and leaves the rest of the pie to the player who
+offers. "accept" ends the game. "reject" ends the round, and the player who rejected offers next.
 Without an agreement after `num_rounds` rounds both get nothing. What a player gets in round
 r is worth `factor ** (r - 1)` of it. Chance draws each seat's factor from `discounts[seat]`,
-all with the same probability; without `complete_information` a seat is told its own alone.
-This is the first family of GLEE, except that factors are drawn, and that an answer may carry
-a message as an offer may. OpenSpiel's `bargaining` is another game: items of private value.
+all with the same probability. Without `complete_information` a seat knows only its own factor.
+This is the first family of GLEE with two changes: factors are drawn, and an answer may carry a
+message, as an offer may. OpenSpiel's `bargaining` is another game, about items of private value.
 
-By backward induction, who offers in the last round takes all, and who offers before that
-gives the other what waiting is worth to it: its factor times its share as the next to offer.
-The known values are means over the draws, the former for offers of any amount.
+By backward induction, the player who offers in the last round takes all. In an earlier round
+the offer is what waiting is worth to the other player: its factor times its share as the next
+to offer. The known values are means over the draws; those of subgame-perfect play allow offers
+of any amount.
 
 A text is read by this grammar, in any case; an amount has at most two decimals:
 
     text = [message separator] move ["."]
     move = "offer" ["$"] amount | "accept" | "reject"
 
-The separator is a line break or one of `. ! ? ; :`, which stays in the message: a move stands
-alone in the last line or sentence, and all before it is the message, at most `max_message`
-characters long. So "Half is fair. offer 50" is an offer with a message, and "I will never
-accept" is no action. The legal actions are the finite core, without messages: "accept",
-"reject", and `num_offers` offers evenly spaced from 0 to the pie. A message is shown in
-quotation marks and in one line, so that it cannot look like the referee's words, and markup
-in it, such as special tokens of chat templates, is broken by blanks (`arena_envs.hostile`).
-What a reply says outside its answer is no message. Features hold amounts and answers, and no
-messages.
+The separator is a line break or one of `. ! ? ; :`, which stays in the message. A move stands
+alone in the last line or sentence. Everything before it is the message, of at most `max_message`
+characters. So "Half is fair. offer 50" is an offer with a message, and "I will never accept" is
+no action. The legal actions are a finite set without messages: "accept", "reject", and
+`num_offers` offers evenly spaced from 0 to the pie. The other player sees a message in quotation
+marks and in one line, so that it cannot look like the referee's words. Blanks break markup in
+it, such as special tokens of chat templates (`arena_envs.hostile`). Words of a reply outside its
+answer are not part of the message. Features hold amounts and answers, but no messages.
 
 Measures of an episode: `agreement` (1 or 0), `efficiency` (the sum of both returns) and
-`fairness` (1 - 4(p - 1/2)², p a share before discounting); the latter two are GLEE's, and 0
-without an agreement, where GLEE leaves fairness undefined: divide its mean by `agreement`'s.
+`fairness` (1 - 4(p - 1/2)², with p a share before discounting). The last two follow GLEE and are
+0 without an agreement, where GLEE leaves fairness undefined. The mean fairness of agreements is
+the mean of `fairness` divided by the mean of `agreement`.
 """
 
 import random
@@ -70,7 +71,7 @@ Action = Utterance | float  # chance draws a discount factor
 
 
 class State(NamedTuple):
-    """The discount factors drawn so far, by seat, and all that was said, in order."""
+    """The discount factors drawn so far, by seat, and all utterances in order."""
 
     discounts: tuple[float, ...] = ()
     said: tuple[Utterance, ...] = ()
@@ -83,7 +84,7 @@ class Bargaining(BaseGame[State, Action]):
     Args:
         pie: the money, 1 to 1,000,000.
         num_rounds: rounds of an offer and an answer, 1 to 50.
-        num_offers: offers in the finite core, 2 to 1001, whose amounts are whole hundredths.
+        num_offers: offers among the legal actions, 2 to 1001; amounts are whole hundredths.
         discounts: for each seat, its possible discount factors, above 0 and at most 1.
         complete_information: whether both seats are told both factors.
         messages: whether an action may carry a message.
@@ -120,7 +121,7 @@ class Bargaining(BaseGame[State, Action]):
                 "want pie / (num_offers - 1) with at most two decimals, got "
                 f"pie={self.pie} and num_offers={self.num_offers}"
             )
-        # as given, they may be lists, which YAML and JSON have in place of tuples
+        # YAML and JSON give lists in place of tuples
         object.__setattr__(self, "discounts", talk.checked_discounts(self.discounts))
 
     @property
@@ -176,16 +177,16 @@ class Bargaining(BaseGame[State, Action]):
         return (share, other) if len(state.said) % 4 == 2 else (other, share)
 
     def efficiency(self, state: State) -> float:
-        """GLEE's efficiency: the sum of what the seats get; a seat's self-gain is its return."""
+        """GLEE's efficiency: the sum of the returns. GLEE's self-gain is a seat's return."""
         return sum(self.returns(state))
 
     def fairness(self, state: State) -> float | None:
-        """GLEE's fairness: 1 - 4(p - 1/2)², p a share before discounting; None if no deal."""
+        """GLEE's fairness: 1 - 4(p - 1/2)², p a share undiscounted; None without agreement."""
         shares = self.shares(state)
         return None if shares is None else 1 - 4 * (shares[0] - 0.5) ** 2
 
     def measures(self, state: State) -> dict[str, float]:
-        """Whether there is a deal, and GLEE's two measures; a deal missed counts 0 in both."""
+        """Agreement, efficiency and fairness; all 0 without an agreement."""
         fairness = self.fairness(state)
         return {
             "agreement": float(fairness is not None),
@@ -272,7 +273,7 @@ class Bargaining(BaseGame[State, Action]):
         return self.max_message if self.messages else 0
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """Draws the factor of the other seat again, where it is hidden."""
+        """Draws the hidden factor of the other seat again."""
         if self.complete_information:
             return state
         drawn = list(state.discounts)

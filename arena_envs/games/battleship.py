@@ -15,12 +15,12 @@
 |             | uniform play has 5/36 and NashConv 1/2                                 |
 | Source      | traditional; OpenSpiel's game is by G. Farina                          |
 
-Both players place ships of the same sizes, one each in turn, unseen by the other. Ships
-stand in a row or a column and may touch. Then the players shoot at each other's boards in
+In turn, both players place ships of the same sizes, one at a time, unseen by the other. Ships
+lie along a row or a column and may touch. Then the players shoot at each other's boards in
 turn, `num_shots` shots each. The shooter is told "miss", "hit", or "sunk" if no square of
-the ship is left; not which ship it was. The episode ends when all shots are fired or a
-player has lost all ships. A ship of a player counts its value for the other one, and
-`loss_multiplier` times its value against its owner. Actions, seats and rules are
+the ship is left, but not which ship it was. The episode ends when all shots are fired or a
+player has lost all ships. A ship sunk pays its value to the shooter and costs its owner
+`loss_multiplier` times its value. Actions, seats and rules are
 OpenSpiel's; our default board is smaller and a square cannot be shot at again.
 """
 

@@ -4,7 +4,7 @@
 |-------------|------------------------------------------------------------------------|
 | Create      | `arena_envs.make("blackjack-v0")`                                      |
 | Agents      | `player_0` alone; the dealer is chance                                 |
-| Kind        | competitive, imperfect information, not zero-sum (the dealer has none) |
+| Kind        | competitive, imperfect information, not zero-sum (one seat)            |
 | Actions     | `Discrete(2)`: 0 "hit", 1 "stand"                                      |
 | Rewards     | at the end: 1 for a win, -1 for a loss, 0 for a tie                    |
 | Length      | 1 to 10 turns; 1.374734 on average in uniform random play              |
@@ -12,12 +12,12 @@
 | Source      | traditional; W. R. Baldwin et al., *The Optimum Strategy in Blackjack* |
 |             | (1956)                                                                 |
 
-A deck of 52 cards. Cards count their number, J, Q and K count 10, an ace 11 or, where
-that would be more than 21, 1. The player and the dealer get two cards each, of which one
-of the dealer's is hidden. The player hits (draws a card) or stands; above 21 the player
+The deck has 52 cards. Cards count their number; J, Q and K count 10; an ace counts 11, or 1
+where 11 would make more than 21. The player and the dealer get two cards each. One of the
+dealer's cards is hidden. The player hits (draws a card) or stands; above 21 the player
 loses at once. Then the dealer shows the hidden card and draws up to a total of 17 or
-more. A dealer above 21 loses; else the higher total wins and equal totals tie. There is
-no other bet, and two cards that make 21 are worth no more than any 21. Actions and chance
+more. A dealer above 21 loses; else the higher total wins and equal totals tie. There are no
+other bets, and 21 with two cards counts like any 21. Actions and chance
 nodes (card = 13 * suit + rank, ranks from the ace) are OpenSpiel's.
 """
 

@@ -13,9 +13,9 @@
 
 Each side fills the two rows nearest to it with pieces; on boards of less than six rows only
 one. In turn, a player moves one piece to the next row, straight or diagonally. The square
-must be empty; a diagonal move may also capture a piece of the other side there, a straight
-one never. Who first has a piece on the last row, or captures all pieces of the other side,
-wins. Nobody is ever without a legal action. Columns are "a" to "h" and rows count from the
+must be empty, but a diagonal move may also capture a piece of the other side there. The first
+player with a piece on the last row, or who captures all pieces of the other side, wins. A
+player always has a legal action. Columns are "a" to "h" and rows count from the
 bottom. Actions, seats and sizes are OpenSpiel's; its bound on the length is looser.
 """
 

@@ -17,16 +17,17 @@ The usual rules, with castling, en passant and promotion. The game ends with che
 in a draw with stalemate, with too little material for any checkmate (lone kings, with one
 knight or with bishops on squares of one colour), when a position occurs for the third time,
 after 100 turns without a capture or a pawn's move (the fifty-move rule) and after
-`max_plies` turns, at most 11,800, to which the fifty-move rule bounds every game.
+`max_plies` turns. `max_plies` is at most 11,800; the fifty-move rule ends every game by then.
 
-`fen` starts from any other position in which the game goes on, such as an endgame that White
-wins, `"8/8/8/4k3/8/8/8/KQ6 w - - 0 1"`. If Black is to move in it, `player_1` starts.
+`fen` sets another first position, such as an endgame that White wins,
+`"8/8/8/4k3/8/8/8/KQ6 w - - 0 1"`. The game must not be over in it. If Black is to move,
+`player_1` starts.
 
 An action is one of the 1792 moves that a queen or a knight can make on an empty board
 (castling is the king's move) or one of 176 promotions, ordered by from-square, to-square (a1,
 b1, ... h8) and piece (knight, bishop, rook, queen). Actions and boards are not turned round
-for Black. Replies may also be in SAN ("Nf3", "exd5", "O-O", "e8=Q"); what is a legal move in
-UCI, in any case, is read as that: "B2c3" is a move from b2 if there is one.
+for Black. Replies may also be in SAN ("Nf3", "exd5", "O-O", "e8=Q"). A reply that is a legal
+move in UCI, in upper or lower case, is read as UCI: "B2c3" is the move from b2 to c3 if legal.
 
 Of the 100 random games White wins four, Black wins one and 94 reach `max_plies`.
 

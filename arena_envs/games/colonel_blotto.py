@@ -14,10 +14,10 @@
 | Source      | E. Borel, *La theorie du jeu* (1921)                                   |
 
 Every player has the same number of coins and puts all of them on the fields, at the same
-time as the others. Most coins win a field; if several share the most, nobody wins it. Who
-has won most fields wins the game: 1 is shared by those with most fields, -1 by the
-others, and if all have equally many the return is 0. Actions and seats are OpenSpiel's
-game "blotto", its parameters `players`, `coins` and `fields` the ones here.
+time as the others. The player with most coins on a field wins it; if several players share
+the most, nobody wins it. The players with most fields share a return of 1, the others share -1;
+if all have equally many fields, all get 0. Actions and seats are those of OpenSpiel's game
+"blotto", whose parameters are `players`, `coins` and `fields`.
 """
 
 import random

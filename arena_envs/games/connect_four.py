@@ -12,11 +12,11 @@
 | Source      | Howard Wexler and Ned Strongin (1974)                                  |
 
 The players drop one disc in turn into a column that is not full; it falls to the lowest
-empty square. Who first has four own discs in a row, a column or a diagonal wins; a full
-board without that is a draw. `x_in_row` is the number that wins; the numbers of turns and
-of random play are those of the default board. With perfect play its first player wins
-(James Allen and Victor Allis, 1988). Actions and seats are OpenSpiel's. It names the
-columns 0, 1, ...; here they have letters, so that nobody has to guess where counting starts.
+empty square. The first player with `x_in_row` own discs in a row, a column or a diagonal wins;
+a full board without such a line is a draw. The numbers of turns and of random play hold for the
+default board. With perfect play its first player wins (James Allen and Victor Allis, 1988).
+Actions and seats are OpenSpiel's. OpenSpiel numbers the columns from 0; here they have letters,
+which do not depend on where counting starts.
 """
 
 import re

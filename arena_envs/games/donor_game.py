@@ -16,24 +16,25 @@ of its units to its recipient, who receives `multiplier` times the gift. All cho
 seeing the gifts of that round, and gifts come out of the units held before it. Afterwards all
 see them.
 
-Chance draws a shift for each round, and seat i gives to seat (i + shift) mod N; no shift comes
-again before all others have come. So each player is donor once and recipient once in every
-round, and meets all others before it meets one again. Units are counted in hundredths: gifts
-are rounded down to 0.01, and a share that comes to less cannot be given.
+Chance draws a shift for each round, and seat i gives to seat (i + shift) mod N. A shift comes
+again only after all other shifts. So each player is donor once and recipient once in every
+round, and gives to all others before it gives to one of them again. Units are counted in
+hundredths: gifts are rounded down to 0.01 units. A share of less than 0.01 units cannot be
+given.
 
-With `punishment=True` a donor may, instead of giving, pay 1 unit to take 2 from its recipient,
-or all that it has once the gifts of the round have arrived.
+With `punishment=True` a donor may, instead of giving, pay 1 unit to take 2 units from its
+recipient, or all units of the recipient if it has fewer than 2 after the gifts of the round.
 
 A gift in the last round earns nothing, so by backward induction nobody gives in any round.
 If all always give the share p, units grow by 1 + p * (multiplier - 1) a round, up to rounding.
 
 Measure of an episode: `donation`, the mean share of the own units that is given, over all
-players and rounds; a punishment counts as 0.
+players and rounds; a punishment counts as 0. The measure is ours.
 
-In the paper, 12 agents play 12 rounds in random pairs, one of each the donor; donors name
-amounts, are shown what the recipient did in the rounds just before, and may pay to take twice
-as much; strategies are passed on over generations. Here all are donors at the same time,
-gifts come in steps, all that has happened is public, and punishment has one size.
+The paper has 12 agents, 12 rounds and random pairs with one donor each. Its donors name amounts,
+see what the recipient did in the latest rounds, and may pay to take twice as much. It passes
+strategies on over generations. Here all players are donors at the same time, gifts come in
+steps, all past choices are public, and punishment has one size.
 """
 
 import random
@@ -69,7 +70,7 @@ GIFT = re.compile(r"(?:give )?([0-9]{1,3}) ?(?:%|percent)")
 
 
 class State(NamedTuple):
-    """Shifts drawn so far, choices of all rounds that are over and of this one, units."""
+    """Shifts drawn so far, choices of past rounds, choices of this round, and units by seat."""
 
     shifts: tuple[int, ...]
     rounds: tuple[tuple[int, ...], ...]
@@ -84,9 +85,9 @@ class DonorGame(BaseGame[State, int]):
     Args:
         num_players: from 2 to 12.
         num_rounds: from 1 to 20.
-        start: units that everybody has at first, from 1 to 1000.
-        multiplier: what a gift is multiplied by on its way, from 2 to 10.
-        gift_step: gifts are multiples of so many percent; divides 100.
+        start: units of every player at the start, from 1 to 1000.
+        multiplier: units that the recipient gets for each unit given, from 2 to 10.
+        gift_step: gifts are multiples of this percentage; divides 100.
         punishment: whether a donor may punish its recipient.
 
     Raises:

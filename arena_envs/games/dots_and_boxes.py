@@ -3,23 +3,24 @@
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
 | Create      | `arena_envs.make("dots_and_boxes-v0", num_rows=2, num_cols=2)`         |
-| Agents      | `player_0` starts, `player_1` is the other                             |
+| Agents      | `player_0`, who starts, and `player_1`                                 |
 | Kind        | competitive, perfect information, zero-sum                             |
 | Actions     | `Discrete(12)`: lines "a1-b1", first the horizontal, then the vertical |
-| Rewards     | at the end: 1 to who owns more boxes, -1 to the other; 0 for a draw    |
+| Rewards     | at the end: 1 for more boxes, -1 for fewer, 0 for a draw               |
 | Length      | always 12 turns: the number of lines                                   |
 | Known value | `player_0` wins by 3 to 1; random play: 42.0 % wins of each, see below |
 | Source      | E. Lucas, *La Pipopipette* (1889)                                      |
 
 There are `num_rows` by `num_cols` boxes (1 to 9 each) between dots, which are named by column
-and row. In turn, the players draw a line between two neighbouring dots. Who draws the last
-missing side of one or two boxes owns them and has to draw another line; else the turn
-passes. When all lines are drawn, who owns more boxes wins. With `utility_margin=True` the
-return is the number of own boxes less that of the other seat's.
+and row. In turn, the players draw a line between two neighbouring dots. A player who draws the
+last missing side of one or two boxes owns them and draws another line; else the other player is
+to move. When all lines are drawn, the player with more boxes wins. With `utility_margin=True`
+the return is the number of own boxes minus the number of the other seat's boxes.
 
 There are 5,559 states. In random play `player_0` wins .420491, `player_1` wins .420645, and
-.158865 are draws. By search, `player_0` has 2 boxes more at the end of best play on 2 by 2
-boxes, 2 less on 2 by 3, 1 less on 1 by 1 and on 1 by 3; 1 by 2 is a draw.
+.158865 are draws. With best play `player_0` ends with 2 boxes more than `player_1` on 2 by 2
+boxes, with 2 fewer on 2 by 3, and with 1 fewer on 1 by 1 and on 1 by 3; 1 by 2 is a draw (found
+by search).
 
 Actions, seats and parameters are OpenSpiel's.
 """

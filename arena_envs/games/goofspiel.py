@@ -14,17 +14,17 @@
 |             | 1.493056, with `imp_info` 1.416667; a tree of 26,773 states            |
 | Source      | S. M. Ross, *Goofspiel - The Game of Pure Strategy* (1971)             |
 
-All players hold the same cards, 1 to C, and there is one prize of each value 1 to C. In
-every round a prize is shown, all players bid a card for it at the same time, and the
-highest bid takes it; if several share the highest bid, nobody does. Bid cards are gone.
-The last cards are played by themselves, as there is nothing to choose. Prizes come in
-random, ascending or descending order. With `imp_info` the others' bids stay hidden, and
-only the winner of each round is told.
+All players hold the same cards, 1 to C, and there is one prize of each value 1 to C. In every
+round a prize is shown, all players bid a card for it at the same time, and the highest bid
+takes it; if several share the highest bid, nobody takes it. A card can be bid once. The last
+cards are bid without a turn, as there is nothing to choose. Prizes come in random, ascending
+or descending order. With `imp_info` players see the winner of each round, but not the bids of
+the others.
 
 `returns_type` is "win_loss" (those with most points share 1, the others share -1; 0 if all
-have the same), "point_difference" (own points less the mean of all) or "total_points".
+have the same), "point_difference" (own points minus the mean of all) or "total_points".
 Actions, seats, chance nodes and parameters are OpenSpiel's. Where bids are open, our
-information state remembers all rounds, OpenSpiel's only what is left and who won.
+information state holds all rounds; OpenSpiel's holds only the cards left and the winners.
 """
 
 import random

@@ -6,16 +6,17 @@
 | Agents      | `player_0` to `player_{N-1}`, `num_players` from 2 to 5                |
 | Kind        | cooperative, imperfect information                                     |
 | Actions     | `Discrete(2H + (N - 1)(C + R))`: discard, play, reveal color or rank   |
-| Rewards     | 1 to every seat per card played; the last lost life takes all back     |
+| Rewards     | 1 to every seat per card played; minus the score when the last life is |
+|             | lost                                                                   |
 | Length      | at most 2D + I + N - 1 turns, D > 0 being the deck after the deal      |
-| Known value | at most 25; random play 0 in 2,000 games; for smaller ones see below   |
+| Known value | at most 25; random play 0 in 2,000 games; smaller games: see below      |
 | Source      | A. Bauza (2010); Bard et al., *The Hanabi Challenge* (2020)            |
 
 N players hold H cards each of C colors and R ranks: three of rank 1, one of rank R, two of
 each rank between. Together they build one firework per color, upwards from rank 1. A
 player plays a card (a wrong one costs a life token), discards one (and regains one of I
 information tokens) or pays an information token to show another player all cards of one
-color or rank in that player's hand. A completed firework regains such a token. The episode
+color or rank in that player's hand. A completed firework also regains a token. The episode
 ends when all fireworks are complete, when no life is left, or when everybody has had one
 turn after the last card was drawn.
 
@@ -23,13 +24,13 @@ Presets: `hanabi-v0` is the whole game; `simple_hanabi-v0` has 3 colors and 2 ra
 score 6), hands, tokens and lives as in the whole game; `mini_hanabi-v0` has 2 colors and 2
 ranks (best score 4), hands of 3 cards, and 3 information tokens.
 
-Set a score against these: always "play 0" gets 2.3 in Mini Hanabi (exactly) and 2.54 in
-Simple Hanabi, uniform random play 1.436136 (exactly) and 1.59 (means of 2,000 games, seed
-0). In the whole game, both lose all lives in each of 2,000 games. Actions, seats, chance
-nodes (card = R * color + rank, both from 0) and all rules are OpenSpiel's.
+Mean scores to compare with: "play 0" in every turn gets 2.3 in Mini Hanabi (exact) and 2.54 in
+Simple Hanabi (2,000 games, seed 0); uniform random play gets 1.436136 (exact) and 1.59 (2,000
+games, seed 0). In the whole game both lose all lives in each of 2,000 games. Actions, seats,
+chance nodes (card = R * color + rank, both from 0) and all rules are OpenSpiel's.
 
-Measure of an episode: `score_share`, the score over the best score C * R; the score is 0 after
-the last lost life, as in *The Hanabi Challenge*.
+Measure of an episode: `score_share`, the score divided by the best score C * R. The score is 0
+once the last life is lost, as in OpenSpiel.
 """
 
 import random

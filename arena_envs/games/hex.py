@@ -17,17 +17,17 @@ left. `player_0` wins by a chain of touching x from the top row to the bottom ro
 `player_1` by a chain of o from the leftmost to the rightmost column. A full board always
 has exactly one such chain, so nobody can draw.
 
-By search, the openings that win are b1 and a2 on the board of 2 by 2; c1, a2, b2, c2 and a3
-on 3 by 3; d1, c2, b3 and a4 on 4 by 4. On 2 by 3 and 3 by 4 cells, who has the shorter way
-wins, even as the second.
+The winning first moves, found by search, are b1 and a2 on the board of 2 by 2; c1, a2, b2, c2
+and a3 on 3 by 3; d1, c2, b3 and a4 on 4 by 4. On boards of 2 by 3 and 3 by 4 cells the player
+with the shorter distance between its sides wins, also as second player.
 
 `num_rows` and `num_cols` make boards that are not square; both default to `board_size`.
 With `swap`, `player_1` may answer the first stone with "swap", the last action: it becomes
 an o on the cell mirrored at the long diagonal (b1 becomes a2), and `player_0` is to move.
 
-Actions, seats and parameters are OpenSpiel's. There, however, `swap` is also possible on
-boards that are not square, where a stone whose mirrored cell is missing vanishes, and on
-boards of one row or column, which are not offered here, its first stone does not win.
+Actions, seats and parameters are OpenSpiel's, with two differences. OpenSpiel also allows `swap`
+on boards that are not square; there a stone without a mirrored cell vanishes. It also has boards
+of one row or column, on which the first stone does not win; these are not offered here.
 """
 
 from collections.abc import Sequence

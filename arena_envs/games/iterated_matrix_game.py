@@ -8,17 +8,17 @@
 | Actions     | `Discrete(n)`: by default 0 "Cooperate", 1 "Defect"                       |
 | Rewards     | after each round: the payoffs of the table                                |
 | Length      | N * `num_rounds` turns, by default 20                                     |
-| Known value | by default 10 each, as both always defect in equilibrium; both always cooperate: 50 each; best reply to tit for tat 55; NashConv of uniform play 3 a round |
+| Known value | by default: in equilibrium both always defect, 10 each; both always cooperate: 50 each; best response to tit for tat 55; NashConv of uniform play 3 per round |
 | Source      | R. Axelrod, *Effective Choice in the Prisoner's Dilemma* (1980)           |
 
 In each of `num_rounds` rounds all players choose an action without seeing what the others
 choose in that round; then everybody sees all choices and is paid. The return is the sum over
-all rounds, as in OpenSpiel's `repeated_game`. The length is known to all. The text lists all
-choices so far and what they have paid.
+all rounds, as in OpenSpiel's `repeated_game`. All players know the number of rounds. The text
+lists all choices so far and their payoffs.
 
 `payoffs` and `actions` are those of `matrix_game`. `min_return` and `max_return` are the
-smallest and the largest payoff in every round, but at most and at least 0: when a player
-forfeits, the others may end without being paid.
+sums over all rounds of the smallest and the largest payoff, extended to include 0: after a
+forfeit the other players may not have been paid yet.
 
 Measure of an episode, where every player has an action named "Cooperate": `cooperation`, the
 share of "Cooperate" among all choices.

@@ -11,11 +11,12 @@
 | Known value | two players: -1/18 for `player_0`; NashConv of uniform play 11/12      |
 | Source      | H. W. Kuhn, *A Simplified Two-Person Poker* (1950)                     |
 
-The deck has one card more than there are players. Everybody pays an ante of one chip and
-is dealt one card. In turn, a player passes or bets one chip. After a bet, every other
-player has one more turn: "bet" calls, "pass" folds. The highest card among those who bet,
-or among all if nobody did, takes the pot; cards that are compared are shown. With three cards they are called J, Q, K; larger
-decks start lower (10, 9). Actions, seats and chance nodes are OpenSpiel's.
+The deck has one card more than there are players. Everybody pays an ante of one chip and is
+dealt one card. In turn, a player passes or bets one chip. After a bet, every other player has
+one more turn: "bet" calls, "pass" folds. The highest card among those who bet, or among all if
+nobody did, takes the pot; cards that are compared are shown. The three cards of the game for
+two are J, Q, K; larger decks start lower (10, 9). Actions, seats and chance nodes are
+OpenSpiel's.
 """
 
 import random

@@ -16,14 +16,14 @@ Everybody pays an ante of one chip and is dealt one card. After a round of betti
 card is turned up, and a second round follows. In turn, from `player_0` on, a player calls
 (pays as much as the highest so far, which may be nothing: a check), raises that by 2 chips
 in the first round and by 4 in the second, or folds if there is something to pay. A round
-has at most two raises and ends when all who are left have paid the same. If all but one
-fold, that player takes the pot. In the end a pair with the public card wins, then the
+has at most two raises and ends when all players who have not folded have paid the same. If all
+but one fold, that player takes the pot. In the end a pair with the public card wins, then the
 higher card; equal ranks share the pot.
 
 With two players there are 936 information states and 5,520 ways to play to the end, dealt
 cards included. Actions, seats and chance nodes (card = 2 * rank + suit) are OpenSpiel's.
 Suits do not matter, so texts and features leave them out; information states keep them,
-as OpenSpiel does. What OpenSpiel never tells, the hands at a showdown, is shown here.
+as OpenSpiel does. Hands are shown at a showdown; OpenSpiel never shows them.
 """
 
 import random

@@ -15,15 +15,15 @@ N players roll D dice of S sides each, once, and see only their own. In turn, fr
 `player_0` on, a player bids that all dice together show a number of some face, or calls
 the last bid a lie, which ends the game. A bid must be higher than the one before: more
 dice, with any face, or as many dice with a higher face. The highest face is wild: it
-counts as every face. If there are at least as many dice as the challenged bid says, its
-bidder wins 1 and the challenger loses 1; else the other way round. The other players of a
-game of three or four neither win nor lose.
+counts as every face. If there are at least as many dice as the last bid says, its bidder
+wins 1 and the challenger loses 1; else the other way round. In games of three or four the other
+players get 0.
 
 With two players and one die of six sides each there are 24,576 information states and
 147,420 ways to play to the end, rolls included. Actions, seats, chance nodes (all dice of
 `player_0` first, face = outcome + 1) and rules are OpenSpiel's with its default bidding
-rule; OpenSpiel plays it with two players only, so three and four are our extension. What
-OpenSpiel never tells, all dice at the end, is shown here.
+rule. OpenSpiel has two players only; three and four are our extension. All dice are shown at
+the end; OpenSpiel never shows them.
 """
 
 import random

@@ -23,13 +23,13 @@ which may be nothing: a check), raises that by the small bet in the first two ro
 the big bet in the others, or folds if there is something to pay. A round has at most
 `max_bets` bets and raises, and the big blind is the first of its round. If all but one
 fold, that player takes the pot; in the end the best five of the seven cards do, and equal
-hands share the pot to fractions of a chip. Stacks are deep: nobody can run out of chips,
-so there are no all-ins and no side pots.
+hands share the pot to fractions of a chip. Nobody can run out of chips, so there are no all-ins
+and no side pots.
 
 The deck is dealt card by card (card = 4 * rank + suit, ranks from 2, suits c, d, h, s):
 one to each from `player_0` on, a second one to each, then the board, with no card burned.
 Two players have the seats and rules of the game that Bowling et al. solved. Hands are shown
-at a showdown, and not if all but one have folded.
+at a showdown; if all but one have folded, none are shown.
 """
 
 import random

@@ -14,10 +14,10 @@
 All players choose an action without seeing what the others choose. `payoffs` is a nest of
 tuples or lists, `payoffs[action of player_0][action of player_1]...`, with a number for each
 player inside. `actions` are the names of the actions of all players, or a tuple of names for
-each. Names may be shortened in replies as long as they stay clear.
+each. Replies may shorten a name as long as one action fits.
 
-`min_return` and `max_return` are the smallest and the largest payoff, but at most and at
-least 0: when a player forfeits, the others may end without being paid.
+`min_return` and `max_return` are the smallest and the largest payoff, extended to include 0:
+after a forfeit the other players are paid nothing.
 
 Measure of an episode, where every player has an action named "Cooperate": `cooperation`, the
 share of "Cooperate" among all choices.
@@ -26,13 +26,13 @@ Games with an id of their own have the tables of OpenSpiel's `matrix_pd`, `matri
 `matrix_cd`, `matrix_bos`, `matrix_mp` and `matrix_rps`, the order of actions too:
 
 - `prisoners_dilemma-v0`, the default: each gets 5 if both cooperate and 1 if both defect;
-  who defects alone gets 10, the other 0. To defect is dominant.
+  if one defects, it gets 10 and the other 0. Defecting is dominant.
 - `stag_hunt-v0`: Stag pays 2 with another Stag and else 0, Hare always pays 1. Equilibria:
   both Stag, both Hare, and uniform play.
 - `chicken-v0`: two Dare get 0, two Chicken 3; Dare against Chicken gets 4, Chicken 1.
   Equilibria: one of each, and uniform play.
 - `battle_of_the_sexes-v0`: both Bach pays 3 and 2, both Stravinsky 2 and 3, else nothing.
-  Equilibria: both the same, and the own favourite with 3/5, which is worth 6/5 to each.
+  Equilibria: both the same, and each its favourite with probability 3/5, worth 6/5 to each.
   NashConv of uniform play 1/2.
 - `matching_pennies-v0`: `player_0` wins 1 from `player_1` if both choose the same, and else
   loses 1. `rock_paper_scissors-v0`: paper beats rock, scissors beat paper, rock beats

@@ -1,4 +1,4 @@
-"""Nim: take objects from piles; with the default rules, who takes the last one loses.
+"""Nim: take objects from piles; by default the player who takes the last one loses.
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
@@ -11,8 +11,9 @@
 | Known value | `player_1` wins; in random play each wins exactly half of the games    |
 | Source      | C. L. Bouton, *Nim, a Game with a Complete Mathematical Theory* (1901) |
 
-In turn, the players take one or more objects from one pile. Who takes the last object of
-all loses, or wins if `is_misere` is False. There are one to ten piles of one to 100 objects.
+In turn, the players take one or more objects from one pile. The player who takes the last
+object of all loses, or wins if `is_misere` is False. There are one to ten piles of one to 100
+objects.
 
 Write the sizes of the piles in binary: without `is_misere`, the seat to move loses against
 best play if and only if every digit is 1 in an even number of piles (the exclusive or of the
@@ -20,7 +21,7 @@ sizes is 0). With `is_misere` the same is true as long as a pile has two objects
 afterwards the seat to move loses if and only if an odd number of piles is left.
 
 Action `(n - 1) * num_piles + i` takes n objects from the pile with index i, as in OpenSpiel,
-whose highest action (29 in all for the default piles) is never legal and missing here.
+whose highest action is never legal and missing here (for the default piles OpenSpiel has 29).
 """
 
 import re

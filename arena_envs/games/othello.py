@@ -8,17 +8,17 @@
 | Actions     | `Discrete(size**2 + 1)`: "a1", "b1", ... row by row; the last "pass"   |
 | Rewards     | at the end: 1 to the winner, -1 to the loser, 0 for a draw             |
 | Length      | at most 119 turns; 60.3 on average in 2,000 random games (seed 0)      |
-| Known value | size 4: W wins by 8 discs. Size 8: unknown; its first 5 turns can be  |
-|             | played in 1,396 ways, its first 7 in 55,092                            |
+| Known value | size 4: W wins by 8 discs. Size 8: 1,396 ways to play the first 5      |
+|             | turns, 55,092 ways to play the first 7                                 |
 | Source      | L. Waterman and J. W. Mollett, *Reversi* (1883); G. Hasegawa (1973)    |
 
-The board starts with two discs of each side crosswise in the middle; white has the upper
-left. In turn, a player puts a disc on an empty square so that in at least one straight
-line, in any of the eight directions, one or more discs of the other side lie between it
-and another own disc without a gap. All discs so enclosed turn over. Who cannot do that
-must pass; nobody else may. When neither side can, the game is over, and more discs win.
-Row 1 is on top. Actions, seats and rules are OpenSpiel's, which has size 8 only; `size`
-can also be 4 or 6.
+The board starts with two discs of each side crosswise in the middle; white has the upper left.
+In turn, a player puts a disc on an empty square so that in at least one straight line, in any
+of the eight directions, one or more discs of the other side lie between it and another own
+disc without a gap. All discs enclosed in this way turn over. A player without such a square
+must pass; other players may not pass. When both sides lack such a square, the game is over and
+the side with more discs wins. Row 1 is on top. Actions, seats and rules are OpenSpiel's, which
+has size 8 only; `size` can also be 4 or 6.
 """
 
 from collections.abc import Sequence

@@ -18,16 +18,17 @@ of them, without seeing what the others contribute in that round. The pot is mul
     endowment - c[i] + multiplier * sum(c) / num_players
 
 to seat i. Then all contributions are seen. A multiplier above 1 and below `num_players` makes
-it a dilemma: each token contributed costs its giver 1 - multiplier / num_players, and earns
-the group multiplier - 1. So in a round it is dominant to contribute nothing, by backward
-induction nobody contributes in any round, and all get `endowment` a round, while all would
-get multiplier * endowment if they contributed everything.
+it a dilemma: each token contributed costs its giver 1 - multiplier / num_players and earns
+the group multiplier - 1. In a single round it is dominant to contribute nothing. By backward
+induction nobody contributes in any round, and all get `endowment` per round. If all contributed
+everything, all would get multiplier * endowment per round.
 
-Nobody who plays to the end gets less than multiplier * endowment / num_players a round;
-`min_return` is 0, which is what a player that forfeits falls to.
+A player who plays to the end gets at least multiplier * endowment / num_players per round.
+`min_return` is 0, the return of a player that forfeits.
 
 Measures of an episode: `contribution`, the mean of c[i] / endowment, and `efficiency`, the sum
-of all returns over the sum that full contribution pays, multiplier * endowment * num_players * num_rounds.
+of all returns over the sum that full contribution pays, multiplier * endowment * num_players *
+num_rounds.
 """
 
 import operator

@@ -8,15 +8,15 @@
 | Actions     | `Discrete(max(T, W))`: "say 0" and so on, then "guess 0" and so on     |
 | Rewards     | both get 1 for a right guess, else 0                                   |
 | Length      | 2 turns                                                                |
-| Known value | best min(T, W) / T; random 1 / T, which nobody betters alone           |
+| Known value | best min(T, W) / T; random 1 / T, which no seat can improve alone      |
 | Source      | D. Lewis, *Convention* (1969)                                          |
 
 The speaker sees one of T = `num_targets` targets, all of them equally likely, and says one
-of W = `num_words` words. The listener hears the word, not the target, and guesses. No word
-means anything by itself: a pair must agree on a code, and any code that gives each target
-a word of its own is as good as any other. Actions, seats and chance nodes are those of
+of W = `num_words` words. The listener hears the word, not the target, and guesses. The words
+have no meaning: a pair must agree on a code, and all codes with one word for each target are
+equally good. Actions, seats and chance nodes are those of
 OpenSpiel's `lewis_signaling` (there `num_states`, `num_messages`) with its default payoffs.
-What differs: there may be more words than targets, the speaker remembers its word, and both
+Differences: there may be more words than targets, the speaker remembers its word, and both
 see at the end whether the guess was right.
 """
 

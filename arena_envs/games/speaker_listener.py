@@ -15,11 +15,11 @@ The listener starts in the middle of a grid of `size` times `size` cells. One of
 cells, those farthest from the start, is the goal, each equally likely; only the speaker
 knows which. In turn, the speaker says one of W = `num_words` words and the listener, who
 hears it, moves to a cell beside its own or stays. The episode ends when the listener enters
-the goal, or after M moves; the sooner, the more both get. No word means anything by itself.
+the goal, or after M moves; the fewer moves, the more both get. The words have no meaning.
 
-More words, more steps and a smaller grid make the game easier, more goals make it harder.
-With fewer words than goals the speaker must say more as the listener walks: with the
-default four corners and two words, a word for each move is as good as knowing the goal.
+More words, more steps and a smaller grid make the game easier; more goals make it harder.
+With fewer words than goals the speaker needs several words to name the goal. With the default
+four corners and two words, one word per move leads as fast as knowing the goal.
 OpenSpiel has no such game.
 
 Measure of an episode: `success`, 1 if the listener enters the goal and 0 otherwise.
@@ -51,7 +51,7 @@ SPEAKER, LISTENER = 0, 1
 
 
 class State(NamedTuple):
-    """The goal (-1 before it is drawn), and all words and moves, in order."""
+    """The goal (-1 before it is drawn), and all words and moves in order."""
 
     goal: int = -1
     words: tuple[int, ...] = ()

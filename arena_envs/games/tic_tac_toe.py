@@ -11,8 +11,8 @@
 | Known value | a draw; random play: X wins .584921, O wins .288095, draw .126984      |
 | Source      | traditional; `draw_return=0.1` is MARSHAL's reward for a draw          |
 
-The players mark one empty square in turn. Who first has three own marks in a row, a
-column or a diagonal wins; a full board without that is a draw. Actions and seats are
+The players mark one empty square in turn. The first player with three own marks in a row, a
+column or a diagonal wins; a full board without such a line is a draw. Actions and seats are
 OpenSpiel's.
 """
 

@@ -1,4 +1,4 @@
-"""Tiny Hanabi: one action tells a partner which card you hold, and is paid for, too.
+"""Tiny Hanabi: an action both earns points and tells the partner which card you hold.
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
@@ -11,11 +11,11 @@
 | Known value | best 10; 8 if cards are ignored; random 67/18; NashConv of random 35/9 |
 | Source      | J. Foerster et al., *Bayesian Action Decoder* (2019)                   |
 
-Each player holds a card, 0 or 1, that only they see; all four deals are equally likely.
-`player_0` plays 0, 1 or 2, and then `player_1`, who has seen what was played. Both get the
-points that a table gives for the two cards and the two actions. Playing 1 twice is always
-worth 8; the best pairs get 10, because `player_0` plays 0 or 2 by its card, and so tells
-it. Actions, seats and chance nodes are OpenSpiel's.
+Each player holds a card, 0 or 1, that only this player sees; all four deals are equally
+likely. `player_0` plays 0, 1 or 2; then `player_1`, who has seen that action, plays. Both get
+the points that a table gives for the two cards and the two actions. If both play 1, they
+always get 8. The best pairs get 10: `player_0` plays 0 or 2 depending on its card, which tells
+`player_1` the card. Actions, seats and chance nodes are OpenSpiel's.
 """
 
 import random

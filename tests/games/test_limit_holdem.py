@@ -377,6 +377,7 @@ except ImportError as error:
 def test_the_rules_of_a_single_bet_promise_no_other() -> None:
     text = LimitHoldem(max_bets=1, small_bet=1).rules(0)
     assert "Nobody can raise before the flop; later there is at most 1 raise" in text
+    assert '"raise" to pay 1 chip more than that after the flop and' in text
     assert "a small blind of 1 chip and player_0 a big blind of 1 chip." in text
     assert "1 raises" not in text
     assert "1 chips" not in text
