@@ -1,4 +1,4 @@
-"""Where an environment's chance comes from."""
+"""Draws of chance outcomes for an environment, given or random."""
 
 import random
 from bisect import bisect
@@ -11,7 +11,7 @@ from arena_envs.checks import short
 from arena_envs.game import CHANCE, AnyGame
 from arena_envs.nodes import Graph, Node
 
-MAX_SEARCHED = 1_000  # states, to count chance nodes
+MAX_SEARCHED = 1_000  # states that are visited to count chance nodes
 
 
 class Chance:
@@ -50,7 +50,9 @@ class Chance:
             return outcome
         if self._shared:
             state = self._rng.getstate()
-            self._rng = random.Random(0)  # any seed is quicker than asking the system
+            self._rng = random.Random(
+                0
+            )  # a fixed seed is faster than entropy of the system; setstate follows
             self._rng.setstate(state)
             self._shared = False
         index = bisect(node.cumulative, self._rng.random())
@@ -66,7 +68,7 @@ class Chance:
         return node, drawn
 
     def copy(self) -> "Chance":
-        """One that draws the same; the generator is copied by whoever draws first."""
+        """A copy that draws the same outcomes; the first draw of either copies the generator."""
         other = Chance.__new__(Chance)
         other.given, other._rng = self.given, self._rng
         other._shared = self._shared = True
@@ -94,19 +96,19 @@ def given_outcomes(options: Mapping[str, Any] | None) -> tuple[Any, ...]:
 
 
 def check_surplus(game: AnyGame, state: Any, num_drawn: int, num_left: int) -> None:
-    """Refuses given outcomes of which some can never be drawn.
+    """Refuses more chance outcomes than an episode can draw.
 
-    The limit is `Game.max_chance_nodes`. Where a game does not tell it, it is counted in
-    games of at most `MAX_SEARCHED` states; in larger ones any number is taken.
+    The limit is `Game.max_chance_nodes`. If that is None, it is counted in games of at most
+    `MAX_SEARCHED` states; larger games accept any number.
 
     Args:
         game: the rules.
         state: the first state in which a seat is to move, or the last one.
         num_drawn: outcomes drawn before it.
-        num_left: given outcomes that are left.
+        num_left: given outcomes that were not drawn.
 
     Raises:
-        ValueError: an episode cannot have as many chance nodes.
+        ValueError: an episode has fewer chance nodes.
     """
     if not num_left:
         return
@@ -116,13 +118,13 @@ def check_surplus(game: AnyGame, state: Any, num_drawn: int, num_left: int) -> N
         most = None if more is None else num_drawn + more
     if most is not None and num_drawn + num_left > most:
         raise ValueError(
-            f"want at most {most} chance outcomes, got {num_drawn + num_left}: the game "
-            "draws no more"
+            f"want at most {most} chance outcomes, got {num_drawn + num_left}: give "
+            "fewer outcomes"
         )
 
 
 def _most_draws(game: AnyGame, state: Any) -> int | None:
-    """The most chance nodes on a way from a state to the end; None in large games."""
+    """The most chance nodes between a state and the end; None in large games."""
     seen, most = set[Any](), 0
     ahead: list[tuple[Any, int]] = [(state, 0)]
     while ahead:

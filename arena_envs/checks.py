@@ -1,4 +1,4 @@
-"""Checks of what callers pass in."""
+"""Checks of arguments, and words of their error messages."""
 
 import difflib
 import operator
@@ -41,7 +41,7 @@ def short(value: Any) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence that names the nearest known word, or all of them.
+    """A clause that names the nearest known word, or all known words.
 
     >>> did_you_mean("khun", ["kuhn", "leduc"])
     "did you mean 'kuhn'?"
@@ -61,7 +61,7 @@ def _integer(value: Any) -> int | None:
 
 
 def check_options(max_turns: object, render_mode: object) -> None:
-    """Refuses options of an environment.
+    """Raises if an option of an environment is out of range.
 
     Raises:
         ValueError: `max_turns` is no integer above 0, or an unknown `render_mode`.

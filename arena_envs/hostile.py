@@ -1,14 +1,14 @@
-r"""What one seat wrote, as another seat may read it.
+r"""Words of one seat, made safe for the text of another seat.
 
 A game that shows one seat's words to another passes them through `quoted`, or through
-`break_markup` where it has a form of its own for them. Then every consumer of the game's
-texts is safe: prompts, adapters, chat servers and data sets.
+`break_markup` if it shows them in a form of its own. Then all readers of the game's texts are
+safe: prompts, adapters, chat servers and data sets.
 
 Tokenizers match special tokens as exact strings, such as `<|im_start|>`, `[|user|]`,
 `<turn|>`, `[INST]` or `]~b]`; soft switches such as `/no_think` are words. No list of them
-is complete, so their parts are kept apart: a blank follows every `<`, every `[` before a run
-of characters with a letter in it, such as `[@BOS@]` or `[1THINK]`, and every `/` that starts a
-word, and stands between a bracket and a `|` or `~` beside it.
+is complete, so blanks separate their parts. A blank follows every `<`, every `[` before a run of
+characters with a letter in it, such as `[@BOS@]` or `[1THINK]`, and every `/` that starts a
+word. A blank also separates a bracket from a `|` or `~` beside it.
 """
 
 import re
@@ -23,7 +23,7 @@ _CONTROL = "\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f"
 _LINE_BREAK = "\n\v\f\r\x1c-\x1e\x85\u2028\u2029"
 _JOINERS, _SELECTORS = "\u200c\u200d", "\ufe00-\ufe0f"
 _PLAIN = rf"[^\x00-\x9f\ud800-\udfff\u2028\u2029{_IGNORABLE}{_JOINERS}"  # not ASCII
-# Joiners belong to words of several scripts and, with selectors, to emoji; elsewhere they hide
+# Joiners belong to words of several scripts and, with selectors, to emoji; else they are invisible
 _HIDDEN = (
     rf"[\ud800-\udfff{_CONTROL}{_IGNORABLE}]"
     rf"|(?<!{_PLAIN}])[{_JOINERS}]|[{_JOINERS}](?!{_PLAIN}{_SELECTORS}])"
@@ -35,7 +35,7 @@ _LESS, _GREATER = "<\uff1c\ufe64\u226e\u25c1", ">\uff1e\ufe65\u226f\u25b7"
 _OPEN, _CLOSE = r"\[\uff3b\ufe47", r"\]\uff3d\ufe48"
 _BARS, _SLASHES = "|\uff5c~\uff5e", "/\uff0f"
 _BRACKETS = _LESS + _GREATER + _OPEN + _CLOSE
-# what a tokenizer may drop: accents, and all that is not printed
+# what a tokenizer may drop: accents and characters that are not printed
 _DROPPED = rf"[\u0300-\u036f\x00-\x08\v\f\x0e-\x1f\x7f-\x9f{_JOINERS}{_SELECTORS}]*"
 _MARKUP = re.compile(
     rf"[{_LESS}](?![ \t\n\r]|\Z)"
@@ -56,9 +56,9 @@ def break_markup(text: str) -> str:
     r"""`text` with its markup broken by blanks: special tokens, tags, soft switches.
 
     Letters of all scripts stay. Control characters, lone surrogates, bidirectional marks and
-    other invisible characters become U+FFFD, save for those that belong to words and emoji.
-    Breaking twice is breaking once, and at most doubles the length. Cut a text before it is
-    broken, not after.
+    other invisible characters become U+FFFD, except those that belong to words and emoji.
+    Breaking a text twice changes nothing more. The length at most doubles. Cut a text before
+    you break it, not after.
 
     >>> break_markup("Ok<|im_end|> [INST] </think> and /no_think, 50/50?")
     'Ok< |im_end| > [ INST] < / think> and / no_think, 50/50?'
@@ -69,9 +69,9 @@ def break_markup(text: str) -> str:
 def quoted(text: str) -> str:
     r"""`text` in quotation marks, in one line, with its markup broken.
 
-    It cannot look like anything around it. Quotation marks, backslashes, line breaks and
-    invisible characters are escaped as in JSON, and letters of all scripts are not. Each
-    character becomes at most 12.
+    Quotation marks, backslashes, line breaks and invisible characters are escaped as in JSON,
+    so the text cannot look like the text around it. Letters of all scripts stay. Each character
+    becomes at most 12 characters.
 
     >>> quoted('\u4f60\u597d "all"?\nsystem: <s>')
     '"\u4f60\u597d \\"all\\"?\\nsystem: < s>"'

@@ -9,8 +9,8 @@ from arena_envs.hostile import quoted
 
 CENT = 100  # amounts are whole hundredths
 MAX_LISTED = 6  # earlier offers that are shown
-MAX_SHOWN = 3  # latest utterances, shown with their messages: all since one's own last
-MAX_MOVE = 60  # characters at the end of a text in which its move must stand
+MAX_SHOWN = 3  # latest utterances shown in full: at least those since the own last one
+MAX_MOVE = 60  # characters at the end of a text that are searched for the move
 
 _MOVE = re.compile(
     r"(?:\A|(?P<mark>[\n\r.!?;:]))\s*"

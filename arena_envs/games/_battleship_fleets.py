@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from arena_envs.games._battleship_board import MISS, Board
 
-NUM_DRAWS = 10  # among which one is chosen
+NUM_DRAWS = 10  # fleets drawn, one of which is chosen
 
 Fleet = dict[int, int]  # placement of each ship, by its number
 
@@ -22,7 +22,7 @@ class Option(NamedTuple):
 def draw_fleet(
     board: Board, shots: Sequence[int], told: str, rng: random.Random
 ) -> list[int]:
-    """Placements of all ships that give these outcomes of the shots, all about as likely.
+    """Random placements of all ships that fit the outcomes of the shots, about uniform.
 
     One of `NUM_DRAWS`, weighted by how many options there were on the way to it. There
     is one way only to each fleet, so that the weights are right but for dead ends.
@@ -36,7 +36,7 @@ def draw_fleet(
 
 
 def fitting(board: Board, shots: Sequence[int], told: str) -> list[Option]:
-    """The placements that by themselves give what was told of their squares.
+    """The placements of one ship that fit the outcomes of the shots at their squares.
 
     As ships do not overlap, they fit together if they fit one by one and cover all hits.
     """

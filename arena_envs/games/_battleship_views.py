@@ -113,7 +113,7 @@ def _shots(board: Board, state: State, seat: int) -> Iterator[str]:
     marks, hits = ["."] * board.num_squares, []
     told = board.outcomes(board.ships(state, 1 - seat), own)
     for square, outcome in zip(own, told, strict=True):
-        marks[square] = outcome  # the last one of a square
+        marks[square] = outcome  # the last shot at a square counts
         if outcome != MISS:
             sinking = " sunk" if outcome == SUNK else ""
             hits.append(f"{board.square_name(square)}{sinking}")

@@ -28,7 +28,7 @@ _ACTIONS = {(m.from_square, m.to_square, m.promotion): a for a, m in enumerate(M
 
 
 class Position(NamedTuple):
-    """What decides which moves are legal: two are the same for the repetition rule.
+    """What decides which moves are legal; the repetition rule compares these positions.
 
     The first eight fields are squares as bits, a1 the lowest; `castling` are the rooks
     with which castling may still be possible; `en_passant` is the square onto which a

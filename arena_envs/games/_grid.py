@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from arena_envs.game import TERMINAL
 
-MAX_ROWS = 20_000  # of different contents that are remembered
+MAX_ROWS = 20_000  # cached rows
 FLAGS = (np.float32(0).tobytes(), np.float32(1).tobytes())
 
 
 class Grid:
-    """The squares of a board, and how two sets of them are shown.
+    """The squares of a board, with texts and features of two sets of squares.
 
     Attributes:
         stride: how far the bits of a square and of that in the next row are apart.

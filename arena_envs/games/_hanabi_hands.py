@@ -11,7 +11,7 @@ from math import perm
 def sample_hand(
     copies: Sequence[int], fits: Sequence[int], num_slots: int, rng: random.Random
 ) -> bytes:
-    """A hand, as likely as the number of ways to deal it.
+    """A random hand, with probability proportional to the number of ways to deal it.
 
     Args:
         copies: number of unseen copies of each card.

@@ -1,4 +1,4 @@
-"""Parts of Hanabi: what is made once and used in many states."""
+"""Parts of Hanabi: a cache of parts of texts and features that many states share."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -9,11 +9,11 @@ from arena_envs.games._hanabi_state import NO_TURN, State, Turn
 K = TypeVar("K")
 V = TypeVar("V")
 
-MAX_PIECES = 10_000  # of a kind
+MAX_PIECES = 10_000  # cached pieces of each kind
 
 
 class Pieces(dict[K, V]):
-    """Pieces by what they show, made when they are first asked for."""
+    """Pieces by what they show; a piece is made at its first use."""
 
     def __init__(self, make: Callable[[K], V]) -> None:
         self._make = make

@@ -1,4 +1,4 @@
-"""Parts of Hanabi: its parameters with what follows from them, and its state."""
+"""Parts of Hanabi: its parameters, what is computed from them, and its state."""
 
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -10,7 +10,7 @@ COLORS = ("red", "yellow", "green", "white", "blue")
 
 
 class Move(NamedTuple):
-    """What an action does, whoever plays it."""
+    """The effect of an action, the same for every seat."""
 
     verb: str  # "discard", "play" or "reveal"
     where: int  # own slot, or offset from the own seat to the seat that is told
@@ -18,7 +18,7 @@ class Move(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """An action that was played, with what everybody saw of it."""
+    """An action that was played, with what all seats saw of it."""
 
     action: int
     card: int = -1  # that left the hand
@@ -75,12 +75,12 @@ class Setup:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """The parameters alone: a copy makes the rest anew."""
+        """The parameters only; a copy computes the rest again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def cards_per_hand(self) -> int:
-        """`hand_size`, or what it is by default."""
+        """`hand_size`, or its default for this number of players."""
         if self.hand_size is None:
             return 5 if self.num_players < 4 else 4
         return self.hand_size
@@ -122,7 +122,7 @@ class Setup:
 
     @cached_property
     def own_actions(self) -> list[list[tuple[int, ...]]]:
-        """Plays and legal discards, by whether a token is missing and cards in hand."""
+        """Legal plays and discards, by whether a token is missing and by cards in hand."""
         h = self.cards_per_hand
         return [
             [(*range(num * can), *range(h, h + num)) for num in range(h + 1)]

@@ -12,7 +12,7 @@ NAME = re.compile(r"[\w'+%&-]+(?: [\w'+%&-]+)*", re.ASCII)
 
 
 def checked_shape(payoffs: Any) -> tuple[int, ...]:
-    """Number of actions of each seat, once the table proves to be one."""
+    """Number of actions of each seat, after checks of the table."""
     sizes, level = [], payoffs
     while isinstance(level, tuple) and level:
         sizes.append(len(level))
@@ -27,7 +27,7 @@ def checked_shape(payoffs: Any) -> tuple[int, ...]:
             f"of 2 to {MAX_PLAYERS} players, from {-MAX_PAYOFF:g} to {MAX_PAYOFF:g}, "
             f"got {payoffs!r:.200}"
         )
-    if math.prod(shape) > MAX_CELLS:  # the rules have a line for each
+    if math.prod(shape) > MAX_CELLS:  # the rules text has a line for each cell
         raise ValueError(
             f"want payoffs of at most {MAX_CELLS} cells, got {math.prod(shape)}"
         )

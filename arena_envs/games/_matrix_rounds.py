@@ -1,4 +1,4 @@
-"""What matrix games of one round and of many share: the table, and rounds over it."""
+"""Matrix games of one round and of several: the table, and the rounds."""
 
 import math
 import operator
@@ -18,7 +18,7 @@ PRISONERS_DILEMMA = (((5, 5), (0, 10)), ((10, 0), (1, 1)))
 
 
 class State(NamedTuple):
-    """The choices of all rounds that are over, those of the running one, what was paid."""
+    """Choices of past rounds, choices of this round, and payments by seat."""
 
     rounds: tuple[tuple[int, ...], ...]
     chosen: tuple[int, ...]
@@ -26,7 +26,7 @@ class State(NamedTuple):
 
 
 class MatrixRounds(BaseGame[State, int]):
-    """`num_rounds` times the game of a table, all choices seen after each round."""
+    """The game of a table, played `num_rounds` times with all choices shown after each round."""
 
     payoffs: Sequence[Any]
     actions: Sequence[Any]
@@ -48,7 +48,7 @@ class MatrixRounds(BaseGame[State, int]):
 
     @cached_property
     def cells(self) -> dict[tuple[int, ...], tuple[float, ...]]:
-        """What a round pays to all seats, by the choices of all."""
+        """Payoffs of all seats in a round, by the choices of all seats."""
         choices = product(*map(range, self.shape))
         return {c: tuple(map(float, _cell(self.payoffs, c))) for c in choices}
 
@@ -68,7 +68,7 @@ class MatrixRounds(BaseGame[State, int]):
 
     @property
     def kind(self) -> Kind:
-        """Shared interests pay all alike; opposed ones share out a constant sum."""
+        """Cooperative if every cell pays all seats alike, competitive if the sum is constant."""
         cells = self.cells.values()
         if all(len(set(cell)) == 1 for cell in cells):
             return "cooperative"
@@ -164,7 +164,7 @@ class MatrixRounds(BaseGame[State, int]):
         return self.names[self.current_player(state)][action]
 
     def parse(self, state: State, text: str) -> int:
-        """Reads names, and shorter ones that only one action begins with."""
+        """Reads names, and starts of names that fit one action only."""
         wanted = fold(text)
         found = [
             action
@@ -218,7 +218,7 @@ class MatrixRounds(BaseGame[State, int]):
         return (*seats[seat:], *seats[:seat])
 
     def _repeated(self, payoff: float) -> float:
-        """A payoff in every round, rounded as the sum in a state is."""
+        """The sum of a payoff over all rounds, with the same rounding as in a state."""
         return reduce(operator.add, [payoff] * self.num_rounds, 0.0)
 
 
@@ -233,5 +233,5 @@ def _cell(payoffs: Any, chosen: Sequence[int]) -> Any:
 
 
 def _as_tuples(value: Any) -> Any:
-    """Lists as tuples: JSON and YAML have no others."""
+    """Lists as tuples, because JSON and YAML have lists only."""
     return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value

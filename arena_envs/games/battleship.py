@@ -86,7 +86,7 @@ class Battleship(Board, BaseGame[State, int]):
 
     @property
     def max_turns(self) -> int:
-        # who has shot at all squares has sunk all ships, and the other shoots no more
+        # a player who has shot at all squares has sunk all ships, which ends the episode
         all_squares = (
             self.num_shots == self.num_squares and not self.allow_repeated_shots
         )

@@ -70,10 +70,14 @@ class Blackjack(BaseGame[State, int]):
     num_actions = 2
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "imperfect"
-    max_chance_nodes = 16  # eleven make 21; 3, 4, 4, 4 and one more
+    max_chance_nodes = (
+        16  # 11 cards of the player make 21; the dealer draws 3, 4, 4, 4 and one more
+    )
     min_return = -1.0
     max_return = 1.0
-    max_turns = 10  # four aces, four 2s and three 3s make 21
+    max_turns = (
+        10  # 2 cards dealt and 9 drawn make 21 (aces, 2s, 3s); then one turn more
+    )
 
     def initial_state(self) -> State:
         return State()
@@ -137,7 +141,7 @@ class Blackjack(BaseGame[State, int]):
         return (state.player, self._shown(state), state.num_hits, state.stood)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """Own cards and the dealer's open ones: their number by rank, total and softness.
+        """Own cards and the dealer's open cards: number by rank, total, and whether an ace counts 11.
 
         Soft: an ace counts 11. Then whether the player's turns are over.
         """
@@ -189,7 +193,7 @@ class Blackjack(BaseGame[State, int]):
 
 @lru_cache(10_000)
 def total(cards: tuple[int, ...]) -> int:
-    """The best total of a hand: at most 21, if it can be.
+    """The total of a hand: the highest up to 21, else the lowest.
 
     >>> total((0, 13, 8))  # two aces and a 9
     21

@@ -1,4 +1,4 @@
-"""Donor game: gifts grow on their way, and their record is each player's reputation.
+"""Donor game: gifts are multiplied, and past gifts are every player's reputation.
 
 | Property    | Value                                                                     |
 |-------------|---------------------------------------------------------------------------|

@@ -1,4 +1,4 @@
-"""Dots and boxes: who draws the fourth side of a box owns it and draws again.
+"""Dots and boxes: the player who draws the fourth side of a box owns it and draws again.
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|

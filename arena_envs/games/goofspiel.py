@@ -88,7 +88,9 @@ class Goofspiel(Setup, BaseGame[State, int]):
             return 0.0
         if self.returns_type == "point_difference":
             return -self.max_return if n == 2 else -most / n
-        max_winners = min(n - 1, self.num_cards // 2)  # who can share most points
+        max_winners = min(
+            n - 1, self.num_cards // 2
+        )  # seats that can share most points
         return -1.0 / (n - max_winners)
 
     @property
@@ -96,7 +98,9 @@ class Goofspiel(Setup, BaseGame[State, int]):
         n, most = self.num_players, self.most_points
         if self.returns_type == "total_points":
             return float(most)
-        if self.returns_type == "point_difference":  # two seats: the other takes the 1
+        if (
+            self.returns_type == "point_difference"
+        ):  # with two seats the other one takes the prize 1
             return most - (most + (n == 2)) / n
         return 1.0
 
@@ -227,7 +231,7 @@ class Goofspiel(Setup, BaseGame[State, int]):
             before = [
                 winner_of(tuple([order[place] for order in orders])) for place in past
             ]
-            for _ in range(2):  # the second time takes the exchange back
+            for _ in range(2):  # the second time undoes the exchange
                 for order in chosen:
                     i, j = order.index(card), order.index(other_card)
                     order[i], order[j] = other_card, card

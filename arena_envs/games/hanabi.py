@@ -84,8 +84,9 @@ class Hanabi(Setup, BaseGame[State, int]):
 
     @property
     def max_turns(self) -> int:
-        # D plays and discards empty the deck. Each regains at most one token, the last
-        # of them too late, so at most I + D - 1 hints come before. Then all have a turn.
+        # D plays and discards empty the deck. Each regains at most one token, and the last
+        # one comes too late for a hint before it, so there are at most I + D - 1 hints
+        # before the deck is empty. Then every seat has one turn.
         left = sum(self.copies) - self.num_players * self.cards_per_hand
         before = 2 * left + self.max_information_tokens - 1 if left else 0
         return before + self.num_players
@@ -101,7 +102,7 @@ class Hanabi(Setup, BaseGame[State, int]):
 
     @cached_property
     def numbers(self) -> Features:
-        """The same as numbers."""
+        """The features of the players."""
         return Features(self)
 
     @property
@@ -173,7 +174,7 @@ class Hanabi(Setup, BaseGame[State, int]):
         return self.texts.observation(state, seat)
 
     def information_state(self, state: State, seat: int) -> Hashable:
-        """All turns, and the others' hands, from which their earlier hands follow."""
+        """All turns and the hands of the others, which also determine their earlier hands."""
         others = tuple(map(tuple, _put(state.hands, seat, b"")))
         return (seat, len(state.hands[seat]), others, state.history)
 

@@ -1,4 +1,4 @@
-"""Iterated matrix games: the game of a table, round after round, all choices seen.
+"""Iterated matrix games: a matrix game in several rounds, with all past choices shown.
 
 | Property    | Value                                                                     |
 |-------------|---------------------------------------------------------------------------|

@@ -53,7 +53,7 @@ SPELLINGS = (
 
 
 class State(NamedTuple):
-    """What is left of each pile, and the seat to move (or that would be, at the end)."""
+    """Objects left in each pile, and the seat to move (at the end: that would move)."""
 
     piles: tuple[int, ...]
     seat: int = 0
@@ -91,7 +91,7 @@ class Nim(BaseGame[State, int]):
         for index, size in enumerate(sizes):
             check_int(f"pile_sizes[{index}]", size, 1, MAX_SIZE)
         check_bool("is_misere", self.is_misere)
-        object.__setattr__(self, "pile_sizes", tuple(sizes))  # records hold lists
+        object.__setattr__(self, "pile_sizes", tuple(sizes))  # records give lists
 
     @property
     def num_actions(self) -> int:

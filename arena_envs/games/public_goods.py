@@ -1,4 +1,4 @@
-"""Public goods game: what each gives to the pot grows there, and all share it alike.
+"""Public goods game: contributions to a pot are multiplied and shared equally.
 
 | Property    | Value                                                                     |
 |-------------|---------------------------------------------------------------------------|
@@ -49,7 +49,7 @@ TOKENS = re.compile(r"(?:contribute )?([0-9]{1,3})(?: tokens?)?")
 
 
 class State(NamedTuple):
-    """Contributions of all rounds that are over, those of this one, what was paid."""
+    """Contributions of past rounds, contributions of this round, and payments by seat."""
 
     rounds: tuple[tuple[int, ...], ...]
     chosen: tuple[int, ...]
@@ -100,7 +100,7 @@ class PublicGoods(BaseGame[State, int]):
     def max_return(self) -> float:
         alone = (0,) + (self.endowment,) * (self.num_players - 1)
         best = [self._payments(alone)[0]] * self.num_rounds
-        return reduce(operator.add, best, 0.0)  # rounded as the sum in a state is
+        return reduce(operator.add, best, 0.0)  # with the same rounding as in a state
 
     @property
     def max_turns(self) -> int:

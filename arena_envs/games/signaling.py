@@ -1,4 +1,4 @@
-"""Lewis signaling: a speaker names a hidden target with words that mean nothing yet.
+"""Lewis signaling: a speaker names a hidden target with words that have no meaning yet.
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
@@ -160,7 +160,7 @@ class Signaling(BaseGame[State, int]):
         return f"{verb} {action}"
 
     def parse(self, state: State, text: str) -> int:
-        """Reads "say 1" or "guess 1", with "word" or "target" before the number, or it."""
+        """Reads "say 1", "say word 1", "guess 1", "guess target 1", or the number alone."""
         speaks = self.current_player(state) == SPEAKER
         verb, noun = ("say ", "word ") if speaks else ("guess ", "target ")
         wanted = fold(text).removeprefix(verb).removeprefix(noun)
@@ -189,7 +189,7 @@ class Signaling(BaseGame[State, int]):
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """For the listener, any target that the guess so far does not rule out."""
+        """For the listener, a random target that its guess does not rule out."""
         if seat == SPEAKER or state.target < 0 or state.guess == state.target:
             return state
         targets = [t for t in range(self.num_targets) if t != state.guess]

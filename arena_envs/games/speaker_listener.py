@@ -249,7 +249,7 @@ class SpeakerListener(BaseGame[State, int]):
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """For the listener, any goal that the way so far does not rule out."""
+        """For the listener, a random goal that its path does not rule out."""
         if seat == SPEAKER or state.goal < 0 or self._is_reached(state):
             return state
         goals = [goal for goal in self.goals if goal not in state.path]

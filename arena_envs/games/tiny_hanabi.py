@@ -116,7 +116,7 @@ class TinyHanabi(BaseGame[State, int]):
     def information_state(
         self, state: State, seat: int
     ) -> tuple[int, tuple[int, ...], tuple[int, ...], Sequence[float]]:
-        """The points at the end tell more of the other card than the plays."""
+        """With the points at the end, which tell about the other card."""
         return (seat, state.cards[seat : seat + 1], state.plays, self.returns(state))
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
@@ -161,7 +161,7 @@ class TinyHanabi(BaseGame[State, int]):
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """Deals the other card again; at the end, one that gives the same points."""
+        """Deals the other card again; at the end only cards that give the same points."""
         if len(state.cards) <= 1 - seat:
             return state
         draws = []

@@ -1,4 +1,4 @@
-"""Checks of the environment that is made of a game, and of its one-seat view."""
+"""Checks of a game's environment, and of its one-seat view."""
 
 import contextlib
 import copy
@@ -180,7 +180,7 @@ def started(game: AnyGame, seed: int) -> GameEnv:
 
 
 def record(env: GameEnv, seed: int) -> list[Any]:
-    """All that anybody sees until the episode ends, random actions played."""
+    """All that is shown in an episode of random actions, from now to its end."""
     rng, seen = random.Random(seed), [shown(env)]
     while legal := env.legal_actions():
         env.step(playable(env, rng.choice(legal)))
@@ -219,7 +219,7 @@ def playable(env: GameEnv, action: Any) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the tests of other libraries print and find unusual."""
+    """Hides the output and the warnings of other libraries' tests."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         yield

@@ -1,4 +1,4 @@
-"""Checks of what is read and written: texts, features, and texts of actions."""
+"""Checks of observation texts, features, action texts and `parse`."""
 
 import re
 
