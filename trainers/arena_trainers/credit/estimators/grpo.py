@@ -24,26 +24,26 @@ def episode(
     ddof: int = 1,
     eps: float = 1e-4,
 ) -> Credit:
-    """Credits every turn with its trajectory's return, relative to its pool (GRPO).
+    """Credits every turn with the z-score of its trajectory's return in its pool (GRPO).
 
         Aᵢₖ = (Gᵢ - mean G) / (std G + eps),   Gᵢ = Σₖ rᵢₖ
 
-    over the trajectories of the pool.
+    Mean and standard deviation are over the trajectories of the pool. All turns of a
+    trajectory share one advantage, so early rewards are noise for late turns. `grpo` is a
+    second name of this estimator.
 
     Reduces to: `dr_grpo` with `scale="none"`; with one-turn episodes, what
     `trl.GRPOTrainer` computes for groups of the same size.
 
-    Bias: each pool is divided by its own spread (`"std"`). In one large pool of independent
-    episodes that is a positive factor. But where a group shares the draws of chance, as in
-    training, each deal is divided by a spread of its own, though a seat may not see which
-    it is, and the sign can be wrong in batches of any size (with nine cards of ten daring
-    pays .05, with the other it costs 1, unseen: the true gradient is against it, that of
-    z-scores for it). In small pools the spread depends on the trajectory, and the sign can
-    be wrong: towards what wins often, away from what seldom pays much (A pays 1, B pays 10
-    with chance .2, evenly chosen: true gradient towards B, groups of 8 expect one towards
-    A). With `"none"` the gradient is only shrunk, by 1 - 1/n with n trajectories in the
-    pool. What a limit of turns cuts off counts as nothing. Early rewards are noise for late
-    turns, as all turns share one number.
+    Bias:
+
+    - *Unbiased when*: `scale="none"` and pools are large. A pool of n trajectories shrinks
+      the gradient by the factor 1 - 1/n.
+    - *Biased by*: division by the pool's spread; truncation (the missing return counts as
+      0). In one large pool of independent episodes the spread is one positive factor. In
+      small pools, and in groups that share the draws of chance, it can turn the sign.
+    - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
+      factor -1.200 in `bandit`, shared chance (`arena credit report`).
 
     See "DeepSeekMath" by Shao et al. (https://arxiv.org/abs/2402.03300) and "Understanding
     R1-Zero-Like Training" by Liu et al. (https://arxiv.org/abs/2503.20783).
@@ -90,17 +90,22 @@ def normalise_then_sum(
 
         Aₖ = Σ_{j ≥ k} γ^{j - k} (rⱼ - mean r) / (std r + eps)
 
-    over the turn rewards of the pool. Here for comparison, and as the core of the released MARS
-    (`pool=("game", "seat"), scale="none"`).
+    Mean and standard deviation are over the turn rewards of the pool. With `pool=("game",
+    "seat"), scale="none"` it is the core of the released MARS code.
 
     Reduces to: `episode` over the same pool with the same ddof and eps, with one-turn
     episodes.
 
-    Bias: every further turn is charged the mean turn reward. That is wrong in direction, in
-    batches of any size, where what a player does decides how many turns follow: the
-    gradient is p(1-p)μ / (1+p) instead of p(1-p)μ when continuing, with probability p,
-    earns μ one turn later, and has the wrong sign when stopping earns a little less than
-    that.
+    Bias:
+
+    - *Unbiased when*: never, unless γ = 1, all trajectories have the same number of turns,
+      `scale="none"` and pools are large.
+    - *Biased by*: length (each further turn costs the mean turn reward); truncation (the
+      missing return counts as 0). Large batches keep the length bias. Example: a player
+      continues with probability p and earns μ one turn later. The gradient is p(1-p)μ /
+      (1+p) instead of p(1-p)μ. If stopping earns slightly less than μ, the sign is wrong.
+    - *Number*: cosine -1.000, factor -2.074 in `stop_or_go`, batches of two; cosine -1.000,
+      factor -5.080 in `stop_or_go`, one large group (`arena credit report`).
 
     See "DeepSeekMath" by Shao et al., section 4.1.3 (https://arxiv.org/abs/2402.03300).
 

@@ -42,38 +42,44 @@ def mars_released(
     """Credits turns as the released MARS code does; to compare with, not to train with.
 
         1. cₖ = rₖ - mean{r of every turn of the same (game, seat)}, or another norm
-        2. divide by the standard deviation over the batch's trained tokens, where cₖ sits
-           on the last token of its turn and all other tokens hold 0
+        2. divide cₖ by the standard deviation over the batch's trained tokens; cₖ sits on
+           the last token of its turn, all other tokens hold 0
         3. Aₖ = Σ_{j ≥ k} cⱼ
-        4. per seat, all games together: subtract the mean of the DISTINCT values among all
+        4. per seat, over all games: subtract the mean of the DISTINCT values among all
            positions of its rows, padding included
-        5. whiten over the batch's trained tokens, to which a turn's value is copied
+        5. whiten over the batch's trained tokens; all tokens of a turn have its value
 
-    Variances are unbiased, with 1e-8 added. Kept from the released code: steps 1 and 4 know
-    seats 0 and 1 only, and leave the others as they are; token counts matter; games mix in
-    steps 2, 4 and 5; a turn's baseline is the mean turn reward times the turns that remain.
+    Variances divide by n - 1, and 1e-8 is added. These defects of the released code are
+    kept: steps 1 and 4 change seats 0 and 1 only; token counts matter; games mix in steps
+    2, 4 and 5; a turn's baseline is the mean turn reward times the number of turns that
+    remain.
 
-    Positions in step 4: a row is a trajectory's whole conversation. Prompts hold the value
-    of the turn that follows, so they add no value. Padding on the right holds 0, and the
-    released code pads every row to 32,768 tokens: 0 is always one of the values.
+    Step 4 counts positions as follows. A row is a trajectory's whole conversation. Prompts
+    hold the value of the turn after them, so they add no value. Padding on the right holds
+    0. The released code pads every row to 32,768 tokens, so 0 is always one of the values.
 
-    Departs from the released code: values that differ by up to 1e-6 of the numbers they
-    were summed from are one, where the released code tells apart what float32 does; where
-    step 1 does not centre (further seats, `"asym_clip"`, `"identity"`, a clip), the token
-    mean in step 2 is not 0, and is not subtracted (the released code then gives every token
-    of a turn another value).
+    Departs from the released code twice. Step 4 treats values as equal if they differ by up
+    to 1e-6 of the numbers they were summed from; the released code compares float32
+    exactly. Where step 1 does not centre (further seats, `"asym_clip"`, `"identity"`, a
+    clip), step 2 does not subtract the token mean; the released code then gives every token
+    of a turn a different value.
 
     Reduces to: `normalise_then_sum` with `pool=("game", "seat"), scale="none"` for seats 0
     and 1, without steps 2, 4 and 5; the return-to-go with `reward_norm="identity"` as well.
 
-    Bias: each further turn is charged the mean turn reward. That is wrong in direction
-    where what a player does decides how many turns follow, as in `normalise_then_sum`
-    (gradient p(1-p)μ / (1+p) instead of p(1-p)μ, before scaling). Not invariant to a
-    constant added to a seat's final rewards, nor to other games' rewards.
+    Bias:
 
-    See https://github.com/thu-nics/MARS and "MARS: Reinforcing Multi-Agent Reasoning of LLMs
-    through Self-Play in Strategic Games" by Yuan et al. (https://arxiv.org/abs/2510.15414),
-    whose formula is `mars`.
+    - *Unbiased when*: never, unless steps 1, 2, 4 and 5 are switched off.
+    - *Biased by*: length (each further turn costs the mean turn reward); whitening over the
+      batch; truncation (the missing return counts as 0). Large batches keep the length
+      bias, as in `normalise_then_sum`. A constant added to a seat's final rewards changes
+      the result, and so do the rewards of other games.
+    - *Number*: cosine -1.000, factor -5.682 in `stop_or_go`, batches of two; cosine -1.000,
+      factor -8.615 in `stop_or_go`, one large group (`arena credit report`).
+
+    See https://github.com/thu-nics/MARS and "MARS: Reinforcing Multi-Agent Reasoning of
+    LLMs through Self-Play in Strategic Games" by Yuan et al.
+    (https://arxiv.org/abs/2510.15414), whose formula is `mars`.
 
     Args:
         turns: the turns that count, with `num_tokens`.
