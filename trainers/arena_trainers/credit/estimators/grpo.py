@@ -37,8 +37,8 @@ def episode(
 
     Bias:
 
-    - *Unbiased when*: `scale="none"` and pools are large. A pool of n trajectories shrinks
-      the gradient by the factor 1 - 1/n.
+    - *Unbiased when*: `scale="none"`, pools are large and no limit cuts an episode. A pool
+      of n trajectories shrinks the gradient by the factor 1 - 1/n.
     - *Biased by*: division by the pool's spread; truncation (the missing return counts as
       0). In one large pool of independent episodes the spread is one positive factor. In
       small pools, and in groups that share the draws of chance, it can turn the sign.

@@ -36,31 +36,40 @@ def at_grpo(
     ddof: int = 1,
     eps: float = 1e-6,
 ) -> Credit:
-    """Credits a turn relative to what else was tried at the same place (AT-GRPO).
+    """Credits a turn with its return-to-go's z-score among turns of its state (AT-GRPO).
 
         Aₖ = (Rₖ - mean R) / (std R + eps),   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
 
-    over the turns of one group and seat in which the seat knew the same, such as the
-    candidates of a turn tree, where the paper's key (instance, agent, turn) means just
-    that. γ = 0 is the paper's: its games pay every turn, for the team and for the agent.
-    Where only the end is paid, candidates are played to the end, and γ = 1. Turns that are
-    not `unselected` count in R alone, as do the later turns of candidates in a tree that follows
-    the best. The paper's r = α r_team + r_local, with α = 1, is what the weights of the
-    reward's parts make of it.
+    A pool holds the turns of one group and seat at which the seat knew the same
+    (`state_key`), such as the candidates of a turn tree. In a turn tree the paper's key
+    (instance, agent, turn) is the same thing. The default γ = 0 is the paper's, whose games
+    pay every turn. For games that pay only at the end, play the candidates to the end and
+    set γ = 1. The paper's reward r = α r_team + r_local follows from the weights of the
+    reward's parts.
 
-    Departs from the released code, which keeps raw rewards where no state occurs twice:
-    here these turns get 0.
+    Turns that were selected by their return (`unselected` is false) enter R only: they are
+    neither compared nor credited. In a tree that follows the best candidate, the later
+    turns of candidates are of this kind.
+
+    Departs from the released code, which keeps raw rewards where no state occurs twice.
+    Here these turns get 0.
 
     Reduces to: `episode` with the same ddof and eps in games of one turn and one state;
     `mars` with γ = 1, `scale="none"` and `pool=("game", "seat")`.
 
-    Bias: each state is divided by its spread; γ = 0 ignores what comes later. With γ = 1
-    and `"none"`, at each state only shrunk, by 1 - 1/n with n turns in the pool; states
-    that were seen once teach nothing. In trees, states that were followed for what they paid
-    are seen more often, and where information is hidden with what was kind there, which can
-    be wrong in direction. γ = 0 is wrong in direction where a turn pays now
-    what it costs then. `"std"` weighs each state of a group by 1 / std, with the bias that
-    `episode` has: the sign can be wrong where a group shares the draws of chance.
+    Bias:
+
+    - *Unbiased when*: γ = 1, `scale="none"`, no limit cuts an episode, and pools are large.
+      A pool of n turns shrinks the gradient of its state by the factor 1 - 1/n. A state
+      that was seen once teaches nothing.
+    - *Biased by*: division by the spread of each state (`"std"`); γ = 0 (later rewards
+      count as 0, so the sign is wrong where a turn pays now and costs more later);
+      truncation (the missing return counts as 0); turn trees that follow the best
+      candidate. Such trees visit good states more often. Where information is hidden, they
+      also visit lucky hidden states more often, and the sign can be wrong.
+    - *Number*: cosine -1.000, factor -1.200 in `bandit`, shared chance; cosine 0.931,
+      factor 0.800 in `three_seats`, one large group; both with γ = 1 (`arena credit
+      report`).
 
     See "Stronger Together: On-Policy Reinforcement Learning for Collaborative LLMs" by Zhao
     et al. (https://arxiv.org/abs/2510.11062).
@@ -114,30 +123,34 @@ def gigpo(
     eps: float = 1e-6,
     mean_over: str = "trajectories",
 ) -> Credit:
-    """Credits a turn with its trajectory's return and with its own at its state (GiGPO).
+    """Credits a turn with two z-scores: of the whole return and at its state (GiGPO).
 
         Aᵢₖ = z(Gᵢ) + ω z(Rᵢₖ),   Gᵢ = Σₖ rᵢₖ,   Rᵢₖ = Σ_{j ≥ k} γ^{j - k} rᵢⱼ
 
-    z over the trajectories of the pool for G, and over its turns of the same state for R: a
-    group in a group. A state that was seen once adds 0, and so does one whose turns led to
-    the same, of which the report tells (`within`).
+    The first z is over the trajectories of the pool. The second is over the turns of the
+    pool with the same `state_key`: a group within the group. The second part is 0 for a
+    state that was seen once, and for a state whose turns have equal R. `within` in the
+    report describes the states.
 
-    That is the paper (equation 3), `mean_over="trajectories"`. The released code takes mean
-    and deviation of G over the turns of the pool, so that a trajectory counts as often as
-    it has turns: `mean_over="turns"`. (It also keeps the whole return where a pool holds a
-    single turn, which gets 0 here.)
+    `mean_over="trajectories"` is equation 3 of the paper. The released code takes mean and
+    deviation of G over turns, so a trajectory counts once for each of its turns:
+    `mean_over="turns"`. Departs from the released code where a pool holds a single turn:
+    here it gets 0, there it keeps its return.
 
     Reduces to: `episode` with the same ddof and eps where ω = 0, or where no state of a
     pool was seen twice.
 
-    Bias: pools and states are divided by their spread. With `"none"` and γ = 1 it is the
-    sum of two estimates, so that a turn whose state is seen often is weighed up to 1 + ω
-    times; states do not lose their direction. γ < 1 prefers early rewards, in the second
-    part alone. `"std"` divides both parts, with the bias that `episode` has, to the wrong
-    sign where a group shares the draws of chance, and weighs rare and even states up.
-    `mean_over="turns"` moves the baseline towards the returns of long trajectories. In large
-    pools that is a constant, which adds no bias. In small ones it depends on the
-    trajectory's own length, and with `"none"` the gradient is no longer only shrunk.
+    Bias:
+
+    - *Unbiased when*: never. With `scale="none"` and ω = 0 it is `dr_grpo`.
+    - *Biased by*: division by the spread of pools and states (`"std"`, as in `episode`);
+      double weight (turns at states that are seen often count up to 1 + ω times); γ < 1
+      (late rewards count less in the second part); truncation (the missing return counts as
+      0). With `mean_over="turns"` long trajectories weigh more in the mean. In large pools
+      this mean is a constant without bias. In small pools it depends on the trajectory's
+      own length.
+    - *Number*: cosine -1.000, factor -2.400 in `bandit`, shared chance; cosine 0.980,
+      factor 1.469 in `three_seats`, one large group (`arena credit report`).
 
     See "Group-in-Group Policy Optimization for LLM Agent Training" by Feng et al.
     (https://arxiv.org/abs/2505.10978).

@@ -38,23 +38,28 @@ def stratified_grpo(
     ddof: int = 1,
     eps: float = 1e-6,
 ) -> Credit:
-    """Credits a trajectory relative to others of its kind, and to all (Stratified GRPO).
+    """Credits a trajectory with its z-scores in stratum and pool (Stratified GRPO).
 
         Aᵢₖ = α z(Gᵢ; own stratum of the pool) + (1 - α) z(Gᵢ; pool)
 
-    A stratum holds the trajectories of a pool that agree in some more columns, in the paper
-    the number of searches. The paper tunes α; the default is ours. Small strata are left to
-    the blend, as in the paper: one of a single trajectory leaves 1 - α of `episode`.
-    `within` in the report tells of strata.
+    A stratum holds the trajectories of a pool with equal values in the columns `strata`; in
+    the paper, the number of searches. The paper tunes α; the default 0.5 is ours. In a
+    stratum of one trajectory the first part is 0, so (1 - α) times `episode` remains.
+    `within` in the report describes the strata.
 
     Reduces to: `episode` with the same ddof and eps where α = 0, or where a pool is one
     stratum; with α = 1, `episode` with the columns of the strata in its pool.
 
-    Bias: strata and pools are divided by their spread. A stratum that follows from chance
-    alone (`stratum`: cards dealt, opponent) has less noise, and the bias that `episode` has
-    where a group shares the draws of chance. One that the seat's own play decides, as
-    `num_turns`, takes all differences between strata away: with α = 1 nothing teaches which
-    stratum to choose, and the gradient towards longer or shorter games is 0.
+    Bias:
+
+    - *Unbiased when*: never. It always divides by a spread, as `episode` does.
+    - *Biased by*: division by the spread of strata and pools; strata that play decides
+      (such as `num_turns`: differences between strata count 1 - α, so with α = 1 nothing
+      teaches which stratum to reach, and the gradient towards longer or shorter games is
+      0); truncation (the missing return counts as 0). Strata that follow from chance alone
+      (`stratum`: cards, opponent) have less noise.
+    - *Number*: cosine -1.000, factor -1.200 in `bandit`, shared chance; cosine 0.953,
+      factor 0.600 in `three_seats`, one large group (`arena credit report`).
 
     See "Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM
     Search Agents" (https://arxiv.org/abs/2510.06214).
@@ -103,31 +108,36 @@ def bnpo(
     parts: Sequence[str] | None = None,
     pool: Sequence[str] = ("group", "seat"),
 ) -> Credit:
-    """Credits a trajectory relative to its pool, over the density of pools like it (BNPO).
+    """Credits a trajectory relative to its pool, over the density of such pools (BNPO).
 
         Aᵢₖ = (Yᵢ - p) / f(p; α, β),   p = mean Y,   Y = (G - min) / (max - min)
 
-    f is the density of a Beta distribution with α = max(1 + a/3, 1), β = max(1 + b/3, 1);
-    a = (m(1 - m)/v - 1) m and b = (m(1 - m)/v - 1)(1 - m) are the moment fit to the p of
-    all pools of the same game and seat, of mean m and variance v. Pools of a usual p weigh
-    less, rare ones more. A win, draw or loss is 1, 1/2 or 0. With one pool, or with pools
-    of equal p, f = 1; α = β = 3/2 divides by √(p(1-p)), the deviation of returns of 0 and 1.
+    p is the mean over the pool. f is the density of the Beta distribution with α = max(1 +
+    a/3, 1) and β = max(1 + b/3, 1), where a = (m(1 - m)/v - 1) m and b = (m(1 - m)/v - 1)(1
+    - m) fit the mean m and the variance v of p over all pools of the same game and seat. So
+    pools with a common p weigh less, pools with a rare p more. A win is Y = 1, a draw 1/2,
+    a loss 0. With one pool, or with pools of equal p, f = 1. With α = β = 3/2 it divides by
+    √(p(1-p)), the standard deviation of returns of 0 and 1.
 
-    With `parts`, A is the sum of those of the parts of the reward, each with its own bounds,
-    p and f: the paper's advantage decomposition, up to a constant factor.
+    With `parts`, A is the sum of the A of these parts of the reward. Each has its own
+    bounds, p and f. This is the paper's advantage decomposition, up to a constant factor.
 
     Reduces to: `dr_grpo` of Y with one pool of each game and seat, or with pools of equal
     p; with returns of 0 and 1 and α = β = 3/2, `episode` with `ddof=0, eps=0.0` up to a
     constant factor.
 
-    Bias: the weight of a pool depends on what was drawn and earned in it. Each pool is as
-    `dr_grpo`, shrunk by 1 - 1/n. Where a group shares the draws of chance, draws of a usual
-    p weigh less than those of a rare one, and the sign can be wrong in batches of any size.
-    Without given bounds the unit depends on the trajectories as well, and small batches can
-    be wrong in direction: of two episodes, one that is seldom paid much counts no more than
-    one that often is paid a little. Of returns between the bounds only the mean is seen,
-    not the spread. `parts` count alike, whatever they weigh in the reward: each is biased so
-    towards its own.
+    Bias:
+
+    - *Unbiased when*: never exactly. One large pool without truncation has the true
+      gradient times 1 / (max - min).
+    - *Biased by*: the pool's weight 1 / f(p) (in groups that share the draws of chance, a
+      common deal weighs less than a rare one, and the sign can be wrong in batches of any
+      size); bounds taken from the batch, where `min_return` or `max_return` is None (small
+      batches can have the wrong sign); truncation (the missing return counts as 0). A pool
+      of n is shrunk by the factor 1 - 1/n. With `parts`, each part counts alike, whatever
+      its weight in the reward.
+    - *Number*: cosine -1.000, factor -0.300 in `bandit`, batches of two; cosine -1.000 in
+      `hidden_card`, shared chance (`arena credit report`).
 
     See "BNPO: Beta Normalization Policy Optimization" by Xiao et al.
     (https://arxiv.org/abs/2506.02864).
