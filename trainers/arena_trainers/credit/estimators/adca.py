@@ -71,14 +71,14 @@ def adca(
         turns: the turns that count, with the reward part `judge`.
         judge_weight: α.
         outcome: where z(G) is added, to the `"last_turn"` or to `"all_turns"`.
-        count: what weighs the same in the moments of the labels, `"trajectories"` or
-            `"turns"`.
-        pool: columns that agree within a pool, constant on trajectories.
+        count: the unit with equal weight in mean and deviation of the labels:
+            `"trajectories"` or `"turns"`.
+        pool: columns whose equal values define a pool, constant on trajectories.
         eps: added to the variance of the labels.
 
     Returns:
-        float64[N], without unit; 0 where masked. Labels add 0 where they are alike, outcomes
-        in a pool of one trajectory or of equal returns.
+        float64[N], without unit; 0 where masked. The labels of a pool add 0 if they are all
+        equal. The outcomes add 0 in a pool of one trajectory or of equal returns.
 
     Raises:
         ValueError: an option out of range, or a column that is missing.

@@ -57,11 +57,11 @@ def canon(
         metric: `"num_tokens"` of the trajectory, its `"num_turns"`, or the mean `"entropy"`
             of its tokens, which needs the token column.
         mu: μ, weight of the comparison between halves.
-        pool: columns that agree within a pool, constant on trajectories.
+        pool: columns whose equal values define a pool, constant on trajectories.
 
     Returns:
-        float64[N], in the reward's unit; 0 where masked, in a pool of one trajectory and of
-        equal returns.
+        float64[N], in the reward's unit; 0 where masked, and in a pool of one trajectory or
+        of equal returns.
 
     Raises:
         ValueError: an option out of range, or no such column.
@@ -92,7 +92,7 @@ def canon(
 
 
 def _metric(turns: Trajectories, metric: str) -> Floats:
-    """float64[R]: what trajectories are ranked by."""
+    """float64[R]: the metric that ranks the trajectories."""
     size = len(turns.first)
     if metric == "num_turns":
         return np.bincount(turns.index, minlength=size).astype(np.float64)

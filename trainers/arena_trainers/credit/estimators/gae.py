@@ -56,11 +56,11 @@ def gae(
             trajectory was truncated.
         discount: γ, per turn of the same seat.
         lambda_: λ, per turn of the same seat.
-        num_turns: how many differences are summed at most, l < n; None for all.
+        num_turns: n, the largest number of differences in the sum (l < n); None for all.
 
     Returns:
-        float64[N], in the reward's unit; 0 where masked. Turns are not compared: a pool of
-        one is nothing special.
+        float64[N], in the reward's unit; 0 where masked. There are no pools of
+        turns to compare, so a single turn is credited like any other.
 
     Raises:
         ValueError: an option out of range, a missing column, or a value that is not finite.

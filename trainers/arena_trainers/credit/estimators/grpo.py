@@ -50,9 +50,9 @@ def episode(
 
     Args:
         turns: the turns that count.
-        pool: columns that agree within a pool, constant on trajectories.
+        pool: columns whose equal values define a pool, constant on trajectories.
         scale: `"std"` or `"none"`.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:
@@ -112,9 +112,9 @@ def normalise_then_sum(
     Args:
         turns: the turns that count.
         discount: γ, per turn of the same seat.
-        pool: columns that agree within a pool.
+        pool: columns whose equal values define a pool.
         scale: `"std"` or `"none"`.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:

@@ -64,12 +64,12 @@ def mars(
     Args:
         turns: the turns that count.
         discount: γ, per turn of the same seat.
-        pool: columns that agree within a pool. Without `"seat"`: the paper's ablation of
-            agent-specific normalisation.
+        pool: columns whose equal values define a pool. Without `"seat"` it is
+            the paper's ablation of agent-specific normalisation.
         scale: `"std"` divides by the standard deviation of the pool, `"none"` does not.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
-        baseline: mean of `"turn_returns"`, or of `"episode_returns"` (R of the first turns).
+        baseline: mean of `"turn_returns"`, or of `"episode_returns"` (R of first turns).
 
     Returns:
         float64[N], in the reward's unit (`"std"`: without unit); 0 where masked, and in a
@@ -130,8 +130,8 @@ def mars_loo(
     Args:
         turns: the turns that count.
         discount: γ, per turn of the same seat.
-        pool: columns that agree within a pool.
-        baseline: mean of `"turn_returns"`, or of `"episode_returns"` (R of the first turns).
+        pool: columns whose equal values define a pool.
+        baseline: mean of `"turn_returns"`, or of `"episode_returns"` (R of first turns).
 
     Returns:
         float64[N], in the reward's unit; 0 where masked.

@@ -83,17 +83,17 @@ def mars_released(
 
     Args:
         turns: the turns that count, with `num_tokens`.
-        reward_norm: of step 1, `"mean"`; `"mean_std"`, divided by the standard deviation (ddof
-            1, eps 1e-6) as well; `"asym_clip"`, which holds that between -1 and 3; or
-            `"identity"`.
-        reward_clip: size that step 1 leaves at most; None for any.
-        whiten_rewards: whether step 2 is done.
+        reward_norm: norm of step 1. `"mean"` subtracts the mean; `"mean_std"` also divides
+            by the standard deviation (ddof 1, eps 1e-6); `"asym_clip"` also clips to [-1,
+            3]; `"identity"` changes nothing.
+        reward_clip: largest absolute value after step 1; None for no limit.
+        whiten_rewards: true to do step 2.
         advantage_norm: `"mean"` does step 4, `"none"` leaves it out.
-        whiten_advantages: whether step 5 is done.
-        advantage_clip: size of the advantage at most; None for any.
+        whiten_advantages: true to do step 5.
+        advantage_clip: largest absolute value of the advantage; None for no limit.
 
     Returns:
-        float64[N], without unit (no whitening: in the reward's); 0 where masked.
+        float64[N], without unit (without whitening: in the reward's unit); 0 where masked.
 
     Raises:
         ValueError: there is no column `num_tokens`, or an option is unknown.
@@ -165,8 +165,8 @@ def centre_distinct(values: Floats, sizes: Floats | None = None) -> Floats:
 
     Args:
         values: float64[V].
-        sizes: float64[V], of what they were summed from, as `moments` takes them: values
-            that are no further apart than 1e-6 of the largest are one.
+        sizes: float64[V], sums of the absolute rewards behind each value, as `moments`
+            takes them. Values that differ by up to 1e-6 of the largest size count as one.
 
     >>> centre_distinct(np.array([3.0, 3.0, 1.0, 1.0]))  # {0, 1, 3}, mean 4/3
     array([ 1.66666667,  1.66666667, -0.33333333, -0.33333333])

@@ -59,11 +59,11 @@ def mt_grpo(
 
     Args:
         turns: the turns that count, with `rewards`.
-        outcome: the part of the reward that is the outcome, as it is paid: `rewards` holds
-            it times its weight, so that T is what is left of the reward.
+        outcome: name of the part of the reward that is the outcome. `rewards` holds this
+            part times its weight, so T is the reward minus this part.
         coefficient: λ, weight of the turn rewards.
-        pool: columns that agree within a pool, constant on trajectories.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        pool: columns whose equal values define a pool, constant on trajectories.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviations.
 
     Returns:
@@ -74,8 +74,9 @@ def mt_grpo(
         ValueError: an option out of range, or no such part of the reward.
 
     >>> from arena_trainers.credit import TurnBatch, estimate
-    >>> one = dict(game=[0] * 4, seat=[0] * 4, group=[0] * 4, rewards={"game": [0, 2, 0, 4]})
-    >>> turns = TurnBatch([3, 2, 1, 4], episode=[0, 0, 1, 1], turn=[0, 1, 0, 1], **one)
+    >>> one = dict(game=[0] * 4, seat=[0] * 4, group=[0] * 4, turn=[0, 1, 0, 1])
+    >>> parts = {"game": [0, 2, 0, 4]}
+    >>> turns = TurnBatch([3, 2, 1, 4], episode=[0, 0, 1, 1], rewards=parts, **one)
     >>> mt = estimate("mt_grpo", turns, ddof=0, eps=0)
     >>> mt.advantage  # outcomes 2 and 4, turn rewards 3 and 1
     array([ 0., -1.,  0.,  1.])

@@ -47,7 +47,7 @@ def dr_grpo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> 
 
     Args:
         turns: the turns that count.
-        pool: columns that agree within a pool, constant on trajectories.
+        pool: columns whose equal values define a pool, constant on trajectories.
 
     Returns:
         float64[N], in the reward's unit; 0 where masked, and in a pool of one trajectory or
@@ -92,7 +92,7 @@ def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Cre
 
     Args:
         turns: the turns that count.
-        pool: columns that agree within a pool, constant on trajectories.
+        pool: columns whose equal values define a pool, constant on trajectories.
 
     Returns:
         float64[N], in the reward's unit; 0 where masked.
@@ -148,10 +148,10 @@ def flow_grpo(
 
     Args:
         turns: the turns that count.
-        outcome: the part of the reward that is the outcome, summed over the trajectory;
-            None for the whole reward.
-        pool: columns that agree within a pool, constant on trajectories.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        outcome: name of the part of the reward that is the outcome; None for the whole
+            reward.
+        pool: columns whose equal values define a pool, constant on trajectories.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:
@@ -215,15 +215,15 @@ def grpo_passk(
 
     Args:
         turns: the turns that count.
-        pool: columns that agree within a pool, constant on trajectories; one of each
-            episode, or what is left out is not independent.
+        pool: columns whose equal values define a pool, constant on trajectories. A pool
+            must hold one trajectory of an episode: two of them are not independent.
         scale: `"none"` (the paper) or `"std"` (the released code).
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:
-        float64[N], in the reward's unit (`"std"`: without); 0 where masked, in a pool of one trajectory, and
-        where the two best are equal.
+        float64[N], in the reward's unit (`"std"`: without unit); 0 where masked, in a pool
+        of one trajectory, and where the two best are equal.
 
     Raises:
         ValueError: an option out of range, there is no such column, or it is not constant

@@ -58,8 +58,8 @@ def poad(
         lambda_tokens: λ', between the tokens of a turn.
 
     Returns:
-        float64[num_tokens.sum()] per token, in the reward's unit; 0 where masked. Turns are
-        not compared: a pool of one is nothing special.
+        float64[num_tokens.sum()] per token, in the reward's unit; 0 where masked. There
+        are no pools of turns to compare, so a single turn is credited like any other.
 
     Raises:
         ValueError: an option out of range, or a column that is missing.

@@ -61,23 +61,24 @@ def rae(
 
     Args:
         turns: the turns that count.
-        state: what the call for the batch before returned; None at first.
+        state: the state that the call for the previous batch returned; None at first.
         order: `"pre"` or `"post"`.
         decay: α, per episode.
-        discount: γ, for each turn of the seat that is still to come.
-        pool: columns that agree within a pool, constant on trajectories. Baselines live on
-            by their numbers, which must mean the same in every batch: as those of games and
-            seats do, and those of groups, episodes or states in the trainer do not.
+        discount: γ, per turn of the seat that follows this one.
+        pool: columns whose equal values define a pool, constant on trajectories. The
+            state keeps baselines under the numbers in these columns, so a number must mean
+            the same in every batch. In the trainer this holds for games and seats, and not
+            for groups, episodes and states.
 
     Returns:
-        float64[N], in the reward's unit; 0 where masked. A pool of one and equal returns
-        are nothing special, as pools are not compared within a batch. State:
-        `{"pool": ["game", "seat"], "baselines": [[game, seat, b], ...]}`, or by the columns
-        that `pool` names.
+        float64[N], in the reward's unit; 0 where masked. A pool of one trajectory is
+        credited like any other, since the baseline comes from earlier episodes. The state
+        is `{"pool": ["game", "seat"], "baselines": [[game, seat, b], ...]}`, with the
+        columns of `pool`.
 
     Raises:
-        ValueError: an option out of range, or a state of another estimator or `pool`, or with
-            a baseline that is not finite.
+        ValueError: an option out of range, a state of another estimator or `pool`, or a
+            baseline in the state that is not finite.
 
     >>> from arena_trainers.credit import TurnBatch, estimate
     >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0])

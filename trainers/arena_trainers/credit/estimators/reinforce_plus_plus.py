@@ -56,15 +56,15 @@ def reinforce_plus_plus_baseline(
 
     Args:
         turns: the turns that count, with `num_tokens` if tokens are counted.
-        pool: columns that agree within a pool, constant on trajectories.
-        count: what weighs the same in the batch's moments, `"tokens"` or `"turns"`.
+        pool: columns whose equal values define a pool, constant on trajectories.
+        count: the unit with equal weight in mean and deviation: `"tokens"` or `"turns"`.
         eps: added to the standard deviation.
 
     Returns:
-        float64[N], without unit; 0 where masked, and everywhere if all A' are alike. A pool
-        of one trajectory or of equal returns, where A' is 0, is given -mean A' / (std A' +
-        eps), which is 0 where trajectories have equally many of what is counted. The
-        report's moments are those of G.
+        float64[N], without unit; 0 where masked, and everywhere if all A' are equal. In a
+        pool of one trajectory or of equal returns A' is 0, so A is -mean A' / (std A' +
+        eps). That is 0 if all trajectories have the same number of tokens (or turns, if
+        turns are counted). The report's moments are those of G.
 
     Raises:
         ValueError: an option out of range, or a column is missing.

@@ -54,9 +54,9 @@ def salt(
 
     Args:
         turns: the turns that count, with `state_key` and `action`.
-        pool: columns that agree within a graph, constant on trajectories.
-        scale: `"std"` or `"none"`, of `episode`.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        pool: columns whose equal values define a graph, constant on trajectories.
+        scale: `"std"` or `"none"`, as in `episode`.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:

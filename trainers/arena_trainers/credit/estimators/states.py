@@ -77,14 +77,14 @@ def at_grpo(
     Args:
         turns: the turns that count, with `state_key`.
         discount: γ, per turn of the same seat.
-        pool: columns that agree within a pool.
+        pool: columns whose equal values define a pool.
         scale: `"std"` or `"none"`.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:
-        float64[N], without unit (`"none"`: in the reward's); 0 where masked or selected by its return, and
-        in a pool of one turn or of equal returns.
+        float64[N], without unit (`"none"`: in the reward's); 0 where masked, where a
+        turn was selected by its return, and in a pool of one turn or of equal returns.
 
     Raises:
         ValueError: an option out of range, or there is no column `state_key`.
@@ -159,9 +159,9 @@ def gigpo(
         turns: the turns that count, with `state_key`.
         omega: ω, weight of the comparison at states.
         discount: γ, per turn of the same seat, of the second part.
-        pool: columns that agree within a pool, constant on trajectories.
+        pool: columns whose equal values define a pool, constant on trajectories.
         scale: `"std"` for z-scores, `"none"` for differences from the mean.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
         mean_over: `"trajectories"` (the paper) or `"turns"` (the released code), of the
             first part.
@@ -242,11 +242,11 @@ def agentprm(
     Args:
         turns: the turns that count, with `state_key` and `action`.
         discount: γ, per turn of the same seat.
-        pool: columns that agree wherever states are compared.
+        pool: columns whose equal values define a pool; states are compared within it.
 
     Returns:
-        float64[N], in the reward's unit; 0 where masked or selected by its return, and where a state was
-        visited once or all its actions led to the same on average.
+        float64[N], in the reward's unit; 0 where masked, where a turn was selected by its
+        return, and at a state that was visited once or whose actions have equal Q.
 
     Raises:
         ValueError: γ out of range, or there is no column `state_key` or `action`.

@@ -1,4 +1,4 @@
-"""Pools that are split or weighed by what is in them: `stratified_grpo`, `bnpo`."""
+"""Pools that are split into strata or weighed by density: `stratified_grpo`, `bnpo`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -66,10 +66,11 @@ def stratified_grpo(
 
     Args:
         turns: the turns that count.
-        strata: further columns that agree within a stratum, constant on trajectories.
+        strata: further columns whose equal values define a stratum, constant on
+            trajectories.
         blend: α, weight of the comparison within strata.
-        pool: columns that agree within a pool, constant on trajectories.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        pool: columns whose equal values define a pool, constant on trajectories.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviations.
 
     Returns:
@@ -144,21 +145,22 @@ def bnpo(
 
     Args:
         turns: the turns that count.
-        min_return: the return that counts as 0; None for the lowest of the game in this
-            batch. Give it where it is known, penalties included: the lowest is a matter of
-            luck. `TurnGRPOTrainer` refuses bounds that its games can pay less or more than.
-        max_return: the return that counts as 1; None for the highest. With `parts`, both
-            are mappings from parts to bounds; None, or a part left out, is as above.
-        parts: names of the parts of the reward to decompose it into, as ("game", "format");
-            None for the whole reward.
-        pool: columns that agree within a pool, constant on trajectories.
+        min_return: the return with Y = 0, penalties included; None for the game's lowest
+            return in this batch. Give it where it is known: the lowest return of a batch is
+            random. `TurnGRPOTrainer` refuses bounds that a return of its games can exceed.
+        max_return: the return with Y = 1; None for the game's highest return in this batch.
+            With `parts`, both bounds are mappings from parts to numbers; a part that is
+            left out has no given bound.
+        parts: names of the parts of the reward, such as ("game", "format"); None for the
+            whole reward.
+        pool: columns whose equal values define a pool, constant on trajectories.
 
     Returns:
         float64[N], without unit; 0 where masked, and in a pool of one trajectory or of
         equal returns.
 
     Raises:
-        ValueError: bounds in the wrong order, or a return beyond them; no such part.
+        ValueError: bounds in the wrong order, a return outside of them, or no such part.
 
     >>> from arena_trainers.credit import TurnBatch, estimate
     >>> one = dict(game=[0] * 4, seat=[0] * 4, group=[0] * 4, turn=[0] * 4)

@@ -1,4 +1,4 @@
-"""What others share in: `advevo_public_baseline` of a team, `matpo` of a planner."""
+"""Credit of a team and of a planner: `advevo_public_baseline`, `matpo`."""
 
 from collections.abc import Sequence
 
@@ -47,7 +47,7 @@ def advevo_public_baseline(
 
     Args:
         turns: the turns that count, with `team`.
-        pool: columns that agree within a pool, constant on trajectories.
+        pool: columns whose equal values define a pool, constant on trajectories.
 
     Returns:
         float64[N], in the reward's unit; 0 where masked, and in a pool of one trajectory or
@@ -102,8 +102,9 @@ def matpo(
 
     Args:
         turns: the turns that count, with `parent`. An episode with workers is of one seat.
-        pool: columns that agree within a pool of planners, constant on trajectories.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        pool: columns whose equal values define a pool of planners, constant on
+            trajectories.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:

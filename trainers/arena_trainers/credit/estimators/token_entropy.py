@@ -67,8 +67,8 @@ def aepo(
     Args:
         turns: the turns that count, with `num_tokens` and the token column `entropy`.
         strength: a.
-        pool: columns that agree within a pool of returns, constant on trajectories.
-        entropy_pool: columns that agree within a pool of entropies.
+        pool: columns whose equal values define a pool of returns, constant on trajectories.
+        entropy_pool: columns whose equal values define a pool of entropies.
         ddof: of the returns' deviation: 1 for the unbiased variance, 0 for the plain one.
         eps: added to the returns' deviation.
 
@@ -143,8 +143,8 @@ def hapo(
         turns: the turns that count, with `num_tokens` and the token column `entropy`.
         strength: b.
         quantile: which quantile of the log-entropies is 0; the nearest value.
-        pool: columns that agree within a pool of returns, constant on trajectories.
-        entropy_pool: columns that agree within a pool of entropies.
+        pool: columns whose equal values define a pool of returns, constant on trajectories.
+        entropy_pool: columns whose equal values define a pool of entropies.
         eps: added to the returns' deviation.
 
     Returns:

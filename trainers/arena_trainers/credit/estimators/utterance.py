@@ -53,8 +53,8 @@ def archer(
         discount: γ, per turn of the same seat; the default is that of the released code.
 
     Returns:
-        float64[N], in the reward's unit; 0 where masked. Turns are not compared: a pool of
-        one is nothing special.
+        float64[N], in the reward's unit; 0 where masked. There are no pools of
+        turns to compare, so a single turn is credited like any other.
 
     Raises:
         ValueError: an option out of range, or a column that is missing.
@@ -108,8 +108,8 @@ def counterfactual(turns: Trajectories) -> Credit:
         turns: the turns that count, with `value` (V) and `action_value` (Q).
 
     Returns:
-        float64[N], in the unit of the values; 0 where masked. Turns are not compared: a pool
-        of one is nothing special.
+        float64[N], in the unit of the values; 0 where masked. There are no
+        pools of turns to compare, so a single turn is credited like any other.
 
     Raises:
         ValueError: a column is missing.
