@@ -99,7 +99,7 @@ def turn_ppo(
 
     - *Unbiased when*: γ = 1 and the values are those of the current policy, in batches of
       any size; with λ = 1 as `gae`.
-    - *Biased by*: γ < 1 (late rewards count less); errors of the critic, as in `gae`.
+    - *Biased by*: errors of the critic, as in `gae`; γ < 1 (late rewards count less).
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with γ = 1, λ =
       0.9 and exact values (`arena credit report`).
 

@@ -44,10 +44,10 @@ def reinforce_plus_plus_baseline(
     - *Unbiased when*: never exactly. In large batches without truncation the gradient is
       the true one times one positive factor, the same for all games, seats and groups.
       Groups may share the draws of chance.
-    - *Biased by*: the own turn in the batch's mean and spread (in small batches it can turn
-      the sign, as in `episode`); a scale that all games share (beside a game with rewards
-      in hundreds, one with rewards in units teaches little); truncation (the missing return
-      counts as 0).
+    - *Biased by*: the own turn in the batch's mean and spread; a scale that all games
+      share; truncation (the missing return counts as 0). In small batches the first can
+      turn the sign, as in `episode`. Beside a game with rewards in hundreds, a game with
+      rewards in units teaches little.
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine 1.000,
       factor 0.485 in `bandit`, shared chance (`arena credit report`).
 

@@ -131,12 +131,12 @@ def bnpo(
 
     - *Unbiased when*: never exactly. One large pool without truncation has the true
       gradient times 1 / (max - min).
-    - *Biased by*: the pool's weight 1 / f(p) (in groups that share the draws of chance, a
-      common deal weighs less than a rare one, and the sign can be wrong in batches of any
-      size); bounds taken from the batch, where `min_return` or `max_return` is None (small
-      batches can have the wrong sign); truncation (the missing return counts as 0). A pool
-      of n is shrunk by the factor 1 - 1/n. With `parts`, each part counts alike, whatever
-      its weight in the reward.
+    - *Biased by*: the pool's weight 1 / f(p); bounds taken from the batch, where
+      `min_return` or `max_return` is None; truncation (the missing return counts as 0). In
+      groups that share the draws of chance, a common deal weighs less than a rare one, and
+      the sign can be wrong in batches of any size. Bounds from a small batch can turn the
+      sign as well. The own return in p shrinks a pool of n by the factor 1 - 1/n. With
+      `parts`, all parts count alike, whatever their weight in the reward.
     - *Number*: cosine -1.000, factor -0.300 in `bandit`, batches of two; cosine -1.000 in
       `hidden_card`, shared chance (`arena credit report`).
 
