@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 
+from arena_trainers.credit.estimators.returns import (
+    check_scaling,
+    return_moments,
+    whole_returns,
+)
 from arena_trainers.credit.pools import (
     Credit,
     check_range,
     pools_by,
     with_report,
 )
-from arena_trainers.credit.scales import relative
-from arena_trainers.credit.trajectories import (
-    Trajectories,
-    returns_to_go,
-    sizes_to_go,
-)
+from arena_trainers.credit.scales import relative, unit_scale
+from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 
 def episode(
@@ -68,13 +69,14 @@ def episode(
     >>> estimate("episode", turns, scale="none").advantage  # returns 3 and 5
     array([-1., -1.,  1.])
     """
+    check_scaling(scale, ddof, eps)
     pools = pools_by(turns, pool, whole=True)
-    reward = turns.column("reward")
-    returns = returns_to_go(turns, reward)[turns.first]
-    sizes = sizes_to_go(turns, reward)[turns.first]
-    own = pools.of[turns.first]  # [R]
-    advantage, stats = relative(returns, own, len(pools.key), scale, ddof, eps, sizes)
-    return with_report(advantage[turns.index], pools, stats)
+    returns = whole_returns(turns, turns.column("reward"))
+    stats = return_moments(turns, pools, returns, turns.first, ddof=ddof)
+    advantage = returns - stats.mean[pools.of]
+    if scale == "std":
+        advantage *= unit_scale(stats.std, eps)[pools.of]
+    return with_report(advantage, pools, stats)
 
 
 def normalise_then_sum(

@@ -3,22 +3,18 @@
 from collections.abc import Sequence
 
 from arena_trainers.credit.baselines import mean_of_others
-from arena_trainers.credit.batch import Floats, Ints
+from arena_trainers.credit.batch import Ints
+from arena_trainers.credit.estimators.returns import check_scaling, return_moments
 from arena_trainers.credit.pools import (
     Credit,
-    Pools,
     check_choice,
     check_range,
     moments,
     pools_by,
     with_report,
 )
-from arena_trainers.credit.scales import SCALES, unit_scale
-from arena_trainers.credit.trajectories import (
-    Trajectories,
-    returns_to_go,
-    sizes_to_go,
-)
+from arena_trainers.credit.scales import unit_scale
+from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 BASELINES = ("turn_returns", "episode_returns")
 
@@ -85,16 +81,16 @@ def mars(
     >>> estimate("mars", turns).advantage  # returns-to-go 1, 1 and 4, mean 2
     array([-1., -1.,  2.])
     """
-    check_choice("scale", scale, SCALES)
-    check_range("ddof", ddof, 0, 1)
-    check_range("eps", eps, 0, float("inf"))
-    pools, to_go, where = _compared(turns, discount, pool, baseline)
-    sizes = sizes_to_go(turns, turns.column("reward"), discount)[where]
-    stats = moments(to_go[where], pools.of[where], len(pools.key), ddof, sizes)
-    relative = to_go - stats.mean[pools.of]
+    check_scaling(scale, ddof, eps)
+    check_range("discount", discount, 0, 1)
+    averaged = _averaged(turns, baseline)
+    pools = pools_by(turns, pool, whole=baseline == "episode_returns")
+    to_go = returns_to_go(turns, turns.column("reward"), discount)
+    stats = return_moments(turns, pools, to_go, averaged, discount, ddof)
+    advantage = to_go - stats.mean[pools.of]
     if scale == "std":
-        relative *= unit_scale(stats.std, eps)[pools.of]
-    return with_report(relative, pools, stats)
+        advantage *= unit_scale(stats.std, eps)[pools.of]
+    return with_report(advantage, pools, stats)
 
 
 def mars_loo(
@@ -145,19 +141,17 @@ def mars_loo(
     >>> estimate("mars_loo", turns).advantage  # of others: mean 4, and mean (1 + 1) / 2
     array([-3., -3.,  3.])
     """
-    pools, to_go, where = _compared(turns, discount, pool, baseline)
-    baselines = mean_of_others(pools, turns.batch.tree[turns.row], to_go, where)
-    stats = moments(to_go[where], pools.of[where], len(pools.key))
-    return with_report(to_go - baselines, pools, stats)
-
-
-def _compared(
-    turns: Trajectories, discount: float, pool: Sequence[str], baseline: str
-) -> tuple[Pools, Floats, Ints | slice]:
-    """The pools, all returns-to-go, and which of these enter the baseline."""
     check_range("discount", discount, 0, 1)
-    check_choice("baseline", baseline, BASELINES)
-    by_episode = baseline == "episode_returns"
-    pools = pools_by(turns, pool, whole=by_episode)
+    averaged = _averaged(turns, baseline)
+    pools = pools_by(turns, pool, whole=baseline == "episode_returns")
     to_go = returns_to_go(turns, turns.column("reward"), discount)
-    return pools, to_go, turns.first if by_episode else slice(None)
+    own = turns.batch.tree[turns.row]  # the episode or tree that is left out
+    advantage = to_go - mean_of_others(pools, own, to_go, averaged)
+    stats = moments(to_go[averaged], pools.of[averaged], len(pools.key))
+    return with_report(advantage, pools, stats)
+
+
+def _averaged(turns: Trajectories, baseline: str) -> Ints | slice:
+    """The turns whose return-to-go enters the mean: all, or the first of each trajectory."""
+    check_choice("baseline", baseline, BASELINES)
+    return turns.first if baseline == "episode_returns" else slice(None)

@@ -6,6 +6,7 @@ import numpy as np
 
 from arena_trainers.credit.baselines import best_of_others, mean_of_others
 from arena_trainers.credit.estimators.grpo import episode
+from arena_trainers.credit.estimators.returns import whole_returns
 from arena_trainers.credit.pools import (
     Credit,
     moments,
@@ -107,12 +108,11 @@ def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Cre
     array([-4.5, -1.5,  6. ])
     """
     pools = pools_by(turns, pool, whole=True)
-    returns = returns_to_go(turns, turns.column("reward"))[turns.first]
-    stats = moments(returns, pools.of[turns.first], len(pools.key))
-    whose = turns.batch.tree[turns.row]
-    each = returns[turns.index]
-    others = mean_of_others(pools, whose, each, turns.first)
-    return with_report(each - others, pools, stats)
+    returns = whole_returns(turns, turns.column("reward"))
+    own = turns.batch.tree[turns.row]  # the episode or tree that is left out
+    advantage = returns - mean_of_others(pools, own, returns, turns.first)
+    stats = moments(returns[turns.first], pools.of[turns.first], len(pools.key))
+    return with_report(advantage, pools, stats)
 
 
 def flow_grpo(
