@@ -107,21 +107,12 @@ def mars_released(
     """
     check_choice("reward_norm", reward_norm, REWARD_NORMS)
     check_choice("advantage_norm", advantage_norm, ADVANTAGE_NORMS)
-    for name, size in (
-        ("reward_clip", reward_clip),
-        ("advantage_clip", advantage_clip),
-    ):
-        if size is not None:
-            check_range(name, size, 0, float("inf"))
-    for name, flag in (
-        ("whiten_rewards", whiten_rewards),
-        ("whiten_advantages", whiten_advantages),
-    ):
-        if not isinstance(flag, bool):
-            raise ValueError(f"want {name} true or false, got {flag!r}")
+    _check_clip("reward_clip", reward_clip)
+    _check_clip("advantage_clip", advantage_clip)
+    _check_flag("whiten_rewards", whiten_rewards)
+    _check_flag("whiten_advantages", whiten_advantages)
     num_tokens = turns.column("num_tokens")
     seat, reward = turns.column("seat"), turns.column("reward")
-    total = int(num_tokens.sum())
     pools = pools_by(turns, ("game", "seat"))
     stats = moments(reward, pools.of, len(pools.key))
     normal = _normalised(reward, pools.of, stats, reward_norm)
@@ -130,7 +121,7 @@ def mars_released(
     if reward_norm in ("mean_std", "asym_clip"):
         sizes *= unit_scale(stats.std, STD_EPS)[pools.of]
     if whiten_rewards:
-        spread = np.sqrt((values**2).sum() / max(total - 1, 1) + EPS)
+        spread = _token_spread(values, num_tokens, last_only=True)
         values, sizes = values / spread, sizes / spread
     values, sizes = returns_to_go(turns, values), sizes_to_go(turns, sizes)
     if advantage_norm == "mean":
@@ -138,11 +129,29 @@ def mars_released(
             own = seat == one
             values[own] = centre_distinct(values[own], sizes[own])
     if whiten_advantages:
-        values = values - (num_tokens * values).sum() / max(total, 1)
-        square = (num_tokens * values**2).sum() / max(total - 1, 1)
-        values = values / np.sqrt(square + EPS)
-    values = _held(values, advantage_clip)
-    return with_report(values, pools, stats)
+        values = values - (num_tokens * values).sum() / max(int(num_tokens.sum()), 1)
+        values = values / _token_spread(values, num_tokens)
+    return with_report(_held(values, advantage_clip), pools, stats)
+
+
+def _check_clip(name: str, size: float | None) -> None:
+    if size is not None:
+        check_range(name, size, 0, float("inf"))
+
+
+def _check_flag(name: str, flag: bool) -> None:
+    if not isinstance(flag, bool):
+        raise ValueError(f"want {name} true or false, got {flag!r}")
+
+
+def _token_spread(values: Floats, num_tokens: Ints, last_only: bool = False) -> float:
+    """Steps 2 and 5: root mean square over the batch's trained tokens.
+
+    A turn's value is on all of its tokens, or on the last one while the others hold 0.
+    """
+    weight = 1 if last_only else num_tokens
+    square = (weight * values**2).sum() / max(int(num_tokens.sum()) - 1, 1)
+    return float(np.sqrt(square + EPS))
 
 
 def _normalised(reward: Floats, index: Ints, stats: Moments, norm: str) -> Floats:
