@@ -62,10 +62,11 @@ COLUMN = {"batches of two": 1, "one large group": 5, "shared chance": 8}
 
 
 def bias(name):
-    """What the three lines of a docstring's paragraph on bias say."""
+    """What a docstring says of bias: three items of at most three lines."""
     _, _, rest = registry.docstring(name).partition("Bias:\n\n- ")
     lines = re.split(r"\n- ", rest.partition("\n\n")[0])
     assert [line.startswith(BIAS[i]) for i, line in enumerate(lines)] == [True] * 3
+    assert all(line.count("\n") < 3 for line in lines)
     return [" ".join(line.split()).partition(": ")[2] for line in lines]
 
 

@@ -58,11 +58,13 @@ def adca(
     - *Unbiased when*: never. With α = 0 the bias of `episode` remains.
     - *Biased by*: length (each further turn costs the mean label); division by the pool's
       spread, as in `episode`; errors of the judge; truncation (the missing return counts as
-      0). If play decides how many turns follow, the first can turn the sign.
-      `outcome="all_turns"` adds the outcome once for each turn that follows, so early turns
-      get it several times.
+      0).
     - *Number*: cosine -1.000, factor -1.000 in `bandit`, shared chance; cosine 0.994,
       factor 0.805 in `three_seats`, one large group (`arena credit report`).
+
+    If play decides how many turns follow, the length bias can turn the sign.
+    `outcome="all_turns"` adds the outcome once for each turn that follows, so early turns
+    get it several times.
 
     See "AgentEvolver: Towards Efficient Self-Evolving Agent System" by Zhai et al.
     (https://arxiv.org/abs/2511.10395).

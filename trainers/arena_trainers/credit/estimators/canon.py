@@ -43,11 +43,13 @@ def canon(
     - *Unbiased when*: a pool has two trajectories and μ = 1; or play does not affect the
       metric, pools are large and no limit cuts an episode.
     - *Biased by*: play that affects the metric; truncation (the missing return counts as
-      0). With equal halves A is that of `dr_grpo` plus (2μ - 1) times the lead of the own
-      half: its mean minus the pool's mean. So a choice that decides the half gets this lead
-      added with μ = 1 (up to double credit), and taken away with μ = 0 (down to no credit).
+      0).
     - *Number*: cosine 1.000, factor 2.000 in `stop_or_go`, one large group; cosine 0.960,
       factor 1.191 in `three_seats`, one large group (`arena credit report`).
+
+    With equal halves A is that of `dr_grpo` plus (2μ - 1) times the lead of the own half:
+    its mean minus the pool's mean. So a choice that decides the half gets this lead added
+    with μ = 1 (up to double credit), and taken away with μ = 0 (down to no credit).
 
     See "Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning
     Models" by Chen et al. (https://arxiv.org/abs/2509.23962).

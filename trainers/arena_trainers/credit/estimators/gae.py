@@ -155,11 +155,12 @@ def bi_level_gae(
     - *Unbiased when*: γ = γ' = λ = 1 and no limit cuts an episode, whatever the values are,
       in batches of any size.
     - *Biased by*: errors of the critic with λ < 1 or at a cut; γ < 1 (late rewards count
-      less); γ' < 1 (the first tokens of long replies get less of the later rewards). On the
-      first level the value before the last token, when the reply is almost complete,
-      replaces the value at the start of the turn.
+      less); γ' < 1 (the first tokens of long replies get less of the later rewards).
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with γ = 1 and
       exact values (`arena credit report`).
+
+    On the first level the value before the last token, when the reply is almost complete,
+    replaces the value at the start of the turn.
 
     See "RAGEN: Understanding Self-Evolution in LLM Agents via Multi-Turn Reinforcement
     Learning" by Wang et al. (https://arxiv.org/abs/2504.20073), and its code

@@ -103,11 +103,13 @@ def normalise_then_sum(
     - *Unbiased when*: never, unless γ = 1, all trajectories have the same number of turns,
       `scale="none"` and pools are large.
     - *Biased by*: length (each further turn costs the mean turn reward); truncation (the
-      missing return counts as 0). Large batches keep the length bias. Example: a player
-      continues with probability p and earns μ one turn later. The gradient is p(1-p)μ /
-      (1+p) instead of p(1-p)μ. If stopping earns slightly less than μ, the sign is wrong.
+      missing return counts as 0).
     - *Number*: cosine -1.000, factor -2.074 in `stop_or_go`, batches of two; cosine -1.000,
       factor -5.080 in `stop_or_go`, one large group (`arena credit report`).
+
+    Large batches keep the length bias. Example: a player continues with probability p and
+    earns μ one turn later. The gradient is p(1-p)μ / (1+p) instead of p(1-p)μ. If stopping
+    earns slightly less than μ, the sign is wrong.
 
     See "DeepSeekMath" by Shao et al., section 4.1.3 (https://arxiv.org/abs/2402.03300).
 

@@ -46,13 +46,14 @@ def mars(
     - *Unbiased when*: γ = 1, batches are large and no limit cuts an episode. Groups may
       share the draws of chance.
     - *Biased by*: the own trajectory in the mean; truncation (the missing return counts as
-      0); γ < 1 (late rewards count less); `"std"` (as in `episode`). With n one-turn
-      episodes the own return shrinks the gradient by the factor 1 - 1/n. A longer
-      trajectory has more turns in the mean, so a small batch can turn the sign where play
-      decides the length. `"episode_returns"` only shrinks by the factor 1 - 1/n. `mars_loo`
-      has none of this bias.
+      0); γ < 1 (late rewards count less); `"std"` (as in `episode`).
     - *Number*: cosine -1.000, factor -2.000 in `toll`, batches of two; cosine 1.000, factor
       1.000 in `toll`, one large group (`arena credit report`).
+
+    With n one-turn episodes the own return shrinks the gradient by the factor 1 - 1/n. A
+    longer trajectory has more turns in the mean, so a small batch can turn the sign where
+    play decides the length. `"episode_returns"` only shrinks by the factor 1 - 1/n.
+    `mars_loo` has none of this bias.
 
     See "MARS: Reinforcing Multi-Agent Reasoning of LLMs through Self-Play in Strategic
     Games" by Yuan et al. (https://arxiv.org/abs/2510.15414).

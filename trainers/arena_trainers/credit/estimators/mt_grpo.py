@@ -45,13 +45,15 @@ def mt_grpo(
     Bias:
 
     - *Unbiased when*: never. It always divides by a spread, as `episode` does.
-    - *Biased by*: two different spreads (O and T get equal weight, however small T is);
-      turn rewards at the wrong turn (those of later turns are credited to the first turn);
+    - *Biased by*: two different spreads for O and T; turn rewards at the wrong turn;
       division by the pool's spread, as in `episode`; truncation (the missing return counts
-      as 0). Example: a first turn is paid 0.1 and lowers the chance of an outcome of 1 from
-      0.5 to 0.2. The true gradient is against it, this one is for it.
+      as 0).
     - *Number*: cosine -0.749, factor -0.396 in `call`, batches of two; cosine -0.749,
       factor -0.318 in `call`, one large group (`arena credit report`).
+
+    A small T gets the same weight as O. The turn rewards of later turns are credited to the
+    first turn. An example of the wrong sign: a first turn is paid 0.1 and lowers the chance
+    of an outcome of 1 from 0.5 to 0.2. The true gradient is against it, this one is for it.
 
     See "Reinforcing Multi-Turn Reasoning in LLM Agents via Turn-Level Credit Assignment" by
     Zeng et al. (https://arxiv.org/abs/2505.11821) and its code

@@ -204,11 +204,13 @@ def grpo_passk(
       over a pool of n, it is unbiased for the gradient of the expected best return
       (pass@n).
     - *Biased by*: its objective, the best of n tries; truncation (the missing return counts
-      as 0). The mean return may fall. In large pools the lead goes to 0. `"std"` also
-      weighs each pool by its spread: with returns of 0 and 1, a single winner among n gets
-      √n instead of 1.
+      as 0).
     - *Number*: cosine -1.000 in `hidden_card`, batches of two; cosine 0.000, factor 0.000
       in `bandit`, one large group (`arena credit report`).
+
+    The mean return may fall. In large pools the lead goes to 0. `"std"` also weighs each
+    pool by its spread: with returns of 0 and 1, a single winner among n gets √n instead of
+    1.
 
     See "Optimizing Language Models for Inference Time Objectives using Reinforcement
     Learning" by Tang et al. (https://arxiv.org/abs/2503.19595).

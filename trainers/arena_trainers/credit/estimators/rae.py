@@ -49,12 +49,13 @@ def rae(
       episode, in batches of any size. Groups may share the draws of chance. If the policy
       changes, b lags behind; that adds variance only.
     - *Biased by*: truncation (the missing return counts as 0); γ < 1 (early turns count
-      less); `"post"` (the factor α, exactly); a pool without `"seat"`. There b contains the
-      returns of lower seats of the same episode, which takes away 1 - α times the gradient
-      of these.
+      less); `"post"` (the factor α, exactly); a pool without `"seat"`.
     - *Number*: cosine 1.000, factor 1.000 in `bandit`, batches of two; cosine -0.966,
       factor -0.488 in `patience`, batches of two, where a limit cuts (`arena credit
       report`).
+
+    In such a pool b contains the returns of lower seats of the same episode. That takes
+    away 1 - α times the gradient of these returns.
 
     See "SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent
     Multi-Turn Reinforcement Learning" by Liu et al. (https://arxiv.org/abs/2506.24119).

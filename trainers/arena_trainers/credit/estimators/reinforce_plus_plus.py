@@ -45,11 +45,12 @@ def reinforce_plus_plus_baseline(
       the true one times one positive factor, the same for all games, seats and groups.
       Groups may share the draws of chance.
     - *Biased by*: the own turn in the batch's mean and spread; a scale that all games
-      share; truncation (the missing return counts as 0). In small batches the first can
-      turn the sign, as in `episode`. Beside a game with rewards in hundreds, a game with
-      rewards in units teaches little.
+      share; truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine 1.000,
       factor 0.485 in `bandit`, shared chance (`arena credit report`).
+
+    In small batches the own turn can turn the sign, as in `episode`. Beside a game with
+    rewards in hundreds, a game with rewards in units teaches little.
 
     See "REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage
     Normalization" by Hu et al. (https://arxiv.org/abs/2501.03262).

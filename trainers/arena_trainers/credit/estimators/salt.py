@@ -40,14 +40,15 @@ def salt(
     Bias:
 
     - *Unbiased when*: `scale="none"`, pools are large and no limit cuts an episode, for a
-      policy that depends on `state_key` only. The gradient of such a policy equals that of
-      `episode`: turns on one edge have the same ∇log π, and the sum of their advantages
-      does not change.
+      policy that depends on `state_key` only.
     - *Biased by*: division by the pool's spread, as in `episode`; truncation (the missing
       return counts as 0). For other policies the credit of different words for one action
       changes, and for all of them what clipping does.
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
       factor -1.200 in `bandit`, shared chance (`arena credit report`).
+
+    The gradient of such a policy equals that of `episode`: turns on one edge have the same
+    ∇log π, and the sum of their advantages does not change.
 
     See "SALT: Step-level Advantage Assignment for Long-horizon Agents via Trajectory Graph"
     by Li et al. (https://arxiv.org/abs/2510.20022).

@@ -63,13 +63,15 @@ def at_grpo(
       A pool of n turns shrinks the gradient of its state by the factor 1 - 1/n. A state
       that was seen once teaches nothing.
     - *Biased by*: division by the spread of each state (`"std"`); γ = 0 (later rewards
-      count as 0, so the sign is wrong where a turn pays now and costs more later);
-      truncation (the missing return counts as 0); turn trees that follow the best
-      candidate. Such trees visit good states more often. Where information is hidden, they
-      also visit lucky hidden states more often, and the sign can be wrong.
+      count as 0); truncation (the missing return counts as 0); turn trees that follow the
+      best candidate.
     - *Number*: cosine -1.000, factor -1.200 in `bandit`, shared chance; cosine 0.931,
       factor 0.800 in `three_seats`, one large group; both with γ = 1 (`arena credit
       report`).
+
+    With γ = 0 the sign is wrong where a turn pays now and costs more later. Trees that
+    follow the best candidate visit good states more often. Where information is hidden,
+    they also visit lucky hidden states more often, and the sign can be wrong.
 
     See "Stronger Together: On-Policy Reinforcement Learning for Collaborative LLMs" by Zhao
     et al. (https://arxiv.org/abs/2510.11062).
@@ -144,13 +146,14 @@ def gigpo(
 
     - *Unbiased when*: never. With `scale="none"` and ω = 0 it is `dr_grpo`.
     - *Biased by*: division by the spread of pools and states (`"std"`, as in `episode`);
-      double weight (turns at states that are seen often count up to 1 + ω times); γ < 1
-      (late rewards count less in the second part); truncation (the missing return counts as
-      0). With `mean_over="turns"` long trajectories weigh more in the mean. In large pools
-      this mean is a constant without bias. In small pools it depends on the trajectory's
-      own length.
+      double weight of frequent states; γ < 1 (late rewards count less in the second part);
+      truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -2.400 in `bandit`, shared chance; cosine 0.980,
       factor 1.469 in `three_seats`, one large group (`arena credit report`).
+
+    A turn at a state that is seen often counts up to 1 + ω times. With `mean_over="turns"`
+    long trajectories weigh more in the mean. In large pools this mean is a constant without
+    bias. In small pools it depends on the trajectory's own length.
 
     See "Group-in-Group Policy Optimization for LLM Agent Training" by Feng et al.
     (https://arxiv.org/abs/2505.10978).
@@ -230,11 +233,13 @@ def agentprm(
       share the draws of chance.
     - *Biased by*: the own turn in the mean of its state; truncation (the missing return
       counts as 0); γ < 1 (late rewards count less); turn trees that follow the best
-      candidate where information is hidden. With n visits the first shrinks the gradient at
-      a state by the factor 1 - 1/n, which is 0 for a single visit. States with few visits
-      then count less, so the direction changes.
+      candidate where information is hidden.
     - *Number*: cosine 0.953, factor 0.413 in `chain`, batches of two; cosine 1.000, factor
       1.000 in `chain`, one large group (`arena credit report`).
+
+    With n visits the own turn shrinks the gradient at a state by the factor 1 - 1/n, which
+    is 0 for a single visit. States with few visits then count less, so the direction
+    changes.
 
     See "Process Reward Models for LLM Agents: Practical Framework and Directions" by
     Choudhury (https://arxiv.org/abs/2502.10325).

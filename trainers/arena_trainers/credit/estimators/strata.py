@@ -53,13 +53,14 @@ def stratified_grpo(
     Bias:
 
     - *Unbiased when*: never. It always divides by a spread, as `episode` does.
-    - *Biased by*: division by the spread of strata and pools; strata that play decides
-      (such as `num_turns`: differences between strata count 1 - α, so with α = 1 nothing
-      teaches which stratum to reach, and the gradient towards longer or shorter games is
-      0); truncation (the missing return counts as 0). Strata that follow from chance alone
-      (`stratum`: cards, opponent) have less noise.
+    - *Biased by*: division by the spread of strata and pools; strata that play decides,
+      such as `num_turns`; truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -1.200 in `bandit`, shared chance; cosine 0.953,
       factor 0.600 in `three_seats`, one large group (`arena credit report`).
+
+    Differences between strata count 1 - α. So with α = 1 nothing teaches which stratum to
+    reach, and the gradient towards longer or shorter games is 0. Strata that follow from
+    chance alone (`stratum`: cards, opponent) have less noise.
 
     See "Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM
     Search Agents" (https://arxiv.org/abs/2510.06214).
@@ -132,13 +133,14 @@ def bnpo(
     - *Unbiased when*: never exactly. One large pool without truncation has the true
       gradient times 1 / (max - min).
     - *Biased by*: the pool's weight 1 / f(p); bounds taken from the batch, where
-      `min_return` or `max_return` is None; truncation (the missing return counts as 0). In
-      groups that share the draws of chance, a common deal weighs less than a rare one, and
-      the sign can be wrong in batches of any size. Bounds from a small batch can turn the
-      sign as well. The own return in p shrinks a pool of n by the factor 1 - 1/n. With
-      `parts`, all parts count alike, whatever their weight in the reward.
+      `min_return` or `max_return` is None; truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -0.300 in `bandit`, batches of two; cosine -1.000 in
       `hidden_card`, shared chance (`arena credit report`).
+
+    In groups that share the draws of chance, a common deal weighs less than a rare one, and
+    the sign can be wrong in batches of any size. Bounds from a small batch can turn the
+    sign as well. The own return in p shrinks a pool of n by the factor 1 - 1/n. With
+    `parts`, all parts count alike, whatever their weight in the reward.
 
     See "BNPO: Beta Normalization Policy Optimization" by Xiao et al.
     (https://arxiv.org/abs/2506.02864).

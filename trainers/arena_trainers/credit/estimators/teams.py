@@ -34,12 +34,14 @@ def advevo_public_baseline(
     - *Unbiased when*: pools are large and no limit cuts an episode. Groups may share the
       draws of chance.
     - *Biased by*: the returns of the own episode in the mean, teammates' included;
-      truncation (the missing return counts as 0). With n episodes in the pool, the expected
-      gradient of seat s is that of its return G_s minus 1/n times that of the team's mean
-      return. Examples: the factor is 1 - 1/n if teammates are paid alike. It is 1 - 1/(mn)
-      if the team has m seats and a seat changes only its own return.
+      truncation (the missing return counts as 0).
     - *Number*: cosine 1.000, factor 0.500 in `signal`, batches of two; cosine 1.000, factor
       1.000 in `signal`, shared chance (`arena credit report`).
+
+    With n episodes in the pool, the expected gradient of seat s is that of its return G_s
+    minus 1/n times that of the team's mean return. Examples: the factor is 1 - 1/n if
+    teammates are paid alike. It is 1 - 1/(mn) if the team has m seats and a seat changes
+    only its own return.
 
     See "AdvEvo-MARL: Shaping Internalized Safety through Adversarial Co-Evolution in
     Multi-Agent Reinforcement Learning" by Pan et al.
@@ -91,11 +93,13 @@ def matpo(
 
     - *Unbiased when*: never. It always divides by a spread, as `episode` does.
     - *Biased by*: division by the pool's spread; truncation (the missing return counts as
-      0). In one large pool of independent planners the spread is one positive factor, the
-      same for planners and workers, for any number of workers. In small pools, and in
-      groups that share the draws of chance, it can turn the sign.
+      0).
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
       factor -1.200 in `bandit`, shared chance (`arena credit report`).
+
+    In one large pool of independent planners the spread is one positive factor, the same
+    for planners and workers, for any number of workers. In small pools, and in groups that
+    share the draws of chance, it can turn the sign.
 
     See "Multi-Agent Tool-Integrated Policy Optimization" by Mo et al.
     (https://arxiv.org/abs/2510.04678).

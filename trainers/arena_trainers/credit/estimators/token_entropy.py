@@ -69,7 +69,7 @@ def aepo(
         strength: a.
         pool: columns whose equal values define a pool of returns, constant on trajectories.
         entropy_pool: columns whose equal values define a pool of entropies.
-        ddof: of the returns' deviation: 1 for the unbiased variance, 0 for the plain one.
+        ddof: of the returns' deviation. 1 divides the variance by n - 1, 0 by n.
         eps: added to the returns' deviation.
 
     Returns:
@@ -129,12 +129,14 @@ def hapo(
     Bias:
 
     - *Unbiased when*: never. With b = 0 the bias of `episode` remains.
-    - *Biased by*: division by the pool's spread, as in `episode`; weights by entropy
-      (tokens below the quantile count less, the surest of them not at all with b = 1); a
-      mean over tokens (where play decides the reply's length, a small pool can have the
-      wrong sign); truncation (the missing return counts as 0).
+    - *Biased by*: division by the pool's spread, as in `episode`; weights by entropy; a
+      mean over tokens; truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -1.200 in `bandit`, shared chance; cosine 0.800,
       factor 0.590 in `three_seats`, one large group (`arena credit report`).
+
+    Tokens below the quantile count less, with b = 1 the surest of them not at all. Where
+    play decides the length of replies, the mean over tokens can turn the sign in a small
+    pool.
 
     See "From Uniform to Heterogeneous: Tailoring Policy Optimization to Every Token's
     Nature" by Liu et al. (https://arxiv.org/abs/2509.16591).
@@ -142,7 +144,7 @@ def hapo(
     Args:
         turns: the turns that count, with `num_tokens` and the token column `entropy`.
         strength: b.
-        quantile: which quantile of the log-entropies is 0; the nearest value.
+        quantile: the quantile of the log-entropies at which h = 0 (the nearest value).
         pool: columns whose equal values define a pool of returns, constant on trajectories.
         entropy_pool: columns whose equal values define a pool of entropies.
         eps: added to the returns' deviation.

@@ -23,8 +23,10 @@ Written by `arena credit report` from the docstrings; a test keeps it up to date
   diagnostic game; [report.md](report.md) explains them, and has them for all games.
 - **Cost**: CPU time for 100,000 turns on one core, measured once by
   `benchmarks/credit_speed.py` ([cost.json](cost.json)).
-- **Reward's unit, without unit**: an advantage in the reward's unit doubles if all rewards
-  double; one without unit does not change.
+- **Notation**: a trajectory i is the turns of one seat in one episode, and k numbers them. rᵢₖ
+  is the reward from turn k until the seat's next turn, Gᵢ the return, Rᵢₖ the return-to-go from
+  turn k on, A the advantage, γ the discount per turn of the seat. A pool is the set of turns or
+  trajectories with equal values in the columns of `pool`. z is the z-score.
 """
 
 
