@@ -1,4 +1,4 @@
-"""Credit from a judge's labels and from outcomes, normalised apart: `adca`."""
+"""Credit from a judge's labels and from outcomes, normalised separately: `adca`."""
 
 from collections.abc import Sequence
 

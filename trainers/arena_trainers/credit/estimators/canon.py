@@ -1,4 +1,4 @@
-"""Pools that are split in halves: `canon`."""
+"""Comparison between the halves of a pool: `canon`."""
 
 from collections.abc import Sequence
 

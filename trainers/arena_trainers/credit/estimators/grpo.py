@@ -1,4 +1,4 @@
-"""Group-relative estimators: `episode` and `normalise_then_sum`."""
+"""Z-scores within a pool: `episode` (GRPO) and `normalise_then_sum`."""
 
 from collections.abc import Sequence
 
@@ -41,7 +41,7 @@ def episode(
     - *Unbiased when*: `scale="none"`, pools are large and no limit cuts an episode. A pool
       of n trajectories shrinks the gradient by the factor 1 - 1/n.
     - *Biased by*: division by the pool's spread; truncation (the missing return counts as
-      0). In one large pool of independent episodes the spread is one positive factor. In
+      0). In one large pool of independent episodes the spread only scales the gradient. In
       small pools, and in groups that share the draws of chance, it can turn the sign.
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
       factor -1.200 in `bandit`, shared chance (`arena credit report`).

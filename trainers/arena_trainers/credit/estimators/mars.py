@@ -153,6 +153,6 @@ def mars_loo(
 
 
 def _averaged(turns: Trajectories, baseline: str) -> Ints | slice:
-    """The turns whose return-to-go enters the mean: all, or the first of each trajectory."""
+    """The turns whose return-to-go enters the mean: all, or the first ones of trajectories."""
     check_choice("baseline", baseline, BASELINES)
     return turns.first if baseline == "episode_returns" else slice(None)

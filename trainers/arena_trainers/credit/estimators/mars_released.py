@@ -26,7 +26,7 @@ ADVANTAGE_NORMS = ("mean", "none")
 ASYMMETRIC = (-1.0, 3.0)  # the bounds of "asym_clip"
 STD_EPS = 1e-6
 EPS = 1e-8  # added to the variance when whitening
-TINY = 1e-300  # of what is divided by
+TINY = 1e-300  # smallest divisor
 
 
 def mars_released(

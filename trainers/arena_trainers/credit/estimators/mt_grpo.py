@@ -1,4 +1,4 @@
-"""Outcome and turn rewards, normalised apart: `mt_grpo`."""
+"""Outcome and turn rewards, normalised separately: `mt_grpo`."""
 
 from collections.abc import Sequence
 
@@ -35,8 +35,9 @@ def mt_grpo(
         A₁ = z(O + T) in a trajectory of one turn
 
     O is the sum of the trajectory's rewards that are its outcome (`outcome`), T the sum of
-    all its other rewards. z is the z-score over the trajectories of the pool. The paper has
-    two turns, a call of a tool and an answer, and T is the reward of the call.
+    all its other rewards. z(x) = (x - mean) / (std + eps) over the trajectories of the
+    pool. The paper has two turns, a call of a tool and an answer, and T is the reward of
+    the call.
 
     Reduces to: `episode` with the same ddof and eps with one-turn episodes, or where
     nothing but the outcome is paid; `flow_grpo` of the same outcome with λ = 0 where all

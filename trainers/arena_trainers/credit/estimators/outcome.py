@@ -1,4 +1,4 @@
-"""One number for a trajectory: `dr_grpo`, `rloo`, `flow_grpo`, `grpo_passk`."""
+"""One advantage for a whole trajectory: `dr_grpo`, `rloo`, `flow_grpo`, `grpo_passk`."""
 
 from collections.abc import Sequence
 

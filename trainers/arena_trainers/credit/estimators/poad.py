@@ -1,4 +1,4 @@
-"""Credit inside and between actions: `poad`."""
+"""GAE over tokens, discounted between turns only: `poad`."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What estimators that subtract the mean of a pool share: returns, their moments, checks."""
+"""Returns and their moments in pools, for estimators that subtract the mean of a pool."""
 
 import numpy as np
 

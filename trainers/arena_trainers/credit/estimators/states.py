@@ -1,4 +1,4 @@
-"""Comparing turns of the same state: `at_grpo`, `gigpo`, `agentprm`."""
+"""Comparison of turns at the same state: `at_grpo`, `gigpo`, `agentprm`."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ from arena_trainers.credit.trajectories import (
     sizes_to_go,
 )
 
-MEANS = ("trajectories", "turns")  # what GiGPO's mean and deviation of returns are over
+MEANS = ("trajectories", "turns")  # of GiGPO's mean and deviation of returns
 
 
 @needs("state_key", unselected_only=True)
@@ -107,7 +107,7 @@ def at_grpo(
 
 
 def _of_all(turns: Trajectories, unselected: Credit) -> Credit:
-    """Credit of the unselected turns as that of all: the others have none."""
+    """Extends the credit of the unselected turns to all turns; the others get 0."""
     advantage = np.zeros(len(turns.row))
     advantage[turns.unselected] = unselected.advantage
     return unselected._replace(advantage=advantage)
@@ -129,10 +129,10 @@ def gigpo(
 
         Aᵢₖ = z(Gᵢ) + ω z(Rᵢₖ),   Gᵢ = Σₖ rᵢₖ,   Rᵢₖ = Σ_{j ≥ k} γ^{j - k} rᵢⱼ
 
-    The first z is over the trajectories of the pool. The second is over the turns of the
-    pool with the same `state_key`: a group within the group. The second part is 0 for a
-    state that was seen once, and for a state whose turns have equal R. `within` in the
-    report describes the states.
+    z(x) = (x - mean) / (std + eps). The first z is over the trajectories of the pool. The
+    second is over the turns of the pool with the same `state_key`: a group within the
+    group. The second part is 0 for a state that was seen once, and for a state whose turns
+    have equal R. `within` in the report describes the states.
 
     `mean_over="trajectories"` is equation 3 of the paper. The released code takes mean and
     deviation of G over turns, so a trajectory counts once for each of its turns:

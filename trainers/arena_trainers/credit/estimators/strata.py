@@ -25,8 +25,8 @@ from arena_trainers.credit.trajectories import (
 )
 
 LARGEST = 1e6  # bound on 1 / density, as released
-ROUNDING = 1e-9  # of a bound: what a sum of rewards may lie beyond it
-TINY = 1e-300  # where a density at 0 or 1 has no logarithm, and nothing is divided
+ROUNDING = 1e-9  # relative; a return may exceed a bound by this rounding error
+TINY = 1e-300  # smallest p and 1 - p whose logarithm is taken
 
 
 def stratified_grpo(
@@ -42,10 +42,10 @@ def stratified_grpo(
 
         Aᵢₖ = α z(Gᵢ; own stratum of the pool) + (1 - α) z(Gᵢ; pool)
 
-    A stratum holds the trajectories of a pool with equal values in the columns `strata`; in
-    the paper, the number of searches. The paper tunes α; the default 0.5 is ours. In a
-    stratum of one trajectory the first part is 0, so (1 - α) times `episode` remains.
-    `within` in the report describes the strata.
+    z(x) = (x - mean) / (std + eps). A stratum holds the trajectories of a pool with equal
+    values in the columns `strata`; in the paper, the number of searches. The paper tunes α;
+    the default 0.5 is ours. In a stratum of one trajectory the first part is 0, so (1 - α)
+    times `episode` remains. `within` in the report describes the strata.
 
     Reduces to: `episode` with the same ddof and eps where α = 0, or where a pool is one
     stratum; with α = 1, `episode` with the columns of the strata in its pool.
@@ -117,9 +117,10 @@ def bnpo(
     p is the mean over the pool. f is the density of the Beta distribution with α = max(1 +
     a/3, 1) and β = max(1 + b/3, 1), where a = (m(1 - m)/v - 1) m and b = (m(1 - m)/v - 1)(1
     - m) fit the mean m and the variance v of p over all pools of the same game and seat. So
-    pools with a common p weigh less, pools with a rare p more. A win is Y = 1, a draw 1/2,
-    a loss 0. With one pool, or with pools of equal p, f = 1. With α = β = 3/2 it divides by
-    √(p(1-p)), the standard deviation of returns of 0 and 1.
+    pools with a common p weigh less, pools with a rare p more. If a win, draw or loss
+    returns 1, 0 or -1, then Y is 1, 1/2 or 0. With one pool, or with pools of equal p, f =
+    1. With α = β = 3/2 it divides by √(p(1-p)), the standard deviation of returns of 0 and
+    1.
 
     With `parts`, A is the sum of the A of these parts of the reward. Each has its own
     bounds, p and f. This is the paper's advantage decomposition, up to a constant factor.
@@ -193,7 +194,7 @@ def bnpo(
 
 
 def _decomposed(parts: Sequence[str] | None, low: Any, high: Any) -> list[Any]:
-    """Column of each part, or of the whole reward, with its bounds."""
+    """The column of each part (or of the whole reward) with its two bounds."""
     if parts is None:
         return [("reward", low, high)]
     names = column_names(parts)
@@ -209,7 +210,7 @@ def _decomposed(parts: Sequence[str] | None, low: Any, high: Any) -> list[Any]:
 def _between(
     turns: Trajectories, returns: Floats, low: float | None, high: float | None
 ) -> tuple[Floats, Floats]:
-    """float64[R]: returns as shares of the way from the lowest to the highest; that way."""
+    """float64[R] each: Y, the returns scaled to [0, 1] between the bounds; max - min."""
     for name, bound in (("min_return", low), ("max_return", high)):
         if bound is not None:
             check_range(name, bound, -np.inf, np.inf)
@@ -239,7 +240,7 @@ def _between(
 
 
 def _weight(p: Floats, sizes: Floats, fit: Ints) -> Floats:
-    """float64[P]: 1 / density at p of the Beta distribution fitted to all p of its fit."""
+    """float64[P]: 1 / f(p), f the Beta density fitted to all p of the same `fit`."""
     size, m, std = moments(p, fit, int(fit.max(initial=-1)) + 1, sizes=sizes)
     known = (size > 1) & (std > FLAT)
     factor = m * (1 - m) / np.where(known, std**2, 1.0) - 1

@@ -97,9 +97,9 @@ def matpo(
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
       factor -1.200 in `bandit`, shared chance (`arena credit report`).
 
-    In one large pool of independent planners the spread is one positive factor, the same
-    for planners and workers, for any number of workers. In small pools, and in groups that
-    share the draws of chance, it can turn the sign.
+    In one large pool of independent planners the spread only scales the gradient, by the
+    same factor for planners and workers, for any number of workers. In small pools, and in
+    groups that share the draws of chance, it can turn the sign.
 
     See "Multi-Agent Tool-Integrated Policy Optimization" by Mo et al.
     (https://arxiv.org/abs/2510.04678).
@@ -145,7 +145,7 @@ def matpo(
 
 
 def _roots(turns: Trajectories) -> Ints:
-    """int64[R]: the planner's trajectory of each one; -1 where it is masked."""
+    """int64[R]: the planner of each trajectory, as a trajectory; -1 if it is masked."""
     parent = turns.column("parent")[turns.first]
     sent = parent >= 0
     absent = np.flatnonzero(sent & ~np.isin(parent, turns.batch.episode))

@@ -23,7 +23,7 @@ from arena_trainers.credit.trajectories import (
 )
 
 MIN_ENTROPY = 1e-8  # of a token, before its logarithm is taken
-SMOOTH = 5.0  # a larger token-level z-score is replaced by that of trajectories
+SMOOTH = 5.0  # from this |z-score| on, a pool is scored over trajectories
 
 
 @needs("num_tokens", "tokens.entropy", per_token=True)
@@ -112,10 +112,10 @@ def hapo(
         Aᵢₜ = Aᵢ (1 + b h'ᵢₜ) where h' ≤ 0,   else Aᵢ
         h = log H - quantile(log H),   h' = h / max h where h > 0,   h / |min h| where h ≤ 0
 
-    H is the entropy of the policy at the token. A trajectory enters mean and deviation once
-    for each of its tokens, so with b = 0 the credit of a pool's tokens sums to 0. If some
-    |Aᵢ| of a pool is 5 or more, the whole pool gets the z-scores over trajectories instead
-    (ddof 1).
+    H is the entropy of the policy at the token. quantile, max and min are over the tokens
+    of the entropy pool. A trajectory enters mean and deviation once for each of its tokens,
+    so with b = 0 the credit of a pool's tokens sums to 0. If some |Aᵢ| of a pool is 5 or
+    more, the whole pool gets the z-scores over trajectories instead (ddof 1).
 
     The paper's redistribution also depends on the ratio of new and old policy at each
     token. That part and the clipping belong to the loss, the temperature to sampling. Here
@@ -199,7 +199,7 @@ def _token_pools(turns: Trajectories, names: Sequence[str]) -> tuple[Ints, int]:
 def _surprise(
     values: Floats, turns: Trajectories, names: Sequence[str], quantile: float
 ) -> Floats:
-    """float64[L] in [-1, 1]: values relative to a quantile of their pool, by its range."""
+    """float64[L]: values minus a quantile of their pool, scaled to [-1, 1]."""
     own, num = _token_pools(turns, names)
     order = np.argsort(own, kind="stable")
     size = np.bincount(own, minlength=num)

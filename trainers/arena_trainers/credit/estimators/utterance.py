@@ -1,4 +1,4 @@
-"""Credit by the values of whole utterances: `archer` and `counterfactual`."""
+"""Credit by action values (Q - V) of whole replies: `archer` and `counterfactual`."""
 
 from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.needs import needs

@@ -27,6 +27,7 @@ Written by `arena credit report` from the docstrings; a test keeps it up to date
   is the reward from turn k until the seat's next turn, Gᵢ the return, Rᵢₖ the return-to-go from
   turn k on, A the advantage, γ the discount per turn of the seat. A pool is the set of turns or
   trajectories with equal values in the columns of `pool`. z is the z-score.
+- **Draws of chance**: the episodes of a group have one seed, so they share deals and prizes.
 """
 
 
