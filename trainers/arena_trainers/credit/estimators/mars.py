@@ -153,6 +153,6 @@ def mars_loo(
 
 
 def _averaged(turns: Trajectories, baseline: str) -> Ints | slice:
-    """The turns whose return-to-go enters the mean: all, or the first ones of trajectories."""
+    """The turns whose return-to-go enters the mean: all, or each trajectory's first."""
     check_choice("baseline", baseline, BASELINES)
     return turns.first if baseline == "episode_returns" else slice(None)
