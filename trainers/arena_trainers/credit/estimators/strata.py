@@ -116,12 +116,13 @@ def bnpo(
         α = max(1 + a/3, 1),   a = (m(1 - m)/v - 1) m
         β = max(1 + b/3, 1),   b = (m(1 - m)/v - 1)(1 - m)
 
-    p is the mean over the pool, and f the density of the Beta distribution. m and v are mean
-    and variance of p over all pools of the same game and seat. So pools with a common p weigh
-    less, pools with a rare p more. With one pool, or with pools of equal p, f = 1.
+    p is the mean over the pool, and f the density of the Beta distribution. m and v are
+    mean and variance of p over all pools of the same game and seat. So pools with a common
+    p weigh less, pools with a rare p more. With one pool, or with pools of equal p, f = 1.
 
     Two examples. If a win, draw or loss returns 1, 0 or -1, then Y is 1, 1/2 or 0. With
-    α = β = 3/2, f is proportional to √(p(1-p)), the standard deviation of returns of 0 and 1.
+    α = β = 3/2, f is proportional to √(p(1-p)), the standard deviation of returns of 0
+    and 1.
 
     With `parts`, A is the sum of the A of these parts of the reward. Each has its own
     bounds, p and f. This is the paper's advantage decomposition, up to a constant factor.
