@@ -84,9 +84,9 @@ def mars_released(
 
     Args:
         turns: the turns that count, with `num_tokens`.
-        reward_norm: norm of step 1. `"mean"` subtracts the mean; `"mean_std"` also divides
-            by the standard deviation (ddof 1, eps 1e-6); `"asym_clip"` also clips to [-1,
-            3]; `"identity"` changes nothing.
+        reward_norm: norm of step 1. `"mean"` subtracts the mean. `"mean_std"` also divides
+            by the standard deviation (ddof 1, eps 1e-6). `"asym_clip"` does both and clips
+            to [-1, 3]. `"identity"` changes nothing.
         reward_clip: largest absolute value after step 1; None for no limit.
         whiten_rewards: true to do step 2.
         advantage_norm: `"mean"` does step 4, `"none"` leaves it out.

@@ -23,7 +23,7 @@ def salt(
     ddof: int = 1,
     eps: float = 1e-4,
 ) -> Credit:
-    """Credits a turn with the mean of all trajectories that did the same there (SALT).
+    """Credits a turn with the mean advantage of trajectories that did the same (SALT).
 
         Aₖ = mean{Aᵢ : turns of the pool with the same state and action},   Aᵢ by `episode`
 
@@ -42,13 +42,14 @@ def salt(
     - *Unbiased when*: `scale="none"`, pools are large and no limit cuts an episode, for a
       policy that depends on `state_key` only.
     - *Biased by*: division by the pool's spread, as in `episode`; truncation (the missing
-      return counts as 0). For other policies the credit of different words for one action
-      changes, and for all of them what clipping does.
+      return counts as 0).
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
       factor -1.200 in `bandit`, shared chance (`arena credit report`).
 
-    The gradient of such a policy equals that of `episode`: turns on one edge have the same
-    ∇log π, and the sum of their advantages does not change.
+    For a policy that depends on `state_key` only, the gradient equals that of `episode`:
+    turns on one edge have the same ∇log π, and the sum of their advantages does not change.
+    For a policy that words one action in several ways, the credit of these words changes.
+    Clipping acts on other advantages in both cases.
 
     See "SALT: Step-level Advantage Assignment for Long-horizon Agents via Trajectory Graph"
     by Li et al. (https://arxiv.org/abs/2510.20022).
