@@ -30,6 +30,19 @@ def test_an_unknown_estimator_gets_did_you_mean(batch):
             call()
 
 
+def test_grpo_is_episode(batch):
+    """Under a second name, which is suggested and not listed a second time."""
+    turns = batch(*[(i, 0, 0, [i]) for i in range(3)])
+    for options in ({}, {"scale": "none"}):
+        same = estimate("grpo", turns, **options), estimate("episode", turns, **options)
+        assert same[0].advantage.tolist() == same[1].advantage.tolist()
+    assert claims_of("grpo") == claims_of("episode")
+    assert "grpo" not in estimator_names()
+    assert "Also `grpo`." in pages._section("episode", {})
+    with pytest.raises(ValueError, match=r"no estimator 'grpoo'; did you mean 'grpo'"):
+        estimate("grpoo", turns)
+
+
 def test_an_unknown_option_is_named_with_those_known(batch):
     message = (
         r"'mars' has no option 'pol'; did you mean 'pool'\? Options are discount, pool"

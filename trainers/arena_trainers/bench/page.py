@@ -24,37 +24,44 @@ PICTURE = "learning.png"
 HEAD = f"""\
 # Which estimator learns best
 
-Written by `arena credit bench` from [bench.json](bench.json). What each estimator does to the
-gradient, exactly, is in [report.md](report.md); what each one is, in
-[estimators.md](estimators.md).
+Written by `arena credit bench` from [bench.json](bench.json). [estimators.md](estimators.md)
+describes each estimator, [report.md](report.md) has its exact bias on small games.
 
 ![Learning curves]({PICTURE})
 
-**What was run.** Softmax policies with a row of logits for each information state play against
-themselves, all seats learning. Every estimator has the same number of episodes, in batches of
-{NUM_STARTS} starts, each played {NUM_SAMPLES} times with the same draws of chance; advantages
-are divided by their root mean square, so that all take steps of the same size; the step falls
-to 0 in a straight line, and entropy is rewarded a little. Sizes of steps were chosen once for
-each game, on a few runs of `episode`, `mars_loo` and `mars_released`, and are the same for
-all. Options are the defaults, but for γ = 1. Where a critic is needed, it is a running mean of
-the returns-to-go of each information state. `counterfactual` and `adca`, whose judge says
-whether an action is worth what the policy is, are given the exact values of the policy; in
-Mini Hanabi the tree is too large for that.
+**What was run.** All seats learn by playing against themselves. A policy is a softmax over one
+row of logits for each information state.
 
-In poker the measure is the exact NashConv of the policy (0 at equilibrium: lower is better), in
-Mini Hanabi the mean score of the episodes as they were played (higher is better), both as mean
-of the last quarter of the run. In Mini Hanabi a row of the table stands for less than a seat
-knows (own hints, fireworks, which of the partner's cards can be played), so that rows recur.
+- Every estimator gets the same number of episodes: batches of {NUM_STARTS} starts, each played
+  {NUM_SAMPLES} times with the same draws of chance.
+- Advantages are divided by their root mean square, so all estimators take steps of the same
+  size. The step size falls linearly to 0. There is a small entropy bonus.
+- The first step size was chosen once for each game, on a few runs of `episode`, `mars_loo` and
+  `mars_released`. All estimators use it.
+- Options are the defaults, except γ = 1.
+- A critic is the running mean of the returns-to-go at each information state.
+- `counterfactual` and `adca` get exact values of the policy. The judge of `adca` says whether an
+  action is worth at least the policy's value. Both are left out in Mini Hanabi, whose tree is
+  too large for exact values.
 
-**How to read it.** Intervals are 95 %, over seeds. *p* is that of Welch's t-test against
-`{REFERENCE}`, after Holm's correction for the number of estimators; below {ALPHA} is called
-significant. What is not significant may be different and unproven. Estimators that differ by a
-factor alone, as `dr_grpo` and `rloo`, are the same here. The advantages of `counterfactual`
-have no noise and vanish at an equilibrium; division by their root mean square undoes that, so
-that it circles: what is best to first order need not learn best. What divides by the spread
-of a group does badly in poker, as [report.md](report.md) has it: the group shares a deal that
-its players do not see. Tabular self-play says
-something about variance, bias and cycles, and nothing about tokens, clipping or language.
+**What is measured.** In poker, the exact NashConv of the policy: 0 at an equilibrium, lower is
+better. In Mini Hanabi, the mean score of the training episodes: higher is better. Both are means
+over the last quarter of the run. In Mini Hanabi a row of logits covers several information
+states: it sees own hints, fireworks, and which of the partner's cards can be played.
+
+**How to read it.**
+
+- Intervals are 95 %, over seeds. *p* is from Welch's t-test against `{REFERENCE}`, with Holm's
+  correction for the number of estimators. "Significant" means p < {ALPHA}. "Not significant"
+  does not mean equal.
+- Estimators that differ by a constant factor, such as `dr_grpo` and `rloo`, give the same result,
+  because advantages are rescaled.
+- The rescaling hurts `counterfactual`: its advantages vanish at an equilibrium, the rescaled ones
+  do not, so the policy circles around the equilibrium.
+- Estimators that divide by the spread of a group do badly in poker. A group shares a deal that its
+  players do not see ([report.md](report.md)).
+- Tabular self-play shows variance, bias and cycles. It says nothing about tokens, clipping or
+  language.
 """
 
 
@@ -106,8 +113,8 @@ def _sentences(
     """What is significant, in words."""
     if setting == TINY:
         what = (
-            "The default recipe of `arena train` with each estimator at its default "
-            "options; the recipe itself pools `mars` by group and seat."
+            "The default recipe of `arena train`, with each estimator at its default "
+            "options. The recipe itself pools `mars` by group and seat."
         )
     else:
         chosen = SETTINGS[setting]

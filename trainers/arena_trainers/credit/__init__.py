@@ -2,42 +2,42 @@
 
 `estimate(name, turns, **options)` computes the advantages of a `TurnBatch`:
 
-| Name | Advantage of a turn | Expected gradient |
-|---|---|---|
-| `adca` | judged turns and outcome that follow, z-scored apart | wrong direction, and as `episode` |
-| `advevo_public_baseline` | its trajectory's return less its team's mean | exact in large pools |
-| `aepo` | `episode`, more for tokens of high entropy | of `episode`, turned to the uncertain |
-| `agentprm` | mean return-to-go of its action, less that of its state | shrunk, state by state |
-| `archer` | Q less V of a critic of utterances | as good as the critic |
-| `at_grpo` | its reward, or return-to-go, relative to others at its state | of `episode`, by states; γ = 0: short-sighted |
-| `bi_level_gae` | GAE over turns, then over tokens (RAGEN) | γ = λ = 1: exact |
-| `bnpo` | return less the pool's mean, over the density of such pools | pools weighed by rarity: deals, too |
-| `canon` | return less the mean of the other half of its pool | favours the better half |
-| `counterfactual` | Q less V, exact values | exact |
-| `dr_grpo` | its trajectory's return less the pool's mean | exact in large pools |
-| `episode` | z-score of its trajectory's return (GRPO) | divided by the spread of each deal |
-| `flow_grpo` | z-score of its trajectory's outcome | as `episode`, of the outcome |
-| `gae` | sum of temporal differences of a critic | γ = λ = 1: exact |
-| `gigpo` | z-score of the return, and of its return-to-go at its state | as `episode`, by visits of states |
-| `grpo_passk` | the best trajectory's lead over the second | exact, of the best of n |
-| `hapo` | z-score over tokens, less for tokens of low entropy | as `episode`, less of what is sure |
-| `mars` | return-to-go less the mean of its game and seat | exact in large batches |
-| `mars_loo` | the same, own episode left out | exact |
-| `mars_released` | as the released MARS code computes it | wrong direction |
-| `matpo` | z-score of the planner's return, also for its workers | as `episode` |
-| `mt_grpo` | z-score of the outcome; at first that of turn rewards, too | wrong sign: parts are evened out |
-| `normalise_then_sum` | sum of normalised turn rewards | wrong direction |
-| `poad` | GAE over tokens, discounted between turns only | as good as the critic |
-| `rae` | return less a running mean of its game and seat (SPIRAL) | exact (`post`: times α) |
-| `reinforce_plus_plus_baseline` | `dr_grpo`, in units of the batch's spread | divided by one spread |
-| `rloo` | its trajectory's return less the mean of other episodes | exact |
-| `salt` | mean of `episode` over all that did the same there | that of `episode` |
-| `stratified_grpo` | z-score of the return within its stratum, and in its pool | as `episode`, blind between strata |
-| `turn_ppo` | `gae` with γ = .99, λ = .9 | as biased as the critic |
+| Name | Advantage of a turn |
+|---|---|
+| `adca` | judged turns and outcome that follow, z-scored apart |
+| `advevo_public_baseline` | its trajectory's return less its team's mean |
+| `aepo` | `episode`, more for tokens of high entropy |
+| `agentprm` | mean return-to-go of its action, less that of its state |
+| `archer` | Q less V of a critic of utterances |
+| `at_grpo` | its reward, or return-to-go, relative to others at its state |
+| `bi_level_gae` | GAE over turns, then over tokens (RAGEN) |
+| `bnpo` | return less the pool's mean, over the density of such pools |
+| `canon` | return less the mean of the other half of its pool |
+| `counterfactual` | Q less V, exact values |
+| `dr_grpo` | its trajectory's return less the pool's mean |
+| `episode` | z-score of its trajectory's return (GRPO; also named `grpo`) |
+| `flow_grpo` | z-score of its trajectory's outcome |
+| `gae` | sum of temporal differences of a critic |
+| `gigpo` | z-score of the return, and of its return-to-go at its state |
+| `grpo_passk` | the best trajectory's lead over the second |
+| `hapo` | z-score over tokens, less for tokens of low entropy |
+| `mars` | return-to-go less the mean of its game and seat |
+| `mars_loo` | the same, own episode left out |
+| `mars_released` | as the released MARS code computes it |
+| `matpo` | z-score of the planner's return, also for its workers |
+| `mt_grpo` | z-score of the outcome; at first that of turn rewards, too |
+| `normalise_then_sum` | sum of normalised turn rewards |
+| `poad` | GAE over tokens, discounted between turns only |
+| `rae` | return less a running mean of its game and seat (SPIRAL) |
+| `reinforce_plus_plus_baseline` | `dr_grpo`, in units of the batch's spread |
+| `rloo` | its trajectory's return less the mean of other episodes |
+| `salt` | mean of `episode` over all that did the same there |
+| `stratified_grpo` | z-score of the return within its stratum, and in its pool |
+| `turn_ppo` | `gae` with γ = .99, λ = .9 |
 
-The episodes of a group share the draws of chance (one seed). Division by the spread of a
-group, as in `episode`, then weighs deals that a seat may not even tell apart, and can turn the
-gradient around; what only subtracts a mean stays exact.
+The bias of each one is in its docstring and, for all of them in one table, in
+`docs/credit/report.md`. The episodes of a group share the draws of chance (one seed). Division
+by the spread of such a group can turn the sign of the gradient, however large the group is.
 
 An estimator is a function of `Trajectories` (the turns that count, in order) and of keyword
 options, which returns `Credit`; one that needs memory takes and returns `state`, one that

@@ -77,6 +77,7 @@ _BUILT_IN: Mapping[str, Estimator] = {
     "stratified_grpo": stratified_grpo,
     "turn_ppo": turn_ppo,
 }
+ALIASES = {"grpo": "episode"}  # a second name of a built-in: its own name
 
 
 def estimate(
@@ -163,17 +164,15 @@ def estimate(
 
 
 def estimator_names() -> list[str]:
-    """Names of all estimators; a built-in goes before a plug-in of the same name."""
+    """Names of all estimators, without `ALIASES`; a built-in hides a plug-in of its name."""
     return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
 
 
 def name_of(name: str | Estimator) -> str:
-    """The name of an estimator, also of one that is given as a function.
-
-    >>> name_of("mars"), name_of(mars)
-    ('mars', 'mars')
-    """
-    return name if isinstance(name, str) else getattr(name, "__name__", repr(name))
+    """The name of an estimator: `"mars"` of the function `mars`, `"episode"` of `"grpo"`."""
+    if isinstance(name, str):
+        return ALIASES.get(name, name)
+    return getattr(name, "__name__", repr(name))
 
 
 def find_estimator(name: str | Estimator) -> Estimator:
@@ -185,14 +184,15 @@ def find_estimator(name: str | Estimator) -> Estimator:
     """
     if callable(name):
         return name
-    if name in _BUILT_IN:
-        return _BUILT_IN[name]
+    if name_of(name) in _BUILT_IN:
+        return _BUILT_IN[name_of(name)]
     for point in entry_points(group=GROUP):
         if point.name == name:
             return _load(point)
     known = estimator_names()
     raise ValueError(
-        f"no estimator {name!r}; {_near(name, known)}known are {', '.join(known)}"
+        f"no estimator {name!r}; {_near(name, [*known, *ALIASES])}known are "
+        f"{', '.join(known)}"
     )
 
 

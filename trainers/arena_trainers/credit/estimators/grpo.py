@@ -1,19 +1,20 @@
-"""Group-relative estimators: `episode` and `normalise_then_sum`."""
+"""Z-scores within a pool: `episode` (GRPO) and `normalise_then_sum`."""
 
 from collections.abc import Sequence
 
+from arena_trainers.credit.estimators.returns import (
+    check_scaling,
+    return_moments,
+    whole_returns,
+)
 from arena_trainers.credit.pools import (
     Credit,
     check_range,
     pools_by,
     with_report,
 )
-from arena_trainers.credit.scales import relative
-from arena_trainers.credit.trajectories import (
-    Trajectories,
-    returns_to_go,
-    sizes_to_go,
-)
+from arena_trainers.credit.scales import relative, unit_scale
+from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 
 def episode(
@@ -24,35 +25,35 @@ def episode(
     ddof: int = 1,
     eps: float = 1e-4,
 ) -> Credit:
-    """Credits every turn with its trajectory's return, relative to its pool (GRPO).
+    """Credits every turn with the z-score of its trajectory's return in its pool (GRPO).
 
         Aᵢₖ = (Gᵢ - mean G) / (std G + eps),   Gᵢ = Σₖ rᵢₖ
 
-    over the trajectories of the pool.
+    Mean and standard deviation are over the trajectories of the pool. All turns of a
+    trajectory share one advantage, so early rewards are noise for late turns. `grpo` is a
+    second name of this estimator.
 
     Reduces to: `dr_grpo` with `scale="none"`; with one-turn episodes, what
     `trl.GRPOTrainer` computes for groups of the same size.
 
-    Bias: each pool is divided by its own spread (`"std"`). In one large pool of independent
-    episodes that is a positive factor. But where a group shares the draws of chance, as in
-    training, each deal is divided by a spread of its own, though a seat may not see which
-    it is, and the sign can be wrong in batches of any size (with nine cards of ten daring
-    pays .05, with the other it costs 1, unseen: the true gradient is against it, that of
-    z-scores for it). In small pools the spread depends on the trajectory, and the sign can
-    be wrong: towards what wins often, away from what seldom pays much (A pays 1, B pays 10
-    with chance .2, evenly chosen: true gradient towards B, groups of 8 expect one towards
-    A). With `"none"` the gradient is only shrunk, by 1 - 1/n with n trajectories in the
-    pool. What a limit of turns cuts off counts as nothing. Early rewards are noise for late
-    turns, as all turns share one number.
+    Bias:
+
+    - *Unbiased when*: `scale="none"`, pools are large and no limit cuts an episode. A pool
+      of n trajectories shrinks the gradient by the factor 1 - 1/n.
+    - *Biased by*: division by the pool's spread; truncation (the missing return counts as
+      0). In one large pool of independent episodes the spread only scales the gradient. In
+      small pools, and in groups that share the draws of chance, it can turn the sign.
+    - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
+      factor -1.200 in `bandit`, shared chance (`arena credit report`).
 
     See "DeepSeekMath" by Shao et al. (https://arxiv.org/abs/2402.03300) and "Understanding
     R1-Zero-Like Training" by Liu et al. (https://arxiv.org/abs/2503.20783).
 
     Args:
         turns: the turns that count.
-        pool: columns that agree within a pool, constant on trajectories.
+        pool: columns whose equal values define a pool, constant on trajectories.
         scale: `"std"` or `"none"`.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:
@@ -68,13 +69,14 @@ def episode(
     >>> estimate("episode", turns, scale="none").advantage  # returns 3 and 5
     array([-1., -1.,  1.])
     """
+    check_scaling(scale, ddof, eps)
     pools = pools_by(turns, pool, whole=True)
-    reward = turns.column("reward")
-    returns = returns_to_go(turns, reward)[turns.first]
-    sizes = sizes_to_go(turns, reward)[turns.first]
-    own = pools.of[turns.first]  # [R]
-    advantage, stats = relative(returns, own, len(pools.key), scale, ddof, eps, sizes)
-    return with_report(advantage[turns.index], pools, stats)
+    returns = whole_returns(turns, turns.column("reward"))
+    stats = return_moments(turns, pools, returns, turns.first, ddof=ddof)
+    advantage = returns - stats.mean[pools.of]
+    if scale == "std":
+        advantage *= unit_scale(stats.std, eps)[pools.of]
+    return with_report(advantage, pools, stats)
 
 
 def normalise_then_sum(
@@ -90,26 +92,33 @@ def normalise_then_sum(
 
         Aₖ = Σ_{j ≥ k} γ^{j - k} (rⱼ - mean r) / (std r + eps)
 
-    over the turn rewards of the pool. Here for comparison, and as the core of the released MARS
-    (`pool=("game", "seat"), scale="none"`).
+    Mean and standard deviation are over the turn rewards of the pool. With `pool=("game",
+    "seat"), scale="none"` it is the core of the released MARS code.
 
     Reduces to: `episode` over the same pool with the same ddof and eps, with one-turn
     episodes.
 
-    Bias: every further turn is charged the mean turn reward. That is wrong in direction, in
-    batches of any size, where what a player does decides how many turns follow: the
-    gradient is p(1-p)μ / (1+p) instead of p(1-p)μ when continuing, with probability p,
-    earns μ one turn later, and has the wrong sign when stopping earns a little less than
-    that.
+    Bias:
+
+    - *Unbiased when*: never, unless γ = 1, all trajectories have the same number of turns,
+      `scale="none"` and pools are large.
+    - *Biased by*: length (each further turn costs the mean turn reward); truncation (the
+      missing return counts as 0).
+    - *Number*: cosine -1.000, factor -2.074 in `stop_or_go`, batches of two; cosine -1.000,
+      factor -5.080 in `stop_or_go`, one large group (`arena credit report`).
+
+    Large batches keep the length bias. Example: a player continues with probability p and
+    earns μ one turn later. The gradient is p(1-p)μ / (1+p) instead of p(1-p)μ. If stopping
+    earns slightly less than μ, the sign is wrong.
 
     See "DeepSeekMath" by Shao et al., section 4.1.3 (https://arxiv.org/abs/2402.03300).
 
     Args:
         turns: the turns that count.
         discount: γ, per turn of the same seat.
-        pool: columns that agree within a pool.
+        pool: columns whose equal values define a pool.
         scale: `"std"` or `"none"`.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:

@@ -26,7 +26,7 @@ ADVANTAGE_NORMS = ("mean", "none")
 ASYMMETRIC = (-1.0, 3.0)  # the bounds of "asym_clip"
 STD_EPS = 1e-6
 EPS = 1e-8  # added to the variance when whitening
-TINY = 1e-300  # of what is divided by
+TINY = 1e-300  # smallest divisor
 
 
 def mars_released(
@@ -42,52 +42,59 @@ def mars_released(
     """Credits turns as the released MARS code does; to compare with, not to train with.
 
         1. cₖ = rₖ - mean{r of every turn of the same (game, seat)}, or another norm
-        2. divide by the standard deviation over the batch's trained tokens, where cₖ sits
-           on the last token of its turn and all other tokens hold 0
+        2. divide cₖ by the standard deviation over the batch's trained tokens; cₖ sits on
+           the last token of its turn, all other tokens hold 0
         3. Aₖ = Σ_{j ≥ k} cⱼ
-        4. per seat, all games together: subtract the mean of the DISTINCT values among all
+        4. per seat, over all games: subtract the mean of the DISTINCT values among all
            positions of its rows, padding included
-        5. whiten over the batch's trained tokens, to which a turn's value is copied
+        5. whiten over the batch's trained tokens; all tokens of a turn have its value
 
-    Variances are unbiased, with 1e-8 added. Kept from the released code: steps 1 and 4 know
-    seats 0 and 1 only, and leave the others as they are; token counts matter; games mix in
-    steps 2, 4 and 5; a turn's baseline is the mean turn reward times the turns that remain.
+    Variances divide by n - 1, and 1e-8 is added. These defects of the released code are
+    kept: steps 1 and 4 change seats 0 and 1 only; token counts matter; games mix in steps
+    2, 4 and 5; a turn's baseline is the mean turn reward times the number of turns that
+    remain.
 
-    Positions in step 4: a row is a trajectory's whole conversation. Prompts hold the value
-    of the turn that follows, so they add no value. Padding on the right holds 0, and the
-    released code pads every row to 32,768 tokens: 0 is always one of the values.
+    Step 4 counts positions as follows. A row is a trajectory's whole conversation. Prompts
+    hold the value of the turn after them, so they add no value. Padding on the right holds
+    0. The released code pads every row to 32,768 tokens, so 0 is always one of the values.
 
-    Departs from the released code: values that differ by up to 1e-6 of the numbers they
-    were summed from are one, where the released code tells apart what float32 does; where
-    step 1 does not centre (further seats, `"asym_clip"`, `"identity"`, a clip), the token
-    mean in step 2 is not 0, and is not subtracted (the released code then gives every token
-    of a turn another value).
+    Departs from the released code twice. Step 4 treats values as equal if they differ by up
+    to 1e-6 of the numbers they were summed from; the released code compares float32
+    exactly. Where step 1 does not centre (further seats, `"asym_clip"`, `"identity"`, a
+    clip), step 2 does not subtract the token mean; the released code then gives every token
+    of a turn a different value.
 
     Reduces to: `normalise_then_sum` with `pool=("game", "seat"), scale="none"` for seats 0
     and 1, without steps 2, 4 and 5; the return-to-go with `reward_norm="identity"` as well.
 
-    Bias: each further turn is charged the mean turn reward. That is wrong in direction
-    where what a player does decides how many turns follow, as in `normalise_then_sum`
-    (gradient p(1-p)μ / (1+p) instead of p(1-p)μ, before scaling). Not invariant to a
-    constant added to a seat's final rewards, nor to other games' rewards.
+    Bias:
 
-    See https://github.com/thu-nics/MARS and "MARS: Reinforcing Multi-Agent Reasoning of LLMs
-    through Self-Play in Strategic Games" by Yuan et al. (https://arxiv.org/abs/2510.15414),
-    whose formula is `mars`.
+    - *Unbiased when*: never, unless steps 1, 2, 4 and 5 are switched off.
+    - *Biased by*: length (each further turn costs the mean turn reward); whitening over the
+      batch; truncation (the missing return counts as 0).
+    - *Number*: cosine -1.000, factor -5.682 in `stop_or_go`, batches of two; cosine -1.000,
+      factor -8.615 in `stop_or_go`, one large group (`arena credit report`).
+
+    Large batches keep the length bias, as in `normalise_then_sum`. A constant added to a
+    seat's final rewards changes the result, and so do the rewards of other games.
+
+    See https://github.com/thu-nics/MARS and "MARS: Reinforcing Multi-Agent Reasoning of
+    LLMs through Self-Play in Strategic Games" by Yuan et al.
+    (https://arxiv.org/abs/2510.15414), whose formula is `mars`.
 
     Args:
         turns: the turns that count, with `num_tokens`.
-        reward_norm: of step 1, `"mean"`; `"mean_std"`, divided by the standard deviation (ddof
-            1, eps 1e-6) as well; `"asym_clip"`, which holds that between -1 and 3; or
-            `"identity"`.
-        reward_clip: size that step 1 leaves at most; None for any.
-        whiten_rewards: whether step 2 is done.
+        reward_norm: norm of step 1. `"mean"` subtracts the mean. `"mean_std"` also divides
+            by the standard deviation (ddof 1, eps 1e-6). `"asym_clip"` does both and clips
+            to [-1, 3]. `"identity"` changes nothing.
+        reward_clip: largest absolute value after step 1; None for no limit.
+        whiten_rewards: true to do step 2.
         advantage_norm: `"mean"` does step 4, `"none"` leaves it out.
-        whiten_advantages: whether step 5 is done.
-        advantage_clip: size of the advantage at most; None for any.
+        whiten_advantages: true to do step 5.
+        advantage_clip: largest absolute value of the advantage; None for no limit.
 
     Returns:
-        float64[N], without unit (no whitening: in the reward's); 0 where masked.
+        float64[N], without unit (without whitening: in the reward's unit); 0 where masked.
 
     Raises:
         ValueError: there is no column `num_tokens`, or an option is unknown.
@@ -101,21 +108,12 @@ def mars_released(
     """
     check_choice("reward_norm", reward_norm, REWARD_NORMS)
     check_choice("advantage_norm", advantage_norm, ADVANTAGE_NORMS)
-    for name, size in (
-        ("reward_clip", reward_clip),
-        ("advantage_clip", advantage_clip),
-    ):
-        if size is not None:
-            check_range(name, size, 0, float("inf"))
-    for name, flag in (
-        ("whiten_rewards", whiten_rewards),
-        ("whiten_advantages", whiten_advantages),
-    ):
-        if not isinstance(flag, bool):
-            raise ValueError(f"want {name} true or false, got {flag!r}")
+    _check_clip("reward_clip", reward_clip)
+    _check_clip("advantage_clip", advantage_clip)
+    _check_flag("whiten_rewards", whiten_rewards)
+    _check_flag("whiten_advantages", whiten_advantages)
     num_tokens = turns.column("num_tokens")
     seat, reward = turns.column("seat"), turns.column("reward")
-    total = int(num_tokens.sum())
     pools = pools_by(turns, ("game", "seat"))
     stats = moments(reward, pools.of, len(pools.key))
     normal = _normalised(reward, pools.of, stats, reward_norm)
@@ -124,7 +122,7 @@ def mars_released(
     if reward_norm in ("mean_std", "asym_clip"):
         sizes *= unit_scale(stats.std, STD_EPS)[pools.of]
     if whiten_rewards:
-        spread = np.sqrt((values**2).sum() / max(total - 1, 1) + EPS)
+        spread = _token_spread(values, num_tokens, last_only=True)
         values, sizes = values / spread, sizes / spread
     values, sizes = returns_to_go(turns, values), sizes_to_go(turns, sizes)
     if advantage_norm == "mean":
@@ -132,11 +130,29 @@ def mars_released(
             own = seat == one
             values[own] = centre_distinct(values[own], sizes[own])
     if whiten_advantages:
-        values = values - (num_tokens * values).sum() / max(total, 1)
-        square = (num_tokens * values**2).sum() / max(total - 1, 1)
-        values = values / np.sqrt(square + EPS)
-    values = _held(values, advantage_clip)
-    return with_report(values, pools, stats)
+        values = values - (num_tokens * values).sum() / max(int(num_tokens.sum()), 1)
+        values = values / _token_spread(values, num_tokens)
+    return with_report(_held(values, advantage_clip), pools, stats)
+
+
+def _check_clip(name: str, size: float | None) -> None:
+    if size is not None:
+        check_range(name, size, 0, float("inf"))
+
+
+def _check_flag(name: str, flag: bool) -> None:
+    if not isinstance(flag, bool):
+        raise ValueError(f"want {name} true or false, got {flag!r}")
+
+
+def _token_spread(values: Floats, num_tokens: Ints, last_only: bool = False) -> float:
+    """Steps 2 and 5: root mean square over the batch's trained tokens.
+
+    A turn's value is on all of its tokens, or on the last one while the others hold 0.
+    """
+    weight = 1 if last_only else num_tokens
+    square = (weight * values**2).sum() / max(int(num_tokens.sum()) - 1, 1)
+    return float(np.sqrt(square + EPS))
 
 
 def _normalised(reward: Floats, index: Ints, stats: Moments, norm: str) -> Floats:
@@ -159,8 +175,8 @@ def centre_distinct(values: Floats, sizes: Floats | None = None) -> Floats:
 
     Args:
         values: float64[V].
-        sizes: float64[V], of what they were summed from, as `moments` takes them: values
-            that are no further apart than 1e-6 of the largest are one.
+        sizes: float64[V], sums of the absolute rewards behind each value, as `moments`
+            takes them. Values that differ by up to 1e-6 of the largest size count as one.
 
     >>> centre_distinct(np.array([3.0, 3.0, 1.0, 1.0]))  # {0, 1, 3}, mean 4/3
     array([ 1.66666667,  1.66666667, -0.33333333, -0.33333333])

@@ -1,4 +1,4 @@
-"""One number for a trajectory: `dr_grpo`, `rloo`, `flow_grpo`, `grpo_passk`."""
+"""One advantage for a whole trajectory: `dr_grpo`, `rloo`, `flow_grpo`, `grpo_passk`."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from arena_trainers.credit.baselines import best_of_others, mean_of_others
 from arena_trainers.credit.estimators.grpo import episode
+from arena_trainers.credit.estimators.returns import whole_returns
 from arena_trainers.credit.pools import (
     Credit,
     moments,
@@ -21,28 +22,33 @@ from arena_trainers.credit.trajectories import (
 
 
 def dr_grpo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Credit:
-    """Credits every turn with its trajectory's return less the mean of its pool (Dr.GRPO).
+    """Credits every turn with its trajectory's return minus the mean of its pool (Dr.GRPO).
 
         Aᵢₖ = Gᵢ - mean G,   Gᵢ = Σₖ rᵢₖ
 
-    The paper's other half, a loss that is not divided by the length of the reply, belongs to
-    the trainer (`loss_type="dr_grpo"`).
+    All turns of a trajectory share one advantage, so early rewards are noise for late
+    turns. The paper's second change, a loss without division by the reply's length, is the
+    trainer's option `loss_type="dr_grpo"`.
 
     Reduces to: `episode` with `scale="none"`; (n - 1) / n times `rloo` with n trajectories
     of one seat in the pool; `mars` over the same pool with one-turn episodes.
 
-    Bias: the mean contains the return itself. That shrinks the gradient by 1 - 1/n, with n
-    trajectories in the pool, and does nothing else: large groups are exact, also where each
-    shares the draws of chance and has a mean of its own. What a limit of turns cuts off
-    counts as nothing. Early rewards are noise for late turns, as all turns share one
-    number.
+    Bias:
+
+    - *Unbiased when*: pools are large and no limit cuts an episode. Groups may share the
+      draws of chance.
+    - *Biased by*: the own return in the mean; truncation (the missing return counts as 0).
+      The first only shrinks the gradient by the factor 1 - 1/n, with n trajectories in the
+      pool.
+    - *Number*: cosine 1.000, factor 0.500 in `bandit`, batches of two; cosine 1.000, factor
+      1.000 in `bandit`, shared chance (`arena credit report`).
 
     See "Understanding R1-Zero-Like Training: A Critical Perspective" by Liu et al.
     (https://arxiv.org/abs/2503.20783).
 
     Args:
         turns: the turns that count.
-        pool: columns that agree within a pool, constant on trajectories.
+        pool: columns whose equal values define a pool, constant on trajectories.
 
     Returns:
         float64[N], in the reward's unit; 0 where masked, and in a pool of one trajectory or
@@ -61,27 +67,33 @@ def dr_grpo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> 
 
 
 def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Credit:
-    """Credits every turn with its trajectory's return less the mean of the others (RLOO).
+    """Credits every turn with its trajectory's return minus the mean of the others (RLOO).
 
-        Aᵢₖ = Gᵢ - mean{Gⱼ : other episodes of the pool},   Gᵢ if there are none
+        Aᵢₖ = Gᵢ - mean{Gⱼ : other episodes of the pool},   Aᵢₖ = Gᵢ if there are none
 
-    What is left out is the own episode, or turn tree (`parent`), with all its seats that are
-    in the pool, since these depend on each other.
+    The seats of an episode depend on each other, and so do the episodes of a turn tree
+    (`parent`). The mean therefore leaves out the whole own episode, or the whole own tree.
+    All turns of a trajectory share one advantage, so early rewards are noise for late
+    turns.
 
     Reduces to: `mars_loo` over the same pool with one-turn episodes; n / (n - 1) times
     `dr_grpo` with n trajectories of one seat in the pool.
 
-    Bias: none where no limit cut an episode. So it is in pools of any size, also where they
-    share the draws of chance, as long as episodes are independent given these. What a limit
-    cuts off counts as nothing. Early rewards are noise for late turns, as all turns share
-    one number.
+    Bias:
+
+    - *Unbiased when*: no limit cuts an episode, in batches of any size. Groups may share
+      the draws of chance.
+    - *Biased by*: truncation (the missing return counts as 0).
+    - *Number*: cosine 1.000, factor 1.000 in `bandit`, batches of two; cosine -0.966,
+      factor -0.488 in `patience`, batches of two, where a limit cuts (`arena credit
+      report`).
 
     See "Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human
     Feedback in LLMs" by Ahmadian et al. (https://arxiv.org/abs/2402.14740).
 
     Args:
         turns: the turns that count.
-        pool: columns that agree within a pool, constant on trajectories.
+        pool: columns whose equal values define a pool, constant on trajectories.
 
     Returns:
         float64[N], in the reward's unit; 0 where masked.
@@ -96,12 +108,11 @@ def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Cre
     array([-4.5, -1.5,  6. ])
     """
     pools = pools_by(turns, pool, whole=True)
-    returns = returns_to_go(turns, turns.column("reward"))[turns.first]
-    stats = moments(returns, pools.of[turns.first], len(pools.key))
-    whose = turns.batch.tree[turns.row]
-    each = returns[turns.index]
-    others = mean_of_others(pools, whose, each, turns.first)
-    return with_report(each - others, pools, stats)
+    returns = whole_returns(turns, turns.column("reward"))
+    own = turns.batch.tree[turns.row]  # the episode or tree that is left out
+    advantage = returns - mean_of_others(pools, own, returns, turns.first)
+    stats = moments(returns[turns.first], pools.of[turns.first], len(pools.key))
+    return with_report(advantage, pools, stats)
 
 
 def flow_grpo(
@@ -112,30 +123,35 @@ def flow_grpo(
     ddof: int = 1,
     eps: float = 1e-6,
 ) -> Credit:
-    """Credits every turn with the outcome of its trajectory, normalised (Flow-GRPO).
+    """Credits every turn with the z-score of its trajectory's outcome (Flow-GRPO).
 
         Aᵢₖ = (Oᵢ - mean O) / (std O + eps)
 
-    One verdict on the whole trajectory is broadcast to all its turns, whatever else they
-    were paid. The paper also averages the loss over the tokens of a turn, then turns, then
-    trajectories: that is the trainer's. (Flow-GRPO for image models is another method.)
+    O is one part of the reward, summed over the trajectory (`outcome`), or the whole
+    reward. All turns of a trajectory share one advantage. The paper also averages the loss
+    over the tokens of a turn, then over turns, then over trajectories; that is an option of
+    the trainer. Flow-GRPO for image models is another method.
 
     Reduces to: `episode` with the same ddof and eps where `outcome` is None, or where
     nothing but the outcome is paid.
 
-    Bias: each pool is divided by its own spread. That is the bias of `episode`; with an
-    `outcome` it is towards that part of the reward alone, and other parts are worth
-    nothing.
+    Bias:
+
+    - *Unbiased when*: never. It always divides by a spread, as `episode` does.
+    - *Biased by*: division by the pool's spread; ignored rewards (with `outcome`, all other
+      parts count as 0); truncation (the missing return counts as 0).
+    - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
+      factor -1.200 in `bandit`, shared chance (`arena credit report`).
 
     See "In-the-Flow Agentic System Optimization for Effective Planning and Tool Use" by Li
     et al. (https://arxiv.org/abs/2510.05592).
 
     Args:
         turns: the turns that count.
-        outcome: the part of the reward that is the outcome, summed over the trajectory;
-            None for the whole reward.
-        pool: columns that agree within a pool, constant on trajectories.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        outcome: name of the part of the reward that is the outcome; None for the whole
+            reward.
+        pool: columns whose equal values define a pool, constant on trajectories.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:
@@ -170,40 +186,46 @@ def grpo_passk(
     ddof: int = 1,
     eps: float = 1e-6,
 ) -> Credit:
-    """Credits the best trajectory of a pool with its lead over the second, others with 0.
+    """Credits a pool's best trajectory with its lead over the second, others with 0.
 
         Aᵢₖ = Gᵢ - max{Gⱼ : j ≠ i} if Gᵢ is the highest, else 0
 
-    What the best of n tries is worth, less what it would be without this one: the price of
-    a second-price auction. A pool of one has nothing to be better than, and gets 0.
-
-    That is the paper, `scale="none"`. The code that is used (verl's estimator of the same
-    name) divides by the standard deviation of the pool's returns unless it is told not to:
-    `scale="std"`.
+    The lead is the best return of the pool minus the best return without this trajectory. A
+    pool of one has no other trajectory, and gets 0. The paper does not scale
+    (`scale="none"`). verl's estimator of the same name divides by the standard deviation of
+    the pool's returns by default (`scale="std"`).
 
     Reduces to: `rloo` where that is positive, and 0 elsewhere, with two trajectories in a
     pool; with returns of 0 and 1, to 1 for a single winner and 0 for all others.
 
-    Bias: the best of n tries is raised, and not the mean return. Summed over a pool of n, it
-    is unbiased for their expected best return (pass@n). The mean may fall, and in large
-    pools nothing is left of the lead. `"std"` weighs each pool by its own spread, which
-    depends on the returns: with returns of 0 and 1 a single winner among n gets √n
-    instead of 1.
+    Bias:
+
+    - *Unbiased when*: never, for the expected return. For another objective it is: summed
+      over a pool of n, it is unbiased for the gradient of the expected best return
+      (pass@n).
+    - *Biased by*: its objective, the best of n tries; truncation (the missing return counts
+      as 0).
+    - *Number*: cosine -1.000 in `hidden_card`, batches of two; cosine 0.000, factor 0.000
+      in `bandit`, one large group (`arena credit report`).
+
+    The mean return may fall. In large pools the lead goes to 0. `"std"` also weighs each
+    pool by its spread: with returns of 0 and 1, a single winner among n gets √n instead of
+    1.
 
     See "Optimizing Language Models for Inference Time Objectives using Reinforcement
     Learning" by Tang et al. (https://arxiv.org/abs/2503.19595).
 
     Args:
         turns: the turns that count.
-        pool: columns that agree within a pool, constant on trajectories; one of each
-            episode, or what is left out is not independent.
+        pool: columns whose equal values define a pool, constant on trajectories. A pool
+            must hold one trajectory of an episode: two of them are not independent.
         scale: `"none"` (the paper) or `"std"` (the released code).
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:
-        float64[N], in the reward's unit (`"std"`: without); 0 where masked, in a pool of one trajectory, and
-        where the two best are equal.
+        float64[N], in the reward's unit (`"std"`: without unit); 0 where masked, in a pool
+        of one trajectory, and where the two best are equal.
 
     Raises:
         ValueError: an option out of range, there is no such column, or it is not constant

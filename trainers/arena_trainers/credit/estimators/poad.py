@@ -1,4 +1,4 @@
-"""Credit inside and between actions: `poad`."""
+"""GAE over tokens, discounted between turns only: `poad`."""
 
 import numpy as np
 
@@ -22,24 +22,30 @@ def poad(
     lambda_: float = 0.95,
     lambda_tokens: float = 0.95,
 ) -> Credit:
-    """Credits tokens by GAE that discounts between actions only (POAD).
+    """Credits tokens by GAE that discounts between turns only (POAD).
 
         δₖₜ = vₖₜ₊₁ - vₖₜ              inside a turn: no reward, no discount
         δₖₙ = rₖ + γ vₖ₊₁,₁ - vₖₙ      at its last token
         Aₖₜ = δₖₜ + λ' Aₖₜ₊₁,   and Aₖₙ = δₖₙ + γ λ Aₖ₊₁,₁
 
-    with vₖₜ the value before token t of turn k; after the end it is 0, or `next_value` if
-    the trajectory was truncated. This is the Bellman backup with action decomposition
-    (BAD): what is optimal does not depend on how many tokens an action has. With λ' = 1,
-    splitting an action into more tokens of equal value changes no advantage.
+    vₖₜ is the critic's value before token t of turn k. After the last turn it is 0 if the
+    game ended, and `next_value` if a limit cut the episode. This is the Bellman backup with
+    action decomposition (BAD): the optimal policy does not depend on how many tokens an
+    action has. With λ' = 1, splitting an action into more tokens of equal value changes no
+    advantage.
 
-    Reduces to: `gae` with the same γ and λ, of one token per turn; the return-to-go less
+    Reduces to: `gae` with the same γ and λ, of one token per turn; the return-to-go minus
     the token's value with γ = λ = λ' = 1.
 
-    Bias: none with γ = λ = λ' = 1 where nothing was cut. There the values may be any, as a
-    value depends on what was said before its token. Otherwise none where the values are
-    those of the current policy and γ = 1. λ' < 1, as in the released code, lets late
-    rewards reach the first token of a long reply less than that of a short one.
+    Bias:
+
+    - *Unbiased when*: γ = 1, and either the values are those of the current policy, or λ =
+      λ' = 1 and no limit cuts an episode; in batches of any size.
+    - *Biased by*: errors of the critic with λ < 1, λ' < 1 or at a cut; γ < 1 (late rewards
+      count less). With λ' < 1, as in the released code, the first token of a long reply
+      gets less of the late rewards than that of a short reply.
+    - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with γ = 1 and
+      exact values (`arena credit report`).
 
     See "Reinforcing Language Agents via Policy Optimization with Action Decomposition" by
     Wen et al. (https://arxiv.org/abs/2405.15821).
@@ -52,8 +58,8 @@ def poad(
         lambda_tokens: λ', between the tokens of a turn.
 
     Returns:
-        float64[num_tokens.sum()] per token, in the reward's unit; 0 where masked. Turns are
-        not compared: a pool of one is nothing special.
+        float64[num_tokens.sum()] per token, in the reward's unit; 0 where masked. There
+        are no pools of turns to compare, so a single turn is credited like any other.
 
     Raises:
         ValueError: an option out of range, or a column that is missing.

@@ -26,49 +26,60 @@ def rae(
     discount: float = 1.0,
     pool: Sequence[str] = ("game", "seat"),
 ) -> Credit:
-    """Credits a trajectory with its return, relative to a running mean of its game and seat.
+    """Credits a trajectory with its return minus a running mean of its game and seat (RAE).
 
         pre:   Aᵢ = Gᵢ - b,  then  b ← α b + (1 - α) Gᵢ
         post:  b ← α b + (1 - α) Gᵢ,  then  Aᵢ = Gᵢ - b;   both  Aᵢₖ = γ^{K - k} Aᵢ
 
-    episode by episode in ascending number, b = 0 at first. `"pre"` is the released code,
-    `"post"` equation 2 of the paper read literally.
+    Each pool has its own b, which starts at 0 and is updated episode by episode in
+    ascending number. K is the trajectory's last turn. `"pre"` is the released code of
+    SPIRAL, `"post"` is equation 2 of the paper read literally. All turns share the return,
+    so early rewards are noise for late turns.
 
-    Departs from the released code, which keeps b by seat alone, one in each process and
-    not in checkpoints, and drops the samples whose advantage is 0.
+    Departs from the released code in three ways. It keeps one b per seat, not per game and
+    seat. It has one b in each process and none in checkpoints. It drops samples whose
+    advantage is 0.
 
     Reduces to: the return itself where α = 1, which is no baseline; `"post"` is α times
     `"pre"`.
 
-    Bias: `"pre"` none at γ = 1 where no limit cut an episode. For that a pool must hold one
-    seat, as b is made of earlier episodes, which may share the draws of chance; where
-    batches differ in policy, b lags, which costs variance and not bias. Without `"seat"` in
-    the pool, b has the returns of lower seats of the same episode in it, and 1 - α of their
-    gradient is taken away. What a limit cuts off counts as nothing. `"post"` shrinks by α
-    exactly. γ < 1 weighs early turns less. Early rewards are noise for late turns.
+    Bias:
+
+    - *Unbiased when*: `"pre"`, γ = 1, every pool holds one seat and no limit cuts an
+      episode, in batches of any size. Groups may share the draws of chance. If the policy
+      changes, b lags behind; that adds variance only.
+    - *Biased by*: truncation (the missing return counts as 0); γ < 1 (early turns count
+      less); `"post"` (the factor α, exactly); a pool without `"seat"`.
+    - *Number*: cosine 1.000, factor 1.000 in `bandit`, batches of two; cosine -0.966,
+      factor -0.488 in `patience`, batches of two, where a limit cuts (`arena credit
+      report`).
+
+    In such a pool b contains the returns of lower seats of the same episode. That takes
+    away 1 - α times the gradient of these returns.
 
     See "SPIRAL: Self-Play on Zero-Sum Games Incentivizes Reasoning via Multi-Agent
     Multi-Turn Reinforcement Learning" by Liu et al. (https://arxiv.org/abs/2506.24119).
 
     Args:
         turns: the turns that count.
-        state: what the call for the batch before returned; None at first.
+        state: the state that the call for the previous batch returned; None at first.
         order: `"pre"` or `"post"`.
         decay: α, per episode.
-        discount: γ, for each turn of the seat that is still to come.
-        pool: columns that agree within a pool, constant on trajectories. Baselines live on
-            by their numbers, which must mean the same in every batch: as those of games and
-            seats do, and those of groups, episodes or states in the trainer do not.
+        discount: γ, per turn of the seat that follows this one.
+        pool: columns whose equal values define a pool, constant on trajectories. The
+            state keeps baselines under the numbers in these columns, so a number must mean
+            the same in every batch. In the trainer this holds for games and seats, and not
+            for groups, episodes and states.
 
     Returns:
-        float64[N], in the reward's unit; 0 where masked. A pool of one and equal returns
-        are nothing special, as pools are not compared within a batch. State:
-        `{"pool": ["game", "seat"], "baselines": [[game, seat, b], ...]}`, or by the columns
-        that `pool` names.
+        float64[N], in the reward's unit; 0 where masked. A pool of one trajectory is
+        credited like any other, since the baseline comes from earlier episodes. The state
+        is `{"pool": ["game", "seat"], "baselines": [[game, seat, b], ...]}`, with the
+        columns of `pool`.
 
     Raises:
-        ValueError: an option out of range, or a state of another estimator or `pool`, or with
-            a baseline that is not finite.
+        ValueError: an option out of range, a state of another estimator or `pool`, or a
+            baseline in the state that is not finite.
 
     >>> from arena_trainers.credit import TurnBatch, estimate
     >>> one = dict(game=[0, 0, 0], seat=[0, 0, 0], group=[0, 0, 0])

@@ -27,39 +27,45 @@ def reinforce_plus_plus_baseline(
     count: str = "tokens",
     eps: float = 1e-8,
 ) -> Credit:
-    """Credits every turn with `dr_grpo`, normalised over the batch (REINFORCE++ w/ Baseline).
+    """Credits every turn with `dr_grpo`, whitened over the batch (REINFORCE++ w/ Baseline).
 
         A'ᵢₖ = Gᵢ - mean G,   Aᵢₖ = (A'ᵢₖ - mean A') / (std A' + eps),   Gᵢ = Σₖ rᵢₖ
 
-    with the mean of G over the trajectories of the pool, and those of A' over all tokens of
-    the batch, each with the value of its turn (ddof 1).
-
-    The paper's other half, a KL term within the reward, is none of credit.
+    The mean of G is over the trajectories of the pool. Mean and deviation of A' are over
+    all tokens of the batch (ddof 1); each token has the A' of its turn. The paper's second
+    change, a KL term in the reward, is not part of credit.
 
     Reduces to: `dr_grpo` divided by one number where turns are equally many and equally
     long; `episode` with the same eps, with one pool of one-turn episodes and
     `count="turns"`.
 
-    Bias: the batch's scale and mean depend on the turn itself. In large batches that is a
-    positive factor, the same for all games, seats and groups, which may share the draws of
-    chance; what a limit of turns cuts off counts as nothing. In small batches the direction
-    can be wrong, as in `episode`. Games mix: beside one that pays in hundreds, one that
-    pays in units teaches little.
+    Bias:
+
+    - *Unbiased when*: never exactly. In large batches without truncation the gradient is
+      the true one times one positive factor, the same for all games, seats and groups.
+      Groups may share the draws of chance.
+    - *Biased by*: the own turn in the batch's mean and spread; a scale that all games
+      share; truncation (the missing return counts as 0).
+    - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine 1.000,
+      factor 0.485 in `bandit`, shared chance (`arena credit report`).
+
+    In small batches the own turn can turn the sign, as in `episode`. Beside a game with
+    rewards in hundreds, a game with rewards in units teaches little.
 
     See "REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage
     Normalization" by Hu et al. (https://arxiv.org/abs/2501.03262).
 
     Args:
         turns: the turns that count, with `num_tokens` if tokens are counted.
-        pool: columns that agree within a pool, constant on trajectories.
-        count: what weighs the same in the batch's moments, `"tokens"` or `"turns"`.
+        pool: columns whose equal values define a pool, constant on trajectories.
+        count: the unit with equal weight in mean and deviation: `"tokens"` or `"turns"`.
         eps: added to the standard deviation.
 
     Returns:
-        float64[N], without unit; 0 where masked, and everywhere if all A' are alike. A pool
-        of one trajectory or of equal returns, where A' is 0, is given -mean A' / (std A' +
-        eps), which is 0 where trajectories have equally many of what is counted. The
-        report's moments are those of G.
+        float64[N], without unit; 0 where masked, and everywhere if all A' are equal. In a
+        pool of one trajectory or of equal returns A' is 0, so A is -mean A' / (std A' +
+        eps). That is 0 if all trajectories have the same number of tokens (or turns, if
+        turns are counted). The report's moments are those of G.
 
     Raises:
         ValueError: an option out of range, or a column is missing.

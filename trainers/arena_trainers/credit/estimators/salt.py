@@ -23,32 +23,42 @@ def salt(
     ddof: int = 1,
     eps: float = 1e-4,
 ) -> Credit:
-    """Credits a turn with the mean of all trajectories that did the same there (SALT).
+    """Credits a turn with the mean advantage of trajectories that did the same (SALT).
 
         Aₖ = mean{Aᵢ : turns of the pool with the same state and action},   Aᵢ by `episode`
 
-    The trajectories of a pool make a graph: states are its nodes, actions its edges. A step
-    that only one of them took keeps its trajectory's advantage, one that all took gets 0,
-    and steps shared by good and bad trajectories are in between.
+    The trajectories of a pool form a graph. States are its nodes, actions its edges. A turn
+    whose edge no other trajectory shares keeps the advantage of its trajectory. An edge
+    that all trajectories share gets 0. An edge shared by good and bad trajectories lies in
+    between.
 
-    Departs from the paper, which compares the texts of the last few steps: here nodes are
-    `state_key`, so that steps are merged exactly where the seat knew the same.
+    Departs from the paper, which compares the texts of the last few steps. Here nodes are
+    `state_key`: two turns share a node if the seat knew the same.
 
     Reduces to: `episode` with the same options where no step is shared.
 
-    Bias: each pool is divided by its own spread, as in `episode`. Turns that share an edge
-    share their score if the policy sees only what is in the key, and the sum over the edge
-    stays the same: for a tabular policy the gradient IS that of `episode`. What changes is
-    the credit of different words for one action, and what clipping does.
+    Bias:
+
+    - *Unbiased when*: `scale="none"`, pools are large and no limit cuts an episode, for a
+      policy that depends on `state_key` only.
+    - *Biased by*: division by the pool's spread, as in `episode`; truncation (the missing
+      return counts as 0).
+    - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
+      factor -1.200 in `bandit`, shared chance (`arena credit report`).
+
+    For a policy that depends on `state_key` only, the gradient equals that of `episode`:
+    turns on one edge have the same ∇log π, and the sum of their advantages does not change.
+    For a policy that words one action in several ways, the credit of these words changes.
+    Clipping acts on other advantages in both cases.
 
     See "SALT: Step-level Advantage Assignment for Long-horizon Agents via Trajectory Graph"
     by Li et al. (https://arxiv.org/abs/2510.20022).
 
     Args:
         turns: the turns that count, with `state_key` and `action`.
-        pool: columns that agree within a graph, constant on trajectories.
-        scale: `"std"` or `"none"`, of `episode`.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        pool: columns whose equal values define a graph, constant on trajectories.
+        scale: `"std"` or `"none"`, as in `episode`.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:

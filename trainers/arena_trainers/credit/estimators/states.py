@@ -1,4 +1,4 @@
-"""Comparing turns of the same state: `at_grpo`, `gigpo`, `agentprm`."""
+"""Comparison of turns at the same state: `at_grpo`, `gigpo`, `agentprm`."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ from arena_trainers.credit.trajectories import (
     sizes_to_go,
 )
 
-MEANS = ("trajectories", "turns")  # what GiGPO's mean and deviation of returns are over
+MEANS = ("trajectories", "turns")  # of GiGPO's mean and deviation of returns
 
 
 @needs("state_key", unselected_only=True)
@@ -36,31 +36,42 @@ def at_grpo(
     ddof: int = 1,
     eps: float = 1e-6,
 ) -> Credit:
-    """Credits a turn relative to what else was tried at the same place (AT-GRPO).
+    """Credits a turn with its return-to-go's z-score among turns of its state (AT-GRPO).
 
         Aₖ = (Rₖ - mean R) / (std R + eps),   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
 
-    over the turns of one group and seat in which the seat knew the same, such as the
-    candidates of a turn tree, where the paper's key (instance, agent, turn) means just
-    that. γ = 0 is the paper's: its games pay every turn, for the team and for the agent.
-    Where only the end is paid, candidates are played to the end, and γ = 1. Turns that are
-    not `unselected` count in R alone, as do the later turns of candidates in a tree that follows
-    the best. The paper's r = α r_team + r_local, with α = 1, is what the weights of the
-    reward's parts make of it.
+    A pool holds the turns of one group and seat at which the seat knew the same
+    (`state_key`), such as the candidates of a turn tree. In a turn tree the paper's key
+    (instance, agent, turn) is the same thing. The default γ = 0 is the paper's, whose games
+    pay every turn. For games that pay only at the end, play the candidates to the end and
+    set γ = 1. The paper's reward r = α r_team + r_local follows from the weights of the
+    reward's parts.
 
-    Departs from the released code, which keeps raw rewards where no state occurs twice:
-    here these turns get 0.
+    Turns that were selected by their return (`unselected` is false) enter R only: they are
+    neither compared nor credited. In a tree that follows the best candidate, the later
+    turns of candidates are of this kind.
+
+    Departs from the released code, which keeps raw rewards where no state occurs twice.
+    Here these turns get 0.
 
     Reduces to: `episode` with the same ddof and eps in games of one turn and one state;
     `mars` with γ = 1, `scale="none"` and `pool=("game", "seat")`.
 
-    Bias: each state is divided by its spread; γ = 0 ignores what comes later. With γ = 1
-    and `"none"`, at each state only shrunk, by 1 - 1/n with n turns in the pool; states
-    that were seen once teach nothing. In trees, states that were followed for what they paid
-    are seen more often, and where information is hidden with what was kind there, which can
-    be wrong in direction. γ = 0 is wrong in direction where a turn pays now
-    what it costs then. `"std"` weighs each state of a group by 1 / std, with the bias that
-    `episode` has: the sign can be wrong where a group shares the draws of chance.
+    Bias:
+
+    - *Unbiased when*: γ = 1, `scale="none"`, no limit cuts an episode, and pools are large.
+      A pool of n turns shrinks the gradient of its state by the factor 1 - 1/n. A state
+      that was seen once teaches nothing.
+    - *Biased by*: division by the spread of each state (`"std"`); γ = 0 (later rewards
+      count as 0); truncation (the missing return counts as 0); turn trees that follow the
+      best candidate.
+    - *Number*: cosine -1.000, factor -1.200 in `bandit`, shared chance; cosine 0.931,
+      factor 0.800 in `three_seats`, one large group; both with γ = 1 (`arena credit
+      report`).
+
+    With γ = 0 the sign is wrong where a turn pays now and costs more later. Trees that
+    follow the best candidate visit good states more often. Where information is hidden,
+    they also visit lucky hidden states more often, and the sign can be wrong.
 
     See "Stronger Together: On-Policy Reinforcement Learning for Collaborative LLMs" by Zhao
     et al. (https://arxiv.org/abs/2510.11062).
@@ -68,14 +79,14 @@ def at_grpo(
     Args:
         turns: the turns that count, with `state_key`.
         discount: γ, per turn of the same seat.
-        pool: columns that agree within a pool.
+        pool: columns whose equal values define a pool.
         scale: `"std"` or `"none"`.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:
-        float64[N], without unit (`"none"`: in the reward's); 0 where masked or selected by its return, and
-        in a pool of one turn or of equal returns.
+        float64[N], without unit (`"none"`: in the reward's); 0 where masked, where a
+        turn was selected by its return, and in a pool of one turn or of equal returns.
 
     Raises:
         ValueError: an option out of range, or there is no column `state_key`.
@@ -96,7 +107,7 @@ def at_grpo(
 
 
 def _of_all(turns: Trajectories, unselected: Credit) -> Credit:
-    """Credit of the unselected turns as that of all: the others have none."""
+    """Extends the credit of the unselected turns to all turns; the others get 0."""
     advantage = np.zeros(len(turns.row))
     advantage[turns.unselected] = unselected.advantage
     return unselected._replace(advantage=advantage)
@@ -114,30 +125,35 @@ def gigpo(
     eps: float = 1e-6,
     mean_over: str = "trajectories",
 ) -> Credit:
-    """Credits a turn with its trajectory's return and with its own at its state (GiGPO).
+    """Credits a turn with two z-scores: of the whole return and at its state (GiGPO).
 
         Aᵢₖ = z(Gᵢ) + ω z(Rᵢₖ),   Gᵢ = Σₖ rᵢₖ,   Rᵢₖ = Σ_{j ≥ k} γ^{j - k} rᵢⱼ
 
-    z over the trajectories of the pool for G, and over its turns of the same state for R: a
-    group in a group. A state that was seen once adds 0, and so does one whose turns led to
-    the same, of which the report tells (`within`).
+    z(x) = (x - mean) / (std + eps). The first z is over the trajectories of the pool. The
+    second is over the turns of the pool with the same `state_key`: a group within the
+    group. The second part is 0 for a state that was seen once, and for a state whose turns
+    have equal R. `within` in the report describes the states.
 
-    That is the paper (equation 3), `mean_over="trajectories"`. The released code takes mean
-    and deviation of G over the turns of the pool, so that a trajectory counts as often as
-    it has turns: `mean_over="turns"`. (It also keeps the whole return where a pool holds a
-    single turn, which gets 0 here.)
+    `mean_over="trajectories"` is equation 3 of the paper. The released code takes mean and
+    deviation of G over turns, so a trajectory counts once for each of its turns:
+    `mean_over="turns"`. Departs from the released code where a pool holds a single turn:
+    here it gets 0, there it keeps its return.
 
     Reduces to: `episode` with the same ddof and eps where ω = 0, or where no state of a
     pool was seen twice.
 
-    Bias: pools and states are divided by their spread. With `"none"` and γ = 1 it is the
-    sum of two estimates, so that a turn whose state is seen often is weighed up to 1 + ω
-    times; states do not lose their direction. γ < 1 prefers early rewards, in the second
-    part alone. `"std"` divides both parts, with the bias that `episode` has, to the wrong
-    sign where a group shares the draws of chance, and weighs rare and even states up.
-    `mean_over="turns"` moves the baseline towards the returns of long trajectories. In large
-    pools that is a constant, which adds no bias. In small ones it depends on the
-    trajectory's own length, and with `"none"` the gradient is no longer only shrunk.
+    Bias:
+
+    - *Unbiased when*: never. With `scale="none"` and ω = 0 it is `dr_grpo`.
+    - *Biased by*: division by the spread of pools and states (`"std"`, as in `episode`);
+      double weight of frequent states; γ < 1 (late rewards count less in the second part);
+      truncation (the missing return counts as 0).
+    - *Number*: cosine -1.000, factor -2.400 in `bandit`, shared chance; cosine 0.980,
+      factor 1.469 in `three_seats`, one large group (`arena credit report`).
+
+    A turn at a state that is seen often counts up to 1 + ω times. With `mean_over="turns"`
+    long trajectories weigh more in the mean. In large pools this mean is a constant without
+    bias. In small pools it depends on the trajectory's own length.
 
     See "Group-in-Group Policy Optimization for LLM Agent Training" by Feng et al.
     (https://arxiv.org/abs/2505.10978).
@@ -146,9 +162,9 @@ def gigpo(
         turns: the turns that count, with `state_key`.
         omega: ω, weight of the comparison at states.
         discount: γ, per turn of the same seat, of the second part.
-        pool: columns that agree within a pool, constant on trajectories.
+        pool: columns whose equal values define a pool, constant on trajectories.
         scale: `"std"` for z-scores, `"none"` for differences from the mean.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
         mean_over: `"trajectories"` (the paper) or `"turns"` (the released code), of the
             first part.
@@ -195,27 +211,35 @@ def agentprm(
     discount: float = 1.0,
     pool: Sequence[str] = ("game", "seat"),
 ) -> Credit:
-    """Credits a turn with what its action led to, over all its visits (AgentPRM).
+    """Credits a turn with the mean return of its action minus that of its state (AgentPRM).
 
         Aₖ = Q(s, a) - V(s),   Q = mean{R at the same state and action},
         V = mean{R at the same state},   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
 
-    Q is the Monte-Carlo target of the paper's process reward model, read from its table
-    instead of from a network that was fitted to it; V is subtracted as a baseline. As in
-    `at_grpo`, turns that are not `unselected` count in R alone.
+    Q is the Monte-Carlo target of the paper's process reward model. It is read from a table
+    of visits instead of a fitted network. V is the baseline. Turns that were selected by
+    their return (`unselected` is false) enter R only: they are neither compared nor
+    credited.
 
-    Departs from the released code, which discounts by γ^k of the turn's index k, so that
-    late actions count less, instead of by the distance to what is paid.
+    Departs from the released code, which discounts by γ^k with k the number of the turn, so
+    late actions count less. Here the exponent is the distance to the reward.
 
     Reduces to: `at_grpo` with `scale="none"`, the same γ and `pool=("game", "seat",
     "state_key")`, where every action was tried once at its state.
 
-    Bias: the mean of a state contains the turn itself. At each state the gradient is shrunk
-    by 1 - 1/n with n visits, 0 for one, and so turned in small batches. It is that of
-    `at_grpo` over the same pools, unscaled, exactly where turns of one state and action
-    have the same score (a tabular policy). None in large batches at γ = 1, but that what a
-    limit of turns cuts off counts as nothing, and that trees which follow the best are
-    wrong where information is hidden, as with `at_grpo`. γ < 1 ignores what comes late.
+    Bias:
+
+    - *Unbiased when*: γ = 1, batches are large and no limit cuts an episode. Groups may
+      share the draws of chance.
+    - *Biased by*: the own turn in the mean of its state; truncation (the missing return
+      counts as 0); γ < 1 (late rewards count less); turn trees that follow the best
+      candidate where information is hidden.
+    - *Number*: cosine 0.953, factor 0.413 in `chain`, batches of two; cosine 1.000, factor
+      1.000 in `chain`, one large group (`arena credit report`).
+
+    With n visits the own turn shrinks the gradient at a state by the factor 1 - 1/n, which
+    is 0 for a single visit. States with few visits then count less, so the direction
+    changes.
 
     See "Process Reward Models for LLM Agents: Practical Framework and Directions" by
     Choudhury (https://arxiv.org/abs/2502.10325).
@@ -223,11 +247,11 @@ def agentprm(
     Args:
         turns: the turns that count, with `state_key` and `action`.
         discount: γ, per turn of the same seat.
-        pool: columns that agree wherever states are compared.
+        pool: columns whose equal values define a pool; states are compared within it.
 
     Returns:
-        float64[N], in the reward's unit; 0 where masked or selected by its return, and where a state was
-        visited once or all its actions led to the same on average.
+        float64[N], in the reward's unit; 0 where masked, where a turn was selected by its
+        return, and at a state that was visited once or whose actions have equal Q.
 
     Raises:
         ValueError: γ out of range, or there is no column `state_key` or `action`.

@@ -1,4 +1,4 @@
-"""Pools that are split or weighed by what is in them: `stratified_grpo`, `bnpo`."""
+"""Pools that are split into strata or weighed by density: `stratified_grpo`, `bnpo`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ from arena_trainers.credit.trajectories import (
 )
 
 LARGEST = 1e6  # bound on 1 / density, as released
-ROUNDING = 1e-9  # of a bound: what a sum of rewards may lie beyond it
-TINY = 1e-300  # where a density at 0 or 1 has no logarithm, and nothing is divided
+ROUNDING = 1e-9  # relative; a return may exceed a bound by this rounding error
+TINY = 1e-300  # smallest p and 1 - p whose logarithm is taken
 
 
 def stratified_grpo(
@@ -38,33 +38,40 @@ def stratified_grpo(
     ddof: int = 1,
     eps: float = 1e-6,
 ) -> Credit:
-    """Credits a trajectory relative to others of its kind, and to all (Stratified GRPO).
+    """Credits a trajectory with its z-scores in stratum and pool (Stratified GRPO).
 
         Aᵢₖ = α z(Gᵢ; own stratum of the pool) + (1 - α) z(Gᵢ; pool)
 
-    A stratum holds the trajectories of a pool that agree in some more columns, in the paper
-    the number of searches. The paper tunes α; the default is ours. Small strata are left to
-    the blend, as in the paper: one of a single trajectory leaves 1 - α of `episode`.
-    `within` in the report tells of strata.
+    z(x) = (x - mean) / (std + eps). A stratum holds the trajectories of a pool with equal
+    values in the columns `strata`; in the paper, the number of searches. The paper tunes α;
+    the default 0.5 is ours. In a stratum of one trajectory the first part is 0, so (1 - α)
+    times `episode` remains. `within` in the report describes the strata.
 
     Reduces to: `episode` with the same ddof and eps where α = 0, or where a pool is one
     stratum; with α = 1, `episode` with the columns of the strata in its pool.
 
-    Bias: strata and pools are divided by their spread. A stratum that follows from chance
-    alone (`stratum`: cards dealt, opponent) has less noise, and the bias that `episode` has
-    where a group shares the draws of chance. One that the seat's own play decides, as
-    `num_turns`, takes all differences between strata away: with α = 1 nothing teaches which
-    stratum to choose, and the gradient towards longer or shorter games is 0.
+    Bias:
+
+    - *Unbiased when*: never. It always divides by a spread, as `episode` does.
+    - *Biased by*: division by the spread of strata and pools; strata that play decides,
+      such as `num_turns`; truncation (the missing return counts as 0).
+    - *Number*: cosine -1.000, factor -1.200 in `bandit`, shared chance; cosine 0.953,
+      factor 0.600 in `three_seats`, one large group (`arena credit report`).
+
+    Differences between strata count 1 - α. So with α = 1 nothing teaches which stratum to
+    reach, and the gradient towards longer or shorter games is 0. Strata that follow from
+    chance alone (`stratum`: cards, opponent) have less noise.
 
     See "Stratified GRPO: Handling Structural Heterogeneity in Reinforcement Learning of LLM
     Search Agents" (https://arxiv.org/abs/2510.06214).
 
     Args:
         turns: the turns that count.
-        strata: further columns that agree within a stratum, constant on trajectories.
+        strata: further columns whose equal values define a stratum, constant on
+            trajectories.
         blend: α, weight of the comparison within strata.
-        pool: columns that agree within a pool, constant on trajectories.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        pool: columns whose equal values define a pool, constant on trajectories.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviations.
 
     Returns:
@@ -103,52 +110,62 @@ def bnpo(
     parts: Sequence[str] | None = None,
     pool: Sequence[str] = ("group", "seat"),
 ) -> Credit:
-    """Credits a trajectory relative to its pool, over the density of pools like it (BNPO).
+    """Credits a trajectory relative to its pool, over the density of such pools (BNPO).
 
         Aᵢₖ = (Yᵢ - p) / f(p; α, β),   p = mean Y,   Y = (G - min) / (max - min)
+        α = max(1 + a/3, 1),   a = (m(1 - m)/v - 1) m
+        β = max(1 + b/3, 1),   b = (m(1 - m)/v - 1)(1 - m)
 
-    f is the density of a Beta distribution with α = max(1 + a/3, 1), β = max(1 + b/3, 1);
-    a = (m(1 - m)/v - 1) m and b = (m(1 - m)/v - 1)(1 - m) are the moment fit to the p of
-    all pools of the same game and seat, of mean m and variance v. Pools of a usual p weigh
-    less, rare ones more. A win, draw or loss is 1, 1/2 or 0. With one pool, or with pools
-    of equal p, f = 1; α = β = 3/2 divides by √(p(1-p)), the deviation of returns of 0 and 1.
+    p is the mean over the pool, and f the density of the Beta distribution. m and v are
+    mean and variance of p over all pools of the same game and seat. So pools with a common
+    p weigh less, pools with a rare p more. With one pool, or with pools of equal p, f = 1.
 
-    With `parts`, A is the sum of those of the parts of the reward, each with its own bounds,
-    p and f: the paper's advantage decomposition, up to a constant factor.
+    Two examples. If a win, draw or loss returns 1, 0 or -1, then Y is 1, 1/2 or 0. With
+    α = β = 3/2, f is proportional to √(p(1-p)), the standard deviation of returns of 0
+    and 1.
+
+    With `parts`, A is the sum of the A of these parts of the reward. Each has its own
+    bounds, p and f. This is the paper's advantage decomposition, up to a constant factor.
 
     Reduces to: `dr_grpo` of Y with one pool of each game and seat, or with pools of equal
     p; with returns of 0 and 1 and α = β = 3/2, `episode` with `ddof=0, eps=0.0` up to a
     constant factor.
 
-    Bias: the weight of a pool depends on what was drawn and earned in it. Each pool is as
-    `dr_grpo`, shrunk by 1 - 1/n. Where a group shares the draws of chance, draws of a usual
-    p weigh less than those of a rare one, and the sign can be wrong in batches of any size.
-    Without given bounds the unit depends on the trajectories as well, and small batches can
-    be wrong in direction: of two episodes, one that is seldom paid much counts no more than
-    one that often is paid a little. Of returns between the bounds only the mean is seen,
-    not the spread. `parts` count alike, whatever they weigh in the reward: each is biased so
-    towards its own.
+    Bias:
+
+    - *Unbiased when*: never exactly. One large pool without truncation has the true
+      gradient times 1 / (max - min).
+    - *Biased by*: the pool's weight 1 / f(p); bounds taken from the batch, where
+      `min_return` or `max_return` is None; truncation (the missing return counts as 0).
+    - *Number*: cosine -1.000, factor -0.300 in `bandit`, batches of two; cosine -1.000 in
+      `hidden_card`, shared chance (`arena credit report`).
+
+    In groups that share the draws of chance, a common deal weighs less than a rare one, and
+    the sign can be wrong in batches of any size. Bounds from a small batch can turn the
+    sign as well. The own return in p shrinks a pool of n by the factor 1 - 1/n. With
+    `parts`, all parts count alike, whatever their weight in the reward.
 
     See "BNPO: Beta Normalization Policy Optimization" by Xiao et al.
     (https://arxiv.org/abs/2506.02864).
 
     Args:
         turns: the turns that count.
-        min_return: the return that counts as 0; None for the lowest of the game in this
-            batch. Give it where it is known, penalties included: the lowest is a matter of
-            luck. `TurnGRPOTrainer` refuses bounds that its games can pay less or more than.
-        max_return: the return that counts as 1; None for the highest. With `parts`, both
-            are mappings from parts to bounds; None, or a part left out, is as above.
-        parts: names of the parts of the reward to decompose it into, as ("game", "format");
-            None for the whole reward.
-        pool: columns that agree within a pool, constant on trajectories.
+        min_return: the return with Y = 0, penalties included; None for the game's lowest
+            return in this batch. Give it where it is known: the lowest return of a batch is
+            random. `TurnGRPOTrainer` refuses bounds that a return of its games can exceed.
+        max_return: the return with Y = 1; None for the game's highest return in this batch.
+            With `parts`, both bounds are mappings from parts to numbers; a part that is
+            left out has no given bound.
+        parts: names of the parts of the reward, such as ("game", "format"); None for the
+            whole reward.
+        pool: columns whose equal values define a pool, constant on trajectories.
 
     Returns:
         float64[N], without unit; 0 where masked, and in a pool of one trajectory or of
         equal returns.
 
     Raises:
-        ValueError: bounds in the wrong order, or a return beyond them; no such part.
+        ValueError: bounds in the wrong order, a return outside of them, or no such part.
 
     >>> from arena_trainers.credit import TurnBatch, estimate
     >>> one = dict(game=[0] * 4, seat=[0] * 4, group=[0] * 4, turn=[0] * 4)
@@ -179,7 +196,7 @@ def bnpo(
 
 
 def _decomposed(parts: Sequence[str] | None, low: Any, high: Any) -> list[Any]:
-    """Column of each part, or of the whole reward, with its bounds."""
+    """The column of each part (or of the whole reward) with its two bounds."""
     if parts is None:
         return [("reward", low, high)]
     names = column_names(parts)
@@ -195,7 +212,7 @@ def _decomposed(parts: Sequence[str] | None, low: Any, high: Any) -> list[Any]:
 def _between(
     turns: Trajectories, returns: Floats, low: float | None, high: float | None
 ) -> tuple[Floats, Floats]:
-    """float64[R]: returns as shares of the way from the lowest to the highest; that way."""
+    """float64[R] each: Y, the returns scaled to [0, 1] between the bounds; max - min."""
     for name, bound in (("min_return", low), ("max_return", high)):
         if bound is not None:
             check_range(name, bound, -np.inf, np.inf)
@@ -225,7 +242,7 @@ def _between(
 
 
 def _weight(p: Floats, sizes: Floats, fit: Ints) -> Floats:
-    """float64[P]: 1 / density at p of the Beta distribution fitted to all p of its fit."""
+    """float64[P]: 1 / f(p), f the Beta density fitted to all p of the same `fit`."""
     size, m, std = moments(p, fit, int(fit.max(initial=-1)) + 1, sizes=sizes)
     known = (size > 1) & (std > FLAT)
     factor = m * (1 - m) / np.where(known, std**2, 1.0) - 1

@@ -1,4 +1,4 @@
-"""What others share in: `advevo_public_baseline` of a team, `matpo` of a planner."""
+"""Credit of a team and of a planner: `advevo_public_baseline`, `matpo`."""
 
 from collections.abc import Sequence
 
@@ -21,20 +21,27 @@ from arena_trainers.credit.trajectories import Trajectories
 def advevo_public_baseline(
     turns: Trajectories, *, pool: Sequence[str] = ("group", "team")
 ) -> Credit:
-    """Credits every turn with its trajectory's return less the mean of its team.
+    """Credits every turn with its trajectory's return minus the mean of its team.
 
         Aᵢₖ = Gᵢ - mean{Gⱼ : seats of the same team},   Gᵢ = Σₖ rᵢₖ
 
-    The public baseline of AdvEvo-MARL: all seats of one function share it.
+    This is the public baseline of AdvEvo-MARL: all seats with the same function share it.
 
     Reduces to: `dr_grpo` with one seat in a team.
 
-    Bias: the mean contains the return itself, and teammates'. Those of the same episode are
-    moved by the turn as well. The expected gradient of seat s is that of G_s less 1/n times
-    that of the team's mean return, with n episodes in the pool: shrunk by 1 - 1/n if
-    teammates are paid alike, by 1 - 1/(mn) if nothing that one of m seats does moves the
-    others' returns. None in large pools, which may share the draws of chance, but that what
-    a limit of turns cuts off counts as nothing.
+    Bias:
+
+    - *Unbiased when*: pools are large and no limit cuts an episode. Groups may share the
+      draws of chance.
+    - *Biased by*: the returns of the own episode in the mean, teammates' included;
+      truncation (the missing return counts as 0).
+    - *Number*: cosine 1.000, factor 0.500 in `signal`, batches of two; cosine 1.000, factor
+      1.000 in `signal`, shared chance (`arena credit report`).
+
+    With n episodes in the pool, the expected gradient of seat s is that of its return G_s
+    minus 1/n times that of the team's mean return. Examples: the factor is 1 - 1/n if
+    teammates are paid alike. It is 1 - 1/(mn) if the team has m seats and a seat changes
+    only its own return.
 
     See "AdvEvo-MARL: Shaping Internalized Safety through Adversarial Co-Evolution in
     Multi-Agent Reinforcement Learning" by Pan et al.
@@ -42,7 +49,7 @@ def advevo_public_baseline(
 
     Args:
         turns: the turns that count, with `team`.
-        pool: columns that agree within a pool, constant on trajectories.
+        pool: columns whose equal values define a pool, constant on trajectories.
 
     Returns:
         float64[N], in the reward's unit; 0 where masked, and in a pool of one trajectory or
@@ -69,32 +76,39 @@ def matpo(
     ddof: int = 1,
     eps: float = 1e-6,
 ) -> Credit:
-    """Credits workers with the advantage of the planner that sent them (MATPO).
+    """Credits planners with their return's z-score, workers with their planner's (MATPO).
 
         Aᵢ = (Gᵢ - mean G) / (std G + eps) for planners,   A_w = A of its planner
 
-    A planner is a trajectory without a parent; the pool is of planners alone. Gᵢ is what is
-    paid for it, workers included: the paper's planners are paid in part for the replies of
-    their workers, which have no return of their own. A worker's `parent` is the episode of
-    its planner, or of the worker that sent it.
+    A planner is a trajectory without a parent. The pool contains planners only. Gᵢ is the
+    sum of the rewards of the planner and of all its workers; workers have no return of
+    their own. The `parent` of a worker is the episode of its planner, or of the worker that
+    sent it. All workers of a planner share one advantage, so the actions of the planner and
+    of the other workers are noise for each worker.
 
     Reduces to: `episode` with the same ddof and eps where nobody has workers and a group
     has one seat.
 
-    Bias: each pool is divided by its own spread, as in `episode`. In one large pool of
-    independent planners, their gradient and that of their workers are the same positive
-    multiple of the true one, of all that is paid for the planner, however many workers
-    there are and whether or not they are sent. In small pools, and where a group shares the
-    draws of chance, the sign can be wrong. What the planner and other workers did is noise
-    in a worker's share.
+    Bias:
+
+    - *Unbiased when*: never. It always divides by a spread, as `episode` does.
+    - *Biased by*: division by the pool's spread; truncation (the missing return counts as
+      0).
+    - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
+      factor -1.200 in `bandit`, shared chance (`arena credit report`).
+
+    In one large pool of independent planners the spread only scales the gradient, by the
+    same factor for planners and workers, for any number of workers. In small pools, and in
+    groups that share the draws of chance, it can turn the sign.
 
     See "Multi-Agent Tool-Integrated Policy Optimization" by Mo et al.
     (https://arxiv.org/abs/2510.04678).
 
     Args:
         turns: the turns that count, with `parent`. An episode with workers is of one seat.
-        pool: columns that agree within a pool of planners, constant on trajectories.
-        ddof: 1 for the unbiased variance, 0 for the plain one.
+        pool: columns whose equal values define a pool of planners, constant on
+            trajectories.
+        ddof: 1 divides the variance by n - 1, 0 by n.
         eps: added to the standard deviation.
 
     Returns:
@@ -131,7 +145,7 @@ def matpo(
 
 
 def _roots(turns: Trajectories) -> Ints:
-    """int64[R]: the planner's trajectory of each one; -1 where it is masked."""
+    """int64[R]: the planner of each trajectory, as a trajectory; -1 if it is masked."""
     parent = turns.column("parent")[turns.first]
     sent = parent >= 0
     absent = np.flatnonzero(sent & ~np.isin(parent, turns.batch.episode))

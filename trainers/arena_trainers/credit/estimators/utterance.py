@@ -1,4 +1,4 @@
-"""Credit by the values of whole utterances: `archer` and `counterfactual`."""
+"""Credit by action values (Q - V) of whole replies: `archer` and `counterfactual`."""
 
 from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.needs import needs
@@ -19,24 +19,29 @@ ACTION_VALUES = ("td", "column")
 def archer(
     turns: Trajectories, *, action_value: str = "td", discount: float = 0.9
 ) -> Credit:
-    """Credits a turn with what its utterance is worth above its state (ArCHer).
+    """Credits a turn with Q minus V of an utterance-level critic (ArCHer).
 
         Aₖ = Q(sₖ, aₖ) - V(sₖ)
 
-    by an utterance-level critic. `"column"` reads Q from the column `action_value`. `"td"`
-    puts what ArCHer fits Q to in its place, Qₖ = rₖ + γ Vₖ₊₁, with V = 0 after the end and
-    `next_value` after a truncation: turn-level GAE with λ = 0. All tokens of the turn share
-    the advantage; ArCHer's optional token-level baseline is not here.
+    `"column"` reads Q from the column `action_value`. `"td"` takes the target that ArCHer
+    fits Q to: Qₖ = rₖ + γ Vₖ₊₁, with V = 0 after the end of the game and `next_value` after
+    a truncation. That is GAE over turns with λ = 0. All tokens of a turn share its
+    advantage. ArCHer's optional token-level baseline is not implemented.
 
-    Departs from the released code in what is its critic's matter: two critics whose smaller
-    values count, target networks, and utterances sampled anew for turns of a replay buffer.
+    Departs from the released code in what concerns the critic: it has two critics and takes
+    the smaller value, target networks, and new utterances for turns of a replay buffer.
 
-    Reduces to: `gae` with λ = 0 and the same γ (`"td"`); the own reward less the value at γ
-    = 0; `counterfactual` (`"column"`).
+    Reduces to: `gae` with λ = 0 and the same γ (`"td"`); the own reward minus the value at
+    γ = 0; `counterfactual` (`"column"`).
 
-    Bias: none where the values are the policy's own and γ = 1. A critic that is wrong about
-    sₖ alone costs variance; one that is wrong about Q, or with `"td"` about Vₖ₊₁, biases
-    the gradient by as much.
+    Bias:
+
+    - *Unbiased when*: γ = 1 and the values are those of the current policy, in batches of
+      any size.
+    - *Biased by*: errors of the critic in Q, with `"td"` in Vₖ₊₁; γ < 1 (late rewards count
+      less). An error in V(sₖ) adds variance only.
+    - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with γ = 1 and
+      exact values (`arena credit report`).
 
     See "ArCHer: Training Language Model Agents via Hierarchical Multi-Turn RL" by Zhou et
     al. (https://arxiv.org/abs/2402.19446).
@@ -48,8 +53,8 @@ def archer(
         discount: γ, per turn of the same seat; the default is that of the released code.
 
     Returns:
-        float64[N], in the reward's unit; 0 where masked. Turns are not compared: a pool of
-        one is nothing special.
+        float64[N], in the reward's unit; 0 where masked. There are no pools of
+        turns to compare, so a single turn is credited like any other.
 
     Raises:
         ValueError: an option out of range, or a column that is missing.
@@ -73,23 +78,28 @@ def archer(
 
 @needs("value", "action_value")
 def counterfactual(turns: Trajectories) -> Credit:
-    """Credits a turn with its exact value, relative to what else could have been done.
+    """Credits a turn with the exact value of its action minus that of its state (COMA).
 
         Aₖ = Q(Iₖ, aₖ) - V(Iₖ),   V(I) = Σₐ π(a | I) Q(I, a)
 
-    with Q(I, a) the expected return-to-go of the seat when it does a and all play on by
-    their policies. It is COMA's advantage with exact values in place of a critic's, for
-    games with a solver: `arena_envs.solvers.action_values` computes Q from the policies of
-    all seats, and in the trainer `critic="exact"` gives both columns. What was paid is not
-    read.
+    I is the seat's information state. Q(I, a) is the seat's expected return-to-go if it
+    plays a and all seats then follow their policies. This is COMA's advantage with exact
+    values instead of a critic's, for games with a solver.
+    `arena_envs.solvers.action_values` computes Q from the policies of all seats. In the
+    trainer, `critic="exact"` supplies both columns. The rewards of the batch are not read.
 
     Reduces to: `archer` with `action_value="column"`; with the return-to-go for Q, `gae`
     with γ = λ = 1 where nothing was cut.
 
-    Bias: none if the values are those of the policies that played. So it is in batches of
-    any size, and there is no variance from what follows the turn. Values of other policies
-    credit for what would be good with these: with those of optimal play, a best action gets
-    0 and any other its regret, which is not the gradient of the return.
+    Bias:
+
+    - *Unbiased when*: the values are those of the policies that played, in batches of any
+      size. Nothing that follows the turn adds variance.
+    - *Biased by*: values of other policies. With those of optimal play, for example, a best
+      action gets 0 and any other action minus its regret. That is not the gradient of the
+      return.
+    - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with exact values
+      (`arena credit report`).
 
     See "Counterfactual Multi-Agent Policy Gradients" by Foerster et al.
     (https://arxiv.org/abs/1705.08926).
@@ -98,8 +108,8 @@ def counterfactual(turns: Trajectories) -> Credit:
         turns: the turns that count, with `value` (V) and `action_value` (Q).
 
     Returns:
-        float64[N], in the unit of the values; 0 where masked. Turns are not compared: a pool
-        of one is nothing special.
+        float64[N], in the unit of the values; 0 where masked. There are no
+        pools of turns to compare, so a single turn is credited like any other.
 
     Raises:
         ValueError: a column is missing.

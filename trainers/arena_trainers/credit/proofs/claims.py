@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
 from arena_trainers.credit.pools import check_choice, column_names
-from arena_trainers.credit.registry import Estimator, find_estimator
+from arena_trainers.credit.registry import Estimator, find_estimator, name_of
 
 Kind = Literal["exact", "scaled", "direction", "zero", "reversed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)  # from good to bad
@@ -257,7 +257,7 @@ def claims_of(name: str | Estimator) -> Claims:
         ValueError: unknown estimator.
         ImportError: the estimator's plug-in cannot be imported.
     """
-    if isinstance(name, str) and name in CLAIMS:
-        return CLAIMS[name]
+    if isinstance(name, str) and name_of(name) in CLAIMS:
+        return CLAIMS[name_of(name)]
     found: Claims = getattr(find_estimator(name), "claims", Claims())
     return found

@@ -134,34 +134,39 @@ def _worst(kinds: Iterable[Kind]) -> Kind:
 HEAD = f"""\
 # What every estimator does to the gradient
 
-Written by `arena credit report`; a test keeps it up to date. Default options throughout, but
-for the discount: γ = 1, as any other is a bias of its own that the user chooses.
+Written by `arena credit report`; a test keeps it up to date. Options are the defaults, except
+γ = 1: any other γ is a bias that the user chooses.
 
 On small games everything is known exactly: every line of play, the value of every state, the
-true policy gradient of every seat. An estimator is given batches of such games, and what it
-makes of the gradient, 1/B Σ A ∇log π, is compared with the truth in expectation.
+true policy gradient of every seat. The report compares the expectation of an estimator's
+gradient, 1/B Σ A ∇log π, with the true gradient.
 
-- **Batches of two**: the expectation over all batches of {SMALL} independent episodes of one
-  group, by enumeration. What is unbiased there stays so where the two share the draws of
-  chance.
-- **One large group**: a batch of at least {LARGE} episodes that holds every line of play exactly
-  as often as it is likely, which stands for an infinite one.
-- **Shared chance**: the same in large groups whose episodes share the draws of chance (one
-  deal, one prize), as those of a group do in training, where they have one seed. A group
-  holds every way to play its draws as often as it is likely, and each kind of draws has as
-  many groups as it is likely. Games without chance have no such column.
-- **Unbiased**: the true gradient. **Positive factor**: every seat's is a positive multiple.
-  **Direction**: some seat's points elsewhere, by less than a right angle. **Vanishes**: there
-  is none. **Wrong sign**: following some seat's may make that seat worse.
-- **Cosine** to the true gradient, of the seat with the least; **factor**: the size, along the
-  truth.
-- **Variance** of the gradient of batches of two, relative to plain REINFORCE (the return-to-go),
-  after division by the factor; none where the factor is negative.
-- **Limit of turns**: whether what a limit cuts off is estimated (the game `patience`, in one
-  large group), or ignored. Where it is ignored, the kinds are those of the other games.
-- **Because of**: what its docstring names first.
-- Every turn has one token, with its exact entropy; the critic is exact, and so is the judge
-  (1 where an action is worth no less than the policy, -1 elsewhere).
+| Word | The expected gradient |
+|---|---|
+| unbiased | is the true gradient |
+| positive factor | of every seat is a positive multiple of the true one |
+| direction | of some seat has another direction, at less than 90 degrees |
+| vanishes | is 0 |
+| wrong sign | of some seat is at 90 degrees or more: following it may make that seat worse |
+
+- **Batches of two**: all batches of {SMALL} independent episodes of one group, enumerated. An
+  estimator that is unbiased here stays unbiased if the two share the draws of chance.
+- **One large group**: a batch of at least {LARGE} episodes. It holds every line of play exactly
+  as often as it is likely, so it stands for an infinite batch.
+- **Shared chance**: large groups whose episodes share the draws of chance (one deal, one
+  prize). In training they do, since a group has one seed. Every group holds all ways to play
+  its draws as often as they are likely, and every draw has groups as often as it is likely.
+  Games without chance have no such column.
+- **Limit of turns**: "estimated" if the estimator is right in the game `patience`, where a limit
+  cuts the episode; else "ignored". Where it is ignored, the kinds leave that game out.
+- **Biased by**: the first cause that the estimator's docstring names.
+- **Cosine**: with the true gradient, of the seat with the lowest. **Factor**: the size of the
+  estimate along the true gradient of all seats together, 1 if it is right.
+- **Variance**: of the gradient of batches of two, divided by the squared factor, relative to
+  plain REINFORCE (the return-to-go). There is none where the factor is negative.
+
+Every turn has one token, with its exact entropy. The critic is exact. The judge is exact as
+well: 1 where an action is worth at least the policy's value, -1 elsewhere.
 
 """
 
@@ -182,7 +187,7 @@ def report(progress: Callable[[int, int], object] | None = None) -> str:
     reinforce = {game: examine(REINFORCE, game) for game in DIAGNOSTICS}
     lines = [
         HEAD + "| Estimator | Batches of two | One large group | Shared chance | "
-        "Limit of turns | Because of |",
+        "Limit of turns | Biased by |",
         "|---|---|---|---|---|---|",
         *(_summary(name, found.get(name)) for name in names),
     ]
@@ -206,9 +211,9 @@ def report(progress: Callable[[int, int], object] | None = None) -> str:
 
 
 def cause(name: str) -> str:
-    """What biases an estimator, in a few words: how its paragraph "Bias:" begins."""
-    _, _, bias = " ".join(docstring(name).split()).partition("Bias: ")
-    return re.split(r"[.;:](?: |$)", bias, maxsplit=1)[0]
+    """What biases an estimator most: the first words of "Biased by" in its docstring."""
+    _, _, bias = " ".join(docstring(name).split()).partition("- *Biased by*: ")
+    return re.split(r"[.;](?: |$)", bias, maxsplit=1)[0]
 
 
 def _summary(name: str, findings: Mapping[str, Finding] | None) -> str:
