@@ -222,7 +222,10 @@ def test_they_train(make_trainer, name):
         ),
         ({"credit": "counterfactual"}, "'counterfactual' reads the column 'value'"),
         ({"credit": "poad"}, "'poad' reads the column 'tokens.value'.*no critic"),
-        ({"credit": "adca"}, "'adca' reads the column 'rewards.judge'.*no judge"),
+        (
+            {"credit": "adca"},
+            "'adca' reads the column 'rewards.judge'.*no function gives",
+        ),
         (
             {"credit_args": {"pool": ["game", "stratum"]}},
             "reads the column 'stratum'.*columns={'stratum': function}",
@@ -257,7 +260,7 @@ def test_a_state_is_not_kept_by_numbers_that_each_batch_gives_anew(settings, col
     """Baselines of group 0 would go on for whatever start is group 0 in the next batch."""
     pool = {"pool": [column, "seat"]}
     args = TurnGRPOConfig(**settings, credit="rae", credit_args=pool)
-    message = f"credit 'rae' keeps a state, and every batch numbers '{column}' anew"
+    message = f"credit 'rae' keeps a state, but the numbers of '{column}' change"
     with pytest.raises(ValueError, match=message):
         check_credit(args)
     args = TurnGRPOConfig(**settings, credit="rae", credit_args={"pool": ["game"]})

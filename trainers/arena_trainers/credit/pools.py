@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena_trainers.credit.batch import POOL_COLUMNS, Bools, Floats, Ints
+from arena_trainers.credit.rounding import ZERO, beyond_rounding
 from arena_trainers.credit.trajectories import Trajectories
 
-ZERO = 1e-9  # what rounding leaves of an advantage of zero
-ROUNDED = 1e-6  # what rounding to float32, at most 6e-8, may make of a size
 OF_TRAJECTORIES = (
     "game",
     "episode",
@@ -145,11 +144,6 @@ def moments(
     else:
         whole = np.bincount(index, sizes**2, num) / np.maximum(size, 1)
     return Moments(size, mean, beyond_rounding(std, np.sqrt(whole)))
-
-
-def beyond_rounding(std: Floats, rms: Floats) -> Floats:
-    """Deviations of numbers of this root mean square; 0 where they may be of rounding."""
-    return np.where(std > ROUNDED * rms, std, 0.0)
 
 
 class Pool(NamedTuple):

@@ -4,15 +4,16 @@ import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.pools import Moments, check_choice, check_range, moments
+from arena_trainers.credit.rounding import beyond_rounding
 
 SCALES = ("none", "std")
 SPREADS = ("none", "std", "rms")
-FLAT = 1e-6  # a pool of at most this standard deviation has no scale
 
 
 def unit_scale(std: Floats, eps: float) -> Floats:
-    """float64[P]: 1 / (std + eps), and 0 where a pool is flat."""
-    return 1.0 / (np.where(std > FLAT, std, np.inf) + eps)
+    """float64[P]: 1 / (std + eps), and 0 where a pool is flat (`beyond_rounding`)."""
+    known = beyond_rounding(std)
+    return 1.0 / (np.where(known > 0, known, np.inf) + eps)
 
 
 def relative(
