@@ -189,12 +189,12 @@ def one(*_):
         ({}, {"judge": one}, "parts of the reward; did you mean 'rewards.judge'"),
         ({}, [one], "want columns as a mapping from names, got "),
         ({}, {"rewards.": one}, "but a function can give value, action_value, stratum"),
-        ({}, {"team": one}, "columns gives 'team', which the trainer itself gives"),
-        ({}, {"rewards.game": one}, "'rewards.game', which the trainer itself gives"),
+        ({}, {"team": one}, "columns gives 'team', which the trainer gives; leave"),
+        ({}, {"rewards.game": one}, "'rewards.game', which the trainer gives; leave"),
         (
             {"credit": "gae", "critic": "features"},
             {"value": one},
-            "columns gives 'value', which the trainer itself gives",
+            "columns gives 'value', which the trainer gives; leave",
         ),
         ({"credit": "adca"}, {"rewards.judge": 0.2}, "want a function .*, got 0.2"),
         (

@@ -1,57 +1,60 @@
-"""Turn-level credit: what each turn of an episode is worth, by pure functions on numpy.
+"""Turn-level credit: the advantage of each turn of an episode, as pure numpy functions.
 
 `estimate(name, turns, **options)` computes the advantages of a `TurnBatch`:
 
 | Name | Advantage of a turn | Expected gradient |
 |---|---|---|
-| `adca` | judged turns and outcome that follow, z-scored apart | wrong direction, and as `episode` |
-| `advevo_public_baseline` | its trajectory's return less its team's mean | exact in large pools |
-| `aepo` | `episode`, more for tokens of high entropy | of `episode`, turned to the uncertain |
-| `agentprm` | mean return-to-go of its action, less that of its state | shrunk, state by state |
-| `archer` | Q less V of a critic of utterances | as good as the critic |
-| `at_grpo` | its reward, or return-to-go, relative to others at its state | of `episode`, by states; γ = 0: short-sighted |
-| `bi_level_gae` | GAE over turns, then over tokens (RAGEN) | γ = λ = 1: exact |
-| `bnpo` | return less the pool's mean, over the density of such pools | pools weighed by rarity: deals, too |
+| `adca` | outcome and judge's labels from the turn on, each z-scored | wrong direction, with the bias of `episode` |
+| `advevo_public_baseline` | return less the mean of the team | unbiased in large pools |
+| `aepo` | `episode`, larger for tokens of high entropy | bias of `episode`; favours uncertain tokens |
+| `agentprm` | mean return-to-go of the action less that of its state | scaled down state by state |
+| `archer` | Q less V of a critic of utterances | biased by errors of the critic |
+| `at_grpo` | reward, or return-to-go, relative to others at its state | bias of `episode` at each state; γ = 0 ignores later rewards |
+| `bi_level_gae` | GAE over turns, then over tokens (RAGEN) | unbiased with γ = λ = 1 |
+| `bnpo` | return less the pool's mean, over the density of such pools | weighs rare pools, and rare deals, more |
 | `canon` | return less the mean of the other half of its pool | favours the better half |
-| `counterfactual` | Q less V, exact values | exact |
-| `dr_grpo` | its trajectory's return less the pool's mean | exact in large pools |
-| `episode` | z-score of its trajectory's return (GRPO) | divided by the spread of each deal |
-| `flow_grpo` | z-score of its trajectory's outcome | as `episode`, of the outcome |
-| `gae` | sum of temporal differences of a critic | γ = λ = 1: exact |
-| `gigpo` | z-score of the return, and of its return-to-go at its state | as `episode`, by visits of states |
-| `grpo_passk` | the best trajectory's lead over the second | exact, of the best of n |
-| `hapo` | z-score over tokens, less for tokens of low entropy | as `episode`, less of what is sure |
-| `mars` | return-to-go less the mean of its game and seat | exact in large batches |
-| `mars_loo` | the same, own episode left out | exact |
-| `mars_released` | as the released MARS code computes it | wrong direction |
-| `matpo` | z-score of the planner's return, also for its workers | as `episode` |
-| `mt_grpo` | z-score of the outcome; at first that of turn rewards, too | wrong sign: parts are evened out |
+| `counterfactual` | Q less V, both exact | unbiased |
+| `dr_grpo` | return less the pool's mean | unbiased in large pools |
+| `episode` | z-score of the return (GRPO) | divided by the spread of each deal |
+| `flow_grpo` | z-score of the outcome | bias of `episode`, for the outcome |
+| `gae` | sum of temporal differences of a critic | unbiased with γ = λ = 1 |
+| `gigpo` | z-score of the return, plus that of the return-to-go at its state | bias of `episode`, weighted by visits of states |
+| `grpo_passk` | lead of the best trajectory over the second best | unbiased for the best of n |
+| `hapo` | z-score over tokens, smaller for tokens of low entropy | bias of `episode`; favours uncertain tokens |
+| `mars` | return-to-go less the mean of its game and seat | unbiased in large batches |
+| `mars_loo` | return-to-go less the mean of other episodes | unbiased |
+| `mars_released` | what the released MARS code computes | wrong direction |
+| `matpo` | z-score of the planner's return, also for its workers | bias of `episode` |
+| `mt_grpo` | z-score of the outcome; first turns also that of turn rewards | wrong sign: both parts weigh the same |
 | `normalise_then_sum` | sum of normalised turn rewards | wrong direction |
-| `poad` | GAE over tokens, discounted between turns only | as good as the critic |
-| `rae` | return less a running mean of its game and seat (SPIRAL) | exact (`post`: times α) |
-| `reinforce_plus_plus_baseline` | `dr_grpo`, in units of the batch's spread | divided by one spread |
-| `rloo` | its trajectory's return less the mean of other episodes | exact |
-| `salt` | mean of `episode` over all that did the same there | that of `episode` |
-| `stratified_grpo` | z-score of the return within its stratum, and in its pool | as `episode`, blind between strata |
-| `turn_ppo` | `gae` with γ = .99, λ = .9 | as biased as the critic |
+| `poad` | GAE over tokens, discounted between turns only | biased by errors of the critic |
+| `rae` | return less a running mean of its game and seat (SPIRAL) | unbiased (`post`: times α) |
+| `reinforce_plus_plus_baseline` | `dr_grpo`, divided by the batch's spread | divided by one spread |
+| `rloo` | return less the mean of other episodes | unbiased |
+| `salt` | mean of `episode` over turns of the same state and action | bias of `episode` |
+| `stratified_grpo` | z-score of the return in its stratum, and in its pool | bias of `episode`; ignores differences between strata |
+| `turn_ppo` | `gae` with γ = .99, λ = .9 | biased by errors of the critic |
 
-The episodes of a group share the draws of chance (one seed). Division by the spread of a
-group, as in `episode`, then weighs deals that a seat may not even tell apart, and can turn the
-gradient around; what only subtracts a mean stays exact.
+Return means the return of the turn's trajectory. The episodes of a group share the draws of
+chance (one seed). Division by the spread of a group, as in `episode`, weighs deals by
+1 / std, also deals that a seat cannot tell apart. This can reverse the sign of the
+gradient. Subtracting the mean of a group has no such bias.
 
-An estimator is a function of `Trajectories` (the turns that count, in order) and of keyword
-options, which returns `Credit`; one that needs memory takes and returns `state`, one that
-needs further columns, or credits tokens, says so by `needs`. It is composed of
-`require`, `returns_to_go`, `temporal_differences`, `pools_by`, `moments`, `mean_of_others`,
-`unit_scale`, `rescaled`, `clipped` and `with_report`. What it credits turns with is passed on
-to tokens as the option `within_turn` of `estimate` says, by `uniform_over_tokens`,
-`by_token_entropy` or `by_value_differences`. Those of other distributions are found by the
-entry-point group `arena.credit`, such as `my_estimator = "my_package.credit:my_estimator"`,
-and imported when they are first used.
+An estimator is a function. It takes `Trajectories` (the turns that are not masked, in
+order) and keyword options, and returns `Credit`. An estimator with memory also takes and
+returns `state`. It declares with `needs` which columns it reads, whether it credits tokens,
+and which settings it does not support. Its name plays no role. It declares with `claims` what
+it promises of the gradient. `testing.check_estimator` tests these claims, and the properties
+of every estimator. `exact`, `expectation` and `report` compute the expected gradient in small
+games.
 
-What each does to the gradient of small games is computed exactly (`exact`, `expectation`,
-`report`). What an estimator promises of that and of other turns it declares by `claims`, and
-`testing.check_estimator` holds any to it, and to what every estimator must keep.
+Building blocks: `require`, `returns_to_go`, `temporal_differences`, `pools_by`, `moments`,
+`mean_of_others`, `unit_scale`, `rescaled`, `clipped`, `with_report`. `uniform_over_tokens`,
+`by_token_entropy` and `by_value_differences` pass the advantage of a turn to its tokens;
+`within_turn` of `estimate` chooses one of them.
+
+Other distributions add estimators by the entry-point group `arena.credit`, such as
+`my_estimator = "my_package.credit:my_estimator"`. They are imported at first use.
 """
 
 from arena_trainers.credit.baselines import (

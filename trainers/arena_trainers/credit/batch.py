@@ -58,8 +58,8 @@ class TurnBatch:
         unselected: bool[N], false where the turn, or what it led to, was selected by its
             return, as in a turn tree that follows the best. Such a turn counts in the
             returns-to-go of earlier turns, is not compared, and has advantage 0.
-        terminated: bool[N], true on a trajectory's last turn if the rules ended it. Segments
-            of a rollout may have flags; only those of the last segment are read.
+        terminated: bool[N], true on a trajectory's last turn if the rules ended it. Of the
+            segments of a rollout only the flags of the last one are read.
         truncated: bool[N], true on a trajectory's last turn if a limit cut it; excludes
             `terminated`.
         value: float64[N], critic's value before the turn.

@@ -127,7 +127,7 @@ def moments(
         num: P, number of pools.
         ddof: 0 divides by the size, 1 by the size less 1.
         sizes: float64[V], sum of the absolute numbers that each value is the sum of
-            (`sizes_to_go`); None for |values|. `beyond_rounding` gets their root mean square.
+            (`sizes_to_go`); None for |values|. `beyond_rounding` takes their rms.
 
     Returns:
         float64[P] each; 0 for an empty pool.

@@ -67,12 +67,12 @@ def estimate(
     Numbers may come from float32. A spread of at most 1e-6 of the sum of absolute rewards
     counts as rounding, and its pool as flat (`arena_trainers.credit.rounding`).
 
-    Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or of
-    equal returns. For an estimator that adds two comparisons it warns likewise if one of
-    them is 0. The report tells which pools.
+    Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or
+    of equal returns, or if one of two comparisons that an estimator adds is 0. The report
+    tells which pools.
 
     Args:
-        name: name of the estimator (`estimator_names()` lists them), or the function itself.
+        name: name of the estimator (`estimator_names()` lists all), or the function.
         turns: the turns of the whole batch, of all processes.
         state: the state that the estimator returned for the batch before, if it keeps one.
         within_turn: how tokens share the advantage of their turn. `"uniform"`: all have it.
@@ -88,9 +88,9 @@ def estimate(
 
     Raises:
         ValueError: unknown estimator or option; an option out of range; a missing column;
-            turns with `unselected` = false for an estimator that would compare them; a state
-            for an estimator without state; `within_turn` for an estimator that credits
-            tokens; a wrong number of advantages; an advantage that is not finite; an
+            turns with `unselected` = false for an estimator that compares all turns; a
+            state for an estimator without state; `within_turn` for an estimator that
+            credits tokens; a wrong number of advantages; an advantage that is not finite; an
             advantage other than 0 where `unselected` is false.
         TypeError: the estimator returned something other than `Credit`.
         ImportError: the estimator's plug-in cannot be imported.

@@ -13,10 +13,10 @@ def beyond_rounding(spread: Floats, size: Floats | float = 1.0) -> Floats:
 
         spread if spread > 1e-6 · size, else 0
 
-    Why: rewards may come as float32, each off by up to 6e-8 of its size. A return is a sum of
-    rewards. The large ones may cancel, but their rounding stays. So equal returns can come
-    out unequal. A z-score divides by the spread, and would turn this rounding into advantages
-    of ±1. A pool of spread 0 is flat: its z-scores are 0.
+    Why: rewards may come as float32, each off by up to 6e-8 of its size. A return is a sum
+    of rewards. Large rewards may cancel, but their rounding stays. So equal returns can come
+    out unequal. A z-score divides by the spread, and would turn this rounding into
+    advantages of ±1. A pool of spread 0 is flat: its z-scores are 0.
 
     The threshold has to be relative to the size of the summed numbers, not of their sum:
     `sizes_to_go` gives it. A division also needs a spread above 1e-6 in the reward's unit

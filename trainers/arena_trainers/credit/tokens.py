@@ -1,8 +1,8 @@
 """From turns to tokens: the advantage of each token of a reply.
 
 Token columns are ragged: the tokens of a turn follow those of the turn before. A policy
-gradient sums advantage times score over the tokens of a turn. The scores of the tokens add up
-to the score of the reply, so equal advantages of all tokens are the advantage of the turn.
+gradient sums advantage times score over the tokens of a turn. These scores add up to
+the score of the reply, so equal advantages of all tokens are the advantage of the turn.
 """
 
 from collections.abc import Mapping
@@ -103,8 +103,8 @@ def by_value_differences(
 
         Aₖₜ = Σ_{j ≥ t} λ^{j - t} δⱼ,   δⱼ = vⱼ₊₁ - vⱼ,   vₙ₊₁ = Aₖ + v₁
 
-    with the values v of the n tokens of the turn. The differences add up to Aₖ. With λ = 0 a
-    token has its own difference. With λ = 1 it has Aₖ + v₁ - vₜ: v acts as a baseline. That
+    with the values v of the n tokens of the turn. The differences add up to Aₖ. With λ = 0
+    a token has its own difference. With λ = 1 it has Aₖ + v₁ - vₜ: v acts as a baseline. That
     adds no bias, since vₜ depends on earlier tokens only. λ < 1 is biased by errors of the
     values. Equal values and λ = 1 give all tokens the turn's advantage.
 

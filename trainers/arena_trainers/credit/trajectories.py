@@ -190,7 +190,7 @@ def discounted_sums(
 
 
 def _windows(values: Floats, left: Ints, discount: float, wanted: int) -> Floats:
-    """Sums over `wanted` values, or up to the run's end, by the binary digits of `wanted`."""
+    """Sums over `wanted` values, or up to the run's end, by digits of `wanted`."""
     total, power, done, span = np.zeros_like(values), values.copy(), 0, 1
     while done < wanted:
         if wanted & span:
@@ -223,8 +223,8 @@ def values_after(turns: Trajectories, value: Floats) -> Floats:
         trajectory, and `next_value` if a limit cut it.
 
     Raises:
-        ValueError: a missing column, or a `next_value` of a truncated trajectory that is not
-            finite or above 1e100.
+        ValueError: a missing column, or a `next_value` of a truncated trajectory that is
+            not finite or above 1e100.
     """
     after = np.append(value[1:], 0.0)[: len(value)]
     after[turns.left == 0] = 0.0
