@@ -89,7 +89,7 @@ def test_a_turn_without_the_column_is_refused():
         turn_records(episodes, [0], [[True, True]], (), ("tokens.entropy",))
 
 
-def test_nothing_is_gathered_that_nobody_asks_for(make_trainer, generated):
+def test_columns_that_are_not_read_are_not_collected(make_trainer, generated):
     trainer = make_trainer()
     generated(trainer)
     turns = trainer.last_turns
@@ -256,7 +256,7 @@ def test_columns_that_rollouts_do_not_give_are_refused_at_the_start(
 
 
 @pytest.mark.parametrize("column", ["group", "episode", "rollout", "state_key"])
-def test_a_state_is_not_kept_by_numbers_that_each_batch_gives_anew(settings, column):
+def test_a_state_is_not_kept_by_numbers_that_change_from_batch_to_batch(settings, column):
     """Baselines of group 0 would go on for whatever start is group 0 in the next batch."""
     pool = {"pool": [column, "seat"]}
     args = TurnGRPOConfig(**settings, credit="rae", credit_args=pool)

@@ -62,7 +62,7 @@ def test_every_game_has_to_keep_to_the_bounds(settings):
         check_credit(bnpo(settings, -1.5, 9), games)
 
 
-def test_nobody_knows_the_bounds_of_a_paid_judge(settings):
+def test_bounds_of_a_paid_judge_are_not_known(settings):
     args = bnpo(settings, -9, 9, part_weights={"judge": 1.0})
     with pytest.raises(
         ValueError, match=r"'bnpo' cannot check min_return.*'judge' are"
@@ -109,7 +109,7 @@ def test_bounds_by_part_are_those_of_the_part(settings, part, weights, bounds):
         check_credit(by_part(settings, part, low, high - 0.1, **own), [KUHN])
 
 
-def test_nobody_knows_the_bounds_of_a_judge_by_part(settings):
+def test_bounds_of_a_judge_by_part_are_not_known(settings):
     judge = {"rewards.judge": one}
     with pytest.raises(
         ValueError, match=r"'bnpo' cannot check min_return.*'judge' are"

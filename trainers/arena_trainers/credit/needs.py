@@ -38,7 +38,7 @@ def needs(
 
     The declaration belongs to the function. It holds under every name, for a
     `functools.partial` of the function, and for a wrapper made with `functools.wraps`.
-    A wrapper without `functools.wraps`, or with other needs, is declared anew.
+    A wrapper without `functools.wraps`, or with other needs, must be declared again.
 
     Args:
         *columns: columns of `TurnBatch` that the estimator always reads. `"tokens.entropy"`

@@ -59,7 +59,7 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             Content of a training row: one `"turn"`, or a seat's whole `"trajectory"` with
             the words of others masked. `"trajectory"` needs `history="transcript"`.
         weighting (`str`, *optional*, defaults to `"token"`):
-            Level at which the loss is averaged. `"token"`: tokens, as `loss_type` does.
+            Level at which the loss is averaged. `"token"`: as `loss_type` does.
             `"turn"`: over seats, then trajectories, then turns, then tokens (MARS,
             equation 3); needs a `loss_type` that averages over tokens. The KL term is
             averaged as `loss_type` does.
