@@ -256,7 +256,9 @@ def test_columns_that_rollouts_do_not_give_are_refused_at_the_start(
 
 
 @pytest.mark.parametrize("column", ["group", "episode", "rollout", "state_key"])
-def test_a_state_is_not_kept_by_numbers_that_change_from_batch_to_batch(settings, column):
+def test_a_state_is_not_kept_by_numbers_that_change_from_batch_to_batch(
+    settings, column
+):
     """Baselines of group 0 would go on for whatever start is group 0 in the next batch."""
     pool = {"pool": [column, "seat"]}
     args = TurnGRPOConfig(**settings, credit="rae", credit_args=pool)

@@ -212,7 +212,10 @@ def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
         ({"critic": "feature"}, "did you mean 'features'"),
         ({"critic": "features"}, "credit 'mars' reads no values"),
         ({"credit": "gae"}, "set critic='features'"),
-        ({"credit": "gae", "critic_args": {"num_steps": 3}}, "only with a critic, got {.*; set critic"),
+        (
+            {"credit": "gae", "critic_args": {"num_steps": 3}},
+            "only with a critic, got {.*; set critic",
+        ),
         (
             {"credit": "gae", "critic": "features", "critic_args": {"steps": 3}},
             "critic has no option 'steps'",
