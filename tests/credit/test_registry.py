@@ -113,7 +113,7 @@ def test_flat_pools_within_pools_are_reported_and_warned_of(
         assert estimate(name, turns, **off).report.within is None
 
 
-def test_a_lone_stratum_keeps_the_blended_part(batch):
+def test_a_stratum_of_one_keeps_the_blended_part(batch):
     """As the docstring says: 1 - α of `episode`, and nothing with α = 1."""
     turns = batch((0, 0, 0, [1]), (1, 0, 0, [3]), (2, 0, 0, [4, 4]))
     whole = estimate("episode", turns, eps=1e-6).advantage

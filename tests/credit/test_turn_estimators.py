@@ -278,7 +278,8 @@ def test_turns_that_are_not_fair_pay_but_are_not_compared(batch, name):
 def test_other_estimators_refuse_turns_that_are_not_fair(batch):
     turns = batch((0, 0, 0, [1, 2]), (1, 0, 0, [3]), unselected=[True, True, False])
     with pytest.raises(
-        ValueError, match=r"'mars' compares all .* unselected\[2\] = False"
+        ValueError,
+        match=r"'mars' does not support .* unselected\[2\] = False; use 'agentprm' or",
     ):
         estimate("mars", turns)
     assert estimate("mars", replace(turns, mask=turns.unselected)).advantage.any()

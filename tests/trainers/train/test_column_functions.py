@@ -169,16 +169,16 @@ def one(*_):
 @pytest.mark.parametrize(
     ("overrides", "columns", "message"),
     [
-        ({}, {"stratum": one}, "columns gives 'stratum', which credit 'mars' does not"),
+        ({}, {"stratum": one}, "credit 'mars' does not read 'stratum'; leave it"),
         (
             {},
             {"rewards.judge": one},
-            "'rewards.judge', which credit 'mars' does not read",
+            "credit 'mars' does not read 'rewards.judge'",
         ),
         (
             {"credit": "archer"},
             {"value": one, "action_value": one},
-            "'action_value', which credit 'archer' does not read",
+            "credit 'archer' does not read 'action_value'",
         ),
         (
             {"credit": "adca"},
@@ -189,12 +189,12 @@ def one(*_):
         ({}, {"judge": one}, "parts of the reward; did you mean 'rewards.judge'"),
         ({}, [one], "want columns as a mapping from names, got "),
         ({}, {"rewards.": one}, "but a function can give value, action_value, stratum"),
-        ({}, {"team": one}, "columns gives 'team', which the trainer itself gives"),
-        ({}, {"rewards.game": one}, "'rewards.game', which the trainer itself gives"),
+        ({}, {"team": one}, "columns gives 'team', which the trainer gives; leave"),
+        ({}, {"rewards.game": one}, "'rewards.game', which the trainer gives; leave"),
         (
             {"credit": "gae", "critic": "features"},
             {"value": one},
-            "columns gives 'value', which the trainer itself gives",
+            "columns gives 'value', which the trainer gives; leave",
         ),
         ({"credit": "adca"}, {"rewards.judge": 0.2}, "want a function .*, got 0.2"),
         (
@@ -205,12 +205,12 @@ def one(*_):
         (
             {"part_weights": {"game": 0.0}, "credit": "mt_grpo"},
             {},
-            "'mt_grpo' takes an outcome that is paid, got part_weights of 0 for 'game'",
+            "'mt_grpo' needs outcome to name a part that is paid, got 'game' with weight 0",
         ),
         (
             {"credit": "mt_grpo", "credit_args": {"outcome": "judge"}},
             {"rewards.judge": one},
-            "'mt_grpo' takes an outcome that is paid, got part_weights of 0 for 'judge'",
+            "'mt_grpo' needs outcome to name a part that is paid, got 'judge' with",
         ),
     ],
 )

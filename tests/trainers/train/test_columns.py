@@ -89,7 +89,7 @@ def test_a_turn_without_the_column_is_refused():
         turn_records(episodes, [0], [[True, True]], (), ("tokens.entropy",))
 
 
-def test_nothing_is_gathered_that_nobody_asks_for(make_trainer, generated):
+def test_columns_that_are_not_read_are_not_collected(make_trainer, generated):
     trainer = make_trainer()
     generated(trainer)
     turns = trainer.last_turns
@@ -222,7 +222,10 @@ def test_they_train(make_trainer, name):
         ),
         ({"credit": "counterfactual"}, "'counterfactual' reads the column 'value'"),
         ({"credit": "poad"}, "'poad' reads the column 'tokens.value'.*no critic"),
-        ({"credit": "adca"}, "'adca' reads the column 'rewards.judge'.*no judge"),
+        (
+            {"credit": "adca"},
+            "'adca' reads the column 'rewards.judge'.*no function gives",
+        ),
         (
             {"credit_args": {"pool": ["game", "stratum"]}},
             "reads the column 'stratum'.*columns={'stratum': function}",
@@ -253,11 +256,13 @@ def test_columns_that_rollouts_do_not_give_are_refused_at_the_start(
 
 
 @pytest.mark.parametrize("column", ["group", "episode", "rollout", "state_key"])
-def test_a_state_is_not_kept_by_numbers_that_each_batch_gives_anew(settings, column):
+def test_a_state_is_not_kept_by_numbers_that_change_from_batch_to_batch(
+    settings, column
+):
     """Baselines of group 0 would go on for whatever start is group 0 in the next batch."""
     pool = {"pool": [column, "seat"]}
     args = TurnGRPOConfig(**settings, credit="rae", credit_args=pool)
-    message = f"credit 'rae' keeps a state, and every batch numbers '{column}' anew"
+    message = f"credit 'rae' keeps a state, but the numbers of '{column}' change"
     with pytest.raises(ValueError, match=message):
         check_credit(args)
     args = TurnGRPOConfig(**settings, credit="rae", credit_args={"pool": ["game"]})

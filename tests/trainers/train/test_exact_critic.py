@@ -441,7 +441,7 @@ def test_opponents_that_cut_their_distribution_are_refused(policy, settings):
         ({"credit": "turn_ppo"}, r"takes discount in credit_args 1.0, got 0.99"),
         ({"branch": {"num_candidates": 2}}, "does not support branch"),
         ({"credit": "mars"}, "credit 'mars' reads no values"),
-        ({"critic_args": {"num_steps": 2}}, "'exact' takes no critic_args, got {'num_"),
+        ({"critic_args": {"num_steps": 2}}, "'exact' has no options, got {'num_"),
         ({"games": ["bargaining"]}, "that can be enumerated: .* is a language game"),
         ({"opponents": ["self", "first"]}, "got 'first' in seat 1 of kuhn_poker"),
         ({"critic": "features"}, "column 'action_value'.*set critic='exact'"),

@@ -57,14 +57,16 @@ def test_bounds_may_be_wider_or_absent(settings, low):
 def test_every_game_has_to_keep_to_the_bounds(settings):
     games = [arena_envs.make_game("tic_tac_toe"), KUHN]
     with pytest.raises(
-        ValueError, match=r"-2\.5 or less, which KuhnPoker can pay.*got -1"
+        ValueError, match=r"-2\.5 or less, got -1\.5: KuhnPoker can pay -2\.5, with"
     ):
         check_credit(bnpo(settings, -1.5, 9), games)
 
 
-def test_nobody_knows_the_bounds_of_a_paid_judge(settings):
+def test_bounds_of_a_paid_judge_are_not_known(settings):
     args = bnpo(settings, -9, 9, part_weights={"judge": 1.0})
-    with pytest.raises(ValueError, match=r"bnpo takes no min_return .*'judge' counts"):
+    with pytest.raises(
+        ValueError, match=r"'bnpo' cannot check min_return.*'judge' are"
+    ):
         check_credit(args, [KUHN], {"rewards.judge": one})
     args = bnpo(settings, part_weights={"judge": 1.0})
     check_credit(args, [KUHN], {"rewards.judge": one})
@@ -95,19 +97,23 @@ def test_bounds_by_part_are_those_of_the_part(settings, part, weights, bounds):
     own = {"part_weights": weights}
     check_credit(by_part(settings, part, low, high, **own), [KUHN])
     check_credit(by_part(settings, part, None, high + 1, **own), [KUHN])
-    message = f"want a min_return\\['{part}'\\] of {low:g} or less, which KuhnPoker can"
+    message = (
+        f"want a min_return\\['{part}'\\] of {low:g} or less, got .*: KuhnPoker can"
+    )
     with pytest.raises(ValueError, match=message):
         check_credit(by_part(settings, part, low + 0.1, high + 1, **own), [KUHN])
     message = (
-        f"want a max_return\\['{part}'\\] of {high:g} or more, which KuhnPoker can"
+        f"want a max_return\\['{part}'\\] of {high:g} or more, got .*: KuhnPoker can"
     )
     with pytest.raises(ValueError, match=message):
         check_credit(by_part(settings, part, low, high - 0.1, **own), [KUHN])
 
 
-def test_nobody_knows_the_bounds_of_a_judge_by_part(settings):
+def test_bounds_of_a_judge_by_part_are_not_known(settings):
     judge = {"rewards.judge": one}
-    with pytest.raises(ValueError, match=r"bnpo takes no min_return .*'judge' counts"):
+    with pytest.raises(
+        ValueError, match=r"'bnpo' cannot check min_return.*'judge' are"
+    ):
         check_credit(by_part(settings, "judge", 0, 1), [KUHN], judge)
     check_credit(by_part(settings, "judge", None, None), [KUHN], judge)
 

@@ -301,11 +301,11 @@ def test_the_loss_is_the_mean_over_seats_trajectories_turns_and_tokens(
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"layout": "trajectory"}, "layout='trajectory' takes history='transcript'"),
+        ({"layout": "trajectory"}, "layout='trajectory' needs history='transcript'"),
         ({"layout": "turns"}, "did you mean 'turn'"),
         (
             {"weighting": "turn", "loss_type": "grpo"},
-            "weighting='turn' takes a loss_type",
+            "weighting='turn' needs a loss that averages",
         ),
         ({"weighting": "tokens"}, "did you mean 'token'"),
     ],

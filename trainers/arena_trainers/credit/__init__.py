@@ -1,57 +1,59 @@
-"""Turn-level credit: what each turn of an episode is worth, by pure functions on numpy.
+"""Turn-level credit: the advantage of each turn of an episode, as pure numpy functions.
 
 `estimate(name, turns, **options)` computes the advantages of a `TurnBatch`:
 
 | Name | Advantage of a turn |
 |---|---|
-| `adca` | judged turns and outcome that follow, z-scored apart |
-| `advevo_public_baseline` | its trajectory's return less its team's mean |
-| `aepo` | `episode`, more for tokens of high entropy |
-| `agentprm` | mean return-to-go of its action, less that of its state |
+| `adca` | outcome and judge's labels from the turn on, each z-scored |
+| `advevo_public_baseline` | return less the mean of the team |
+| `aepo` | `episode`, larger for tokens of high entropy |
+| `agentprm` | mean return-to-go of the action less that of its state |
 | `archer` | Q less V of a critic of utterances |
-| `at_grpo` | its reward, or return-to-go, relative to others at its state |
+| `at_grpo` | reward, or return-to-go, relative to others at its state |
 | `bi_level_gae` | GAE over turns, then over tokens (RAGEN) |
 | `bnpo` | return less the pool's mean, over the density of such pools |
 | `canon` | return less the mean of the other half of its pool |
-| `counterfactual` | Q less V, exact values |
-| `dr_grpo` | its trajectory's return less the pool's mean |
-| `episode` | z-score of its trajectory's return (GRPO; also named `grpo`) |
-| `flow_grpo` | z-score of its trajectory's outcome |
+| `counterfactual` | Q less V, both exact |
+| `dr_grpo` | return less the pool's mean |
+| `episode` | z-score of the return (GRPO; also named `grpo`) |
+| `flow_grpo` | z-score of the outcome |
 | `gae` | sum of temporal differences of a critic |
-| `gigpo` | z-score of the return, and of its return-to-go at its state |
-| `grpo_passk` | the best trajectory's lead over the second |
-| `hapo` | z-score over tokens, less for tokens of low entropy |
+| `gigpo` | z-score of the return, plus that of the return-to-go at its state |
+| `grpo_passk` | lead of the best trajectory over the second best |
+| `hapo` | z-score over tokens, smaller for tokens of low entropy |
 | `mars` | return-to-go less the mean of its game and seat |
-| `mars_loo` | the same, own episode left out |
-| `mars_released` | as the released MARS code computes it |
+| `mars_loo` | return-to-go less the mean of other episodes |
+| `mars_released` | what the released MARS code computes |
 | `matpo` | z-score of the planner's return, also for its workers |
-| `mt_grpo` | z-score of the outcome; at first that of turn rewards, too |
+| `mt_grpo` | z-score of the outcome; first turns also that of turn rewards |
 | `normalise_then_sum` | sum of normalised turn rewards |
 | `poad` | GAE over tokens, discounted between turns only |
 | `rae` | return less a running mean of its game and seat (SPIRAL) |
-| `reinforce_plus_plus_baseline` | `dr_grpo`, in units of the batch's spread |
-| `rloo` | its trajectory's return less the mean of other episodes |
-| `salt` | mean of `episode` over all that did the same there |
-| `stratified_grpo` | z-score of the return within its stratum, and in its pool |
+| `reinforce_plus_plus_baseline` | `dr_grpo`, divided by the batch's spread |
+| `rloo` | return less the mean of other episodes |
+| `salt` | mean of `episode` over turns of the same state and action |
+| `stratified_grpo` | z-score of the return in its stratum, and in its pool |
 | `turn_ppo` | `gae` with γ = .99, λ = .9 |
 
-The bias of each one is in its docstring and, for all of them in one table, in
+Return means the return of the turn's trajectory. The bias of each one is in its docstring and, for all of them in one table, in
 `docs/credit/report.md`. The episodes of a group share the draws of chance (one seed). Division
 by the spread of such a group can turn the sign of the gradient, however large the group is.
 
-An estimator is a function of `Trajectories` (the turns that count, in order) and of keyword
-options, which returns `Credit`; one that needs memory takes and returns `state`, one that
-needs further columns, or credits tokens, says so by `needs`. It is composed of
-`require`, `returns_to_go`, `temporal_differences`, `pools_by`, `moments`, `mean_of_others`,
-`unit_scale`, `rescaled`, `clipped` and `with_report`. What it credits turns with is passed on
-to tokens as the option `within_turn` of `estimate` says, by `uniform_over_tokens`,
-`by_token_entropy` or `by_value_differences`. Those of other distributions are found by the
-entry-point group `arena.credit`, such as `my_estimator = "my_package.credit:my_estimator"`,
-and imported when they are first used.
+An estimator is a function. It takes `Trajectories` (the turns that are not masked, in
+order) and keyword options, and returns `Credit`. An estimator with memory also takes and
+returns `state`. It declares with `needs` which columns it reads, whether it credits tokens,
+and which settings it does not support. Its name plays no role. It declares with `claims` what
+it promises of the gradient. `testing.check_estimator` tests these claims, and the properties
+of every estimator. `exact`, `expectation` and `report` compute the expected gradient in small
+games.
 
-What each does to the gradient of small games is computed exactly (`exact`, `expectation`,
-`report`). What an estimator promises of that and of other turns it declares by `claims`, and
-`testing.check_estimator` holds any to it, and to what every estimator must keep.
+Building blocks: `require`, `returns_to_go`, `temporal_differences`, `pools_by`, `moments`,
+`mean_of_others`, `unit_scale`, `rescaled`, `clipped`, `with_report`. `uniform_over_tokens`,
+`by_token_entropy` and `by_value_differences` pass the advantage of a turn to its tokens;
+`within_turn` of `estimate` chooses one of them.
+
+Other distributions add estimators by the entry-point group `arena.credit`, such as
+`my_estimator = "my_package.credit:my_estimator"`. They are imported at first use.
 """
 
 from arena_trainers.credit.baselines import (

@@ -1,6 +1,6 @@
-"""Baselines over a pool that leave the own trajectory out, or remember earlier ones.
+"""Baselines that leave the own trajectory out, or average over earlier batches.
 
-The mean of a pool is in `moments`; a learned value is a column of the turn batch.
+`moments` gives the mean of a pool. The value of a critic is a column of the turn batch.
 """
 
 import math
@@ -17,13 +17,14 @@ from arena_trainers.credit.trajectories import Trajectories
 def mean_of_others(
     pools: Pools, whose: Ints, values: Floats, where: Ints | slice = slice(None)
 ) -> Floats:
-    """Mean over the values of a pool that are not of the same owner.
+    """Mean over the values of a pool that have another owner.
 
     Args:
-        pools: of the turns.
-        whose: int64[M], what is left out together: the episode or tree, for independence.
+        pools: pools of the turns.
+        whose: int64[M], owner of each value: its episode or turn tree, so that the mean is
+            independent of the value.
         values: float64[M].
-        where: the turns whose values enter the mean; all by default.
+        where: turns that enter the mean; all by default.
 
     Returns:
         float64[M], in the values' unit; 0 where there are no others.
@@ -43,11 +44,11 @@ def mean_of_others(
 
 
 def best_of_others(values: Floats, pool: Ints) -> Floats:
-    """The highest of the other values of a pool: what the best one has to beat.
+    """The highest of the other values of a pool.
 
     Args:
         values: float64[V].
-        pool: int64[V], the pool of each value.
+        pool: int64[V], pool of each value.
 
     Returns:
         float64[V], in the values' unit; 0 where there are no others.
@@ -78,14 +79,14 @@ def running_means(
     decay: float,
     baselines: dict[Key, float],
 ) -> Floats:
-    """Exponential mean of a pool's earlier returns, episode by episode, 0 at first.
+    """Exponential mean of a pool's earlier returns, in order of episodes, 0 at first.
 
     Args:
         turns: the turns that count.
-        pools: of the turns; their columns are constant on trajectories.
+        pools: pools of the turns; their columns are constant on trajectories.
         returns: float64[R], one per trajectory.
-        decay: what an episode leaves of the mean before it.
-        baselines: the mean of each pool; brought up to date in place.
+        decay: weight of the mean so far; the new return has weight 1 - decay.
+        baselines: the mean of each pool; updated in place.
 
     Returns:
         float64[R]: the mean before each trajectory.
@@ -109,11 +110,11 @@ def running_means(
 def baselines_from(
     state: Mapping[str, Any] | None, names: tuple[str, ...], estimator: str
 ) -> dict[Key, float]:
-    """The running mean of each pool, from what an estimator returned before.
+    """The running mean of each pool, from the state that an estimator returned.
 
     Raises:
-        ValueError: the state is not of this estimator, not of pools by these columns, or
-            holds a baseline that is not finite.
+        ValueError: the state of another estimator, or of pools by other columns; a baseline
+            that is not finite.
     """
     if state is None:
         return {}

@@ -25,59 +25,57 @@ _OPTIONAL = (
 )
 _COUNTS = ("num_tokens", "row_length")
 INT_COLUMNS = (*_REQUIRED, *_OPTIONAL, *_COUNTS)
-POOL_COLUMNS = (*_REQUIRED, *_OPTIONAL)  # counts follow from what the turn decides
+POOL_COLUMNS = (*_REQUIRED, *_OPTIONAL)  # not counts, which the turn itself decides
 FLOAT_COLUMNS = ("reward", "value", "next_value", "action_value")
 BOOL_COLUMNS = ("mask", "unselected", "terminated", "truncated")
 
 
 @dataclass(frozen=True, eq=False)
 class TurnBatch:
-    """N turns, one per row; row order carries no meaning, (episode, seat, turn) does.
+    """N turns, one per row. Rows may come in any order; (episode, seat, turn) orders them.
 
     Args:
         reward: float64[N], paid from this turn until the seat's next turn.
-        game: int64[N], which game.
-        episode: int64[N], which episode; numbers are not shared between games.
-        seat: int64[N], who moved.
-        turn: int64[N], index among this seat's turns of the episode: 0, 1, 2, ... It may
-            start later where `rollout` or `parent` is given.
-        group: int64[N], which start: same game, seed and parameters.
-        rewards: float64[N] each, the named parts of the reward, in its unit: times their
-            weights, so that those that are paid add up to it. A part that is only read,
-            such as a judge's, stands here as it came.
+        game: int64[N], index of the game.
+        episode: int64[N], number of the episode, unique across games.
+        seat: int64[N], the seat that moved.
+        turn: int64[N], index among this seat's turns of the episode: 0, 1, 2, ... The first
+            index may be higher if `rollout` or `parent` is given.
+        group: int64[N], number of the start: same game, seed and parameters.
+        rewards: float64[N] each, the named parts of the reward, in its unit. A paid part is
+            multiplied by its weight; paid parts add up to `reward`. Others are not.
         team: int64[N], team of the seat.
-        stratum: int64[N], what kind of trajectory it is: the cards dealt, the opponent, ...
-        rollout: int64[N], shared by the segments of one trajectory, where it was cut into
-            several episodes. They are one trajectory again, in ascending order of episodes:
-            their rewards add up, and it counts once.
-        state_key: int64[N], equal where the seat knew the same.
-        action: int64[N], equal where the seat did the same, in turns of one `state_key`.
+        stratum: int64[N], kind of trajectory: the cards dealt, the opponent, ...
+        rollout: int64[N], equal in episodes that are segments of one trajectory. They are
+            joined in ascending order of episodes.
+        state_key: int64[N], equal where the seat had the same information.
+        action: int64[N], equal where the seat took the same action at one `state_key`.
         parent: int64[N], episode that this one was branched from, or -1.
-        branch: int64[N], which branch of the parent.
-        mask: bool[N], false: the turn counts for nothing, as if it were not there. Its
-            floats and flags are never read (they may be NaN) and its advantage is 0. Where
-            the last turns of a trajectory are masked, it ends before them, and is not
-            truncated.
-        unselected: bool[N], false: the turn, or what it led to, is there for what it was paid, as
-            are later turns in a turn tree that follows the best. It counts in the
-            returns-to-go of turns before it, is not compared, and its advantage is 0.
-        terminated: bool[N], on a trajectory's last turn: ended by the rules. Segments of a
-            rollout may have flags of their own, of which the last one's are read.
-        truncated: bool[N], on a trajectory's last turn: cut by a limit; not both.
+        branch: int64[N], number of the branch of the parent.
+        mask: bool[N], false: the turn is ignored. Its floats and flags are not read (they
+            may be NaN) and its advantage is 0. If a trajectory's last turns are masked, it
+            ends before them, and is not truncated.
+        unselected: bool[N], false where the turn, or what it led to, was selected by its
+            return, as in a turn tree that follows the best. Such a turn counts in the
+            returns-to-go of earlier turns, is not compared, and has advantage 0.
+        terminated: bool[N], true on a trajectory's last turn if the rules ended it. Of the
+            segments of a rollout only the flags of the last one are read.
+        truncated: bool[N], true on a trajectory's last turn if a limit cut it; excludes
+            `terminated`.
         value: float64[N], critic's value before the turn.
         next_value: float64[N], critic's value after the last turn of a truncated trajectory;
             read nowhere else.
-        action_value: float64[N], value of what was done: expected return-to-go after it.
+        action_value: float64[N], expected return-to-go after the action.
         num_tokens: int64[N], trained tokens of the turn.
         row_length: int64[N], tokens of the training row that holds the turn, prompt included.
         tokens: float64[num_tokens.sum()] each, ragged token columns, row after row:
             `entropy`, `logprob`, `value`.
-        game_names: names by index.
+        game_names: names of the games by index.
 
     Raises:
-        ValueError: a column of the wrong length or type, a number that is not finite or
-            beyond 1e100, a negative turn, two rows for one turn, a missing turn, an end
-            before the last turn, an episode of two games, or one that branched from itself.
+        ValueError: a column of the wrong length or type; a number that is not finite or
+            above 1e100; a negative turn; two rows for one turn; a missing turn; an end
+            before the last turn; an episode of two games, or its own ancestor.
     """
 
     reward: Floats
@@ -126,7 +124,7 @@ class TurnBatch:
         if self.terminated is not None or self.truncated is not None:
             self._check_ends()
         if self.parent is not None:
-            _ = self.tree  # refuses circles
+            _ = self.tree  # raises for circles
         if self.game_names is not None:
             object.__setattr__(self, "game_names", tuple(self.game_names))
             self._check_names(len(self.game_names))
@@ -139,12 +137,12 @@ class TurnBatch:
 
     @property
     def unit(self) -> Ints:
-        """int64[N]: what holds one trajectory of each seat, an episode or a rollout."""
+        """int64[N]: the rollout of each turn, or its episode if no rollouts are given."""
         return self.episode if self.rollout is None else self.rollout
 
     @property
     def is_unselected(self) -> Bools:
-        """bool[N]: which turns may be compared and are trained; all, if `unselected` is not given."""
+        """bool[N]: the column `unselected`; all true if it is not given."""
         return (
             np.ones(len(self.reward), np.bool_)
             if self.unselected is None
@@ -153,10 +151,9 @@ class TurnBatch:
 
     @cached_property
     def tree(self) -> Ints:
-        """int64[N]: equal where rows may depend on each other, through what they branched from.
+        """int64[N]: the turn tree, or `unit` where nothing branched; trees are independent.
 
-        It is `unit` where nothing branched; a parent that is not in the batch still joins
-        those that branched from it.
+        Branches of one parent are in one tree, also if the parent is not in the batch.
         """
         if self.parent is None:
             return self.unit
@@ -191,7 +188,7 @@ class TurnBatch:
         object.__setattr__(self, "tokens", columns)
 
     def _check_order(self) -> None:
-        """Turns of a trajectory count up from 0; an episode is of one game."""
+        """Raises unless turns count up from 0 and an episode has one game."""
         order = self.order
         if self.rollout is not None:
             order = np.lexsort((self.turn, self.seat, self.episode))
@@ -225,7 +222,7 @@ class TurnBatch:
                 self._check_constant(name, "rollout", self.order, same)
 
     def _check_ends(self) -> None:
-        """A trajectory, or segment of one, ends in one way, and with its last turn."""
+        """Raises for an end before the last turn, and for two kinds of end."""
         live = self.order if self.mask is None else self.order[self.mask[self.order]]
         episode, seat = self.episode[live], self.seat[live]
         goes_on = (episode[1:] == episode[:-1]) & (seat[1:] == seat[:-1])
@@ -251,7 +248,7 @@ class TurnBatch:
             )
 
     def _check_constant(self, name: str, whole: str, order: Ints, same: Bools) -> None:
-        """A column has one value where neighbours are of the same episode or rollout."""
+        """Raises unless a column is constant on each episode or rollout (`whole`)."""
         if getattr(self, name) is None:
             return
         column = getattr(self, name)[order]
@@ -274,11 +271,14 @@ class TurnBatch:
 
 
 def _first_ancestors(episode: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:
-    """What episodes go back to; ValueError if one goes back to itself.
+    """The first ancestor of every episode.
 
     Returns:
-        int64[E] all episodes and parents; int64[N] where each row's episode is among
-        them; int64[E] where the first ancestor of each is.
+        int64[E], all episodes and parents; int64[N], the index of each row's episode among
+        them; int64[E], the index of the first ancestor of each.
+
+    Raises:
+        ValueError: an episode is its own ancestor.
     """
     branched = np.flatnonzero(parent >= 0)
     both = np.concatenate([episode, parent[branched]])

@@ -1,4 +1,4 @@
-"""Columns of a turn batch one by one: what is converted, and what is refused by name."""
+"""Conversion and checks of single columns of a turn batch."""
 
 import reprlib
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST = 1e100  # of which squares can still be summed
+LARGEST = 1e100  # its square can still be summed in float64
 
 
 def array_of(name: str, column: Any) -> NDArray[Any]:
-    """The column as an array; ValueError if it is ragged."""
+    """The column as an array; raises ValueError if it is ragged."""
     try:
         return np.asarray(column)
     except ValueError:
@@ -29,7 +29,7 @@ def floats(name: str, column: Any, num: int) -> NDArray[np.float64]:
 
 
 def ints(name: str, column: Any, num: int) -> NDArray[np.int64]:
-    """int64[num], a copy; numbers with a point are refused even if they are whole."""
+    """int64[num], a copy; raises ValueError for floats, whole ones too."""
     array = _shaped(name, column, num)
     if array.dtype.kind not in "iu" and num > 0:
         values = array.tolist()
@@ -39,7 +39,7 @@ def ints(name: str, column: Any, num: int) -> NDArray[np.int64]:
 
 
 def bools(name: str, column: Any, num: int) -> NDArray[np.bool_]:
-    """bool[num], a copy; 0 and 1 are taken, too."""
+    """bool[num], a copy; 0 and 1 are accepted."""
     array = _shaped(name, column, num)
     odd = array[(array != 0) & (array != 1)].tolist()
     if odd:
@@ -63,7 +63,7 @@ def parts(name: str, columns: Any, num: int) -> dict[str, NDArray[np.float64]]:
 def check_size(
     name: str, column: NDArray[np.float64], mask: NDArray[np.bool_] | None = None
 ) -> None:
-    """ValueError for a number that is not finite, or too large to be squared."""
+    """Raises ValueError for a number that is not finite, or above `LARGEST`."""
     bad = ~(np.abs(column) <= LARGEST)
     if mask is not None:
         bad &= mask
@@ -78,7 +78,7 @@ def check_size(
 
 
 def check_at_least_0(name: str, column: NDArray[np.int64]) -> None:
-    """ValueError for a negative index or count."""
+    """Raises ValueError for a negative index or count."""
     if (column < 0).any():
         row = np.flatnonzero(column < 0)[0]
         raise ValueError(

@@ -1,54 +1,104 @@
-"""What an estimator declares: what it reads, what it credits, whether it keeps a state."""
+"""What an estimator declares: what it reads, what it credits, which settings it refuses."""
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def needs(
-    *columns: str, unselected_only: bool = False, per_token: bool = False
-) -> Callable[[F], F]:
-    """Declares the columns without which an estimator cannot be computed.
+@dataclass(frozen=True)
+class Needs:
+    """A declaration; the default is that of an estimator that declares nothing.
 
-    Args:
-        *columns: names of columns of `TurnBatch`; `"tokens.entropy"` is a token column and
-            `"rewards.judge"` a named part of the reward.
-        unselected_only: whether it leaves turns that are not `unselected` out of what it compares, and
-            gives them 0. If not, it is not given a batch that holds such turns.
-        per_token: whether it credits tokens, and not turns.
-
-    >>> @needs("value", "tokens.entropy")
-    ... def my_estimator(turns): ...
-    >>> columns_needed_by(my_estimator)
-    ('value', 'tokens.entropy')
+    The fields are the arguments of `needs`.
     """
 
+    columns: tuple[str, ...] = ()
+    unselected_only: bool = False
+    per_token: bool = False
+    compares_trajectories: bool = False
+    paid_part: str | None = None
+    return_bounds: tuple[str, str] | None = None
+
+
+def needs(
+    *columns: str,
+    unselected_only: bool = False,
+    per_token: bool = False,
+    compares_trajectories: bool = False,
+    paid_part: str | None = None,
+    return_bounds: tuple[str, str] | None = None,
+) -> Callable[[F], F]:
+    """Declares what `estimate` and the trainer must know of an estimator.
+
+    Nothing else about an estimator is known to them; its name plays no role.
+
+    The declaration belongs to the function. It holds under every name, for a
+    `functools.partial` of the function, and for a wrapper made with `functools.wraps`.
+    A wrapper without `functools.wraps`, or with other needs, must be declared again.
+
+    Args:
+        *columns: columns of `TurnBatch` that the estimator always reads. `"tokens.entropy"`
+            is a token column, and `"rewards.judge"` a named part of the reward.
+        unselected_only: whether it ignores turns with `unselected` = false in comparisons
+            and gives them 0. If not, a batch with such turns is refused.
+        per_token: whether it credits tokens instead of turns.
+        compares_trajectories: whether it compares whole trajectories, in addition to turns
+            of the same state. It then cannot train on turn trees (`branch`).
+        paid_part: the option that names a part of the reward that must be paid. The trainer
+            refuses a weight of 0 for this part.
+        return_bounds: the options for the lowest and the highest return, as numbers or as
+            mappings from reward parts to numbers. The trainer refuses bounds that a return
+            can lie outside of.
+
+    Raises:
+        ValueError: `paid_part` or `return_bounds` names an option that the estimator does
+            not have.
+
+    >>> @needs("value", "tokens.entropy")
+    ... def my_estimator(turns, *, discount=1.0): ...
+    >>> needs_of(my_estimator).columns
+    ('value', 'tokens.entropy')
+    >>> needs_of(partial(my_estimator, discount=0.9)).columns
+    ('value', 'tokens.entropy')
+    """
+    declared = Needs(
+        columns,
+        unselected_only,
+        per_token,
+        compares_trajectories,
+        paid_part,
+        return_bounds,
+    )
+
     def declare(estimator: F) -> F:
-        estimator.__dict__["needs"] = columns
-        estimator.__dict__["unselected_only"] = unselected_only
-        estimator.__dict__["per_token"] = per_token
+        known = inspect.signature(estimator).parameters
+        for option in (paid_part, *(return_bounds or ())):
+            if option is not None and option not in known:
+                raise ValueError(
+                    f"want an option of the estimator, got {option!r}; "
+                    f"it has {', '.join(list(known)[1:]) or 'none'}"
+                )
+        estimator.__dict__["needs"] = declared
         return estimator
 
     return declare
 
 
-def compares_unselected_only(estimator: Callable[..., Any]) -> bool:
-    """Whether an estimator declares that it leaves out turns that were selected by their return."""
-    return bool(getattr(estimator, "unselected_only", False))
-
-
-def credits_tokens(estimator: Callable[..., Any]) -> bool:
-    """Whether an estimator declares that it credits tokens."""
-    return bool(getattr(estimator, "per_token", False))
+def needs_of(estimator: Callable[..., Any]) -> Needs:
+    """What an estimator, or the function that it wraps, declares with `needs`."""
+    declared = getattr(estimator, "needs", None)
+    if isinstance(declared, Needs):
+        return declared
+    wrapped = getattr(estimator, "__wrapped__", None)
+    if isinstance(estimator, partial):
+        wrapped = estimator.func
+    return Needs() if wrapped is None else needs_of(wrapped)
 
 
 def keeps_state(estimator: Callable[..., Any]) -> bool:
-    """Whether an estimator's next batch follows from a state that it returned."""
+    """Whether an estimator takes the state that it returned for the batch before."""
     return "state" in inspect.signature(estimator).parameters
-
-
-def columns_needed_by(estimator: Callable[..., Any]) -> tuple[str, ...]:
-    """The columns that an estimator declares with `needs`; none if it does not."""
-    return tuple(getattr(estimator, "needs", ()))

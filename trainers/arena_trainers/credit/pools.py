@@ -1,4 +1,4 @@
-"""Pools: which turns are compared with each other, their moments, the report."""
+"""Pools of turns that are compared with each other, their moments, and the report."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena_trainers.credit.batch import POOL_COLUMNS, Bools, Floats, Ints
+from arena_trainers.credit.rounding import ZERO, beyond_rounding
 from arena_trainers.credit.trajectories import Trajectories
 
-ZERO = 1e-9  # what rounding leaves of an advantage of zero
-ROUNDED = 1e-6  # what rounding to float32, at most 6e-8, may make of a size
 OF_TRAJECTORIES = (
     "game",
     "episode",
@@ -25,10 +24,10 @@ OF_TRAJECTORIES = (
 
 
 class Pools(NamedTuple):
-    """Which turns are compared with each other.
+    """Pools: turns are compared with the other turns of their pool.
 
-    names: columns that agree within a pool. key: int64[P, len(names)], their values.
-    of: int64[M], the pool of each turn.
+    names: columns that are constant within a pool. key: int64[P, len(names)], their values.
+    of: int64[M], pool of each turn.
     """
 
     names: tuple[str, ...]
@@ -37,16 +36,16 @@ class Pools(NamedTuple):
 
 
 def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> Pools:
-    """Pools of the turns that agree in some columns.
+    """Pools of turns with equal values in some columns.
 
     Args:
         turns: the turns that count.
-        names: integer columns of the turn batch, or `"num_turns"`, how many turns the
-            trajectory has. A group is of one game: `"group"` alone also keeps games apart.
-        whole: whether trajectories are compared, so that a column must be constant on each.
+        names: integer columns of the turn batch, or `"num_turns"`, the number of turns of
+            the trajectory. `"group"` implies `"game"`.
+        whole: whether trajectories are compared. Columns must then be constant on each.
 
     Raises:
-        ValueError: there is no such column, or it is not constant on trajectories.
+        ValueError: unknown column, or one that is not constant on trajectories.
     """
     known = OF_TRAJECTORIES if whole else (*POOL_COLUMNS, "num_turns")
     names = column_names(names)
@@ -67,7 +66,7 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
 
 
 def only(pools: Pools, chosen: Bools) -> Pools:
-    """The pools of some turns alone, of which `of` tells; those without any are gone."""
+    """The pools of the chosen turns; `of` has these turns only, and no pool is empty."""
     if chosen.all():
         return pools
     kept, of = np.unique(pools.of[chosen], return_inverse=True)
@@ -75,14 +74,17 @@ def only(pools: Pools, chosen: Bools) -> Pools:
 
 
 def column_names(names: Sequence[str]) -> tuple[str, ...]:
-    """The columns that an option names; ValueError for a single one, or for a number."""
+    """The columns that an option names; raises ValueError unless it is a sequence."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise ValueError(f"want a sequence of columns such as ('game',), got {names!r}")
     return tuple(names)
 
 
 def number(columns: Sequence[Ints], size: int) -> tuple[Ints, Ints]:
-    """Numbers rows by their values: int64[size], and one example row for each number.
+    """Numbers rows by their values.
+
+    Returns:
+        int64[size], the number of each row; int64[P], one example row for each number.
 
     >>> index, examples = number([np.array([7, 3, 7]), np.array([0, 0, 0])], 3)
     >>> index.tolist(), examples.tolist()
@@ -102,7 +104,7 @@ def number(columns: Sequence[Ints], size: int) -> tuple[Ints, Ints]:
 class Moments(NamedTuple):
     """Size, mean and standard deviation of each pool.
 
-    The deviation is 0 for one value, and for values that only rounding may hold apart.
+    The deviation is 0 for one value, and where it may be rounding (`beyond_rounding`).
     """
 
     size: Ints
@@ -121,12 +123,11 @@ def moments(
 
     Args:
         values: float64[V].
-        index: int64[V], the pool of each value.
-        num: how many pools there are, P.
-        ddof: 0 divides by the size, 1 by one less.
-        sizes: float64[V], how large the numbers are that each value was summed from, since
-            what was rounded before a sum stays when they cancel; None for |values|. A
-            deviation up to 1e-6 of their root mean square is taken for 0.
+        index: int64[V], pool of each value.
+        num: P, number of pools.
+        ddof: 0 divides by the size, 1 by the size less 1.
+        sizes: float64[V], sum of the absolute numbers that each value is the sum of
+            (`sizes_to_go`); None for |values|. `beyond_rounding` takes their rms.
 
     Returns:
         float64[P] each; 0 for an empty pool.
@@ -136,7 +137,7 @@ def moments(
     """
     size = np.bincount(index, minlength=num)
     mean = np.bincount(index, values, num) / np.maximum(size, 1)
-    # what rounding took from the mean, or equal returns of 1e12 would have a spread
+    # corrects the rounding of the mean: else equal returns of 1e12 have a spread
     mean += np.bincount(index, values - mean[index], num) / np.maximum(size, 1)
     square = np.bincount(index, (values - mean[index]) ** 2, num)
     std = np.sqrt(square / np.maximum(size - ddof, 1))
@@ -147,13 +148,8 @@ def moments(
     return Moments(size, mean, beyond_rounding(std, np.sqrt(whole)))
 
 
-def beyond_rounding(std: Floats, rms: Floats) -> Floats:
-    """Deviations of numbers of this root mean square; 0 where they may be of rounding."""
-    return np.where(std > ROUNDED * rms, std, 0.0)
-
-
 class Pool(NamedTuple):
-    """One pool of a report: which, how many values, their moments, share of zeros."""
+    """One pool of a report; the fields are those of `PoolReport`."""
 
     key: Mapping[str, int]
     size: int
@@ -164,17 +160,17 @@ class Pool(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PoolReport:
-    """What an estimator compared, pool by pool; iterate for one `Pool` after another.
+    """What an estimator compared, pool by pool. Iteration yields one `Pool` at a time.
 
     Args:
-        names: columns that agree within a pool.
+        names: columns that are constant within a pool.
         key: int64[P, len(names)], their values.
-        size: int64[P], values in the pool: turns, or trajectories.
+        size: int64[P], number of values in the pool: of turns, or of trajectories.
         mean: float64[P], of the values.
         std: float64[P], of the values.
-        zeros: float64[P], share of the pool's turns whose advantage is 0.
-        within: likewise of the pools in these pools, such as strata, for an estimator that
-            adds two comparisons; its zeros are of the second one alone.
+        zeros: float64[P], share of the pool's turns with advantage 0.
+        within: the report on smaller pools within these, such as strata, if the estimator
+            adds a second comparison. Its zeros are those of the second comparison.
     """
 
     names: tuple[str, ...]
@@ -199,7 +195,7 @@ class Credit(NamedTuple):
     """What an estimator returns.
 
     advantage: float64[N] per turn, or float64[num_tokens.sum()] per token; 0 where masked.
-    state: for the next call and the checkpoint, JSON-serialisable; None if there is none.
+    state: input of the next call, saved in checkpoints as JSON; None for no state.
     report: what was compared.
     """
 
@@ -214,7 +210,7 @@ def with_report(
     stats: Moments,
     state: Mapping[str, Any] | None = None,
 ) -> Credit:
-    """Advantages per turn with the report on their pools."""
+    """Advantages per turn, with the report on their pools."""
     num = len(pools.key)
     zero = np.bincount(pools.of, np.abs(advantage) <= ZERO, num)
     share = zero / np.maximum(np.bincount(pools.of, minlength=num), 1)
@@ -222,17 +218,17 @@ def with_report(
 
 
 def with_inner(credit: Credit, inner: Credit) -> Credit:
-    """Credit that also reports on the pools of a part of it, as `within`."""
+    """Credit with the report of a second comparison, `inner`, as `within`."""
     return credit._replace(report=replace(credit.report, within=inner.report))
 
 
 def check_choice(name: str, value: str, known: Sequence[str]) -> None:
-    """ValueError unless an option is one of those known."""
+    """Raises ValueError unless an option has one of the known values."""
     if value not in known:
         raise ValueError(f"want {name} among {', '.join(known)}, got {value!r}")
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:
-    """ValueError unless an option lies between two bounds."""
+    """Raises ValueError unless an option is a number between two bounds."""
     if not isinstance(value, Real) or not low <= value <= high:
         raise ValueError(f"want {name} between {low} and {high}, got {value!r}")

@@ -31,52 +31,27 @@ from arena_trainers.credit.estimators.strata import bnpo, stratified_grpo
 from arena_trainers.credit.estimators.teams import advevo_public_baseline, matpo
 from arena_trainers.credit.estimators.token_entropy import aepo, hapo
 from arena_trainers.credit.estimators.utterance import archer, counterfactual
-from arena_trainers.credit.needs import (
-    columns_needed_by,
-    compares_unselected_only,
-    credits_tokens,
-    keeps_state,
-)
+from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.credit.pools import Credit, check_choice
-from arena_trainers.credit.results import check_finite, check_unfair, warn_of_flat_pools
+from arena_trainers.credit.results import (
+    check_finite,
+    check_selected,
+    warn_of_flat_pools,
+)
 from arena_trainers.credit.tokens import NEEDED_WITHIN, WITHIN_TURN, credit_within
 from arena_trainers.credit.trajectories import require, trajectories
 
 Estimator = Callable[..., Credit]
 
 GROUP = "arena.credit"
-_BUILT_IN: Mapping[str, Estimator] = {
-    "adca": adca,
-    "advevo_public_baseline": advevo_public_baseline,
-    "aepo": aepo,
-    "agentprm": agentprm,
-    "archer": archer,
-    "at_grpo": at_grpo,
-    "bi_level_gae": bi_level_gae,
-    "bnpo": bnpo,
-    "canon": canon,
-    "counterfactual": counterfactual,
-    "dr_grpo": dr_grpo,
-    "episode": episode,
-    "flow_grpo": flow_grpo,
-    "gae": gae,
-    "gigpo": gigpo,
-    "grpo_passk": grpo_passk,
-    "hapo": hapo,
-    "mars": mars,
-    "mars_loo": mars_loo,
-    "mars_released": mars_released,
-    "matpo": matpo,
-    "mt_grpo": mt_grpo,
-    "normalise_then_sum": normalise_then_sum,
-    "poad": poad,
-    "rae": rae,
-    "reinforce_plus_plus_baseline": reinforce_plus_plus_baseline,
-    "rloo": rloo,
-    "salt": salt,
-    "stratified_grpo": stratified_grpo,
-    "turn_ppo": turn_ppo,
-}
+_ESTIMATORS: tuple[Estimator, ...] = (
+    *(adca, advevo_public_baseline, aepo, agentprm, archer, at_grpo, bi_level_gae),
+    *(bnpo, canon, counterfactual, dr_grpo, episode, flow_grpo, gae, gigpo),
+    *(grpo_passk, hapo, mars, mars_loo, mars_released, matpo, mt_grpo),
+    *(normalise_then_sum, poad, rae, reinforce_plus_plus_baseline, rloo, salt),
+    *(stratified_grpo, turn_ppo),
+)
+_BUILT_IN: Mapping[str, Estimator] = {f.__name__: f for f in _ESTIMATORS}
 ALIASES = {"grpo": "episode"}  # a second name of a built-in: its own name
 
 
@@ -90,36 +65,35 @@ def estimate(
 ) -> Credit:
     """Computes the advantage of every turn, or of every token.
 
-    Numbers may come from float32: rounding moves an advantage by about 1e-7 of the sum of
-    absolute rewards of its pool's trajectories, over the spread where one divides. A spread
-    of up to 1e-6 of that sum is taken for rounding, and its pool for flat.
+    Numbers may come from float32. A spread of at most 1e-6 of the sum of absolute rewards
+    counts as rounding, and its pool as flat (`arena_trainers.credit.rounding`).
 
-    Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or of
-    equal returns, or the part of them that a pool within pools gives. Which pools, and why,
-    is in the report.
+    Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or
+    of equal returns, or if one of two comparisons that an estimator adds is 0. The report
+    tells which pools.
 
     Args:
-        name: of the estimator (`estimator_names()` lists them), or the function itself.
+        name: name of the estimator (`estimator_names()` lists all), or the function.
         turns: the turns of the whole batch, of all processes.
-        state: what the estimator returned for the batch before, if it keeps a state.
-        within_turn: how tokens share the advantage of their turn: `"uniform"`, all have it;
-            `"entropy"`, by the column `tokens.entropy` (`by_token_entropy`, biased);
-            `"values"`, by `tokens.value` (`by_value_differences` with λ = 1, as biased as
-            the estimator, whatever the values are; they are in the advantage's unit).
-        **options: of the estimator; its docstring explains them.
+        state: the state that the estimator returned for the batch before, if it keeps one.
+        within_turn: how tokens share the advantage of their turn. `"uniform"`: all have it.
+            `"entropy"`: by the column `tokens.entropy` (`by_token_entropy`, biased).
+            `"values"`: by the column `tokens.value`, in the advantage's unit
+            (`by_value_differences` with λ = 1, adds no bias).
+        **options: options of the estimator; its docstring explains them.
 
     Returns:
-        The advantages in the order of the rows, the next state, and the report, which is
-        always of turns. Advantages are of tokens where `per_token` says so.
+        The advantages in the order of the rows, the next state, and the report. Advantages
+        are per token if `per_token` is true of the estimator and `within_turn`. The report
+        is always about turns.
 
     Raises:
-        ValueError: unknown estimator or option, an option out of range, a column that the
-            estimator needs and the batch does not have, turns that were selected by their return for an
-            estimator that would compare them, a state for one that keeps none,
-            `within_turn` for one that credits tokens itself, not one advantage for each
-            turn or token, one that is not finite, as of an infinite option, or one other
-            than 0 for a turn that was selected by its return.
-        TypeError: the estimator returned something else than `Credit`.
+        ValueError: unknown estimator or option; an option out of range; a missing column;
+            turns with `unselected` = false for an estimator that compares all turns; a
+            state for an estimator without state; `within_turn` for an estimator that
+            credits tokens; a wrong number of advantages; an advantage that is not finite; an
+            advantage other than 0 where `unselected` is false.
+        TypeError: the estimator returned something other than `Credit`.
         ImportError: the estimator's plug-in cannot be imported.
 
     >>> one = dict(game=[0, 0], seat=[0, 0], turn=[0, 0], group=[0, 0])
@@ -133,19 +107,21 @@ def estimate(
     """
     function, own_name = find_estimator(name), name_of(name)
     _check(own_name, function, options)
-    tokens, own_tokens = per_token(function, within_turn), credits_tokens(function)
+    declared = needs_of(function)
+    tokens, own_tokens = per_token(name, within_turn), declared.per_token
     if keeps_state(function):
         options["state"] = state
     elif state is not None:
         raise ValueError(f"estimator {own_name!r} keeps no state, got {state!r}")
     live = trajectories(turns)
-    if not live.unselected.all() and not compares_unselected_only(function):
+    if not live.unselected.all() and not declared.unselected_only:
         row = live.row[~live.unselected].min()
         raise ValueError(
-            f"estimator {own_name!r} compares all turns, want no turns that were selected by their return, got "
-            f"unselected[{row}] = False; 'at_grpo' and 'agentprm' leave such turns out"
+            f"estimator {own_name!r} does not support turns that were selected by their "
+            f"return, got unselected[{row}] = False; use "
+            f"{estimators_with(lambda needs: needs.unselected_only)}"
         )
-    require(live, *columns_needed_by(function), *NEEDED_WITHIN[within_turn])
+    require(live, *declared.columns, *NEEDED_WITHIN[within_turn])
     result = function(live, **options)
     if not isinstance(result, Credit):
         raise TypeError(
@@ -154,7 +130,7 @@ def estimate(
         )
     advantage = live.scatter(result.advantage, own_tokens)
     check_finite(own_name, advantage)
-    check_unfair(own_name, turns, advantage, own_tokens)
+    check_selected(own_name, turns, advantage, own_tokens)
     if tokens and not own_tokens:
         credited = credit_within(live, result.advantage, within_turn)
         advantage = live.scatter(credited, per_token=True)
@@ -168,15 +144,28 @@ def estimator_names() -> list[str]:
     return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
 
 
+def estimators_with(fits: Callable[[Needs], bool]) -> str:
+    """Built-in estimators whose declaration fits, as errors suggest them.
+
+    >>> estimators_with(lambda needs: "team" in needs.columns)
+    "'advevo_public_baseline'"
+    """
+    return " or ".join(repr(n) for n, f in _BUILT_IN.items() if fits(needs_of(f)))
+
+
 def name_of(name: str | Estimator) -> str:
-    """The name of an estimator: `"mars"` of the function `mars`, `"episode"` of `"grpo"`."""
+    """The own name of an estimator that is given by name or as a function.
+
+    >>> name_of("mars"), name_of(mars), name_of("grpo")
+    ('mars', 'mars', 'episode')
+    """
     if isinstance(name, str):
         return ALIASES.get(name, name)
     return getattr(name, "__name__", repr(name))
 
 
 def find_estimator(name: str | Estimator) -> Estimator:
-    """The function of a name; a function is its own.
+    """The estimator of this name; a function is returned as it is.
 
     Raises:
         ValueError: unknown estimator, or neither a name nor a function.
@@ -199,33 +188,33 @@ def find_estimator(name: str | Estimator) -> Estimator:
 def needed_columns(
     name: str | Estimator, within_turn: str = "uniform"
 ) -> tuple[str, ...]:
-    """The optional columns of `TurnBatch` that an estimator cannot do without.
+    """The columns of `TurnBatch` that an estimator always reads, as it declares them.
 
     Args:
-        name: of the estimator.
-        within_turn: as `estimate` has it.
+        name: name of the estimator, or the function itself.
+        within_turn: as in `estimate`.
 
     Raises:
         ValueError: unknown estimator, or no such `within_turn`.
     """
     check_choice("within_turn", within_turn, WITHIN_TURN)
-    needed = (*columns_needed_by(find_estimator(name)), *NEEDED_WITHIN[within_turn])
+    needed = (*needs_of(find_estimator(name)).columns, *NEEDED_WITHIN[within_turn])
     return tuple(dict.fromkeys(needed))
 
 
 def per_token(name: str | Estimator, within_turn: str = "uniform") -> bool:
-    """Whether advantages are of tokens: `within_turn` is not `"uniform"`, or `needs` says so.
+    """Whether advantages are per token: by `within_turn`, or by the estimator's `needs`.
 
     Args:
-        name: of the estimator.
-        within_turn: as `estimate` has it.
+        name: name of the estimator, or the function itself.
+        within_turn: as in `estimate`.
 
     Raises:
-        ValueError: unknown estimator, no such `within_turn`, or another than `"uniform"` for
-            an estimator that credits tokens itself.
+        ValueError: unknown estimator or `within_turn`, or a `within_turn` other than
+            `"uniform"` for an estimator that credits tokens.
     """
     check_choice("within_turn", within_turn, WITHIN_TURN)
-    of_tokens = credits_tokens(find_estimator(name))
+    of_tokens = needs_of(find_estimator(name)).per_token
     if of_tokens and within_turn != "uniform":
         raise ValueError(
             f"estimator {name_of(name)!r} credits tokens itself; want within_turn "
@@ -235,7 +224,7 @@ def per_token(name: str | Estimator, within_turn: str = "uniform") -> bool:
 
 
 def check_options(name: str, options: Iterable[str]) -> None:
-    """Raises what `estimate` would for an unknown estimator or option, without turns.
+    """Raises ValueError for an unknown estimator or option, as `estimate` does.
 
     >>> check_options("mars", {"discont": 0.9})
     Traceback (most recent call last):
@@ -247,7 +236,7 @@ Options are discount, pool, scale, ddof, eps, baseline
 
 
 def docstring(name: str) -> str:
-    """What an estimator says of itself; "" if it says nothing.
+    """The docstring of an estimator; "" if it has none.
 
     Raises:
         ValueError: unknown estimator.
@@ -256,7 +245,7 @@ def docstring(name: str) -> str:
 
 
 def default_options(name: str | Estimator) -> dict[str, Any]:
-    """The options of an estimator with their defaults, `state` apart.
+    """The options of an estimator with their defaults, without `state`.
 
     Raises:
         ValueError: unknown estimator.
@@ -273,7 +262,7 @@ def _load(point: EntryPoint) -> Estimator:
     plugin = point.dist.name if point.dist else "?"
     try:
         function: Estimator = point.load()
-    except Exception as error:  # whatever a stranger's module does
+    except Exception as error:  # a plug-in may raise anything
         raise ImportError(
             f"estimator {point.name!r} of plug-in {plugin!r} cannot be loaded from "
             f"{point.value!r}: {error!r}"

@@ -1,4 +1,4 @@
-"""What an estimator has returned: numbers that cannot be are refused, zeros are told."""
+"""Checks of the advantages that an estimator returned."""
 
 import warnings
 
@@ -9,11 +9,11 @@ from arena_trainers.credit.pools import PoolReport
 
 
 class FlatPoolWarning(UserWarning):
-    """Turns of a pool teach nothing: their advantages are all 0."""
+    """All advantages of a pool are 0: its turns do not change the policy."""
 
 
 def check_finite(name: str, advantage: Floats) -> None:
-    """ValueError for an advantage, of a turn or token, that is not finite."""
+    """Raises ValueError for an advantage that is not finite."""
     bad = np.flatnonzero(~np.isfinite(advantage))
     if len(bad) > 0:
         raise ValueError(
@@ -22,10 +22,10 @@ def check_finite(name: str, advantage: Floats) -> None:
         )
 
 
-def check_unfair(
+def check_selected(
     name: str, turns: TurnBatch, advantage: Floats, per_token: bool
 ) -> None:
-    """ValueError for an advantage other than 0 of a turn that was selected by its return."""
+    """Raises ValueError for an advantage other than 0 where `unselected` is false."""
     if turns.unselected is None:
         return
     row = np.arange(len(turns.reward))
@@ -34,17 +34,16 @@ def check_unfair(
     bad = np.flatnonzero(~turns.unselected[row] & (advantage != 0))
     if len(bad) > 0:
         raise ValueError(
-            f"want advantages of 0 for turns that were selected by their return, got {advantage[bad[0]]} "
-            f"for row {row[bad[0]]} from estimator {name!r}"
+            "want advantages of 0 for turns that were selected by their return, got "
+            f"{advantage[bad[0]]} for row {row[bad[0]]} from estimator {name!r}"
         )
 
 
 def warn_of_flat_pools(name: str, report: PoolReport) -> None:
     """Warns with `FlatPoolWarning` of pools whose advantages are all 0.
 
-    One text for all batches, so that Python shows it once.
-
-    Of pools within pools only where those around them are not flat.
+    Pools within pools are only looked at if no outer pool is flat. The text is the same for
+    all batches, so that Python shows it once.
     """
     found = report
     if report.within is not None and not (report.zeros == 1).any():

@@ -1,18 +1,19 @@
-"""Scales: what differences from a baseline are divided by, and how far they may go."""
+"""Scaling and clipping of differences from a baseline."""
 
 import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.pools import Moments, check_choice, check_range, moments
+from arena_trainers.credit.rounding import beyond_rounding
 
 SCALES = ("none", "std")
 SPREADS = ("none", "std", "rms")
-FLAT = 1e-6  # a pool of at most this standard deviation has no scale
 
 
 def unit_scale(std: Floats, eps: float) -> Floats:
-    """float64[P]: 1 / (std + eps), and 0 where a pool is flat."""
-    return 1.0 / (np.where(std > FLAT, std, np.inf) + eps)
+    """float64[P]: 1 / (std + eps), and 0 where a pool is flat (`beyond_rounding`)."""
+    known = beyond_rounding(std)
+    return 1.0 / (np.where(known > 0, known, np.inf) + eps)
 
 
 def relative(
@@ -24,16 +25,16 @@ def relative(
     eps: float = 0.0,
     sizes: Floats | None = None,
 ) -> tuple[Floats, Moments]:
-    """Values less the mean of their pool, and in its standard deviations if `scale` is `"std"`.
+    """Values less the mean of their pool; divided by its deviation if `scale` is `"std"`.
 
     Args:
         values: float64[V].
-        index: int64[V], the pool of each value.
-        num: how many pools there are, P.
+        index: int64[V], pool of each value.
+        num: P, number of pools.
         scale: `"none"` or `"std"`.
         ddof: 1 for the unbiased variance, 0 for the plain one.
         eps: added to the standard deviation.
-        sizes: of what the values were summed from, as `moments` takes them.
+        sizes: float64[V], as in `moments`.
 
     Returns:
         float64[V], 0 in a pool of one or (up to rounding) of equal values; and the moments.
@@ -62,15 +63,15 @@ def rescaled(
     ddof: int = 0,
     eps: float = 0.0,
 ) -> Floats:
-    """Values divided by the spread of their pool, without being centred.
+    """Values divided by the spread of their pool, without subtracting its mean.
 
-    For advantages whose baseline is not the pool's mean; with one pool for all, the scale
-    is the whole batch's. Values centred on their pool have the same `"std"` and `"rms"`.
+    For advantages with another baseline than the pool's mean. With one pool for all, the
+    spread is that of the batch. `"std"` and `"rms"` are equal for values of mean 0.
 
     Args:
         values: float64[V].
-        index: int64[V], the pool of each value.
-        num: how many pools there are, P.
+        index: int64[V], pool of each value.
+        num: P, number of pools.
         by: `"std"`, about the pool's mean; `"rms"`, the root mean square, about 0; `"none"`.
         ddof: subtracted from the size of the pool, 0 or 1.
         eps: added to the spread.
@@ -104,7 +105,7 @@ def rescaled(
 def clipped(
     values: Floats, low: float = -float("inf"), high: float = float("inf")
 ) -> Floats:
-    """Values held between two bounds, which need not be alike.
+    """Values clipped to the range from `low` to `high`.
 
     Args:
         values: float64[V].
@@ -112,7 +113,7 @@ def clipped(
         high: at least 0.
 
     Raises:
-        ValueError: a bound on the wrong side of 0, which would turn what is bad into good.
+        ValueError: a bound on the wrong side of 0, which would change signs.
 
     >>> clipped(np.array([-3.0, 0.5, 7.0]), -1, 3)
     array([-1. ,  0.5,  3. ])

@@ -1,8 +1,8 @@
-"""From turns to tokens: what each token of a reply is credited with.
+"""From turns to tokens: the advantage of each token of a reply.
 
-Token columns are ragged: the tokens of one turn after those of the turn before. A policy
-gradient adds advantage times score over the tokens of a turn, whose scores add up to the
-score of the reply, so that equal credit for all of them is the credit of the turn.
+Token columns are ragged: the tokens of a turn follow those of the turn before. A policy
+gradient sums advantage times score over the tokens of a turn. These scores add up to
+the score of the reply, so equal advantages of all tokens are the advantage of the turn.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ WITHIN_TURN = tuple(NEEDED_WITHIN)
 
 
 def credit_within(turns: Trajectories, advantage: Floats, how: str) -> Floats:
-    """Passes on the advantages of turns to their tokens, as `within_turn` says.
+    """Advantages of tokens from those of their turns, for `within_turn`.
 
     Args:
         turns: the turns that count, with the columns of `NEEDED_WITHIN`.
@@ -31,7 +31,7 @@ def credit_within(turns: Trajectories, advantage: Floats, how: str) -> Floats:
             λ = 1.
 
     Returns:
-        float64[num_tokens.sum()]; 0 in turns that were selected by their return.
+        float64[num_tokens.sum()]; 0 where `unselected` is false.
 
     Raises:
         ValueError: an entropy below 0.
@@ -60,15 +60,17 @@ def uniform_over_tokens(advantage: Floats, num_tokens: Ints) -> Floats:
 
 
 def by_token_entropy(advantage: Floats, num_tokens: Ints, entropy: Floats) -> Floats:
-    """Gives tokens a share of the turn's advantage by their entropy.
+    """Splits the turn's advantage over its tokens in proportion to their entropy.
 
         Aₖₜ = Aₖ Hₜ / mean H,   the mean over the turn's n tokens
 
-    The sum over the turn is n Aₖ, as with equal credit, which it is where all entropies of
-    the turn are equal, or all 0. Biased: tokens without entropy are not trained at all, and
-    the mean contains the entropies of tokens that are said later. So equal advantages above
-    0, of which equal credit makes nothing in expectation, push towards tokens after which the
-    reply is sure, those below 0 towards tokens after which it is open.
+    The sum over the turn is n Aₖ, as with equal advantages. Advantages are equal if all
+    entropies of the turn are equal, or all 0.
+
+    Biased by two effects. Tokens of entropy 0 are not trained. And the mean contains the
+    entropies of later tokens, so equal advantages of all replies have an expected gradient
+    other than 0: advantages above 0 favour tokens with low entropy after them, advantages
+    below 0 favour tokens with high entropy after them.
 
     Args:
         advantage: float64[M], of turns.
@@ -97,15 +99,14 @@ def by_token_entropy(advantage: Floats, num_tokens: Ints, entropy: Floats) -> Fl
 def by_value_differences(
     advantage: Floats, num_tokens: Ints, value: Floats, lambda_: float = 1.0
 ) -> Floats:
-    """Gives tokens what they change in the value of the reply so far.
+    """Credits tokens with the change that they make in the value of the reply so far.
 
         Aₖₜ = Σ_{j ≥ t} λ^{j - t} δⱼ,   δⱼ = vⱼ₊₁ - vⱼ,   vₙ₊₁ = Aₖ + v₁
 
-    with v of the n tokens of the turn. The differences add up to Aₖ. With λ = 0 a token has
-    its own difference; with λ = 1 it has Aₖ + v₁ - vₜ, what the turn is credited with less
-    what was known of it before the token: unbiased whatever the values are, as a value
-    depends on what was said before. λ < 1 is as biased as the values are. Equal values and
-    λ = 1 give all tokens the turn's advantage.
+    with the values v of the n tokens of the turn. The differences add up to Aₖ. With λ = 0
+    a token has its own difference. With λ = 1 it has Aₖ + v₁ - vₜ: v acts as a baseline. That
+    adds no bias, since vₜ depends on earlier tokens only. λ < 1 is biased by errors of the
+    values. Equal values and λ = 1 give all tokens the turn's advantage.
 
     Args:
         advantage: float64[M], of turns.
@@ -135,9 +136,9 @@ def by_value_differences(
 
 
 def decayed_sums(values: Floats, decay: Floats) -> Floats:
-    """Sums with a decay of their own at each step: Sₜ = xₜ + dₜ Sₜ₊₁, backwards in time.
+    """Sums with a decay per step: Sₜ = xₜ + dₜ Sₜ₊₁, backwards in time.
 
-    By doubling, as in `returns_to_go`; where the decay is 0, nothing passes.
+    By doubling, as in `discounted_sums`.
 
     Args:
         values: float64[L], x.

@@ -1,4 +1,4 @@
-"""Trajectories: the turns that count, in order, and what they are paid."""
+"""Trajectories: the turns that are not masked, in order, and their returns."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,17 +12,16 @@ from arena_trainers.credit.checks import check_size
 
 @dataclass(frozen=True, eq=False)
 class Trajectories:
-    """The M turns that count, trajectory by trajectory, each in playing order.
+    """The M turns that are not masked, trajectory by trajectory, in playing order.
 
-    This is what an estimator is given: masked turns are gone, segments of one rollout are
-    joined, and the order is always the same.
+    An estimator takes this as its argument. Segments of one rollout are joined.
 
     Args:
-        batch: where they are from.
-        row: int64[M], their rows in the batch.
-        index: int64[M], the trajectory of each.
-        first: int64[R], where each trajectory starts.
-        left: int64[M], turns that its trajectory has after this one.
+        batch: the turn batch.
+        row: int64[M], row of each turn in the batch.
+        index: int64[M], trajectory of each turn.
+        first: int64[R], place of each trajectory's first turn.
+        left: int64[M], number of later turns of the same trajectory.
     """
 
     batch: TurnBatch
@@ -40,10 +39,10 @@ class Trajectories:
             raise AttributeError(f"Trajectories has no attribute {name!r}{hint}")
 
     def column(self, name: str) -> Any:
-        """A column of the batch, at these turns or at their tokens.
+        """A column of the batch, for these turns or for their tokens.
 
         Args:
-            name: as `needs` has it: `"value"`, `"rewards.judge"`, `"tokens.entropy"`.
+            name: as in `needs`: `"value"`, `"rewards.judge"`, `"tokens.entropy"`.
 
         Raises:
             ValueError: the batch has no such column, or a turn has no tokens.
@@ -65,7 +64,7 @@ class Trajectories:
 
     @cached_property
     def token_row(self) -> Ints:
-        """The tokens of these turns, turn after turn: their places in token columns."""
+        """int64[T]: places in token columns of the tokens of these turns, turn by turn."""
         num = self.batch.num_tokens
         if num is None:
             raise ValueError("want the column 'num_tokens' in the turn batch, got None")
@@ -75,30 +74,30 @@ class Trajectories:
 
     @property
     def unselected(self) -> Bools:
-        """bool[M]: which of these turns may be compared."""
+        """bool[M]: the column `unselected` of these turns; all true if it is not given."""
         return self.batch.is_unselected[self.row]
 
     @property
     def num_turns(self) -> Ints:
-        """int64[M]: how many turns the trajectory of each turn has."""
+        """int64[M]: number of turns of each turn's trajectory."""
         return np.bincount(self.index, minlength=len(self.first))[self.index]
 
     def scatter(self, advantage: Floats, per_token: bool = False) -> Floats:
-        """Advantages of these turns, or of their tokens, as a column with 0 elsewhere.
+        """Advantages of these turns, or of their tokens, as a column; 0 where masked.
 
         Args:
-            advantage: float64[M], or float64[T] of their T tokens.
-            per_token: whether it is of tokens.
+            advantage: float64[M], or float64[T] per token.
+            per_token: whether `advantage` is per token.
 
         Returns:
             float64[N], or float64[num_tokens.sum()].
 
         Raises:
-            ValueError: not one advantage for each turn, or token, or no `num_tokens`.
+            ValueError: the wrong number of advantages, or no column `num_tokens`.
         """
         what, rows, size = "turn", self.row, len(self.batch.reward)
         if per_token:
-            num: Any = self.batch.num_tokens  # None is refused by token_row
+            num: Any = self.batch.num_tokens  # token_row raises for None
             what, rows = "token", self.token_row
             size = int(num.sum())
         if len(advantage) != len(rows):
@@ -111,7 +110,7 @@ class Trajectories:
 
 
 def trajectories(batch: TurnBatch) -> Trajectories:
-    """The turns of a batch that count, in order."""
+    """The turns of a batch that are not masked, in order."""
     row = batch.order
     if batch.mask is not None:
         row = row[batch.mask[row]]
@@ -125,21 +124,21 @@ def trajectories(batch: TurnBatch) -> Trajectories:
 
 
 def require(turns: Trajectories, *names: str) -> None:
-    """Refuses a batch without the columns that an estimator cannot do without.
+    """Raises if the batch lacks a column; there are no defaults for missing columns.
 
     Args:
         turns: the turns that count.
-        *names: of columns, as `needs` has them.
+        *names: names of columns, as in `needs`.
 
     Raises:
-        ValueError: the batch does not have one of them; a column is never filled in.
+        ValueError: the batch lacks one of them.
     """
     for name in names:
         turns.column(name)
 
 
 def returns_to_go(turns: Trajectories, reward: Floats, discount: float = 1.0) -> Floats:
-    """Sums what a trajectory is paid from each turn on.
+    """Sums the rewards of a trajectory from each turn on.
 
         Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
 
@@ -155,23 +154,25 @@ def returns_to_go(turns: Trajectories, reward: Floats, discount: float = 1.0) ->
 
 
 def sizes_to_go(turns: Trajectories, reward: Floats, discount: float = 1.0) -> Floats:
-    """How large the numbers are of which `returns_to_go` is the sum: float64[M], Σ γʲ|r|."""
+    """float64[M]: Σ γʲ|r|, the size of the numbers that `returns_to_go` sums.
+
+    `beyond_rounding` compares spreads with it.
+    """
     return returns_to_go(turns, np.abs(reward), discount)
 
 
 def discounted_sums(
     values: Floats, left: Ints, discount: float, num_terms: int | None = None
 ) -> Floats:
-    """Sums each value and those after it in its run, with powers of the discount.
+    """Sums each value and the later values of its run, discounted.
 
-    By doubling: the sum over 2n values is that over n, and that over the next n. No number
-    of one run touches another's.
+    By doubling: a sum over 2n values is the sum over n values plus the sum over the next n.
 
     Args:
         values: float64[V], run after run.
-        left: int64[V], how many values its run has after each.
+        left: int64[V], number of later values of the same run.
         discount: factor per step, 0 to 1.
-        num_terms: sums at most so many values; None for all up to the run's end.
+        num_terms: the most values in a sum; None for all up to the run's end.
 
     >>> discounted_sums(np.array([1.0, 2.0, 4.0, 8.0]), np.array([2, 1, 0, 0]), 0.5)
     array([3., 4., 4., 8.])
@@ -189,7 +190,7 @@ def discounted_sums(
 
 
 def _windows(values: Floats, left: Ints, discount: float, wanted: int) -> Floats:
-    """Sums over exactly `wanted` values, or those that are left, bit by bit."""
+    """Sums over `wanted` values, or up to the run's end, by digits of `wanted`."""
     total, power, done, span = np.zeros_like(values), values.copy(), 0, 1
     while done < wanted:
         if wanted & span:
@@ -204,26 +205,26 @@ def _windows(values: Floats, left: Ints, discount: float, wanted: int) -> Floats
 
 
 def _extend(total: Floats, more: Floats, left: Ints, discount: float, by: int) -> None:
-    """Adds to sums over `by` values, in place, the sums that begin after these."""
+    """Adds in place to sums over `by` values the sums that begin `by` values later."""
     if by < len(total):
         reached = left[:-by] >= by
         total[:-by] += np.where(reached, discount**by * more[by:], 0.0)
 
 
 def values_after(turns: Trajectories, value: Floats) -> Floats:
-    """The value after each turn: before the seat's next turn, or where it ended.
+    """The value after each turn: that before the seat's next turn, or at the end.
 
     Args:
-        turns: the turns that count, with `truncated`, and `next_value` where it is true.
+        turns: the turns that count, with `truncated`, and with `next_value` if one is true.
         value: float64[M], before each turn.
 
     Returns:
-        float64[M]; after a trajectory's last turn 0 if it ended by the rules, `next_value`
-        if it was cut by a limit.
+        float64[M]. After a trajectory's last turn it is 0 if the rules ended the
+        trajectory, and `next_value` if a limit cut it.
 
     Raises:
-        ValueError: a column is missing, or a `next_value` that is read is not finite, or
-            beyond 1e100.
+        ValueError: a missing column, or a `next_value` of a truncated trajectory that is
+            not finite or above 1e100.
     """
     after = np.append(value[1:], 0.0)[: len(value)]
     after[turns.left == 0] = 0.0
@@ -239,15 +240,15 @@ def values_after(turns: Trajectories, value: Floats) -> Floats:
 def temporal_differences(
     turns: Trajectories, reward: Floats, value: Floats, discount: float
 ) -> Floats:
-    """What each turn and the value after it say, beyond the value before it.
+    """Temporal differences of a value over a seat's own turns.
 
         δₖ = rₖ + γ Vₖ₊₁ - Vₖ
 
-    Σ_{l ≥ 0} (γλ)^l δₖ₊ₗ is generalised advantage estimation; with Vₖ added it is the
-    λ-return, and over n terms with λ = 1 the n-step return.
+    Σ_{l ≥ 0} (γλ)^l δₖ₊ₗ is generalised advantage estimation. This sum plus Vₖ is the
+    λ-return; over n terms with λ = 1, plus Vₖ, it is the n-step return.
 
     Args:
-        turns: the turns that count, with `truncated`, and `next_value` where it is true.
+        turns: the turns that count, with `truncated`, and with `next_value` if one is true.
         reward: float64[M], of these turns.
         value: float64[M], before each turn.
         discount: γ, per turn of the same seat.
@@ -256,6 +257,6 @@ def temporal_differences(
         float64[M], in the reward's unit.
 
     Raises:
-        ValueError: as `values_after` does.
+        ValueError: as in `values_after`.
     """
     return reward + discount * values_after(turns, value) - value

@@ -1,4 +1,4 @@
-"""What `TurnGRPOConfig` refuses: numbers out of range, and settings that are not supported."""
+"""Checks of `TurnGRPOConfig`: ranges of numbers, and settings that are not supported."""
 
 import math
 import os
@@ -13,7 +13,7 @@ LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vesp
 
 
 def check_ranges(args: Any) -> None:
-    """Holds numbers to their ranges where a mistake would show late or never."""
+    """Raises ValueError for numbers out of range, if TRL would not or only later."""
     length = args.max_completion_length
     ranges = {
         "seed": (0 <= args.seed < 2**32, "from 0 to 2**32 - 1"),
@@ -47,10 +47,10 @@ def check_ranges(args: Any) -> None:
 
 
 def _check_groups(episodes: int | None, size: int, args: Any) -> None:
-    """Refuses a number of episodes per step that is not made of whole groups."""
+    """Raises unless a step has whole groups of episodes."""
     by_hand = args.generation_batch_size or args.steps_per_generation
     if episodes is None or by_hand or episodes % size == 0:
-        return  # TRL checks batches that are set by hand
+        return  # TRL checks these two options
     below = episodes - episodes % size
     fits = [n for n in (below, below + size) if n]
     raise ValueError(
@@ -60,8 +60,10 @@ def _check_groups(episodes: int | None, size: int, args: Any) -> None:
 
 
 def refuse_what_is_not_supported(args: Any) -> None:
-    """Refuses options of TRL that rollouts or credit would pass over."""
-    deepspeed = getattr(args, "hf_deepspeed_config", None)  # set where it is used
+    """Raises ValueError for options of TRL that rollouts or credit would ignore."""
+    deepspeed = getattr(
+        args, "hf_deepspeed_config", None
+    )  # missing if DeepSpeed is not used
     untested = "its rollouts have not been tested with it"
     bypassed = "advantages come from credit; see credit_args and part_weights"
     refused = {
@@ -97,34 +99,40 @@ def refuse_what_is_not_supported(args: Any) -> None:
 
 
 def refuse_absolute_positions(model_type: str) -> None:
-    """Refuses models whose positions the loss would get wrong."""
+    """Raises ValueError for models with absolute positions, which TRL's loss shifts."""
     if model_type in ABSOLUTE_POSITIONS:
         raise ValueError(
             f"TurnGRPOTrainer does not support {model_type}: TRL's loss shifts its "
-            "absolute positions by the padding"
+            "absolute positions by the padding; choose a model with relative positions, "
+            "such as Qwen or Llama"
         )
 
 
 def refuse_saving_between_generations(args: Any) -> None:
-    """A generation batch is not in a checkpoint, so none may be in use at one."""
+    """Raises if a checkpoint, which saves no generation batch, could fall inside one."""
     saves = args.save_strategy == "steps" and args.save_steps >= 1
     if saves and args.save_steps % args.window:
         raise ValueError(
-            f"want save_steps divisible by {args.window}, the optimizer steps that share a "
-            f"generation batch, got {args.save_steps}"
+            f"want save_steps divisible by {args.window} (the optimizer steps that share a "
+            f"generation batch), got {args.save_steps}"
         )
 
 
 def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
-    """Raises ValueError unless the critic and its options are known."""
+    """Raises ValueError for an unknown critic, or options that it does not have."""
     if critic not in (None, "features", "exact"):
         hint = did_you_mean(str(critic), ["features", "exact"])
         raise ValueError(f"unknown critic {critic!r}; {hint}")
     _check_known(options, ("hidden_size", "learning_rate", "num_steps"))
     if critic is None and options:
-        raise ValueError("critic_args are given, but no critic")
+        raise ValueError(
+            f"want critic_args only with a critic, got {dict(options)!r}; set "
+            "critic='features'"
+        )
     if critic == "exact" and options:
-        raise ValueError(f"critic='exact' takes no critic_args, got {dict(options)!r}")
+        raise ValueError(
+            f"critic='exact' has no options, got {dict(options)!r}; leave critic_args out"
+        )
 
 
 def _check_known(options: Iterable[str], known: Sequence[str]) -> None:
@@ -136,7 +144,7 @@ def _check_known(options: Iterable[str], known: Sequence[str]) -> None:
 
 
 def split_list(text: str) -> list[str]:
-    """The parts of a string that stands for a list; commas in parentheses part nothing.
+    """The items of a comma-separated string; commas in parentheses do not separate.
 
     >>> split_list("kuhn_poker, tic_tac_toe")
     ['kuhn_poker', 'tic_tac_toe']

@@ -1,4 +1,4 @@
-"""Columns that the user's own functions give to estimators, turn by turn."""
+"""Extra columns for estimators that the user's Python functions compute turn by turn."""
 
 import difflib
 import math
@@ -14,11 +14,11 @@ from arena_wrappers.episodes import Episode, Turn
 
 ColumnFunction = Callable[[Episode, Turn, Any], float]
 
-SUPPLIED = ("value", "action_value", "stratum")  # besides parts of the reward
+SUPPLIED = ("value", "action_value", "stratum")  # and parts of the reward
 
 
 def part_of(column: str) -> str | None:
-    """The part of the reward that a column is, None if it is another column.
+    """The part of the reward that a column holds; None for other columns.
 
     >>> part_of("rewards.judge"), part_of("stratum")
     ('judge', None)
@@ -28,13 +28,13 @@ def part_of(column: str) -> str | None:
 
 
 def load_functions(specs: Mapping[str, Any]) -> dict[str, ColumnFunction]:
-    """The functions that settings name, by column.
+    """Imports functions by name.
 
     Args:
-        specs: `"module:function"` by column; modules of the working directory are found.
+        specs: `"module:function"` by column; modules of the working directory can be used.
 
     Raises:
-        ValueError: a name that is none of a function.
+        ValueError: a string of another form, or that names no function.
     """
     found: dict[str, ColumnFunction] = {}
     for name, spec in specs.items():
@@ -46,20 +46,22 @@ def load_functions(specs: Mapping[str, Any]) -> dict[str, ColumnFunction]:
 
 
 def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> None:
-    """Refuses functions for columns that no function can give.
+    """Raises for functions of columns that functions cannot give.
 
     Args:
-        functions: by column.
-        taken: columns that are there anyway.
+        functions: functions by column.
+        taken: columns that the trainer gives.
 
     Raises:
-        ValueError: no mapping, an unknown column, one that is taken, or no function.
+        ValueError: no mapping; an unknown column; a column that is taken; no function.
     """
     if not isinstance(functions, Mapping):
         raise ValueError(f"want columns as a mapping from names, got {functions!r}")
     for name, function in functions.items():
         if name in taken:
-            raise ValueError(f"columns gives {name!r}, which the trainer itself gives")
+            raise ValueError(
+                f"columns gives {name!r}, which the trainer gives; leave it out"
+            )
         if name not in SUPPLIED and part_of(name) is None:
             part = str(name).rpartition(".")[2] or "judge"
             near = difflib.get_close_matches(str(name), SUPPLIED, n=1)
@@ -78,16 +80,17 @@ def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> Non
 def supplied_by(
     functions: Mapping[str, ColumnFunction], episode: Episode, turn: Turn, state: Any
 ) -> dict[str, float]:
-    """What the functions say of a turn, by column.
+    """Values of the functions for one turn, by column.
 
     Args:
-        functions: by column.
-        episode: that the turn is of.
+        functions: functions by column.
+        episode: the episode of the turn.
         turn: the turn.
-        state: in which it was taken.
+        state: the state before the turn.
 
     Raises:
-        ValueError: a value that is no finite number, or no integer for a column of these.
+        ValueError: a value that is not a finite number; in an integer column, one that is
+            not an integer of 64 bits.
     """
     found: dict[str, float] = {}
     for name, function in functions.items():

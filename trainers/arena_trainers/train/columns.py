@@ -1,4 +1,4 @@
-"""Which columns an estimator reads, whether rollouts give them, and its credit."""
+"""Checks of the estimator's columns and options before training, and its credit."""
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
@@ -11,14 +11,15 @@ from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
-from arena_trainers.credit.needs import compares_unselected_only, keeps_state
-from arena_trainers.credit.registry import find_estimator
+from arena_trainers.credit.needs import Needs, keeps_state, needs_of
+from arena_trainers.credit.registry import estimators_with, find_estimator
 from arena_trainers.train.column_functions import (
     SUPPLIED,
     ColumnFunction,
     check_functions,
     part_of,
 )
+from arena_trainers.train.part_weights import check_part_weights, part_weights
 from arena_trainers.train.return_bounds import check_bounds
 from arena_trainers.train.turn_records import PARTS, TurnRecord, turn_batch
 
@@ -45,8 +46,7 @@ BRANCH_COLUMNS = ("parent", "branch", "unselected")
 PER_BATCH_IDS = (
     *("group", "episode", "rollout", "parent"),
     *("state_key", "action"),
-)  # numbered anew in every batch
-WHOLE = ("gigpo", "salt")  # compare trajectories besides turns of the same state
+)  # the same number means something else in the next batch
 FUNCTION = "give a function to TurnGRPOTrainer, columns={'NAME': function}"
 CRITICS = "set critic='features', or 'exact' for games that can be enumerated"
 ABSENT = {
@@ -54,40 +54,32 @@ ABSENT = {
     "next_value": CRITICS,
     "action_value": "set critic='exact', for games that can be enumerated, or "
     + FUNCTION,
-    "tokens.value": "no critic values tokens",
-    "parent": "episodes do not branch, see `branch`",
-    "branch": "episodes do not branch, see `branch`",
-    "unselected": "episodes do not branch, see `branch`",
-    "stratum": f"games name no strata; {FUNCTION}",
-    "rollout": "trajectories are not cut into segments",
+    "tokens.value": "no critic gives values of tokens; choose another option",
+    "parent": "episodes do not branch; set branch",
+    "branch": "episodes do not branch; set branch",
+    "unselected": "episodes do not branch; set branch",
+    "stratum": f"games define no strata; {FUNCTION}",
+    "rollout": "trajectories are not cut into segments; choose another column",
 }
-
-
-def part_weights(
-    args: "TurnGRPOConfig", functions: Collection[str]
-) -> dict[str, float]:
-    """Weights of the reward parts; 0 for parts that functions give, if none is set."""
-    given = [part for name in functions if (part := part_of(name))]
-    return {**dict.fromkeys(given, 0.0), **args.part_weights}
 
 
 def check_credit_columns(
     args: "TurnGRPOConfig", functions: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """The columns that the estimator reads, all of which rollouts give.
+    """The columns that the estimator reads.
 
-    They are those that it needs, and those that an option names, such as `pool` or, for
-    token columns, `metric`.
+    These are the columns that it declares with `needs` and the columns that its options
+    name, such as `pool` or, for token columns, `metric`.
 
     Args:
         args: settings.
-        functions: the columns that the user's functions give.
+        functions: names of the columns that the user's functions give.
 
     Raises:
-        ValueError: unknown estimator, or a column that rollouts do not give; says what
-            would give it. A critic whose values are not read, turn trees for an
-            estimator that would compare whole episodes with parts of them, or columns
-            that every batch numbers anew for an estimator that keeps a state by them.
+        ValueError: unknown estimator; a column that rollouts do not give (the message says
+            what to set); a critic whose values are not read; turn trees for an estimator
+            that compares whole trajectories; a state that is kept by columns whose numbers
+            change from batch to batch.
     """
     named = _named_columns(args)
     needed = credit.needed_columns(args.credit, args.within_turn)
@@ -96,31 +88,42 @@ def check_credit_columns(
     if args.critic is not None:
         if not set(OF_CRITIC[args.critic]) & set(wanted):
             raise ValueError(
-                f"credit {args.credit!r} reads no values: critic={args.critic!r} would do "
-                "nothing"
+                f"credit {args.credit!r} reads no values, got critic={args.critic!r}; "
+                "leave critic out"
             )
         provided += OF_CRITIC[args.critic]
     if args.branch is not None:
-        if "state_key" not in wanted or args.credit in WHOLE:
-            raise ValueError(
-                f"TurnGRPOTrainer does not support branch with credit {args.credit!r}, "
-                "which does not compare turns of the same state alone, as 'at_grpo' does"
-            )
-        branching = args.branching(())
-        unselected_only = compares_unselected_only(find_estimator(args.credit))
-        if branching is not None and branching.follow == "best" and not unselected_only:
-            raise ValueError(
-                f"credit {args.credit!r} compares all turns, want no turns that were selected by their return: "
-                "branch takes follow='random' or 'all' with it, got 'best'"
-            )
+        _check_branch(args, wanted)
         provided += BRANCH_COLUMNS
         wanted = tuple(dict.fromkeys([*wanted, *BRANCH_COLUMNS]))
     _check_provided(args, wanted, provided)
     return tuple(dict.fromkeys([*wanted, *functions]))
 
 
+def _check_branch(args: "TurnGRPOConfig", wanted: Collection[str]) -> None:
+    """Raises if the estimator cannot train on turn trees, or on those of `follow`."""
+    needs, branching = needs_of(find_estimator(args.credit)), args.branching(())
+    if needs.compares_trajectories or "state_key" not in wanted:
+        known = estimators_with(_compares_states)
+        raise ValueError(
+            f"TurnGRPOTrainer does not support branch with credit {args.credit!r}: want an "
+            f"estimator that compares only turns of the same state, such as {known}"
+        )
+    if branching and branching.follow == "best" and not needs.unselected_only:
+        known = estimators_with(lambda needs: needs.unselected_only)
+        raise ValueError(
+            f"credit {args.credit!r} does not support turns that were selected by their "
+            f"return, got branch with follow='best'; set follow='random' or 'all', or "
+            f"credit to {known}"
+        )
+
+
+def _compares_states(needs: Needs) -> bool:
+    return "state_key" in needs.columns and not needs.compares_trajectories
+
+
 def _named_columns(args: "TurnGRPOConfig") -> list[str]:
-    """The columns that options name; refuses those that a kept state would mix up."""
+    """The columns that options name; raises if a kept state cannot be keyed by them."""
     named = [
         name
         for value in args.credit_args.values()
@@ -131,8 +134,8 @@ def _named_columns(args: "TurnGRPOConfig") -> list[str]:
     mixed = [name for name in named if name in PER_BATCH_IDS]
     if mixed and keeps_state(find_estimator(args.credit)):
         raise ValueError(
-            f"credit {args.credit!r} keeps a state, and every batch numbers {mixed[0]!r} "
-            f"anew: want columns that mean the same in all batches, got {named}"
+            f"credit {args.credit!r} keeps a state, but the numbers of {mixed[0]!r} change "
+            f"from batch to batch; want columns such as 'game' and 'seat', got {named}"
         )
     tokens = [f"tokens.{value}" for value in args.credit_args.values()]
     return named + [name for name in tokens if name in ON_DEMAND]
@@ -141,17 +144,17 @@ def _named_columns(args: "TurnGRPOConfig") -> list[str]:
 def _check_provided(
     args: "TurnGRPOConfig", wanted: Sequence[str], provided: Sequence[str]
 ) -> None:
-    """Refuses a column that rollouts do not give; says what would give it."""
+    """Raises if rollouts do not give a column; the message says what to set."""
     own = credit.needed_columns(args.credit)
     within = credit.needed_columns(args.credit, args.within_turn)
     for name in wanted:
         if name in provided:
             continue
-        reason = ABSENT.get(name, f"known are {', '.join(provided)}")
+        reason = ABSENT.get(name, f"choose from {', '.join(provided)}")
         if part_of(name):
-            reason = f"no judge scores turns; {FUNCTION}"
+            reason = f"no function gives this reward part; {FUNCTION}"
         if name in BRANCH_COLUMNS and "state_key" not in wanted:
-            reason = "rollouts have no workers, and do not branch for this estimator"
+            reason = "rollouts have no workers; choose another estimator or column"
         who = f"credit {args.credit!r}"
         if name in within and name not in own:
             who += f" with within_turn={args.within_turn!r}"
@@ -161,47 +164,25 @@ def _check_provided(
         )
 
 
-def check_part_weights(args: "TurnGRPOConfig", functions: Collection[str]) -> None:
-    """Refuses weights of parts that nobody pays, and an outcome that is not paid.
-
-    Raises:
-        ValueError: names the part.
-    """
-    known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
-    for name in args.part_weights:
-        if name not in known:
-            raise ValueError(
-                f"part_weights names {name!r}, which is no reward part; "
-                f"{did_you_mean(str(name), known)}"
-            )
-    outcome = args.credit_args.get("outcome", "game")
-    weights = part_weights(args, functions)
-    if args.credit == "mt_grpo" and weights.get(outcome, 1.0) == 0:
-        raise ValueError(
-            f"credit 'mt_grpo' takes an outcome that is paid, got part_weights of 0 for "
-            f"{outcome!r}"
-        )
-
-
 def check_credit(
     args: "TurnGRPOConfig",
     games: Sequence[AnyGame] = (),
     functions: Mapping[str, ColumnFunction] | None = None,
 ) -> tuple[str, ...]:
-    """Tries the estimator on turns that have the columns of a real batch.
+    """Tests the estimator on a small batch with the columns of a real one.
 
     Args:
         args: settings.
-        games: that are played, whose lowest and highest returns are tried.
-        functions: of the user, by the column that each gives.
+        games: the games to train on; the test batch has their lowest and highest returns.
+        functions: the user's functions, by column.
 
     Returns:
-        The columns that are gathered: those that it reads, and those of the functions.
+        The columns to collect: those that the estimator reads, and those of the functions.
 
     Raises:
-        ValueError: unknown estimator or option, a column that rollouts do not give, a
-            function whose column nobody reads, bounds that a return can lie beyond, or
-            weights of the reward parts that do not go with the estimator.
+        ValueError: unknown estimator or option; a column that rollouts do not give; a
+            function whose column does not affect the credit; bounds that a return can lie
+            outside of; weights of reward parts that do not fit the estimator.
     """
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
@@ -224,13 +205,13 @@ def check_credit(
             batch = replace(batch, action_value=np.zeros(size))
         result = estimate_credit(args, batch, None)
         for name in functions:
-            if not weights.get(part_of(name) or "", 0.0):  # else it is paid
+            if not weights.get(part_of(name) or "", 0.0):  # a paid part is read
                 _check_read(args, batch, name, result)
     return wanted
 
 
 def _trial(games: Sequence[AnyGame], functions: Collection[str]) -> list[TurnRecord]:
-    """Two turns of each game, one paid its lowest and one its highest return."""
+    """Two turns of each game: one is paid the lowest return, one the highest."""
     ranges = [(game.min_return, game.max_return) for game in games] or [(0.0, 1.0)]
     tokens = {"entropy": [0.5, 1.0], "logprob": [-1.0, -2.0]}
     found = []
@@ -261,7 +242,7 @@ def _trial(games: Sequence[AnyGame], functions: Collection[str]) -> list[TurnRec
 def _check_read(
     args: "TurnGRPOConfig", batch: credit.TurnBatch, name: str, result: credit.Credit
 ) -> None:
-    """Refuses a column without which the credit is the same."""
+    """Raises if the column does not affect the credit."""
     parts = {k: v for k, v in (batch.rewards or {}).items() if k != part_of(name)}
     columns: dict[str, Any] = {} if part_of(name) else {name: None}
     without = replace(batch, rewards=parts, **columns)
@@ -271,14 +252,17 @@ def _check_read(
         return
     if np.all(same):
         raise ValueError(
-            f"columns gives {name!r}, which credit {args.credit!r} does not read"
+            f"credit {args.credit!r} does not read {name!r}; leave it out of columns"
         )
 
 
 def estimate_credit(
     args: "TurnGRPOConfig", batch: credit.TurnBatch, state: Mapping[str, Any] | None
 ) -> credit.Credit:
-    """The configured estimator's credit; pools without spread are logged, not warned of."""
+    """The configured estimator's credit.
+
+    Warns only if all advantages are 0. Single flat pools are counted in the metrics.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", credit.FlatPoolWarning)
         result = credit.estimate(
@@ -290,8 +274,8 @@ def estimate_credit(
         )
     if not result.advantage.any():
         warnings.warn(
-            "all advantages of this batch are 0: every pool has equal returns, or a single "
-            "turn; a wider pool or more episodes per step would teach something",
+            "all advantages of this batch are 0, since every pool has equal returns or a "
+            "single turn; set a wider pool in credit_args, or more episodes_per_step",
             credit.FlatPoolWarning,
             stacklevel=2,
         )

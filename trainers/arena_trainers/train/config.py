@@ -1,4 +1,4 @@
-"""`TurnGRPOConfig`: TRL's `GRPOConfig` with what self-play and turn-level credit add."""
+"""`TurnGRPOConfig`: TRL's `GRPOConfig` with options for self-play and turn-level credit."""
 
 import os
 from dataclasses import dataclass, field
@@ -15,80 +15,81 @@ from arena_trainers.train.own_options import OwnOptions
 from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
-MAX_REPLY_TOKENS = 256  # where the settings give no limit
+MAX_REPLY_TOKENS = 256  # if the settings give no limit
 
 
 @dataclass
 class TurnGRPOConfig(OwnOptions, GRPOConfig):
     """Settings of `TurnGRPOTrainer`; every inherited field keeps TRL's default.
 
-    One training row is one turn, so `max_completion_length` limits a turn's reply, and
-    `loss_type` should be one that weighs tokens alike however many rows there are
-    (`"dapo"`, TRL's default, or `"cispo"`, `"dr_grpo"`).
+    One training row is one turn, so `max_completion_length` limits the reply of a turn.
+    Choose a `loss_type` that gives every token the same weight for any number of rows:
+    `"dapo"` (TRL's default), `"cispo"` or `"dr_grpo"`.
 
     Args:
         games (`list[str | dict]`, *optional*, defaults to `["kuhn_poker"]`):
             Games to train on: an id, or `{"id": ..., "params": {...}, "max_turns": 40,
             "weight": 1.0, "opponents": [...]}`. Episodes are truncated after `max_turns`
-            turns of all seats together; by default they are played to the end.
+            turns of all seats together. There is no limit by default.
         opponents (`str | list[str]`, *optional*, defaults to `"self"`):
-            Who plays each seat: `"self"` is the model that learns, anything else a policy
-            string such as `"random"`, `"mcts:100"` or `"lm:PATH"`. One string stands for
+            Policy of each seat: `"self"` is the model that learns; other policies are
+            strings such as `"random"`, `"mcts:100"` or `"lm:PATH"`. One string holds for
             all seats.
         credit (`str`, *optional*, defaults to `"mars"`):
-            Estimator of `arena_trainers.credit`. It gets the columns of the turn batch that
-            it reads, some from `columns` of the trainer, or is refused when that is made.
+            Estimator of `arena_trainers.credit`. The trainer raises when it is made if it
+            lacks a column that the estimator reads; its `columns` can supply some of them.
         credit_args (`dict`, *optional*):
             Options of the estimator.
         within_turn (`str`, *optional*, defaults to `"uniform"`):
-            How tokens share the credit of their turn: `"uniform"`, or by `"entropy"`
-            (biased, see `by_token_entropy`). No critic gives what `"values"` reads.
+            How tokens share the advantage of their turn: `"uniform"`, or by `"entropy"`
+            (biased, see `by_token_entropy`). `"values"` needs values of tokens, which no
+            critic gives.
         critic (`str`, *optional*):
-            Who gives the columns `value` and `next_value` to estimators that read them.
-            `"features"`: a small network on `Game.features`. `"exact"`: enumeration of the
-            game by the policies that play, see `ExactCritic`, which also gives
-            `action_value`.
+            Source of the columns `value` and `next_value`. `"features"`: a small network on
+            `Game.features`. `"exact"`: enumeration of the game under the policies that play
+            (`ExactCritic`), which also gives `action_value`.
         critic_args (`dict`, *optional*):
             Options of `FeatureCritic`: `hidden_size`, `learning_rate`, `num_steps`.
         branch (`dict`, *optional*):
-            Options of `Branching`: training episodes are turn trees, and all their unselected
-            turns are trained on. Batch sizes count the episodes that others branch from.
-            By default the seats that learn branch. Only with an estimator that compares
-            turns of the same state.
+            Options of `Branching`: training episodes become turn trees. Turns that were
+            selected by their return are not trained on. Batch sizes count the episodes that
+            others branch from. By default the seats that learn branch. The estimator must
+            compare only turns of the same state.
         layout (`str`, *optional*, defaults to `"turn"`):
-            What a training row holds: one `"turn"`, or a seat's whole `"trajectory"`, what
-            others said masked, which takes `history="transcript"`.
+            Content of a training row: one `"turn"`, or a seat's whole `"trajectory"` with
+            the words of others masked. `"trajectory"` needs `history="transcript"`.
         weighting (`str`, *optional*, defaults to `"token"`):
-            Whose mean the loss is: `"token"` as `loss_type` says; `"turn"` over seats, then
-            trajectories, then turns, then tokens (MARS, equation 3), which takes one of the
-            losses that average over tokens. A KL term is averaged as `loss_type` says.
+            Level at which the loss is averaged. `"token"`: as `loss_type` does.
+            `"turn"`: over seats, then trajectories, then turns, then tokens (MARS,
+            equation 3); needs a `loss_type` that averages over tokens. The KL term is
+            averaged as `loss_type` does.
         reply_format (`str`, *optional*, defaults to `"answer"`):
             Reply format of the prompts.
         history (`str`, *optional*, defaults to `"state"`):
-            `"state"` or `"transcript"`.
+            Content of prompts: the current `"state"`, or a `"transcript"` of the episode.
         rules (`bool`, *optional*, defaults to `True`):
-            Whether prompts tell the rules.
+            Whether prompts contain the rules.
         show_legal_actions (`bool`, *optional*, defaults to `True`):
             Whether prompts list the legal actions.
         on_invalid (`str`, *optional*, defaults to `"forfeit"`):
-            What follows an invalid reply: `"forfeit"`, `"retry"` or `"random"`.
+            Reaction to an invalid reply: `"forfeit"`, `"retry"` or `"random"`.
         penalty (`float`, *optional*, defaults to `0.5`):
-            What an invalid reply costs, in the `format` part of the reward.
+            Cost of an invalid reply, in the `format` part of the reward.
         max_retries (`int`, *optional*, defaults to `2`):
-            How often a seat is asked again under `on_invalid="retry"`.
+            How often a seat is asked again with `on_invalid="retry"`.
         parsing (`str`, *optional*, defaults to `"strict"`):
             How replies are read: `"strict"` or `"tolerant"`.
         part_weights (`dict[str, float]`, *optional*):
-            Weights of the reward parts; 1 for `game` and `format` where none is given, 0
-            for parts that the trainer's `columns` give, which are then read but not paid.
+            Weights of the reward parts. Default: 1 for `game` and `format`; 0 for parts
+            that the trainer's `columns` give, which are then read but not paid.
         episodes_per_step (`int`, *optional*):
-            Episodes per optimizer step, all processes together; sets
+            Episodes per optimizer step of all processes together. Sets
             `per_device_train_batch_size`, which counts episodes here.
         rollout_batch_size (`int`, *optional*):
-            Most prompts in one call of the model during play; all that wait by default.
+            The most prompts in one call of the model during play. Default: all that wait.
         num_starts (`int`, *optional*):
             Number of different starts (seeds). Each is played `num_generations` times.
-            Default: enough that `max_steps` repeat none, or 1000.
+            Default: enough for `max_steps` without repetition, or 1000.
     """
 
     games: list[Any] = field(
@@ -101,7 +102,7 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     opponents: Any = field(
         default="self",
         metadata={
-            "help": "Who plays each seat: 'self' or a policy string; one for all, or a list."
+            "help": "Policy of each seat: 'self' or a policy string; one for all, or a list."
         },
     )
     credit: str = field(
@@ -112,34 +113,40 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     )
     within_turn: str = field(
         default="uniform",
-        metadata={"help": "Tokens share their turn's credit: 'uniform' or 'entropy'."},
+        metadata={
+            "help": "How tokens share their turn's advantage: 'uniform' or 'entropy'."
+        },
     )
     critic: str | None = field(
         default=None,
         metadata={
-            "help": "Gives values to estimators: 'features', a network, or 'exact'."
+            "help": "Source of the column value: 'features', a network, or 'exact'."
         },
     )
     critic_args: dict[str, Any] = field(
         default_factory=dict, metadata={"help": "Options of the critic."}
     )
     branch: dict[str, Any] | None = field(
-        default=None, metadata={"help": "Options of `Branching`: train on turn trees."}
+        default=None,
+        metadata={"help": "Options of `Branching`, to train on turn trees."},
     )
     layout: str = field(
         default="turn",
-        metadata={"help": "A training row is a 'turn' or a 'trajectory'."},
+        metadata={"help": "Content of a training row: 'turn' or 'trajectory'."},
     )
     weighting: str = field(
         default="token",
-        metadata={"help": "Loss averaged by 'token', or by seat, trajectory, 'turn'."},
+        metadata={"help": "Level at which the loss is averaged: 'token' or 'turn'."},
     )
     reply_format: str = field(
         default="answer", metadata={"help": "Reply format of the prompts."}
     )
-    history: str = field(default="state", metadata={"help": "'state' or 'transcript'."})
+    history: str = field(
+        default="state",
+        metadata={"help": "Content of prompts: 'state' or 'transcript'."},
+    )
     rules: bool = field(
-        default=True, metadata={"help": "Whether prompts tell the rules."}
+        default=True, metadata={"help": "Whether prompts contain the rules."}
     )
     show_legal_actions: bool = field(
         default=True, metadata={"help": "Whether prompts list the legal actions."}
@@ -147,14 +154,13 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     on_invalid: str = field(
         default="forfeit",
         metadata={
-            "help": "What follows an invalid reply: 'forfeit', 'retry' or 'random'."
+            "help": "Reaction to an invalid reply: 'forfeit', 'retry' or 'random'."
         },
     )
-    penalty: float = field(
-        default=0.5, metadata={"help": "What an invalid reply costs."}
-    )
+    penalty: float = field(default=0.5, metadata={"help": "Cost of an invalid reply."})
     max_retries: int = field(
-        default=2, metadata={"help": "How often an invalid reply may be retried."}
+        default=2,
+        metadata={"help": "How often a seat is asked again after an invalid reply."},
     )
     parsing: str = field(
         default="strict",
@@ -167,7 +173,7 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
         default=None, metadata={"help": "Episodes per optimizer step."}
     )
     rollout_batch_size: int | None = field(
-        default=None, metadata={"help": "Most prompts in one call of the model."}
+        default=None, metadata={"help": "The most prompts in one call of the model."}
     )
     num_starts: int | None = field(
         default=None, metadata={"help": "Number of different starts."}
@@ -191,23 +197,23 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
 
     @property
     def generations_per_step(self) -> float:
-        """Generation batches per optimizer step; below 1 where a batch serves several."""
+        """Generation batches per optimizer step; below 1 if several steps share a batch."""
         reuse = (self.steps_per_generation or 1) * self.num_iterations
         return self.gradient_accumulation_steps / reuse
 
     @property
     def window(self) -> int:
-        """Optimizer steps that share a generation batch; a checkpoint ends one."""
+        """Optimizer steps that share a generation batch; `save_steps` is a multiple."""
         return round(1 / min(self.generations_per_step, 1.0))
 
     @property
     def prompt(self) -> PromptOptions:
-        """What the model reads, and how its replies are read."""
+        """Options of prompts and of the parsing of replies."""
         return PromptOptions(**{n: getattr(self, n) for n in PROMPT_OPTIONS})
 
     @property
     def sampling_options(self) -> dict[str, Any]:
-        """Arguments of the `LMPolicy`, but for its `prompt`."""
+        """Arguments of the `LMPolicy`, except for its `prompt`."""
         return {
             "max_new_tokens": self.max_completion_length or MAX_REPLY_TOKENS,
             "temperature": self.temperature,

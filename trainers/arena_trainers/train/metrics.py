@@ -43,7 +43,7 @@ import numpy as np
 
 from arena_trainers.credit import Credit, PoolReport, TurnBatch
 from arena_trainers.credit.batch import Floats
-from arena_trainers.credit.pools import ZERO
+from arena_trainers.credit.rounding import ZERO
 from arena_trainers.train.game_plans import GamePlan
 from arena_wrappers import Episode
 

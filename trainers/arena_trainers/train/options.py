@@ -1,8 +1,8 @@
 """Every option of `arena train` with its types, default and help, without importing TRL.
 
 Importing TRL takes seconds, so the fields of `TurnGRPOConfig` are listed in `options.json`,
-which says the versions of TRL and transformers that it was made with. Write it anew with
-`python -m arena_trainers.train.options`; a test holds it to the installed TRL.
+together with the versions of TRL and transformers that they come from. Update the list with
+`python -m arena_trainers.train.options`; a test compares it with the installed TRL.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from arena_envs.checks import did_you_mean
 from arena_trainers.train.checks import split_list
 
 LIST = Path(__file__).with_name("options.json")
-SOURCES = ("trl", "transformers")  # whose fields are listed
+SOURCES = ("trl", "transformers")  # packages of the inherited fields
 _KINDS = (bool, int, float, str, list, dict, type(None))
 
 
@@ -32,11 +32,11 @@ class Option:
 
     Args:
         name: as in recipes.
-        types: names of the types that its values may have; empty where any may come.
-        choices: the strings that are allowed, where it is one of an enumeration.
-        default: without a recipe.
+        types: names of the allowed types; empty if every type is allowed.
+        choices: the allowed strings of an enumeration; empty for other options.
+        default: the default value.
         help: what it does.
-        source: `"arena"`, or `"trl"` where it is inherited.
+        source: `"arena"`, or `"trl"` if it is inherited.
     """
 
     name: str
@@ -47,13 +47,13 @@ class Option:
     source: str
 
     def converted(self, value: Any) -> Any:
-        """`value` as a type that the option takes.
+        """`value`, converted to a type of the option.
 
-        A number may be a string, as YAML reads 1e-3 as one; a string with commas stands for
-        a list.
+        Strings are converted to numbers (YAML reads 1e-3 as a string) and, at commas, to
+        lists.
 
         Raises:
-            ValueError: it is of another type, or none of the choices.
+            ValueError: a value of another type, or that is not among the choices.
         """
         if self.choices and isinstance(value, str) and value not in self.choices:
             raise ValueError(
@@ -78,18 +78,18 @@ class Option:
 
 
 def unknown_option(name: str, known: typing.Iterable[str]) -> ValueError:
-    """The error for an option that nobody knows."""
+    """The error for an unknown option."""
     near = difflib.get_close_matches(name, list(known), n=1)
     hint = f"did you mean {near[0]!r}?" if near else "arena train --help-all lists all"
     return ValueError(f"unknown option {name!r}; {hint}")
 
 
 def options_of(cls: Any, inherited: typing.Container[str] = ()) -> dict[str, Option]:
-    """The options that the fields of a dataclass are, by name.
+    """The fields of a dataclass as options, by name.
 
     Args:
         cls: the dataclass.
-        inherited: names of fields that are TRL's.
+        inherited: names of the fields that are TRL's.
     """
     hints = typing.get_type_hints(cls)
     found = {}
@@ -120,12 +120,12 @@ def _kinds_of(hint: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if isinstance(kind, type) and issubclass(kind, enum.Enum):
             return (), tuple(str(member.value) for member in kind)
     if any(kind not in _KINDS for kind in kinds):
-        return (), ()  # its own checks apply
+        return (), ()  # TRL checks it
     return tuple("None" if k is type(None) else k.__name__ for k in kinds), ()
 
 
 def training_options() -> dict[str, Option]:
-    """The fields of `TurnGRPOConfig` as they are; imports TRL."""
+    """The fields of `TurnGRPOConfig`; imports TRL."""
     from trl import GRPOConfig
 
     from arena_trainers.train.config import TurnGRPOConfig
@@ -141,7 +141,7 @@ def _list() -> Mapping[str, Any]:
 
 
 def listed_options() -> dict[str, Option]:
-    """The fields of `TurnGRPOConfig` as the list has them."""
+    """The fields of `TurnGRPOConfig` from the list, without importing TRL."""
     options = [
         Option(**{**o, "types": tuple(o["types"]), "choices": tuple(o["choices"])})
         for o in _list()["options"]
@@ -150,7 +150,7 @@ def listed_options() -> dict[str, Option]:
 
 
 def installed_versions() -> dict[str, str | None]:
-    """The versions of the packages whose fields are listed; None where one is missing."""
+    """The installed versions of TRL and transformers; None if one is missing."""
     found: dict[str, str | None] = {}
     for package in SOURCES:
         try:
@@ -161,12 +161,12 @@ def installed_versions() -> dict[str, str | None]:
 
 
 def is_of_installed_versions() -> bool:
-    """Whether the list was made with the versions that are installed."""
+    """Whether the list was made with the installed versions."""
     return dict(_list()["made_with"]) == installed_versions()
 
 
 def write_list() -> None:
-    """Writes the list of the installed TRL."""
+    """Writes the list for the installed TRL."""
     lines = [json.dumps(vars(option)) for option in training_options().values()]
     head = json.dumps(installed_versions())
     LIST.write_text(

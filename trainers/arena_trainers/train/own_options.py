@@ -1,7 +1,6 @@
-"""What a `TurnGRPOConfig` says of play and credit, and refuses, without TRL.
+"""Options that self-play adds to TRL's, and their checks, without importing TRL.
 
-The same holds of a `Draft`: options that were given, beside the defaults of the others,
-which is made before TRL is imported.
+`TurnGRPOConfig` has them, and so has `Draft`, which is made before TRL is imported.
 """
 
 import math
@@ -73,7 +72,11 @@ class OwnOptions:
         self.branching(())
 
     def branching(self, seats: Sequence[int]) -> Branching | None:
-        """Where training episodes branch; at these seats, if `branch` names none."""
+        """Where training episodes branch; None without `branch`.
+
+        Args:
+            seats: seats that branch if `branch` names none.
+        """
         if self.branch is None:
             return None
         if not isinstance(self.branch, dict):
@@ -83,27 +86,27 @@ class OwnOptions:
                 hint = did_you_mean(str(name), BRANCH_OPTIONS)
                 raise ValueError(f"branch has no option {name!r}; {hint}")
         if "num_candidates" not in self.branch:
-            raise ValueError(f"branch lacks num_candidates, got {self.branch!r}")
+            raise ValueError(f"want num_candidates in branch, got {self.branch!r}")
         return Branching(**{"seats": seats, **self.branch})
 
     def _check_rows(self) -> None:
         if self.layout == "trajectory" and self.history != "transcript":
             raise ValueError(
-                "layout='trajectory' takes history='transcript', where a seat's prompt "
-                f"begins with its turns before; got {self.history!r}"
+                "layout='trajectory' needs history='transcript', in which a seat's prompt "
+                f"begins with its earlier turns, got {self.history!r}"
             )
         if self.weighting == "turn" and self.loss_type not in PER_TOKEN_LOSSES:
             raise ValueError(
-                f"weighting='turn' takes a loss_type from {PER_TOKEN_LOSSES}, whose mean "
-                f"is over all tokens; got {self.loss_type!r}"
+                f"weighting='turn' needs a loss that averages over all tokens, got "
+                f"loss_type={self.loss_type!r}; set one of {PER_TOKEN_LOSSES}"
             )
 
 
 class Draft(OwnOptions):
-    """Options by name; reads like a `TurnGRPOConfig` that TRL has not completed.
+    """The options as attributes, without the values that TRL derives.
 
     Args:
-        options: every option that is read.
+        options: all options, given or default, by name.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:

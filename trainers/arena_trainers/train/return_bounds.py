@@ -1,4 +1,4 @@
-"""What a trajectory can be paid, and whether an estimator's bounds allow for it."""
+"""Bounds of a trajectory's return, and a check of the bounds that an estimator is given."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -6,13 +6,16 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_trainers import credit
+from arena_trainers.credit.needs import needs_of
+from arena_trainers.credit.registry import find_estimator
 from arena_trainers.train.turn_records import PARTS
 
 if TYPE_CHECKING:
     from arena_trainers.train.config import TurnGRPOConfig
 
-NUM_GAMES = 100  # that are played at random to see whether seats are paid early
-SLACK = 1e-9
+NUM_GAMES = 100  # random games that are played to see whether seats are paid early
+SLACK = 1e-9  # rounding of a sum of rewards
 
 
 def return_bounds(
@@ -22,8 +25,9 @@ def return_bounds(
 
     Args:
         game: the rules.
-        args: settings; `penalty`, `on_invalid` and `max_retries` say what replies cost.
-        weights: of the reward parts; 1 where none is given.
+        args: settings; `penalty`, `on_invalid` and `max_retries` set the cost of invalid
+            replies.
+        weights: weights of the reward parts; 1 where none is given.
     """
     found = part_bounds(game, args)
     ends = [_times(found[part], weights.get(part, 1.0)) for part in PARTS]
@@ -33,15 +37,18 @@ def return_bounds(
 def part_bounds(
     game: AnyGame, args: "TurnGRPOConfig"
 ) -> dict[str, tuple[float, float]]:
-    """Bounds of what a trajectory is paid of each part of the reward, without weights.
+    """Bounds of each part of a trajectory's return, without weights.
 
-    The game's part lies between `min_return` and `max_return`. A trajectory begins with its
-    seat's first turn: where seats are paid before that, it may get as much less or more, and
-    a seat that has been paid may lose it all.
+    The game's part lies between `min_return` and `max_return` of the game. These bounds are
+    widened if a seat is paid before its first turn: a trajectory begins with this turn, so
+    it lacks the early payment, and the seat may lose it again later.
     """
     low, high = game.min_return, game.max_return
     if any(isinstance(spec, dict) and spec.get("max_turns") for spec in args.games):
-        low, high = min(low, 0.0), max(high, 0.0)  # cut before anybody is paid
+        low, high = (
+            min(low, 0.0),
+            max(high, 0.0),
+        )  # an episode may be cut before any payment
     if pays_early(game):
         low, high = low - max(high, 0.0), high - min(low, 0.0)
     invalid = {
@@ -58,7 +65,7 @@ def _times(ends: tuple[float, float], weight: float) -> tuple[float, float]:
 
 
 def pays_early(game: AnyGame) -> bool:
-    """Whether a seat was paid before its first turn in some games of random play."""
+    """Whether random play finds an episode that pays a seat before its first turn."""
     rng = random.Random(0)
     for _ in range(NUM_GAMES):
         state, moved = game.initial_state(), set[int]()
@@ -82,50 +89,56 @@ def pays_early(game: AnyGame) -> bool:
 def check_bounds(
     args: "TurnGRPOConfig", games: Sequence[AnyGame], weights: Mapping[str, float]
 ) -> None:
-    """Refuses bounds of `bnpo`, of returns or by part, that a return could lie beyond.
+    """Raises if a return can lie outside of the bounds that the estimator's options set.
+
+    Which options these are is declared by the estimator (`return_bounds` of `needs`). A
+    bound may be a number, or a mapping from parts of the reward to numbers.
 
     Raises:
-        ValueError: names the bound and what it has to be.
+        ValueError: names the bound and the value that it needs.
     """
-    if args.credit != "bnpo":
-        return
-    for name in ("min_return", "max_return"):
-        given = args.credit_args.get(name)
+    options = {**credit.default_options(args.credit), **args.credit_args}
+    names = needs_of(find_estimator(args.credit)).return_bounds or ()
+    for side, name in enumerate(names):
+        given = options[name]
         by_part = given if isinstance(given, Mapping) else {None: given}
         for part, bound in by_part.items():
-            if isinstance(bound, Real):
-                _check_bound(args, games, weights, name, part, float(bound))
+            if not isinstance(bound, Real):
+                continue  # the estimator checks it
+            what = name if part is None else f"{name}[{part!r}]"
+            _check_known(args, weights, what, part)
+            for game in games:
+                end = _ends(game, args, weights, part)[side]
+                beyond = float(bound) - end if side == 0 else end - float(bound)
+                if beyond > SLACK:
+                    raise ValueError(
+                        f"want a {what} of {end:g} or {('less', 'more')[side]}, got "
+                        f"{bound!r}: {type(game).__name__} can pay {end:g}, with penalties "
+                        "and part_weights"
+                    )
 
 
-def _check_bound(
-    args: "TurnGRPOConfig",
-    games: Sequence[AnyGame],
-    weights: Mapping[str, float],
-    name: str,
-    part: str | None,
-    bound: float,
+def _check_known(
+    args: "TurnGRPOConfig", weights: Mapping[str, float], what: str, part: str | None
 ) -> None:
-    """Refuses a bound of a part, or of the whole return where that is None."""
+    """Raises if a bound is set for a part of the reward without known bounds."""
     counted = [part] if part is not None else [p for p in weights if weights[p]]
     others = [other for other in counted if other not in PARTS]
     if others:
         raise ValueError(
-            f"bnpo takes no min_return or max_return where {others[0]!r} counts, of which "
-            "nobody knows the bounds"
+            f"credit {args.credit!r} cannot check {what}: the bounds of the reward part "
+            f"{others[0]!r} are not known; leave {what} out"
         )
-    what = name if part is None else f"{name}[{part!r}]"
-    for game in games:
-        if part is None:
-            ends = return_bounds(game, args, weights)
-        else:  # a part of weight 0 is read as it came
-            weight = weights.get(part, 1.0) or 1.0
-            ends = _times(part_bounds(game, args)[part], weight)
-        most = ends[name == "max_return"]
-        beyond = bound - most if name == "min_return" else most - bound
-        if beyond > SLACK:
-            raise ValueError(
-                f"want a {what} of {most:g} or "
-                f"{'less' if name == 'min_return' else 'more'}, which "
-                f"{type(game).__name__} can pay, penalties and weights included; got "
-                f"{bound!r}"
-            )
+
+
+def _ends(
+    game: AnyGame,
+    args: "TurnGRPOConfig",
+    weights: Mapping[str, float],
+    part: str | None,
+) -> tuple[float, float]:
+    """Bounds of a part of the reward, or of the whole return if it is None."""
+    if part is None:
+        return return_bounds(game, args, weights)
+    weight = weights.get(part, 1.0) or 1.0  # a part of weight 0 is read without weight
+    return _times(part_bounds(game, args)[part], weight)

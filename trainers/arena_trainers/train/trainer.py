@@ -28,7 +28,7 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.checkpointed import CheckpointedTrainer
 from arena_trainers.train.checks import refuse_absolute_positions
 from arena_trainers.train.column_functions import ColumnFunction
-from arena_trainers.train.columns import check_credit, estimate_credit, part_weights
+from arena_trainers.train.columns import check_credit, estimate_credit
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic, feature_critic
 from arena_trainers.train.exact_critic import ExactCritic, check_exact, exact_critic
@@ -39,6 +39,7 @@ from arena_trainers.train.game_plans import (
     opponents,
 )
 from arena_trainers.train.metrics import metrics, tally
+from arena_trainers.train.part_weights import part_weights
 from arena_trainers.train.training_rows import (
     Row,
     episode_return,

@@ -11,14 +11,13 @@ from arena_trainers.credit.pools import (
     Credit,
     Moments,
     Pools,
-    beyond_rounding,
     check_choice,
     check_range,
     moments,
     pools_by,
     with_report,
 )
-from arena_trainers.credit.scales import FLAT
+from arena_trainers.credit.rounding import beyond_rounding
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 OUTCOMES = ("last_turn", "all_turns")
@@ -103,7 +102,10 @@ def adca(
     spread = np.sqrt(stats.std**2 + eps)[pools.of]
     relative = label - stats.mean[pools.of]
     paid = judge_weight * np.divide(
-        relative, spread, out=np.zeros_like(label), where=(stats.std > FLAT)[pools.of]
+        relative,
+        spread,
+        out=np.zeros_like(label),
+        where=(beyond_rounding(stats.std) > 0)[pools.of],
     )
     paid += np.where((turns.left == 0) | (outcome == "all_turns"), base.advantage, 0.0)
     compared = Moments(base.report.size, base.report.mean, base.report.std)

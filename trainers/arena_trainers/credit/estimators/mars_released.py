@@ -4,7 +4,6 @@ import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.pools import (
-    ROUNDED,
     Credit,
     Moments,
     check_choice,
@@ -13,6 +12,7 @@ from arena_trainers.credit.pools import (
     pools_by,
     with_report,
 )
+from arena_trainers.credit.rounding import ROUNDED
 from arena_trainers.credit.scales import clipped, unit_scale
 from arena_trainers.credit.trajectories import (
     Trajectories,

@@ -19,7 +19,7 @@ from arena_trainers.credit.trajectories import (
 )
 
 
-@needs("rewards.game")
+@needs("rewards.game", paid_part="outcome")
 def mt_grpo(
     turns: Trajectories,
     *,

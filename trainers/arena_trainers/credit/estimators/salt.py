@@ -14,7 +14,7 @@ from arena_trainers.credit.pools import (
 from arena_trainers.credit.trajectories import Trajectories
 
 
-@needs("state_key", "action")
+@needs("state_key", "action", compares_trajectories=True)
 def salt(
     turns: Trajectories,
     *,

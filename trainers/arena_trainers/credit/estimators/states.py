@@ -113,7 +113,7 @@ def _of_all(turns: Trajectories, unselected: Credit) -> Credit:
     return unselected._replace(advantage=advantage)
 
 
-@needs("state_key")
+@needs("state_key", compares_trajectories=True)
 def gigpo(
     turns: Trajectories,
     *,

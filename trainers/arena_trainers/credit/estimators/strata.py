@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints
+from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
     check_range,
@@ -17,7 +18,8 @@ from arena_trainers.credit.pools import (
     with_inner,
     with_report,
 )
-from arena_trainers.credit.scales import FLAT, relative
+from arena_trainers.credit.rounding import beyond_rounding
+from arena_trainers.credit.scales import relative
 from arena_trainers.credit.trajectories import (
     Trajectories,
     returns_to_go,
@@ -102,6 +104,7 @@ def stratified_grpo(
     return with_inner(result, strata_credit) if blend > 0 else result
 
 
+@needs(return_bounds=("min_return", "max_return"))
 def bnpo(
     turns: Trajectories,
     *,
@@ -188,7 +191,9 @@ def bnpo(
         largest = np.zeros(len(pools.key))
         np.maximum.at(largest, own, sizes)
         weight = _weight(stats.mean, largest, fit)
-        advantage += centred * np.where(stats.std > FLAT, weight, 0.0)[own]
+        advantage += (
+            centred * np.where(beyond_rounding(stats.std) > 0, weight, 0.0)[own]
+        )
         shares += share
         all_sizes += sizes
     stats = moments(shares, own, len(pools.key), sizes=all_sizes)
@@ -244,7 +249,7 @@ def _between(
 def _weight(p: Floats, sizes: Floats, fit: Ints) -> Floats:
     """float64[P]: 1 / f(p), f the Beta density fitted to all p of the same `fit`."""
     size, m, std = moments(p, fit, int(fit.max(initial=-1)) + 1, sizes=sizes)
-    known = (size > 1) & (std > FLAT)
+    known = (size > 1) & (beyond_rounding(std) > 0)
     factor = m * (1 - m) / np.where(known, std**2, 1.0) - 1
     alpha = np.where(known, np.maximum(1 + factor * m / 3, 1.0), 1.0)
     beta = np.where(known, np.maximum(1 + factor * (1 - m) / 3, 1.0), 1.0)

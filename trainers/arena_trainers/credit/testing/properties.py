@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from arena_trainers.credit.batch import TurnBatch
-from arena_trainers.credit.needs import compares_unselected_only
+from arena_trainers.credit.needs import needs_of
 from arena_trainers.credit.registry import default_options, find_estimator
 from arena_trainers.credit.testing.batches import (
     copied,
@@ -144,7 +144,7 @@ def check_unselected_only(
     Other labels of theirs must change nothing; nor may they be missed where they are the
     first of a trajectory, so that no return-to-go of an unselected turn has what they are paid.
     """
-    if not compares_unselected_only(find_estimator(name)):
+    if not needs_of(find_estimator(name)).unselected_only:
         return
     size = len(turns.reward)
     unselected = rng.integers(2, size=size).astype(bool)
