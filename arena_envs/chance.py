@@ -1,7 +1,6 @@
 """Where an environment's chance comes from."""
 
 import random
-from bisect import bisect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from arena_envs.checks import short
 from arena_envs.game import CHANCE, AnyGame
 from arena_envs.nodes import Graph, Node
+from arena_envs.sampling import draw, possible_outcomes
 
 MAX_SEARCHED = 1_000  # states, to count chance nodes
 
@@ -53,8 +53,7 @@ class Chance:
             self._rng = random.Random(0)  # any seed is quicker than asking the system
             self._rng.setstate(state)
             self._shared = False
-        index = bisect(node.cumulative, self._rng.random())
-        return node.outcomes[min(index, len(node.outcomes) - 1)]  # rounding: sum < 1
+        return node.outcomes[draw(node.cumulative, self._rng.random())]
 
     def settle(self, graph: Graph, node: Node) -> tuple[Node, list[Any]]:
         """Plays chance until an agent is to move or the game is over."""
@@ -134,7 +133,7 @@ def _most_draws(game: AnyGame, state: Any) -> int | None:
         seen.add((state, num_draws))
         actions = game.legal_actions(state)
         if game.current_player(state) == CHANCE:
-            actions = [outcome for outcome, p in game.chance_outcomes(state) if p > 0]
+            actions = [outcome for outcome, _ in possible_outcomes(game, state)]
             num_draws += 1
         most = max(most, num_draws)
         ahead += [(game.apply(state, action), num_draws) for action in actions]

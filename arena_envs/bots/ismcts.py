@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 
-from arena_envs.bots.mcts import rollout, sample_chance
+from arena_envs.bots.mcts import rollout
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import sample_chance
 
 
 @dataclass(frozen=True)

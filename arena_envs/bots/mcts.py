@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import sample_chance
 
 
 @dataclass(frozen=True)
@@ -106,12 +107,6 @@ def rollout(game: AnyGame, state: Any, rng: random.Random) -> Sequence[float]:
             legal = legal_actions(state)
             state = apply(state, legal[int(draw() * len(legal))])
     return game.returns(state)
-
-
-def sample_chance(game: AnyGame, state: Any, rng: random.Random) -> Any:
-    """An outcome of a chance node."""
-    outcomes, chances = zip(*game.chance_outcomes(state), strict=True)
-    return rng.choices(outcomes, chances)[0]
 
 
 def _simulate(game: AnyGame, root: Node, scale: float, rng: random.Random) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import possible_outcomes
 
 Ints = NDArray[np.intp]
 Key = tuple[int, Hashable]  # seat, information state
@@ -105,7 +106,7 @@ class Enumeration:
             if player == TERMINAL:
                 self.payoffs.append(tuple(game.returns(state)))
             elif player == CHANCE:
-                branches = [(a, p) for a, p in game.chance_outcomes(state) if p > 0]
+                branches = possible_outcomes(game, state)
             else:
                 infoset = self._infoset(state, player)
                 branches = [(action, 1.0) for action in self.actions[infoset]]

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from arena_envs.game import CHANCE, AnyGame
+from arena_envs.sampling import possible_outcomes
 from arena_envs.solvers.enumeration import too_large
 
 PROBE = 5_000  # states that are looked at
@@ -54,7 +55,7 @@ def _following(
     for number, state in enumerate(layer, 1):
         branches = game.legal_actions(state)
         if game.current_player(state) == CHANCE:
-            branches = [a for a, p in game.chance_outcomes(state) if p > 0]
+            branches = [outcome for outcome, _ in possible_outcomes(game, state)]
         for action in branches:
             following[game.apply(state, action)] = None
         if len(following) >= limit:

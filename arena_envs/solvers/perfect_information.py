@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import possible_outcomes
 from arena_envs.solvers.enumeration import MAX_STATES, too_large, too_many_states
 from arena_envs.solvers.tie_weights import TOLERANCE, TieWeights
 
@@ -206,8 +207,7 @@ class _AlphaBeta:
         if player == CHANCE:
             value = sum(
                 p * self._value(game.apply(state, a), -math.inf, math.inf, horizon - 1)
-                for a, p in game.chance_outcomes(state)
-                if p > 0
+                for a, p in possible_outcomes(game, state)
             )
             return value, None
         sign = 1 if player == 0 else -1
@@ -256,13 +256,12 @@ class _BackwardInduction:
         if player == TERMINAL or horizon <= 0:
             return Minimax(tuple(game.returns(state)), None)
         if player == CHANCE:
-            chances = [(a, p) for a, p in game.chance_outcomes(state) if p > 0]
             parts = [
                 [
                     p * value
                     for value in self._returns(game.apply(state, a), horizon - 1)
                 ]
-                for a, p in chances
+                for a, p in possible_outcomes(game, state)
             ]
             return Minimax(tuple(map(sum, zip(*parts, strict=True))), None)
         best = self._best(state, horizon)

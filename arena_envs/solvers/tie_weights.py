@@ -5,6 +5,7 @@ from statistics import fmean
 from typing import Any
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import possible_outcomes
 
 TOLERANCE = 1e-9  # of actions that are equally good, relative to values above 1
 NUM_REPLIES = 2  # of the other seat that are taken to be random
@@ -62,8 +63,7 @@ class TieWeights:
         if mover == CHANCE:
             return sum(
                 p * self._hoped(game.apply(state, a), player, num_replies)
-                for a, p in game.chance_outcomes(state)
-                if p > 0
+                for a, p in possible_outcomes(game, state)
             )
         if mover == player:
             actions = self._best(state)

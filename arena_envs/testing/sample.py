@@ -7,6 +7,7 @@ from typing import Any
 
 from arena_envs.checks import short
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, legal_actions_of
+from arena_envs.sampling import sample_chance
 
 MAX_SAMPLED_STATES = (
     1_500  # after the first episode; games of many turns get fewer episodes
@@ -69,8 +70,7 @@ def random_episode(game: AnyGame, state: Any, rng: random.Random) -> Episode:
             demand(num_chances <= MAX_CHANCE, "chance comes to an end", state)
             outcomes = game.chance_outcomes(state)
             demand(len(outcomes) > 0, "a chance node has outcomes", state)
-            values, weights = zip(*outcomes, strict=True)
-            action = rng.choices(values, weights)[0]
+            action = sample_chance(game, state, rng)
         else:
             num_turns, num_chances = num_turns + 1, 0
             rule = f"an episode ends within max_turns = {game.max_turns!r}"

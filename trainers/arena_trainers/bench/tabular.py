@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import draw
 from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
 
 Floats = NDArray[np.float64]
@@ -172,7 +173,7 @@ class TabularPolicy:
             if node.player == CHANCE:
                 if draws == len(luck):
                     luck.append(rng.random())
-                at = bisect_right(node.cumulative, luck[draws])
+                at = draw(node.cumulative, luck[draws])
                 draws += 1
             else:
                 seat, row = node.player, node.row
@@ -246,7 +247,6 @@ class TabularPolicy:
             outcomes = game.chance_outcomes(state)
             node.actions = [outcome for outcome, _ in outcomes]
             node.cumulative = list(accumulate(p for _, p in outcomes))
-            node.cumulative[-1] = SURE
         elif player >= 0:
             node.actions = range(self.logits.shape[1])
             node.row = self._row(state, player)

@@ -3,9 +3,10 @@
 import random
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.game import AnyGame
+from arena_envs.sampling import random_states
 from arena_trainers.train.turn_records import PARTS
 
 if TYPE_CHECKING:
@@ -61,21 +62,14 @@ def pays_early(game: AnyGame) -> bool:
     """Whether a seat was paid before its first turn in some games of random play."""
     rng = random.Random(0)
     for _ in range(NUM_GAMES):
-        state, moved = game.initial_state(), set[int]()
-        while len(moved) < game.num_players:
-            player = game.current_player(state)
-            if player == TERMINAL:
+        moved = set[int]()
+        for state, player in random_states(game, rng):
+            if moved.issuperset(range(game.num_players)):
                 break
             paid = game.returns(state)
             if any(paid[seat] for seat in range(len(paid)) if seat not in moved):
                 return True
-            if player == CHANCE:
-                outcomes, chances = zip(*game.chance_outcomes(state), strict=True)
-                action: Any = rng.choices(outcomes, chances)[0]
-            else:
-                moved.add(player)
-                action = rng.choice(game.legal_actions(state))
-            state = game.apply(state, action)
+            moved.add(player)
     return False
 
 
