@@ -28,16 +28,57 @@ class IllegalAction(ValueError):
     """An action, or the text of one, that the rules do not allow now."""
 
 
-class Game(Protocol[S, A]):
-    """What an object must offer to be played here.
+class ExtensiveForm(Protocol[S, A]):
+    """The tree of a game: states, actions, chance, payments and what each seat knows.
 
-    Actions are the integers `0 .. num_actions - 1`, the same for every seat. In language
-    games `num_actions` is None and an action is an immutable utterance.
+    It is all that exact computations need.
     """
 
     @property
     def num_players(self) -> int:
         """Number of seats."""
+
+    @property
+    def teams(self) -> Sequence[int]:
+        """Team of each seat; one in cooperative games, all different without teams."""
+
+    def initial_state(self) -> S:
+        """The state before anything has happened."""
+
+    def current_player(self, state: S) -> int:
+        """The seat to move, `CHANCE` or `TERMINAL`."""
+
+    def chance_outcomes(self, state: S) -> Sequence[tuple[A, float]]:
+        """Outcomes of a chance node with their probabilities, which sum to 1.
+
+        An outcome is an int, a float or a str, so that records can hold it.
+        """
+
+    def legal_actions(self, state: S) -> Sequence[A]:
+        """Actions of the seat to move, ascending; empty at the end and at chance nodes.
+
+        In language games: a finite core of utterances, enough to play the game.
+        """
+
+    def apply(self, state: S, action: A) -> S:
+        """The state after a legal action or a possible chance outcome."""
+
+    def returns(self, state: S) -> Sequence[float]:
+        """What each seat has been paid so far; a reward is the difference of two states."""
+
+    def information_state(self, state: S, seat: int) -> Hashable:
+        """Key of all that this seat knows, with perfect recall.
+
+        A perfect-information game may use the position.
+        """
+
+
+class Game(ExtensiveForm[S, A], Protocol[S, A]):
+    """What an object must offer to be played here.
+
+    Actions are the integers `0 .. num_actions - 1`, the same for every seat. In language
+    games `num_actions` is None and an action is an immutable utterance.
+    """
 
     @property
     def num_actions(self) -> int | None:
@@ -83,45 +124,11 @@ class Game(Protocol[S, A]):
     def max_chance_nodes(self) -> int | None:
         """Most chance nodes that an episode can have; None if nobody has counted."""
 
-    @property
-    def teams(self) -> Sequence[int]:
-        """Team of each seat; one in cooperative games, all different without teams."""
-
-    def initial_state(self) -> S:
-        """The state before anything has happened."""
-
-    def current_player(self, state: S) -> int:
-        """The seat to move, `CHANCE` or `TERMINAL`."""
-
-    def chance_outcomes(self, state: S) -> Sequence[tuple[A, float]]:
-        """Outcomes of a chance node with their probabilities, which sum to 1.
-
-        An outcome is an int, a float or a str, so that records can hold it.
-        """
-
-    def legal_actions(self, state: S) -> Sequence[A]:
-        """Actions of the seat to move, ascending; empty at the end and at chance nodes.
-
-        In language games: a finite core of utterances, enough to play the game.
-        """
-
-    def apply(self, state: S, action: A) -> S:
-        """The state after a legal action or a possible chance outcome."""
-
-    def returns(self, state: S) -> Sequence[float]:
-        """What each seat has been paid so far; a reward is the difference of two states."""
-
     def observe(self, state: S, seat: int) -> str:
         """All that this seat needs to know, as text that a person can read.
 
         ASCII, but for words that a player wrote in a language game: what another seat wrote
         is shown by `arena_envs.hostile.quoted`, or at least passes `break_markup`.
-        """
-
-    def information_state(self, state: S, seat: int) -> Hashable:
-        """Key of all that this seat knows, with perfect recall.
-
-        A perfect-information game may use the position.
         """
 
     def features(self, state: S, seat: int) -> NDArray[np.float32]:
@@ -168,6 +175,7 @@ class Game(Protocol[S, A]):
         """What is known of play with these parameters, such as the value; None: nothing."""
 
 
+AnyExtensiveForm = ExtensiveForm[Any, Any]
 AnyGame = Game[Any, Any]
 
 

@@ -20,19 +20,11 @@ KeyOf = Callable[[Any, int], Hashable]
 
 COLUMNS = frozenset(
     {
-        *(
-            "team",
-            "state_key",
-            "action",
-            "terminated",
-            "truncated",
-            "value",
-            "next_value",
-        ),
-        *("parent", "branch", "num_tokens", "row_length", "rewards.game"),
-        *("tokens.entropy", "tokens.logprob", "tokens.value"),
+        *("team", "state_key", "action", "terminated", "truncated"),
+        *("value", "next_value", "parent", "branch", "num_tokens", "row_length"),
+        *("rewards.game", "tokens.entropy", "tokens.logprob", "tokens.value"),
     }
-)  # of a batch, beside those that every batch has; the critic is learned
+)  # of `TabularPolicy.play`, beside the columns that every batch has
 MAX_NODES = 100_000  # that are remembered
 SURE = 2.0  # more than any draw
 KEPT = 0.9  # of the critic's value, per visit of a row

@@ -19,8 +19,8 @@ probability is irrational: a batch can hold every line of play exactly as often 
 
 from collections.abc import Mapping
 
+from arena_envs.game import CHANCE
 from arena_trainers.credit.proofs.game_trees import (
-    CHANCE,
     Branch,
     Diagnostic,
     Known,
