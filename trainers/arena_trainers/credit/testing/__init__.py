@@ -12,7 +12,7 @@ Neither says that the formula is the paper's: compare it with numbers worked by 
 from arena_trainers.credit.testing.batches import batch_of, full_batch, random_batches
 from arena_trainers.credit.testing.check import Evidence, check_estimator
 from arena_trainers.credit.testing.claimed import checks_of
-from arena_trainers.credit.testing.promise import BrokenClaim
+from arena_trainers.credit.testing.comparison import BrokenClaim
 from arena_trainers.credit.testing.properties import CHECKS
 
 __all__ = [

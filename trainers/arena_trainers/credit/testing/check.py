@@ -12,7 +12,7 @@ from arena_trainers.credit.proofs.report import Finding, found_claims, undefined
 from arena_trainers.credit.registry import name_of, needed_columns
 from arena_trainers.credit.testing.batches import random_batches
 from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of, checks_of
-from arena_trainers.credit.testing.promise import BrokenClaim, Named, check_runs
+from arena_trainers.credit.testing.comparison import BrokenClaim, Named, check_runs
 from arena_trainers.credit.testing.properties import CHECKS, Check
 
 BIAS = (

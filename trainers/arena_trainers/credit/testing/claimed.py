@@ -23,7 +23,7 @@ from arena_trainers.credit.testing.batches import (
     take,
     with_numbers,
 )
-from arena_trainers.credit.testing.promise import (
+from arena_trainers.credit.testing.comparison import (
     Named,
     advantage,
     credit_of,

@@ -16,7 +16,7 @@ from arena_trainers.credit.testing.batches import (
     take,
     with_numbers,
 )
-from arena_trainers.credit.testing.promise import (
+from arena_trainers.credit.testing.comparison import (
     BrokenClaim,
     Named,
     advantage,
