@@ -1,4 +1,4 @@
-"""Random play by the rules alone: outcomes of chance nodes, and states of random episodes."""
+"""Random play: outcomes of chance nodes, and states of random episodes."""
 
 import random
 from bisect import bisect

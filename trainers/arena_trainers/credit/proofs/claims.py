@@ -2,8 +2,8 @@
 
 The tests, the report and `testing.check_estimator` verify the claims.
 
-`bias_two`, `bias_infinite` and `bias_shared_chance` compare the expected gradient to the true
-one on the diagnostic games (`diagnostics`), with default options:
+`bias_two`, `bias_infinite` and `bias_shared_chance` compare the expected gradient to the
+true one on the diagnostic games (`diagnostics`), with default options:
 
 | Claim | A batch is |
 |---|---|

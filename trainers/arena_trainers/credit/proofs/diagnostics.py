@@ -10,15 +10,15 @@
 | `signal` | team | a signal pays both seats if the second seat guesses the card |
 | `three_seats` | seats | three seats; one may have a second turn |
 | `patience` | truncation | waiting is paid after the limit of turns |
-| `hidden_card` | chance | with 9 unseen cards of 10 an action gains a little; it loses 1 else |
+| `hidden_card` | chance | an unseen card: an action gains 0.05 or 0.2 nine times of ten, else loses 1 |
 | `call` | parts | an action has a side reward, and lowers the expected outcome |
 
 The games are finite trees (`game_trees`) with perfect recall. All probabilities are
 fractions, so a finite batch can hold every line of play in exact proportion to its
 probability.
 
-Each function below derives the known gradients. With two actions of probabilities p and 1 - p,
-the derivative by the last logit is p (1 - p) · (difference of their expected returns).
+Each function below derives the known gradients. With two actions of probabilities p and
+1 - p, the derivative by the last logit is p (1 - p) · (difference of their expected returns).
 """
 
 from collections.abc import Mapping
@@ -208,9 +208,9 @@ def _patience() -> Diagnostic:
 def _hidden_card() -> Diagnostic:
     """Policy 3/4 and 1/4: 3/16 · (0.9 · 0.05 - 0.1), other seat 3/16 · (0.9 · 0.2 - 0.1).
 
-    A group that shares the card has its own mean and spread. Divided by the spread, 0.05 weighs
-    as much as -1. Divided by the density of the means (`bnpo`), 0.2 weighs less than 1/9 of
-    -1.
+    A group that shares the card has its own mean and spread. Divided by the spread, 0.05
+    weighs as much as -1. Divided by the density of the means (`bnpo`), 0.2 weighs less than
+    1/9 of -1.
     """
     nothing = (0.0, 0.0)
 

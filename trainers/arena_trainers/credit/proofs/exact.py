@@ -1,12 +1,12 @@
 """The exact gradient of a small game, and batches of it with an exact critic.
 
-A policy is a softmax over the logits θ of each information state. The true gradient has, for
-the logits of a seat, the gradient of that seat's own expected return:
+A policy is a softmax over the logits θ of each information state. For the logits of a seat,
+the true gradient is the gradient of that seat's own expected return:
 
     gᵢ = Σ_τ p(τ) Σₖ Rᵢₖ(τ) ∇log π(aₖ),   over all lines of play τ and turns k of seat i
 
-If a limit of turns ends episodes, k runs over the turns before the limit, and R is still the
-return of the whole game. `expectation` computes the gradient that an estimator gives.
+If a limit of turns ends episodes, k runs over the turns before the limit, and R is still
+the return of the whole game. `expectation` computes the gradient that an estimator gives.
 
 >>> from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 >>> bandit = DIAGNOSTICS["bandit"]
@@ -41,8 +41,8 @@ class ExactGame:
     A column is a pair of an information state and an action; there are C of them.
 
     Args:
-        game: the rules. Seats must have perfect recall, otherwise `value` and `action_value`
-            are wrong.
+        game: the rules. Seats must have perfect recall, otherwise `value` and
+            `action_value` are wrong.
         max_turns: limit of turns, all seats together; None for no limit.
 
     Attributes:
@@ -157,8 +157,8 @@ class ExactPlay:
         """A batch with one episode per line.
 
         Values are exact. `next_value` is NaN wherever it must not be read. Every turn has
-        one token. The parts of the reward are `game` (the outcome), `side_reward` (all other
-        payments) and `judge`.
+        one token. The parts of the reward are `game` (the outcome), `side_reward` (all
+        other payments) and `judge`.
 
         Args:
             drawn: int[B], the line of each episode.
@@ -247,8 +247,8 @@ class ExactPlay:
 
         Args:
             min_episodes: the size of a group is at least this.
-            max_episodes: limit of the smallest group with these shares, and of the number of
-                groups.
+            max_episodes: limit of the smallest group with these shares, and of the number
+                of groups.
 
         Returns:
             The line and the group of each episode, shuffled.

@@ -1,7 +1,7 @@
 """The expected gradient of an estimator, and its comparison to the true one.
 
-A batch of B independent episodes of one group gives the estimate ĝ = 1/B Σ A ∇log π, over its
-turns. The expectation of ĝ is the exact sum over all batches if there are at most 1,024 of
+A batch of B independent episodes of one group gives the estimate ĝ = 1/B Σ A ∇log π, over
+its turns. The expectation of ĝ is the exact sum over all batches if there are at most 1,024 of
 them. Otherwise it is the mean over random batches, with its standard error.
 
 >>> from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS

@@ -236,9 +236,9 @@ def flatten(lines: Sequence[Line]) -> Flat:
 def starts_of(lines: Sequence[Line]) -> tuple[Floats, Bools]:
     """The starts of a game: the draws of chance that the episodes of a group share.
 
-    A seed stands for a row of uniform numbers in [0, 1). The k-th number draws the outcome of
-    the k-th chance node of an episode. A start is a set of rows with the same outcomes on
-    every line.
+    A seed stands for a row of uniform numbers in [0, 1). The k-th number draws the outcome
+    of the k-th chance node of an episode. A start is a set of rows with the same outcomes
+    on every line.
 
     Returns:
         float64[S], probability of each start, and bool[S, L], the lines that are possible
