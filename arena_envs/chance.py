@@ -9,7 +9,7 @@ import numpy as np
 from arena_envs.checks import short
 from arena_envs.game import CHANCE, AnyGame
 from arena_envs.nodes import Graph, Node
-from arena_envs.sampling import draw, possible_outcomes
+from arena_envs.sampling import draw, possible_actions
 
 MAX_SEARCHED = 1_000  # states, to count chance nodes
 
@@ -131,10 +131,8 @@ def _most_draws(game: AnyGame, state: Any) -> int | None:
         if len(seen) == MAX_SEARCHED:
             return None
         seen.add((state, num_draws))
-        actions = game.legal_actions(state)
-        if game.current_player(state) == CHANCE:
-            actions = [outcome for outcome, _ in possible_outcomes(game, state)]
-            num_draws += 1
+        num_draws += game.current_player(state) == CHANCE
         most = max(most, num_draws)
-        ahead += [(game.apply(state, action), num_draws) for action in actions]
+        for action in possible_actions(game, state):
+            ahead.append((game.apply(state, action), num_draws))
     return most

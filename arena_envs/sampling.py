@@ -36,6 +36,13 @@ def possible_outcomes(game: AnyGame, state: Any) -> list[tuple[Any, float]]:
     return [(outcome, p) for outcome, p in game.chance_outcomes(state) if p > 0]
 
 
+def possible_actions(game: AnyGame, state: Any) -> Sequence[Any]:
+    """Legal actions; at a chance node, the outcomes with a probability above 0."""
+    if game.current_player(state) == CHANCE:
+        return [outcome for outcome, _ in possible_outcomes(game, state)]
+    return game.legal_actions(state)
+
+
 def random_states(game: AnyGame, rng: random.Random) -> Iterator[tuple[Any, int]]:
     """States of an episode of uniform random play, each with the seat to move or `CHANCE`.
 

@@ -12,7 +12,7 @@ from arena_envs.solvers.enumeration import MAX_STATES, about, too_large
 from arena_envs.solvers.sweeps import edge_weights, values_of
 from arena_envs.solvers.tree import Floats, Tree, game_tree
 
-TOLERANCE = 1e-9
+TOLERANCE = 1e-9  # payoffs that differ by less are equal
 
 
 class MixedEquilibrium(NamedTuple):
