@@ -1,4 +1,4 @@
-"""The comparison as a page and a picture, made of its results alone."""
+"""The comparison as a page and a picture, made from the results file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,37 +24,41 @@ PICTURE = "learning.png"
 HEAD = f"""\
 # Which estimator learns best
 
-Written by `arena credit bench` from [bench.json](bench.json). What each estimator does to the
-gradient, exactly, is in [report.md](report.md); what each one is, in
-[estimators.md](estimators.md).
+Written by `arena credit bench` from [bench.json](bench.json). See [report.md](report.md) for the
+exact bias of each estimator, and [estimators.md](estimators.md) for its equation.
 
 ![Learning curves]({PICTURE})
 
-**What was run.** Softmax policies with a row of logits for each information state play against
-themselves, all seats learning. Every estimator has the same number of episodes, in batches of
-{NUM_STARTS} starts, each played {NUM_SAMPLES} times with the same draws of chance; advantages
-are divided by their root mean square, so that all take steps of the same size; the step falls
-to 0 in a straight line, and entropy is rewarded a little. Sizes of steps were chosen once for
-each game, on a few runs of `episode`, `mars_loo` and `mars_released`, and are the same for
-all. Options are the defaults, but for γ = 1. Where a critic is needed, it is a running mean of
-the returns-to-go of each information state. `counterfactual` and `adca`, whose judge says
-whether an action is worth what the policy is, are given the exact values of the policy; in
-Mini Hanabi the tree is too large for that.
+**Policies.** Softmax policies with a row of logits for each information state play against
+themselves; all seats learn. In Mini Hanabi a row stands for a part of what the seat knows (its
+hints, the fireworks, which of the partner's cards can be played), so that rows recur.
 
-In poker the measure is the exact NashConv of the policy (0 at equilibrium: lower is better), in
-Mini Hanabi the mean score of the episodes as they were played (higher is better), both as mean
-of the last quarter of the run. In Mini Hanabi a row of the table stands for less than a seat
-knows (own hints, fireworks, which of the partner's cards can be played), so that rows recur.
+**Training.** Every estimator has the same number of episodes, in batches of {NUM_STARTS} starts,
+each played {NUM_SAMPLES} times with the same draws of chance. Advantages are divided by their root
+mean square, so all estimators take steps of the same size. The step falls to 0 linearly. There is
+a small entropy bonus. The first step was chosen once per game, on a few runs of `episode`,
+`mars_loo` and `mars_released`.
 
-**How to read it.** Intervals are 95 %, over seeds. *p* is that of Welch's t-test against
-`{REFERENCE}`, after Holm's correction for the number of estimators; below {ALPHA} is called
-significant. What is not significant may be different and unproven. Estimators that differ by a
-factor alone, as `dr_grpo` and `rloo`, are the same here. The advantages of `counterfactual`
-have no noise and vanish at an equilibrium; division by their root mean square undoes that, so
-that it circles: what is best to first order need not learn best. What divides by the spread
-of a group does badly in poker, as [report.md](report.md) has it: the group shares a deal that
-its players do not see. Tabular self-play says
-something about variance, bias and cycles, and nothing about tokens, clipping or language.
+**Estimators.** Options are the defaults, with γ = 1. The critic is a running mean of the
+returns-to-go of each information state. `counterfactual` and the judge of `adca` read the exact
+values of the policy; Mini Hanabi is too large for these.
+
+**Measures.** Poker: exact NashConv of the policy (0 at equilibrium, lower is better). Mini Hanabi:
+mean score of the episodes (higher is better). Both are means over the last quarter of a run.
+
+**Statistics.** Intervals are 95 %, over seeds. *p* is that of Welch's t-test against
+`{REFERENCE}`, with Holm's correction for the number of estimators; p < {ALPHA} is called
+significant. A difference without significance is not proven to be 0.
+
+**Limits.**
+
+- Estimators that differ by a positive factor, as `dr_grpo` and `rloo`, are equal here.
+- The advantages of `counterfactual` have no noise and vanish at an equilibrium. The division by
+  their root mean square undoes this, so its policy circles around the equilibrium.
+- Estimators that divide by the spread of a group do badly in poker: a group shares a deal that
+  its players do not see (see [report.md](report.md)).
+- Tabular self-play shows variance, bias and cycles. It shows nothing about tokens, clipping or
+  language.
 """
 
 
@@ -103,7 +107,7 @@ def _title(setting: str) -> str:
 def _sentences(
     setting: str, means: Mapping[str, Mean], p: Mapping[str, float], higher: bool
 ) -> str:
-    """What is significant, in words."""
+    """The setting, and the significant differences."""
     if setting == TINY:
         what = (
             "The default recipe of `arena train` with each estimator at its default "
