@@ -178,11 +178,11 @@ def _best_actions(root: Node) -> list[Any]:
     proven = {a: c.proven[player] for a, c in root.children.items() if c.proven}
     tried = {a: c.visits for a, c in root.children.items() if not c.proven}
     certain = _largest(proven)
-    likely = _largest(tried)
-    if not certain or not likely:
-        return certain or likely
-    mean = fmean(root.children[a].total / root.children[a].visits for a in likely)
-    return certain if proven[certain[0]] >= mean else likely
+    most_visited = _largest(tried)
+    if not certain or not most_visited:
+        return certain or most_visited
+    mean = fmean(root.children[a].total / root.children[a].visits for a in most_visited)
+    return certain if proven[certain[0]] >= mean else most_visited
 
 
 def _largest(numbers: Mapping[Any, float]) -> list[Any]:
