@@ -64,7 +64,7 @@ class ExtensiveForm(Protocol[S, A]):
         """The state after a legal action or a possible chance outcome."""
 
     def returns(self, state: S) -> Sequence[float]:
-        """What each seat has been paid so far; a reward is the difference of two states."""
+        """Return of each seat so far; a reward is the difference between two states."""
 
     def information_state(self, state: S, seat: int) -> Hashable:
         """Key of all that this seat knows, with perfect recall.
@@ -86,7 +86,7 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
 
     @property
     def kind(self) -> Kind:
-        """Whether interests are opposed, shared or mixed."""
+        """Whether the interests of the seats are opposed, shared or mixed."""
 
     @property
     def information(self) -> Information:
@@ -99,9 +99,9 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
     def simultaneous(self) -> bool:
         """Whether seats choose at the same time.
 
-        Then every seat chooses once in each round, in ascending order. What is legal for
-        a seat does not depend on what the others choose in that round, nothing that a
-        seat sees does before the round is over, and nothing is paid before.
+        Then every seat chooses once in each round, in ascending order. Until the round is
+        over, the choices of others affect neither a seat's legal actions nor what it sees,
+        and no seat is paid.
         """
 
     @property
@@ -110,19 +110,19 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
 
     @property
     def min_return(self) -> float:
-        """Lowest return that a seat can end with."""
+        """Lowest possible return of a seat at the end."""
 
     @property
     def max_return(self) -> float:
-        """Highest return that a seat can end with."""
+        """Highest possible return of a seat at the end."""
 
     @property
     def max_turns(self) -> int:
-        """Most decisions, of all seats together, that an episode can have."""
+        """Largest possible number of turns of an episode, all seats together."""
 
     @property
     def max_chance_nodes(self) -> int | None:
-        """Most chance nodes that an episode can have; None if nobody has counted."""
+        """Largest possible number of chance nodes of an episode; None if it is unknown."""
 
     def observe(self, state: S, seat: int) -> str:
         """All that this seat needs to know, as text that a person can read.
@@ -161,18 +161,18 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
         """Returns of all seats if this seat breaks the rules now."""
 
     def measures(self, state: S) -> Mapping[str, float]:
-        """What else the last state of an episode says of it, by name, such as efficiency.
+        """Further numbers about an episode, from its last state, such as efficiency.
 
         Finite numbers; the same names in every state; empty without any.
         """
 
     @property
     def measure_bounds(self) -> Mapping[str, tuple[float, float]]:
-        """Least and largest value of measures, by name, where these are known."""
+        """Lowest and highest possible value of measures, by name, if they are known."""
 
     @property
     def known_value(self) -> str | None:
-        """What is known of play with these parameters, such as the value; None: nothing."""
+        """A known result for these parameters, such as the value; None if there is none."""
 
 
 AnyExtensiveForm = ExtensiveForm[Any, Any]
@@ -237,12 +237,14 @@ def fold(text: str) -> str:
 def legal_actions_of(game: Game[S, A], state: S, seat: int) -> Sequence[A]:
     """Legal actions of a seat that may choose now, else none.
 
-    It may choose at its turn; where seats choose at the same time, from the start of the
-    round until it has chosen.
+    A seat may choose at its turn. In a simultaneous game, it may choose from the start of
+    the round until it has chosen.
     """
     player = game.current_player(state)
     if game.simultaneous:
-        while 0 <= player < seat:  # what these choose makes no difference to the seat
+        while (
+            0 <= player < seat
+        ):  # their choices do not affect the seat's legal actions
             state = game.apply(state, game.legal_actions(state)[0])
             player = game.current_player(state)
     return game.legal_actions(state) if player == seat else ()
