@@ -1,7 +1,6 @@
 """Draws of chance outcomes for an environment, given or random."""
 
 import random
-from bisect import bisect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from arena_envs.checks import short
 from arena_envs.game import CHANCE, AnyGame
 from arena_envs.nodes import Graph, Node
+from arena_envs.sampling import draw, possible_actions
 
 MAX_SEARCHED = 1_000  # states that are visited to count chance nodes
 
@@ -55,8 +55,7 @@ class Chance:
             )  # a fixed seed is faster than entropy of the system; setstate follows
             self._rng.setstate(state)
             self._shared = False
-        index = bisect(node.cumulative, self._rng.random())
-        return node.outcomes[min(index, len(node.outcomes) - 1)]  # rounding: sum < 1
+        return node.outcomes[draw(node.cumulative, self._rng.random())]
 
     def settle(self, graph: Graph, node: Node) -> tuple[Node, list[Any]]:
         """Plays chance until an agent is to move or the game is over."""
@@ -134,10 +133,8 @@ def _most_draws(game: AnyGame, state: Any) -> int | None:
         if len(seen) == MAX_SEARCHED:
             return None
         seen.add((state, num_draws))
-        actions = game.legal_actions(state)
-        if game.current_player(state) == CHANCE:
-            actions = [outcome for outcome, p in game.chance_outcomes(state) if p > 0]
-            num_draws += 1
+        num_draws += game.current_player(state) == CHANCE
         most = max(most, num_draws)
-        ahead += [(game.apply(state, action), num_draws) for action in actions]
+        for action in possible_actions(game, state):
+            ahead.append((game.apply(state, action), num_draws))
     return most

@@ -28,60 +28,15 @@ class IllegalAction(ValueError):
     """An action, or the text of one, that the rules do not allow now."""
 
 
-class Game(Protocol[S, A]):
-    """What an object must offer to be played here.
+class ExtensiveForm(Protocol[S, A]):
+    """The tree of a game: states, actions, chance, payments and what each seat knows.
 
-    Actions are the integers `0 .. num_actions - 1`, the same for every seat. In language
-    games `num_actions` is None and an action is an immutable utterance.
+    It is all that exact computations need.
     """
 
     @property
     def num_players(self) -> int:
         """Number of seats."""
-
-    @property
-    def num_actions(self) -> int | None:
-        """Number of distinct actions, or None in language games."""
-
-    @property
-    def kind(self) -> Kind:
-        """Whether interests are opposed, shared or mixed."""
-
-    @property
-    def information(self) -> Information:
-        """Whether every seat sees the whole state.
-
-        Then each state has its own information state.
-        """
-
-    @property
-    def simultaneous(self) -> bool:
-        """Whether seats choose at the same time.
-
-        Then every seat chooses once in each round, in ascending order. What is legal for
-        a seat does not depend on what the others choose in that round, nothing that a
-        seat sees does before the round is over, and nothing is paid before.
-        """
-
-    @property
-    def zero_sum(self) -> bool:
-        """Whether the returns of all seats sum to zero (forfeits apart)."""
-
-    @property
-    def min_return(self) -> float:
-        """Lowest return that a seat can end with."""
-
-    @property
-    def max_return(self) -> float:
-        """Highest return that a seat can end with."""
-
-    @property
-    def max_turns(self) -> int:
-        """Most decisions, of all seats together, that an episode can have."""
-
-    @property
-    def max_chance_nodes(self) -> int | None:
-        """Most chance nodes that an episode can have; None if nobody has counted."""
 
     @property
     def teams(self) -> Sequence[int]:
@@ -109,19 +64,71 @@ class Game(Protocol[S, A]):
         """The state after a legal action or a possible chance outcome."""
 
     def returns(self, state: S) -> Sequence[float]:
-        """What each seat has been paid so far; a reward is the difference of two states."""
+        """Return of each seat so far; a reward is the difference between two states."""
+
+    def information_state(self, state: S, seat: int) -> Hashable:
+        """Key of all that this seat knows, with perfect recall.
+
+        A perfect-information game may use the position.
+        """
+
+
+class Game(ExtensiveForm[S, A], Protocol[S, A]):
+    """What an object must offer to be played here.
+
+    Actions are the integers `0 .. num_actions - 1`, the same for every seat. In language
+    games `num_actions` is None and an action is an immutable utterance.
+    """
+
+    @property
+    def num_actions(self) -> int | None:
+        """Number of distinct actions, or None in language games."""
+
+    @property
+    def kind(self) -> Kind:
+        """Whether the interests of the seats are opposed, shared or mixed."""
+
+    @property
+    def information(self) -> Information:
+        """Whether every seat sees the whole state.
+
+        Then each state has its own information state.
+        """
+
+    @property
+    def simultaneous(self) -> bool:
+        """Whether seats choose at the same time.
+
+        Then every seat chooses once in each round, in ascending order. Until the round is
+        over, the choices of others affect neither a seat's legal actions nor what it sees,
+        and no seat is paid.
+        """
+
+    @property
+    def zero_sum(self) -> bool:
+        """Whether the returns of all seats sum to zero (forfeits apart)."""
+
+    @property
+    def min_return(self) -> float:
+        """Lowest possible return of a seat at the end."""
+
+    @property
+    def max_return(self) -> float:
+        """Highest possible return of a seat at the end."""
+
+    @property
+    def max_turns(self) -> int:
+        """Largest possible number of turns of an episode, all seats together."""
+
+    @property
+    def max_chance_nodes(self) -> int | None:
+        """Largest possible number of chance nodes of an episode; None if it is unknown."""
 
     def observe(self, state: S, seat: int) -> str:
         """All that this seat needs to know, as text that a person can read.
 
         ASCII, but for words that a player wrote in a language game: what another seat wrote
         is shown by `arena_envs.hostile.quoted`, or at least passes `break_markup`.
-        """
-
-    def information_state(self, state: S, seat: int) -> Hashable:
-        """Key of all that this seat knows, with perfect recall.
-
-        A perfect-information game may use the position.
         """
 
     def features(self, state: S, seat: int) -> NDArray[np.float32]:
@@ -154,20 +161,21 @@ class Game(Protocol[S, A]):
         """Returns of all seats if this seat breaks the rules now."""
 
     def measures(self, state: S) -> Mapping[str, float]:
-        """What else the last state of an episode says of it, by name, such as efficiency.
+        """Further numbers about an episode, from its last state, such as efficiency.
 
         Finite numbers; the same names in every state; empty without any.
         """
 
     @property
     def measure_bounds(self) -> Mapping[str, tuple[float, float]]:
-        """Least and largest value of measures, by name, where these are known."""
+        """Lowest and highest possible value of measures, by name, if they are known."""
 
     @property
     def known_value(self) -> str | None:
-        """What is known of play with these parameters, such as the value; None: nothing."""
+        """A known result for these parameters, such as the value; None if there is none."""
 
 
+AnyExtensiveForm = ExtensiveForm[Any, Any]
 AnyGame = Game[Any, Any]
 
 
@@ -229,12 +237,14 @@ def fold(text: str) -> str:
 def legal_actions_of(game: Game[S, A], state: S, seat: int) -> Sequence[A]:
     """Legal actions of a seat that may choose now, else none.
 
-    It may choose at its turn; where seats choose at the same time, from the start of the
-    round until it has chosen.
+    A seat may choose at its turn. In a simultaneous game, it may choose from the start of
+    the round until it has chosen.
     """
     player = game.current_player(state)
     if game.simultaneous:
-        while 0 <= player < seat:  # what these choose makes no difference to the seat
+        while (
+            0 <= player < seat
+        ):  # their choices do not affect the seat's legal actions
             state = game.apply(state, game.legal_actions(state)[0])
             player = game.current_player(state)
     return game.legal_actions(state) if player == seat else ()

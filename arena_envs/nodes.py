@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from arena_envs.checks import short
 from arena_envs.game import CHANCE, AnyGame, IllegalAction, legal_actions_of
 from arena_envs.spaces import MAX_TEXT
+from arena_envs.sampling import possible_outcomes
 
 MAX_NODES = 10_000  # of a game
 
@@ -58,12 +59,9 @@ class Node:
         self.outcomes: Sequence[Any] = ()
         self.cumulative: Sequence[float] = ()
         if self.player == CHANCE:
-            chances = game.chance_outcomes(state)
-            self.outcomes, probs = map(list, zip(*chances, strict=True))
-            if not all(probs):
-                self.outcomes = [x for x, p in chances if p]
-                probs = [p for p in probs if p]
-            self.cumulative = list(accumulate(probs))
+            possible = possible_outcomes(game, state)
+            self.outcomes, chances = map(list, zip(*possible, strict=True))
+            self.cumulative = list(accumulate(chances))
         self.played = False
         self.children: dict[Any, Node] = {}
         self.views: list[View | None] = [None] * game.num_players

@@ -1,9 +1,8 @@
 """Bots: policies that read states instead of text.
 
-A bot is a function of the game, the state and a generator, which returns a legal action of
-the seat to move. It keeps nothing between calls that would change what it plays, draws
-from the generator alone, and can be pickled. Bots have strings, which `make_bot` reads and
-which name opponents wherever one is asked for:
+A bot is a function of the game, the state and a generator. It returns a legal action of the
+seat to move. Its actions do not depend on earlier calls; its only randomness is the generator;
+it can be pickled. `make_bot` makes a bot from a string, which also names it as an opponent:
 
 | String                    | Plays                                                  | In games           |
 |---------------------------|--------------------------------------------------------|--------------------|
@@ -11,25 +10,25 @@ which name opponents wherever one is asked for:
 | `first`                   | the first legal action                                 | all                |
 | `constant:K`              | action K where legal, else the first                   | numbered actions   |
 | `mcts:N`                  | tree search with N simulations (100)                   | nothing hidden     |
-| `ismcts:N`                | the same over what the seat knows (100)                | with `resample`    |
-| `minimax:DEPTH`           | a best action, as far as DEPTH actions can show        | nothing hidden     |
+| `ismcts:N`                | tree search over information states (100)              | with `resample`    |
+| `minimax:DEPTH`           | a best action by a search of DEPTH actions             | nothing hidden     |
 | `cfr:N`                   | the average policy of N iterations of CFR+ (1000)      | enumerable         |
-| `win_or_block`            | wins at once or keeps others from it, else at random   | nothing hidden     |
-| `othello_greedy`          | a corner, else what turns the most discs               | Othello            |
-| `hanabi_convention`       | what fits, a hint at what fits, or discards            | Hanabi             |
+| `win_or_block`            | a winning action, else one that lets nobody else win   | nothing hidden     |
+| `othello_greedy`          | a corner, else the action that turns the most discs    | Othello            |
+| `hanabi_convention`       | a playable card, else a hint at one, else a discard    | Hanabi             |
 | `always_cooperate`        | action 0                                               | repeated matrices  |
 | `always_defect`           | action 1                                               | repeated matrices  |
-| `tit_for_tat`             | what the other did last                                | repeated matrices  |
-| `generous_tit_for_tat:P`  | so, but cooperates with probability P (1/3)            | repeated matrices  |
-| `grim_trigger`            | cooperates until another has not                       | repeated matrices  |
-| `win_stay_lose_shift`     | cooperates after all chose alike                       | repeated matrices  |
+| `tit_for_tat`             | the last action of the other                           | repeated matrices  |
+| `generous_tit_for_tat:P`  | tit for tat, but action 0 with probability P (1/3)     | repeated matrices  |
+| `grim_trigger`            | action 0 until another seat defects                    | repeated matrices  |
+| `win_stay_lose_shift`     | action 0 after a round in which all chose alike        | repeated matrices  |
 
-Bots draw among equally good actions, so that repeated games differ; where a bot knows its
-probabilities, `action_probs` gives them. `arena_wrappers.make_policy` reads these strings and
+Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
+probabilities, `action_probs` returns them. `arena_wrappers.make_policy` reads these strings and
 `noisy:P(STRING)` around any of them, which plays a random legal action with probability P.
 
-`minimax` and `cfr` refuse games of more than 200,000 states before they have kept anybody
-waiting for minutes; solvers take a limit of their own.
+`minimax` and `cfr` refuse games of more than 200,000 states, as a player waits for the action.
+The limit of the solvers is higher, and an argument.
 """
 
 import random

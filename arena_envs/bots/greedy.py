@@ -10,11 +10,10 @@ from arena_envs.game import CHANCE, TERMINAL, AnyGame
 
 @dataclass(frozen=True)
 class WinOrBlock:
-    """Wins if it can at once, else keeps others from winning next, else plays at random.
+    """Plays a winning action, else one after which no other seat can win at once.
 
-    "Winning" is to end the game with the highest own return; an action that would let
-    another seat win with its next action is avoided where there are others. Among several
-    winning actions it plays at random, too.
+    An action wins if it ends the game with the highest return of the game. Ties are broken
+    at random; if every action lets another seat win, it plays any.
 
     Raises:
         ValueError: when it plays, the game hides information.
@@ -33,9 +32,9 @@ class WinOrBlock:
 
 @dataclass(frozen=True)
 class OthelloGreedy:
-    """Takes a corner of the board where it can, else turns over as many discs as it can.
+    """Takes a corner of the board if possible, else turns over as many discs as possible.
 
-    Among equals it plays at random.
+    Ties are broken at random.
 
     Raises:
         ValueError: when it plays, the game is not Othello.

@@ -9,20 +9,18 @@ from arena_envs.game import AnyGame
 
 @dataclass(frozen=True)
 class HanabiConvention:
-    """Plays what is known to fit, else hints at what fits, else discards the oldest card.
+    """Plays a playable card, else hints at one, else discards.
 
     In this order:
 
-    1. Play a card that by its hints, and by the cards in sight, fits whatever it is.
-    2. Tell the next player who holds a card that fits something new about it: best what
-       makes it known to fit, then what touches the fewest cards.
+    1. Play a card that is playable whatever it is, by its hints and the cards in sight.
+    2. Give a new hint about a playable card to the next player who holds one: first a hint
+       that makes it known as playable, then one that touches the fewest cards.
     3. Discard a card that is known to be useless, else the oldest.
-    4. Where discarding is not allowed, any hint; or, without tokens, any card is played.
+    4. If discarding is not allowed, give any hint; without tokens, play any card.
 
-    Ties are broken at random.
-
-    It knows what its seat sees: hints, fireworks, the hands of the others, and so which
-    cards are left for the deck and its own hand together.
+    Ties are broken at random. The bot knows what its seat sees: hints, fireworks, the hands
+    of the others, and so the cards of the deck and its own hand together.
 
     Raises:
         ValueError: when it plays, the game is not Hanabi.

@@ -1,4 +1,4 @@
-"""Monte Carlo tree search over what the seats know, for games with hidden information."""
+"""Monte Carlo tree search over information states, for hidden information."""
 
 import random
 from collections.abc import Hashable, Sequence
@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 
-from arena_envs.bots.mcts import rollout, sample_chance
+from arena_envs.bots.mcts import check_search, rollout
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import sample_chance
 
 
 @dataclass(frozen=True)
 class ISMCTS:
     """Information-set Monte Carlo tree search.
 
-    Every simulation starts from a state drawn from those that the seat cannot tell from
-    the true one (`Game.resample`), and nodes are the information states of whoever is to
-    move. So it knows no more than its seat; yet it takes the others' choices to tell
-    nothing of what they hold. Of actions that were visited equally often it plays any.
-    Cowling, Powley and Whitehouse, *Information Set Monte Carlo Tree Search* (2012), in the
-    form with one tree for each player.
+    Every simulation starts from a random state that the seat cannot tell from the true one
+    (`Game.resample`). Nodes are information states of the seat to move. The bot knows no
+    more than its seat. It infers nothing from the actions of others: all states are drawn
+    as `resample` draws them. Ties in visits are broken at random. Cowling, Powley and
+    Whitehouse, *Information Set Monte Carlo Tree Search* (2012), with one tree per player.
 
     Args:
-        num_simulations: for each action that it plays.
-        exploration: c in Q + c √(ln N / n), where returns go from -1 to 1; scaled to those
-            of the game.
+        num_simulations: per action.
+        exploration: c in Q + c √(ln N / n) for returns from -1 to 1; it is scaled to the
+            game's returns.
 
     Raises:
         ValueError: a number is out of range.
@@ -36,12 +36,7 @@ class ISMCTS:
     exploration: float = 2.0
 
     def __post_init__(self) -> None:
-        if self.num_simulations < 1:
-            raise ValueError(
-                f"want num_simulations of 1 or more, got {self.num_simulations}"
-            )
-        if not self.exploration >= 0:
-            raise ValueError(f"want exploration of 0 or more, got {self.exploration}")
+        check_search(self.num_simulations, self.exploration)
 
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
         legal = game.legal_actions(state)
@@ -58,9 +53,9 @@ class ISMCTS:
 
 
 class _Node:
-    """What is known of the actions of an information state, in an order of its own.
+    """Visits and returns of the actions of an information state, in a random order.
 
-    The order is random, so that equal bounds favour no action.
+    The order breaks ties between equal bounds.
     """
 
     __slots__ = ("num_visits", "order", "totals", "visits")

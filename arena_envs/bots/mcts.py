@@ -8,24 +8,24 @@ from statistics import fmean
 from typing import Any
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import sample_chance
 
 
 @dataclass(frozen=True)
 class MCTS:
-    """Upper confidence trees with random rollouts, and proofs where they are cheap.
+    """Upper confidence trees with random rollouts and exact values (MCTS-Solver).
 
-    Every simulation walks down by Q + c √(ln N / n), adds one node, and plays on at
-    random. Values that are certain, at the end of the game and backed up from there, are
-    used as such (MCTS-Solver), so that a small rest of a game is played exactly. Each
-    seat maximises its own return; chance is sampled. Ties in visits, and among actions
-    proven equally good, are broken at random.
+    Every simulation descends by the largest Q + c √(ln N / n), adds one node, and plays to
+    the end at random. Returns at the end of the game are exact. They are backed up
+    where the children determine them, so the end of a game is played exactly. Each seat
+    maximises its own return; chance is sampled. Ties are broken at random.
 
     Kocsis and Szepesvári, *Bandit Based Monte-Carlo Planning* (2006); Winands et al.,
     *Monte-Carlo Tree Search Solver* (2008).
 
     Args:
-        num_simulations: for each action that it plays.
-        exploration: c, where returns go from -1 to 1; scaled to those of the game.
+        num_simulations: per action.
+        exploration: c for returns from -1 to 1; it is scaled to the game's returns.
 
     Raises:
         ValueError: a number is out of range; when it plays, the game hides information.
@@ -35,17 +35,13 @@ class MCTS:
     exploration: float = 2.0
 
     def __post_init__(self) -> None:
-        if self.num_simulations < 1:
-            raise ValueError(
-                f"want num_simulations of 1 or more, got {self.num_simulations}"
-            )
-        if not self.exploration >= 0:
-            raise ValueError(f"want exploration of 0 or more, got {self.exploration}")
+        check_search(self.num_simulations, self.exploration)
 
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
         if game.information != "perfect" or game.simultaneous:
             raise ValueError(
-                f'MCTS would see what {game!r} hides; the bot "ismcts" does not'
+                f"want a game of perfect information for MCTS, got {game!r}; use the "
+                'bot "ismcts"'
             )
         legal = game.legal_actions(state)
         if len(legal) == 1:
@@ -59,18 +55,30 @@ class MCTS:
         return rng.choice(_best_actions(root))
 
 
+def check_search(num_simulations: int, exploration: float) -> None:
+    """Refuses options of a tree search.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+    if num_simulations < 1:
+        raise ValueError(f"want num_simulations of 1 or more, got {num_simulations}")
+    if not exploration >= 0:
+        raise ValueError(f"want exploration of 0 or more, got {exploration}")
+
+
 class Node:
     """A node of the search tree.
 
     Attributes:
         state: the state.
         player: the seat to move, `CHANCE` or `TERMINAL`.
-        mover: who chose to come here.
+        mover: the seat that chose the action before this node.
         children: nodes by action, in the order in which they were tried.
-        untried: actions that were not; None before the first visit is over.
-        visits: number of simulations that came here.
-        total: of the returns of `mover` in these.
-        proven: returns with best play from here, where they are known.
+        untried: actions without a node; None before the second visit.
+        visits: number of simulations through this node.
+        total: sum of the returns of `mover` in these.
+        proven: exact returns with best play from here; () if they are unknown.
     """
 
     __slots__ = (
@@ -96,7 +104,7 @@ class Node:
 
 
 def rollout(game: AnyGame, state: Any, rng: random.Random) -> Sequence[float]:
-    """Returns of a random play to the end."""
+    """Returns at the end of uniform random play."""
     current_player, legal_actions = game.current_player, game.legal_actions
     apply, draw = game.apply, rng.random
     while (player := current_player(state)) != TERMINAL:
@@ -106,12 +114,6 @@ def rollout(game: AnyGame, state: Any, rng: random.Random) -> Sequence[float]:
             legal = legal_actions(state)
             state = apply(state, legal[int(draw() * len(legal))])
     return game.returns(state)
-
-
-def sample_chance(game: AnyGame, state: Any, rng: random.Random) -> Any:
-    """An outcome of a chance node."""
-    outcomes, chances = zip(*game.chance_outcomes(state), strict=True)
-    return rng.choices(outcomes, chances)[0]
 
 
 def _simulate(game: AnyGame, root: Node, scale: float, rng: random.Random) -> None:
@@ -158,7 +160,7 @@ def _descend(game: AnyGame, node: Node, scale: float, rng: random.Random) -> Nod
 
 
 def _prove(game: AnyGame, node: Node) -> bool:
-    """Whether the children settle what the node is worth, which is then noted."""
+    """Whether the children determine the exact returns, which are then stored."""
     player = node.player
     if player == CHANCE:
         return False
@@ -171,16 +173,16 @@ def _prove(game: AnyGame, node: Node) -> bool:
 
 
 def _best_actions(root: Node) -> list[Any]:
-    """The proven best, unless what is open looks better: then the most visited."""
+    """The best proven actions, or the most visited ones if their mean return is larger."""
     player = root.player
     proven = {a: c.proven[player] for a, c in root.children.items() if c.proven}
     tried = {a: c.visits for a, c in root.children.items() if not c.proven}
     certain = _largest(proven)
-    likely = _largest(tried)
-    if not certain or not likely:
-        return certain or likely
-    mean = fmean(root.children[a].total / root.children[a].visits for a in likely)
-    return certain if proven[certain[0]] >= mean else likely
+    most_visited = _largest(tried)
+    if not certain or not most_visited:
+        return certain or most_visited
+    mean = fmean(root.children[a].total / root.children[a].visits for a in most_visited)
+    return certain if proven[certain[0]] >= mean else most_visited
 
 
 def _largest(numbers: Mapping[Any, float]) -> list[Any]:

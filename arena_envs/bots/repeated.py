@@ -1,7 +1,6 @@
 """Strategies for repeated matrix games, in which action 0 is to cooperate.
 
-They read `state.rounds`, the choices of all seats in the rounds that are over, as
-`iterated_matrix_game` keeps them.
+They read `state.rounds` of `iterated_matrix_game`: the choices of all seats in past rounds.
 """
 
 import random
@@ -48,9 +47,9 @@ class AlwaysDefect(_Repeated):
 
 @dataclass(frozen=True)
 class TitForTat(_Repeated):
-    """Cooperates, then does what the other did last.
+    """Cooperates first, then repeats the last action of the other.
 
-    Among more than two, it does the worst (the highest action) that any other did.
+    With more than two seats, it repeats the highest last action of the others.
     Axelrod, *Effective Choice in the Prisoner's Dilemma* (1980).
     """
 
@@ -60,7 +59,7 @@ class TitForTat(_Repeated):
 
 @dataclass(frozen=True)
 class GenerousTitForTat(TitForTat):
-    """Tit for tat that cooperates all the same with some probability.
+    """Tit for tat that cooperates instead with some probability.
 
     Nowak and Sigmund, *Tit for Tat in Heterogeneous Populations* (1992).
 
@@ -85,7 +84,7 @@ class GenerousTitForTat(TitForTat):
 
 @dataclass(frozen=True)
 class GrimTrigger(_Repeated):
-    """Cooperates until another has not, then defects for good."""
+    """Cooperates until another seat defects, then always defects."""
 
     def choose(self, rounds: Rounds, seat: int, rng: random.Random) -> int:
         betrayed = any(
@@ -98,10 +97,10 @@ class GrimTrigger(_Repeated):
 
 @dataclass(frozen=True)
 class WinStayLoseShift(_Repeated):
-    """Cooperates at first and after rounds in which all chose alike, else defects.
+    """Cooperates first and after rounds in which all chose alike, else defects.
 
-    So it repeats what paid well (all cooperated; it alone defected) and changes what did
-    not. Nowak and Sigmund, *A Strategy of Win-Stay, Lose-Shift that Outperforms
+    It repeats an action that paid well (all cooperated, or it alone defected), and changes
+    otherwise. Nowak and Sigmund, *A Strategy of Win-Stay, Lose-Shift that Outperforms
     Tit-for-Tat* (1993).
     """
 

@@ -1,4 +1,4 @@
-"""Bots that do not think."""
+"""Bots without search."""
 
 import random
 from dataclasses import dataclass

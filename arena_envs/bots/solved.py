@@ -1,4 +1,4 @@
-"""Bots that play what a solver found."""
+"""Bots that play the policy of a solver."""
 
 import random
 from collections.abc import Sequence
@@ -10,7 +10,9 @@ from arena_envs.solvers import CFRPlus, Key, Table
 from arena_envs.solvers.memory import Memory
 from arena_envs.solvers.perfect_information import PerfectInformation
 
-MAX_BOT_STATES = 200_000  # of a game that is solved before the first action
+# Limit of the states that a bot enumerates before its first action. It is lower than
+# `solvers.MAX_STATES`: a player waits for the action, and CFR+ sweeps them 1,000 times.
+MAX_BOT_STATES = 200_000
 
 _policies = Memory[dict[Key, list[float]]](8)
 _searches = Memory[PerfectInformation](2)
@@ -47,7 +49,7 @@ class Tabular:
 
 @dataclass(frozen=True)
 class CFR:
-    """Plays the average policy of CFR+, found when it first meets a game.
+    """Plays the average policy of CFR+, which it computes at its first action in a game.
 
     Args:
         num_iterations: of CFR+.
@@ -89,10 +91,10 @@ class Minimax:
 
     In a two-player zero-sum game it weights best actions by (the opponent's mean loss under
     two random replies)², see `PerfectInformation.policy`. With a depth, and in other games,
-    all best actions have the same probability, and other seats are taken to draw so, too.
+    all best actions have the same probability, also those of the other seats.
 
     Args:
-        depth: how many actions it looks ahead; None looks to the end.
+        depth: number of actions that it looks ahead; None for all.
 
     Raises:
         ValueError: `depth` is no positive number; when it plays, the game hides

@@ -2,16 +2,16 @@
 
 | You want                                   | Use                                      |
 |--------------------------------------------|------------------------------------------|
-| how far a policy is from equilibrium       | `nash_conv`, `exploitability`            |
-| to beat a policy                           | `best_response`                          |
+| a policy's distance from equilibrium       | `nash_conv`, `exploitability`            |
+| a best response to a policy                | `best_response`                          |
 | an equilibrium, two players, zero-sum      | `solve_zero_sum`, `CFRPlus`; `MCCFR`     |
-| what each action is worth to a policy      | `action_values`                          |
+| the value of each action under a policy    | `action_values`                          |
 | equilibria of a small matrix               | `pure_equilibria`, `mixed_equilibria`    |
 | perfect play with perfect information      | `minimax`                                |
-| the best that a team can do                | `optimal_joint_policy`                   |
+| a best policy of a team                    | `optimal_joint_policy`                   |
 
-Whatever enumerates has a limit, and refuses a larger game with `TooLarge`, a `ValueError`
-that says what is known of its size and which solver copes with it.
+Solvers that enumerate have a limit, `max_states`. A larger game raises `TooLarge`, a `ValueError`
+with the size of the game, as far as it is known, and a solver for it.
 """
 
 from arena_envs.solvers.cfr import CFR, CFRPlus

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import possible_outcomes
 
 Ints = NDArray[np.intp]
 Key = tuple[int, Hashable]  # seat, information state
 Table = Mapping[Key, Sequence[float]]
 
+# Limit of the nodes of an enumeration: about 30 s and 0.5 GB. Bots have a lower one.
 MAX_STATES = 1_000_000
 
 
@@ -24,11 +26,11 @@ class TooLarge(ValueError):
 def too_large(
     game: AnyGame, known: str, limit: str, hint: str | None = None
 ) -> TooLarge:
-    """The refusal of a game: its size, the limit, and a hint."""
+    """The error of a game that is too large: its size, the limit, and what to do."""
     if hint is None and game.information == "perfect" and not game.simultaneous:
-        hint = 'the bots "mcts" and "minimax:DEPTH" look at a part'
+        hint = 'use the bot "mcts" or "minimax:DEPTH"'
     elif hint is None:
-        hint = 'MCCFR and the bot "ismcts" look at a part'
+        hint = 'use MCCFR or the bot "ismcts"'
     return TooLarge(f"{game!r} has {known}, want at most {limit}; {hint}")
 
 
@@ -42,12 +44,12 @@ def about(number: int) -> str:
 
 
 def too_many_states(game: AnyGame, limit: int) -> TooLarge:
-    """The refusal of a game of which no more is known."""
+    """The error of a game with more states than the limit; its size is unknown."""
     return too_large(game, f"more than {limit} states", f"max_states={limit}")
 
 
 class Enumeration:
-    """Everything that the rules say of a game's states, as lists.
+    """All states of a game as lists.
 
     Equal states after the same number of actions are one node. Nodes are numbered from
     the initial state on, by number of actions.
@@ -105,7 +107,7 @@ class Enumeration:
             if player == TERMINAL:
                 self.payoffs.append(tuple(game.returns(state)))
             elif player == CHANCE:
-                branches = [(a, p) for a, p in game.chance_outcomes(state) if p > 0]
+                branches = possible_outcomes(game, state)
             else:
                 infoset = self._infoset(state, player)
                 branches = [(action, 1.0) for action in self.actions[infoset]]
@@ -132,8 +134,9 @@ class Enumeration:
             self.actions.append(tuple(legal))
         elif self.actions[infoset] != tuple(legal):
             raise ValueError(
-                f"legal actions of information state {key} of {self._game!r} are "
-                f"{list(self.actions[infoset])} in one state, {list(legal)} in another"
+                f"want equal legal actions in all states of information state {key} of "
+                f"{self._game!r}, got {list(self.actions[infoset])} and {list(legal)}; let "
+                "information_state tell these states apart"
             )
         return infoset
 
@@ -162,6 +165,6 @@ class Enumeration:
                 return layer
             layer = aligned
         raise ValueError(
-            f"information states of {self._game!r} come before each other: without "
-            "perfect recall there is no order in which to solve it"
+            f"want perfect recall, got information states of {self._game!r} that come "
+            "before each other; let information_state hold all that a seat saw and did"
         )

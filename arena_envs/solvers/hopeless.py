@@ -1,27 +1,28 @@
-"""Detects within a second games that are far too large to enumerate."""
+"""Refuses, within a second, games that are far too large to enumerate."""
 
 import math
 from typing import Any
 
-from arena_envs.game import CHANCE, AnyGame
+from arena_envs.game import AnyGame
+from arena_envs.sampling import possible_actions
 from arena_envs.solvers.enumeration import too_large
 
-PROBE = 5_000  # states that are looked at
-MARGIN = 1000  # times the limit; alpha-beta and equal positions may save this much
+PROBE = 5_000  # states that are counted before the estimate
+MARGIN = 1000  # refuse above this multiple of the limit: alpha-beta meets fewer states
 
 
 def refuse_hopeless(game: AnyGame, max_states: int) -> None:
-    """Refuses a game whose first few thousand states say that it is far too large.
+    """Refuses a game that is far too large, by an estimate from its first states.
 
-    Layers of states are counted until `PROBE` of them were met. They are taken to grow as
-    the last one did for a quarter of the turns that are left, and not at all after that.
+    Layers of states are counted until there are `PROBE` states. The estimate is
+    n · g^(t / 4): n states in the last layer, g its growth, t turns left.
 
     Args:
         game: the rules.
         max_states: limit of the number of states.
 
     Raises:
-        TooLarge: by this estimate the game has more than `MARGIN` times as many states.
+        TooLarge: the estimate is more than `MARGIN` times `max_states`.
 
     >>> from arena_envs import make_game
     >>> refuse_hopeless(make_game("tic_tac_toe"), 1_000_000)
@@ -49,13 +50,10 @@ def refuse_hopeless(game: AnyGame, max_states: int) -> None:
 def _following(
     game: AnyGame, layer: dict[Any, None], limit: int
 ) -> tuple[dict[Any, None], float]:
-    """The states after those of a layer, and the share of these that was looked at."""
+    """The states after a layer, and the share of the layer that was expanded."""
     following: dict[Any, None] = {}
     for number, state in enumerate(layer, 1):
-        branches = game.legal_actions(state)
-        if game.current_player(state) == CHANCE:
-            branches = [a for a, p in game.chance_outcomes(state) if p > 0]
-        for action in branches:
+        for action in possible_actions(game, state):
             following[game.apply(state, action)] = None
         if len(following) >= limit:
             return following, number / len(layer)

@@ -1,4 +1,4 @@
-"""Best joint policies of games in which all seats are paid alike."""
+"""Best joint policies of games in which all seats have equal returns."""
 
 import math
 import random
@@ -15,7 +15,7 @@ from arena_envs.solvers.tree import Floats, Tree, game_tree
 
 
 class JointPolicy(NamedTuple):
-    """A joint policy without chance.
+    """A deterministic joint policy.
 
     Attributes:
         value: expected return of every seat.
@@ -29,10 +29,10 @@ class JointPolicy(NamedTuple):
 def optimal_joint_policy(
     game: AnyGame, max_plans: int = 20_000, max_states: int = MAX_STATES
 ) -> JointPolicy:
-    """A best joint policy, by trying all pure plans.
+    """A best joint policy, by enumeration of pure plans.
 
-    The seat with the most plans need not be tried: it answers each combination of the
-    others' plans with a best response. No mixture does better than the best pure plans.
+    Enumerates the plans of all seats but the one with the most plans, which plays a best
+    response to each combination. No mixture is better than the best pure plans.
 
     Args:
         game: the rules.
@@ -49,7 +49,7 @@ def optimal_joint_policy(
     num_plans = math.prod(counts) // counts[answering]
     if num_plans > max_plans:
         known = f"{about(num_plans)} combinations of plans of all seats but one"
-        hint = "iterated_best_response finds a local optimum"
+        hint = "use iterated_best_response, which finds a local optimum"
         raise too_large(game, known, f"max_plans={max_plans}", hint)
     any_plan = [np.zeros(_num_columns(tree, answering))]
     best = (-math.inf, np.zeros(0))
@@ -67,10 +67,9 @@ def iterated_best_response(
     seed: int = 0,
     max_states: int = MAX_STATES,
 ) -> JointPolicy:
-    """A joint policy that no single seat can improve: the best found from random starts.
+    """A joint policy that no single seat can improve: the best one from random starts.
 
-    From each start the seats answer each other with best responses, in turn, until none
-    gains. Nair et al., *Taming Decentralized POMDPs* (2003), call this JESP.
+    From each start the seats play best responses in turn, until no seat gains. Nair et al., *Taming Decentralized POMDPs* (2003), call this JESP.
 
     Args:
         game: the rules.
@@ -117,7 +116,8 @@ def _shared_tree(game: AnyGame, max_states: int) -> Tree:
     if len(unequal):
         returns = tree.payoffs[unequal[0]].tolist()
         raise ValueError(
-            f"want a game that pays all seats alike, {game!r} pays {returns}"
+            f"want a game that pays all seats alike, got {game!r}, which pays {returns}; "
+            "use CFR"
         )
     return tree
 

@@ -41,7 +41,7 @@ class MatrixSolution(NamedTuple):
 
 
 def solve_matrix(payoffs: ArrayLike) -> MatrixSolution:
-    """An equilibrium of the game in which rows are paid `payoffs` by columns.
+    """An equilibrium of a zero-sum matrix game.
 
     von Neumann, *Zur Theorie der Gesellschaftsspiele* (1928).
 
@@ -71,8 +71,8 @@ def solve_matrix(payoffs: ArrayLike) -> MatrixSolution:
 def solve_zero_sum(game: AnyGame, max_states: int = MAX_STATES) -> ZeroSumSolution:
     """An equilibrium of a two-player zero-sum game, and its value.
 
-    Solves the sequence form: one variable for each sequence of own actions, as large as
-    the game and not as its number of plans. Koller, Megiddo and von Stengel, *Fast
+    Solves the sequence form: one variable for each sequence of own actions, so the program
+    is as large as the game. Koller, Megiddo and von Stengel, *Fast
     Algorithms for Finding Randomized Strategies in Game Trees* (1994),
     https://doi.org/10.1145/195058.195451.
 
@@ -90,7 +90,7 @@ def solve_zero_sum(game: AnyGame, max_states: int = MAX_STATES) -> ZeroSumSoluti
     -0.055556
     """
     if game.num_players != 2 or not game.zero_sum:
-        raise ValueError(f"want a two-player zero-sum game, got {game!r}; try CFR")
+        raise ValueError(f"want a two-player zero-sum game, got {game!r}; use CFR")
     _, sparse = _scipy()
     tree = game_tree(game, max_states)
     leaves, before = _sequences(game, tree)
@@ -191,9 +191,8 @@ def _solve(payoffs: Any, plans: list[Any]) -> tuple[float, Floats, Floats]:
 
 def _forgetful(game: AnyGame) -> ValueError:
     return ValueError(
-        f"states of one information state of {game!r} follow different own actions; "
-        "the sequence form wants perfect recall; minimax solves games of perfect "
-        "information"
+        f"want perfect recall, got states of one information state of {game!r} that "
+        "follow different own actions; use minimax if the game has perfect information"
     )
 
 

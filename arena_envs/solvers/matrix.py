@@ -12,7 +12,7 @@ from arena_envs.solvers.enumeration import MAX_STATES, about, too_large
 from arena_envs.solvers.sweeps import edge_weights, values_of
 from arena_envs.solvers.tree import Floats, Tree, game_tree
 
-TOLERANCE = 1e-9
+TOLERANCE = 1e-9  # payoffs that differ by less are equal
 
 
 class MixedEquilibrium(NamedTuple):
@@ -50,7 +50,7 @@ def normal_form(
     counts = [count_plans(tree, seat) for seat in range(tree.num_players)]
     if math.prod(counts) > max_profiles:
         known = f"{about(math.prod(counts))} combinations of plans"
-        hint = "CFR and solve_zero_sum need none"
+        hint = "use CFR or solve_zero_sum"
         raise too_large(game, known, f"max_profiles={max_profiles}", hint)
     plans = [pure_plans(tree, seat) for seat in range(tree.num_players)]
     payoffs = np.zeros((tree.num_players, math.prod(counts)))
@@ -124,7 +124,7 @@ def mixed_equilibria(
     if num_pairs > max_supports:
         raise ValueError(
             f"{m} rows and {n} columns have {num_pairs} pairs of supports, want at most "
-            f"max_supports={max_supports}; solve_matrix solves zero-sum games"
+            f"max_supports={max_supports}; use solve_matrix if the game is zero-sum"
         )
     found = []
     for size in range(1, min(m, n) + 1):

@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import sample_chance
 from arena_envs.solvers.enumeration import Key
 
 
@@ -56,8 +57,7 @@ class MCCFR:
         game, rng = self._game, self._rng
         while (player := game.current_player(state)) != TERMINAL:
             if player == CHANCE:
-                outcomes, chances = zip(*game.chance_outcomes(state), strict=True)
-                state = game.apply(state, rng.choices(outcomes, chances)[0])
+                state = game.apply(state, sample_chance(game, state, rng))
                 continue
             key = (player, game.information_state(state, player))
             legal = game.legal_actions(state)

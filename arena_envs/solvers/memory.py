@@ -1,4 +1,4 @@
-"""What was computed of the last few games."""
+"""A memory of what was computed for the last few games."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 class Memory(Generic[T]):
-    """Things made of games, the last few of which are kept.
+    """Things computed from games; the most recently used ones are kept.
 
     Args:
-        max_things: that are kept; the one that was used last is forgotten last.
+        max_things: number of things that are kept.
     """
 
     def __init__(self, max_things: int) -> None:
@@ -21,7 +21,7 @@ class Memory(Generic[T]):
         self._things: OrderedDict[Any, T] = OrderedDict()
 
     def recall(self, game: AnyGame, make: Callable[[], T], *more: Hashable) -> T:
-        """What was made of an equal game with equal `more`, or what `make` makes now."""
+        """The thing of an equal game and equal `more`; `make()` if it is not kept."""
         # games that are equal may still differ (1 and True): repr tells
         key: Any = (type(game), game, repr(game), *more)
         try:

@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import possible_outcomes
 from arena_envs.solvers.enumeration import MAX_STATES, too_large, too_many_states
 from arena_envs.solvers.tie_weights import TOLERANCE, TieWeights
 
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 
 class Minimax(NamedTuple):
-    """What a state is worth, and what to do.
+    """The value of a state, and a best action.
 
     Attributes:
         returns: return of each seat when all play best from here on.
@@ -42,8 +43,8 @@ def minimax(
     Args:
         game: the rules.
         state: where to start; by default the initial state.
-        depth: number of actions, chance included, after which what has been paid so far
-            stands for the value; by default there is no such horizon.
+        depth: number of actions, chance included, to look ahead; the returns so far are
+            then taken as the value. None looks to the end.
         max_states: limit of the number of states that are remembered.
 
     Raises:
@@ -64,8 +65,8 @@ class PerfectInformation:
     Args:
         game: the rules.
         max_states: limit of the number of states that are remembered.
-        draws: outside two-player zero-sum games, whether seats draw among equal actions,
-            each with the same probability, instead of taking the first.
+        draws: whether seats choose uniformly among equal actions instead of the first;
+            without effect in two-player zero-sum games.
 
     Raises:
         ValueError: the game hides information.
@@ -76,8 +77,8 @@ class PerfectInformation:
     ) -> None:
         if game.information != "perfect" or game.simultaneous:
             raise ValueError(
-                f"want a game of perfect information, got {game!r}; CFR, solve_zero_sum "
-                'and the bot "ismcts" play with hidden information'
+                f"want a game of perfect information, got {game!r}; use CFR, solve_zero_sum "
+                'or the bot "ismcts"'
             )
         opposed = game.num_players == 2 and game.zero_sum
         self._search: _AlphaBeta | _BackwardInduction = (
@@ -97,10 +98,10 @@ class PerfectInformation:
     def policy(self, state: Any, depth: int | None = None) -> dict[Any, float]:
         """Probabilities of the best actions of the seat to move; 0 for all others.
 
-        Equal ones have equal probabilities, but for two-player zero-sum games that are
+        Best actions have equal probabilities, except in two-player zero-sum games that are
         searched to their end. There p(a) ∝ (opponent's mean loss if its next two replies
-        are uniform)². All have the same minimax value; the weights favour those that punish
-        errors.
+        are uniform)²: all best actions have the same minimax value, and the weights favour
+        those that punish errors.
 
         Raises:
             ValueError: `depth` is no positive number, or too many states were met.
@@ -111,7 +112,7 @@ class PerfectInformation:
         self, find: Callable[[Any, float], T], state: Any, depth: int | None
     ) -> T:
         if depth is not None and depth < 1:
-            raise ValueError(f"want depth of 1 or more, got {depth}")
+            raise ValueError(f"want a depth of 1 or more, got {depth}")
         if len(self._search.met) > self._search.max_states // 2:
             self._search.forget()
         try:
@@ -206,8 +207,7 @@ class _AlphaBeta:
         if player == CHANCE:
             value = sum(
                 p * self._value(game.apply(state, a), -math.inf, math.inf, horizon - 1)
-                for a, p in game.chance_outcomes(state)
-                if p > 0
+                for a, p in possible_outcomes(game, state)
             )
             return value, None
         sign = 1 if player == 0 else -1
@@ -256,13 +256,12 @@ class _BackwardInduction:
         if player == TERMINAL or horizon <= 0:
             return Minimax(tuple(game.returns(state)), None)
         if player == CHANCE:
-            chances = [(a, p) for a, p in game.chance_outcomes(state) if p > 0]
             parts = [
                 [
                     p * value
                     for value in self._returns(game.apply(state, a), horizon - 1)
                 ]
-                for a, p in chances
+                for a, p in possible_outcomes(game, state)
             ]
             return Minimax(tuple(map(sum, zip(*parts, strict=True))), None)
         best = self._best(state, horizon)

@@ -1,7 +1,7 @@
-"""Sweeps over the tree of a game: how likely its nodes are, and what they are worth.
+"""Sweeps over the tree of a game: reach probabilities and values of its nodes.
 
-Weights are float64[num_edges], in the order of `Tree.source`; a policy is
-float64[num_columns]; what is said of nodes is float64[num_nodes].
+Weights are float64[num_edges], in the order of `Tree.source`. A policy is
+float64[num_columns]. Reach and values are float64[num_nodes].
 """
 
 from collections.abc import Sequence

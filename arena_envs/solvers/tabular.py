@@ -116,8 +116,8 @@ def action_values(
 
         Q(I, a) = Σ_{h ∈ I} π₋ᵢ(h) v(ha) / Σ_{h ∈ I} π₋ᵢ(h)
 
-    with π₋ᵢ the probability that chance and the others reach h: how likely the states of I
-    are for a seat that is in I and forgets nothing. The value of I itself is the mean of its
+    with π₋ᵢ(h) the probability that chance and the others reach h. With perfect recall, it is
+    in proportion to the probability of h given I. The value of I itself is the mean of its
     row, weighted by the table's.
 
     Args:

@@ -1,13 +1,14 @@
-"""Which of several best actions punishes the errors of the other seat most."""
+"""Weights of equally good actions, by how much they punish errors of the other seat."""
 
 from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import possible_outcomes
 
-TOLERANCE = 1e-9  # of actions that are equally good, relative to values above 1
-NUM_REPLIES = 2  # of the other seat that are taken to be random
+TOLERANCE = 1e-9  # values that differ by less are equal; relative to values above 1
+NUM_REPLIES = 2  # replies of the other seat that are taken to be random
 
 
 class TieWeights:
@@ -48,7 +49,7 @@ class TieWeights:
         self._hopes.clear()
 
     def _hoped(self, state: Any, player: int, num_replies: int) -> float:
-        """The value if the next replies to this player are random, and all else is best."""
+        """The value if the next replies to this player are uniform, and all else is best."""
         key = (state, player, num_replies)
         if key not in self._hopes:
             self._hopes[key] = self._hope(state, player, num_replies)
@@ -62,8 +63,7 @@ class TieWeights:
         if mover == CHANCE:
             return sum(
                 p * self._hoped(game.apply(state, a), player, num_replies)
-                for a, p in game.chance_outcomes(state)
-                if p > 0
+                for a, p in possible_outcomes(game, state)
             )
         if mover == player:
             actions = self._best(state)

@@ -27,7 +27,7 @@ from arena_envs.solvers.memory import Memory
 
 Floats = NDArray[np.float64]
 
-MAX_TREES = 4  # that are remembered
+MAX_TREES = 4  # kept in memory
 
 
 class Layer(NamedTuple):

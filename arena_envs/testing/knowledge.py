@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from arena_envs.game import CHANCE, AnyGame
+from arena_envs.sampling import possible_actions
 from arena_envs.testing.sample import (
     Episode,
     Sample,
@@ -154,7 +155,7 @@ def _twins(
 ) -> Iterator[tuple[Any, Any]]:
     """Decision states of an episode beside those after another action at `index`."""
     twin, played = episode[index]
-    others = [action for action in _choices(game, twin) if action != played]
+    others = [action for action in possible_actions(game, twin) if action != played]
     if not others:
         return
     twin = game.apply(twin, rng.choice(others))
@@ -164,13 +165,8 @@ def _twins(
             return
         if player >= 0 and twin != state:
             yield state, twin
-        if action not in _choices(game, twin):
+        if action not in possible_actions(game, twin):
             return
         twin = game.apply(twin, action)
 
 
-def _choices(game: AnyGame, state: Any) -> list[Any]:
-    """What can be played here, by a seat or by chance."""
-    if game.current_player(state) == CHANCE:
-        return [outcome for outcome, _ in game.chance_outcomes(state)]
-    return list(game.legal_actions(state))

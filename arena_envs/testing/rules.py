@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import possible_actions
 from arena_envs.testing.sample import Sample, demand, view
 
 METHODS = (
@@ -224,10 +225,7 @@ def check_purity(sample: Sample) -> None:
             again = game.information_state(state, seat)
             rule = "information_state is hashable and the same at every call"
             demand(again == key and hash(again) == hash(key), rule, key)
-        actions = game.legal_actions(state)
-        if game.current_player(state) == CHANCE:
-            actions = [outcome for outcome, _ in game.chance_outcomes(state)]
-        for action in actions:
+        for action in possible_actions(game, state):
             rule = "apply gives the same state at every call"
             demand(
                 game.apply(state, action) == game.apply(state, action),

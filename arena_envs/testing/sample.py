@@ -7,6 +7,7 @@ from typing import Any
 
 from arena_envs.checks import short
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, legal_actions_of
+from arena_envs.sampling import sample_chance
 
 # The time of the checks grows with the states of the sample. With this limit the kit takes
 # seconds also in games of hundreds of turns, such as chess, where 40 episodes have 8,000 states.
@@ -82,8 +83,7 @@ def random_episode(game: AnyGame, state: Any, rng: random.Random) -> Episode:
             )
             outcomes = game.chance_outcomes(state)
             demand(len(outcomes) > 0, "a chance node has outcomes", state)
-            values, weights = zip(*outcomes, strict=True)
-            action = rng.choices(values, weights)[0]
+            action = sample_chance(game, state, rng)
         else:
             num_turns, num_chances = num_turns + 1, 0
             rule = f"an episode ends within max_turns = {game.max_turns!r}"

@@ -9,6 +9,7 @@ import pytest
 
 import arena_envs
 from arena_envs import CHANCE, TERMINAL
+from arena_envs.sampling import sample_chance
 
 
 def play_game(game, bots, seed):
@@ -18,8 +19,7 @@ def play_game(game, bots, seed):
     states = [state]
     while (player := game.current_player(state)) != TERMINAL:
         if player == CHANCE:
-            outcomes, chances = zip(*game.chance_outcomes(state), strict=True)
-            action = rng.choices(outcomes, chances)[0]
+            action = sample_chance(game, state, rng)
         else:
             action = bots[player](game, state, random.Random(rng.random()))
             assert action in game.legal_actions(state)

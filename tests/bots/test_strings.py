@@ -87,8 +87,8 @@ def test_other_strings_are_refused(spec, message):
 
 
 REFUSED = [
-    ("mcts", "kuhn_poker", "MCTS would see what KuhnPoker.* hides"),
-    ("mcts", "goofspiel", "MCTS would see what Goofspiel.* hides"),
+    ("mcts", "kuhn_poker", "for MCTS, got KuhnPoker.*; use the bot"),
+    ("mcts", "goofspiel", "for MCTS, got Goofspiel.*; use the bot"),
     ("minimax", "kuhn_poker", "want a game of perfect information"),
     ("win_or_block", "kuhn_poker", "want a game of perfect information"),
     ("hanabi_convention", "kuhn_poker", "want Hanabi, got KuhnPoker"),

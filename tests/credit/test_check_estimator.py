@@ -1,4 +1,4 @@
-"""The proofs find estimators that break a promise, and name the promise."""
+"""The checks find estimators that break a rule or a claim, and name it."""
 
 import itertools
 import re
@@ -190,13 +190,13 @@ def comparing_states(turns):
 BROKEN_PROPERTIES = [
     ("check_finite", infinite, "want finite advantages, got -inf for row"),
     ("check_finite", too_short, r"want (\d+) advantages, one per turn, got \d+"),
-    ("check_unwritten", writing, r"want reward\[\d+\] = .+, got 0\.0, of"),
+    ("check_unwritten", writing, r"want reward\[\d+\] = .+, got 0\.0, on"),
     ("check_unwritten", writing_parts, r"want tokens.entropy\[0\] = 0.0, got 1.0"),
     ("check_repeatable", random, "want .* in row 0 "),
     ("check_row_order", by_row, "want .* in row"),
     ("check_numbers", by_parity, "want .* in row"),
     ("check_nothing", best_of_some, "it raised ValueError: zero-size array"),
-    ("check_nothing", with_a_pool, "want no pool, got 1"),
+    ("check_nothing", with_a_pool, "want no pools in the report, got 1"),
     ("check_masked_rows", of_all_rows, "want finite advantages, got nan"),
     ("check_masked_trajectories", by_num_rows, "want .* in row"),
     ("check_segments", by_episode, "want .* in row"),
@@ -214,10 +214,10 @@ BROKEN_PROPERTIES = [
         r"want \{.seen.: \[(\d+)\]\}, got \{.seen.: \[\1, \1\]\}",
     ),
     ("check_state", forgetful, "want .* in row"),
-    ("check_options", lax, "want a ValueError that tells eps='1e-6', got none"),
-    ("check_options", curt, "want a ValueError that tells eps='1e-6', got 'bad'"),
-    ("check_options", crude, "want a ValueError that tells eps='1e-6', got TypeError"),
-    ("check_discount", generous, "that tells discount=-0.5, got none"),
+    ("check_options", lax, "want a ValueError that shows eps='1e-6', got no error"),
+    ("check_options", curt, "want a ValueError that shows eps='1e-6', got 'bad'"),
+    ("check_options", crude, "want a ValueError that shows eps='1e-6', got TypeError"),
+    ("check_discount", generous, "that shows discount=-0.5, got no error"),
 ]
 BROKEN_CLAIMS = [
     ("labels", True, by_seat),
@@ -240,22 +240,27 @@ BROKEN_BIAS = [
         "bias_two",
         "exact",
         mars,
-        "exact or better in batches of two of the game 'bandit'",
+        "want bias_two 'exact' or better on the game 'bandit', .*claim less",
     ),
-    ("bias_two", "scaled", mars, "got reversed .cosine -1.000, factor -2.000"),
+    ("bias_two", "scaled", mars, "got 'reversed' .cosine -1.000, factor -2.000"),
     (
         "bias_infinite",
         "exact",
         partial(mars, scale="std"),
-        "in one large group .* got scaled",
+        "want bias_infinite 'exact' .* got 'scaled'",
     ),
     (
         "bias_shared_chance",
         "scaled",
         episode,
-        "or better in groups that share chance .*'bandit'",
+        "want bias_shared_chance 'scaled' or better .*'bandit'",
     ),
-    ("bootstraps", True, dr_grpo, "want direction or better .* of the game 'patience'"),
+    (
+        "bootstraps",
+        True,
+        dr_grpo,
+        "want bias_infinite 'direction' or better .*'patience'",
+    ),
 ]
 
 
@@ -268,9 +273,10 @@ def test_an_estimator_that_lacks_a_property_is_found(check, broken, message):
     (wanted,) = (c for c in CHECKS if c.__name__ == check)
     with pytest.raises(BrokenClaim, match=message) as caught:
         check_estimator(broken, Claims(labels=False, continuous=False), num_batches=20)
-    start = f"estimator {broken.__name__!r} breaks a promise: {title(wanted)}; "
+    start = f"estimator {broken.__name__!r} breaks a rule: {title(wanted)}; "
     assert str(caught.value).startswith(start)
-    assert "of random_batches(20, 0)[" in str(caught.value)
+    end = r", on the batch random_batches\(20, 0\)\[\d+\]; fix the estimator$"
+    assert re.search(end, str(caught.value))
 
 
 def test_every_check_has_an_estimator_that_fails_it():
@@ -286,9 +292,9 @@ def test_an_estimator_that_claims_too_much_is_found(field, value, broken):
     with pytest.raises(BrokenClaim) as caught:
         check_estimator(broken, Claims(**kept | {field: value}), num_batches=20)
     check = check_of(field, value)
-    promise = title(getattr(check, "func", check))
-    assert f"{broken.__name__!r} breaks a promise: {promise}; want" in str(caught.value)
-    assert f"`{field}`" in promise
+    claim = title(getattr(check, "func", check))
+    assert f"{broken.__name__!r} breaks a claim: {claim}; want" in str(caught.value)
+    assert f"`{field}`" in claim
 
 
 @pytest.mark.parametrize(("field", "value", "broken", "message"), BROKEN_BIAS)
@@ -337,7 +343,9 @@ def labelled(turns):
 
 
 def test_an_author_may_bring_batches():
-    with pytest.raises(BrokenClaim, match=r"want labels 0 or 1, .* of random_batches"):
+    with pytest.raises(
+        BrokenClaim, match=r"want labels 0 or 1, .* batch random_batches"
+    ):
         check_estimator(by_label, num_batches=5)
     batches = [labelled(turns) for turns in random_batches(20, 0)]
     evidence = check_estimator(by_label, batches=batches)
@@ -345,9 +353,13 @@ def test_an_author_may_bring_batches():
     assert evidence.found.groups_apart
     assert evidence.found.continuous
     assert not evidence.found.shift
-    with pytest.raises(BrokenClaim, match=r", of batches\[\d+\]"):
+    with pytest.raises(
+        BrokenClaim, match=r"batch batches\[\d+\]; .* or drop the claim"
+    ):
         check_estimator(by_label, Claims(shift=True), batches=batches)
-    with pytest.raises(ValueError, match="want batches, got none"):
+    with pytest.raises(
+        ValueError, match="want at least one batch, got none; leave out"
+    ):
         check_estimator(by_label, batches=[])
 
 
@@ -375,20 +387,20 @@ def misspelt(turns):
     return credit(turns, turns.colum("reward"))
 
 
-def test_what_an_estimator_raises_is_told_with_its_line_and_blames_no_promise():
+def test_what_an_estimator_raises_is_told_with_its_line_and_blames_no_claim():
     line = misspelt.__code__.co_firstlineno + 1
     with pytest.raises(BrokenClaim) as caught:
         check_estimator(misspelt, num_batches=1)
     assert str(caught.value) == (
         "estimator 'misspelt' raised AttributeError: Trajectories has no attribute 'colum' "
-        f"(test_check_estimator.py:{line}), of random_batches(1, 0)[0]"
+        f"(test_check_estimator.py:{line}), on the batch random_batches(1, 0)[0]"
     )
 
 
-def test_a_promise_that_an_exception_breaks_is_told_with_the_line():
+def test_a_rule_that_an_exception_breaks_is_told_with_the_line():
     line = best_of_some.__code__.co_firstlineno + 1
     with pytest.raises(
-        BrokenClaim, match=rf"_estimator.py:{line}\), of random_batches"
+        BrokenClaim, match=rf"_estimator.py:{line}\), on the batch random"
     ):
         check_estimator(best_of_some, num_batches=2)
 
@@ -414,12 +426,12 @@ def test_a_claim_of_columns_that_are_none_is_named(claim, wrong):
         claims(**{claim: wrong})
 
 
-def test_the_estimator_of_the_contributors_page_keeps_its_promises():
+def test_the_estimator_of_the_contributors_page_keeps_its_claims():
     (code,) = re.findall(r"```python\n(.*?)```", CONTRIBUTING.read_text(), re.DOTALL)
     page = {}
     exec(compile(code, CONTRIBUTING.name, "exec"), page)
     page["check_estimator"] = partial(check_estimator, num_batches=5)  # of 40
-    page["test_my_estimator_keeps_its_promises"]()
+    page["test_my_estimator_keeps_its_claims"]()
     turns = random_batches(20, 0)[-1]
     got = estimate(page["my_estimator"], turns, discount=0.5)
     want = estimate("mars", turns, discount=0.5)
@@ -427,7 +439,7 @@ def test_the_estimator_of_the_contributors_page_keeps_its_promises():
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="want num_batches above 0, got 0"):
+    with pytest.raises(ValueError, match="want an integer num_batches above 0, got 0"):
         check_estimator("mars", num_batches=0)
     with pytest.raises(ValueError, match="no estimator 'mras'; did you mean 'mars'"):
         check_estimator("mras")

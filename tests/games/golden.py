@@ -17,6 +17,7 @@ from typing import Any
 import arena_envs
 from arena_envs import CHANCE, TERMINAL, registration
 from arena_envs.game import AnyGame
+from arena_envs.sampling import sample_chance
 
 FOLDER = Path(__file__).parent / "golden"
 MAX_SHOWN = 20  # turns with all texts; of later ones the action alone
@@ -54,8 +55,7 @@ def _lines(id: str, game: AnyGame) -> Iterator[str]:
         if player == CHANCE:
             outcomes = game.chance_outcomes(state)
             yield "\nchance: " + ", ".join(f"{x!r} {p:.6g}" for x, p in outcomes)
-            values, weights = zip(*outcomes, strict=True)
-            action = rng.choices(values, weights)[0]
+            action = sample_chance(game, state, rng)
             yield f"outcome: {action!r}"
         else:
             yield f"\n== turn {turn}: player_{player} is to move"

@@ -6,6 +6,7 @@ from typing import Any
 
 from arena_envs import CHANCE, TERMINAL
 from arena_envs.game import AnyGame
+from arena_envs.sampling import sample_chance
 
 
 class Knowledge:
@@ -88,8 +89,7 @@ def play_games(
         state, other, actions = game.initial_state(), other_game.new_initial_state(), []
         while choices := compare(game, state, other):
             if game.current_player(state) == CHANCE:
-                weights = [chance for _, chance in game.chance_outcomes(state)]
-                action = rng.choices(choices, weights)[0]
+                action = sample_chance(game, state, rng)
             else:
                 action = rng.choice(choices)
             state = game.apply(state, action)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import arena_envs
 from arena_envs import CHANCE, TERMINAL
 from arena_envs.games.hanabi import Hanabi, State, Turn
+from arena_envs.sampling import sample_chance
 
 mini = arena_envs.make_game("mini_hanabi-v0")
 R1, R2, Y1, Y2 = range(4)
@@ -46,8 +47,7 @@ def random_state(rules: Hanabi, rng: random.Random, num_actions: int) -> State:
         if rules.current_player(state) == TERMINAL:
             break
         if rules.current_player(state) == CHANCE:
-            cards, chances = zip(*rules.chance_outcomes(state), strict=True)
-            state = rules.apply(state, rng.choices(cards, chances)[0])
+            state = rules.apply(state, sample_chance(rules, state, rng))
         else:
             state = rules.apply(state, rng.choice(rules.legal_actions(state)))
     return state
@@ -181,8 +181,7 @@ def test_the_mean_of_2000_games_with_seed_0_is_the_known_value(
         state = rules.initial_state()
         while (player := rules.current_player(state)) != TERMINAL:
             if player == CHANCE:
-                cards, chances = zip(*rules.chance_outcomes(state), strict=True)
-                action = rng.choices(cards, chances)[0]
+                action = sample_chance(rules, state, rng)
             elif always:
                 action = rules.parse(state, always)
             else:

@@ -19,7 +19,6 @@ LONG_FUNCTIONS = {
     "trainers/arena_trainers/cli/play.py: play": 70,
     "trainers/arena_trainers/cli/solve.py: solve": 43,
     "trainers/arena_trainers/cli/tournament.py: tournament": 48,
-    "trainers/arena_trainers/credit/proofs/exact.py: ExactPlay.batch": 43,
     "trainers/arena_trainers/evaluate/matches.py: EvaluationPlan.__init__": 45,
     "trainers/arena_trainers/evaluate/terminal.py: _table": 41,
     "trainers/arena_trainers/job/job.py: TrainingJob.__init__": 42,

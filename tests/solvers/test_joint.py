@@ -78,7 +78,7 @@ def test_iteration_does_better_than_its_start(toys):
 def test_what_cannot_be_done_is_refused(toys):
     game = signalling(toys, 4, 4)
     with pytest.raises(
-        ValueError, match=r"256 combinations .* max_plans=255; iterated"
+        ValueError, match=r"256 combinations .* max_plans=255; use iterated"
     ):
         optimal_joint_policy(game, max_plans=255)
     with pytest.raises(

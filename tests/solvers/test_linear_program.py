@@ -99,7 +99,9 @@ def test_other_games_than_two_player_zero_sum_are_refused(params, toys):
 
 
 def test_positions_that_forget_how_they_were_reached_are_refused():
-    with pytest.raises(ValueError, match="minimax solves games of perfect information"):
+    with pytest.raises(
+        ValueError, match="use minimax if the game has perfect information"
+    ):
         solve_zero_sum(arena_envs.make_game("tic_tac_toe"))
 
 

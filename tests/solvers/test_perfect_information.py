@@ -114,14 +114,16 @@ def test_the_end_has_its_returns_and_no_action(toys):
 
 
 def test_hidden_information_and_large_games_are_refused():
-    with pytest.raises(ValueError, match=r"perfect information, got KuhnPoker.*; CFR"):
+    with pytest.raises(
+        ValueError, match=r"perfect information, got KuhnPoker.*; use CFR"
+    ):
         minimax(arena_envs.make_game("kuhn_poker"))
     game = arena_envs.make_game("tic_tac_toe")
     with pytest.raises(
         ValueError, match=r'more than 99 states.*max_states=99; .*"mcts"'
     ):
         minimax(game, max_states=99)
-    with pytest.raises(ValueError, match="want depth of 1 or more, got 0"):
+    with pytest.raises(ValueError, match="want a depth of 1 or more, got 0"):
         minimax(game, depth=0)
 
 

@@ -1,6 +1,6 @@
 """The learning side: credit, the language-model policy, the trainer, evaluation.
 
-`arena_trainers.credit` needs numpy alone, `arena_trainers.evaluate` and
+`arena_trainers.credit` needs no extra, `arena_trainers.evaluate` and
 `arena_trainers.tournament` the extra `eval`, which is part of the extra `train`; the names of
 this module need `train`, and are imported when they are first used.
 """

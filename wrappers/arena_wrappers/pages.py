@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.game import AnyGame
+from arena_envs.sampling import random_states
 from arena_envs.testing import page_of
 from arena_wrappers.prompts import Message, PromptOptions, messages
 
@@ -94,11 +95,6 @@ def _parameters(game: AnyGame) -> str:
 
 def _turns(game: AnyGame, rng: random.Random) -> Iterator[tuple[Any, int]]:
     """Decision states of a random episode, with the seat to move."""
-    state = game.initial_state()
-    while (player := game.current_player(state)) != TERMINAL:
-        if player == CHANCE:
-            outcomes, weights = zip(*game.chance_outcomes(state), strict=True)
-            state = game.apply(state, rng.choices(outcomes, weights)[0])
-        else:
-            yield state, player
-            state = game.apply(state, rng.choice(game.legal_actions(state)))
+    return (
+        (state, player) for state, player in random_states(game, rng) if player >= 0
+    )

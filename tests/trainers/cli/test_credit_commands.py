@@ -57,7 +57,7 @@ def test_what_holds_is_printed_beside_what_is_promised(mine):
 def test_a_broken_promise_is_an_error(mine):
     done = run("my_credit:broken", "--num-batches", "20")
     assert done.exit_code == 1
-    assert "estimator 'broken' breaks a promise: `groups_apart`: other" in done.output
+    assert "estimator 'broken' breaks a claim: `groups_apart`: other" in done.output
 
 
 def test_bias_that_cannot_be_measured_is_not_claimed_to_be(mine):

@@ -1,4 +1,4 @@
-"""Exact values of what was played, for the estimators that need them."""
+"""Exact values of the policy, for the estimators that need them."""
 
 from dataclasses import replace
 
@@ -9,14 +9,14 @@ from arena_trainers.bench.tabular import Played, TabularPolicy
 from arena_trainers.credit import TurnBatch
 
 EXACT = frozenset({"action_value", "rewards.judge"})
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # values that differ by less are equal
 
 
 def with_exact_values(table: TabularPolicy, played: Played) -> TurnBatch:
-    """The batch with the values of the policy itself, in a game that pays at its end.
+    """The batch with the exact values of the policy, in a game that pays at its end.
 
-    Columns `value` and `action_value`, and the part `judge` of the rewards: 1 where an
-    action is worth no less than the policy there, and -1 elsewhere.
+    Sets the columns `value` and `action_value`, and the part `judge` of the rewards: 1 if
+    `action_value` >= `value`, else -1.
     """
     values = action_values(table.game, complete_table(table.game, table.table()))
     worth = np.zeros_like(table.logits)

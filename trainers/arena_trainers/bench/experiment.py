@@ -1,4 +1,4 @@
-"""What is compared, how, and where the results are kept."""
+"""Settings, runs and the results file of the comparison of estimators."""
 
 import json
 import random
@@ -25,25 +25,25 @@ from arena_trainers.credit import (
 )
 from arena_trainers.credit.proofs.report import undiscounted
 
-NUM_STARTS, NUM_SAMPLES = 16, 8  # of a batch, and of each start
-NUM_POINTS = 20  # of a curve
-TINY = "tiny_model"  # beside the settings of tables
+NUM_STARTS, NUM_SAMPLES = 16, 8  # starts of a batch, samples of each start
+NUM_POINTS = 20  # points of a curve
+TINY = "tiny_model"  # the setting without a table; see the module of that name
 Curve = list[float]
 Runs = dict[str, dict[str, dict[str, Curve]]]  # by name of the setting, estimator, seed
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A game with what is the same for all estimators.
+    """A game and its training, the same for all estimators.
 
     Args:
         title: of the game.
         id: of the game.
-        params: of the game.
-        num_batches: of 16 starts, each played 8 times.
-        step: size of the first step; it falls to 0 in a straight line.
+        num_batches: number of batches: 16 starts, each played 8 times.
+        step: size of the first step; it falls to 0 linearly.
         bonus: weight of the entropy.
-        measure: "nash_conv" (exact, of the policy) or "score" (mean, as played).
+        params: of the game.
+        measure: "nash_conv" (exact, of the policy) or "score" (mean of the episodes).
     """
 
     title: str
@@ -73,7 +73,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def runnable(setting: str) -> list[str]:
-    """The estimators whose columns the self-play has: exact values where the tree is small."""
+    """The estimators whose columns the setting has."""
     if setting == TINY:
         return list(tiny_model.ESTIMATORS)
     exact = SETTINGS[setting].measure == "nash_conv"
@@ -84,7 +84,7 @@ def runnable(setting: str) -> list[str]:
 
 
 def learn(setting: str, name: str, seed: int) -> Curve:
-    """A curve of self-play that one estimator trains."""
+    """The learning curve of one run."""
     if setting == TINY:
         return tiny_model.train(name, seed)
     chosen = SETTINGS[setting]
@@ -118,10 +118,10 @@ def learn(setting: str, name: str, seed: int) -> Curve:
 
 
 def hints_and_fireworks(game: Any) -> KeyOf:
-    """What a row stands for in Hanabi: far less than a seat knows, so that rows recur.
+    """The key of a row in Hanabi: a part of what a seat knows, so that rows recur.
 
-    The hints about the own cards, the fireworks, which of the others' cards can be played
-    now, and the legal actions.
+    Hints about the own cards, fireworks, which of the others' cards can be played now, and
+    the legal actions.
     """
 
     def key(state: Any, seat: int) -> Hashable:
@@ -137,7 +137,7 @@ def hints_and_fireworks(game: Any) -> KeyOf:
 
 
 def read_runs(path: Path) -> Runs:
-    """The runs of a results file whose settings and options are still the same."""
+    """The runs of a results file with the settings and options of today."""
     if not path.exists():
         return {}
     file = json.loads(path.read_text())
@@ -154,7 +154,7 @@ def read_runs(path: Path) -> Runs:
 
 
 def made_with() -> dict[str, Any]:
-    """Settings by name, and options by estimator, as JSON has them."""
+    """Settings by name, and options by estimator, as read back from JSON."""
     settings = {name: asdict(setting) for name, setting in SETTINGS.items()}
     options = {
         name: {**default_options(name), **undiscounted(name)}
@@ -167,7 +167,7 @@ def made_with() -> dict[str, Any]:
 
 
 def write_runs(path: Path, runs: Runs) -> None:
-    """Writes a results file, with the settings and options that made it."""
+    """Writes a results file with its settings and options."""
     rows = [
         f'  "{game}": {{\n'
         + ",\n".join(
@@ -189,7 +189,7 @@ def _number(item: tuple[str, Any]) -> int:
 def missing(
     runs: Runs, names: Sequence[str], settings: Sequence[str], num_seeds: int
 ) -> list[tuple[str, str, int]]:
-    """The runs that are still to be done, seed by seed, the longest first."""
+    """The runs to do: (setting, estimator, seed), by seed, the longest setting first."""
     ordered = sorted(settings, key=lambda setting: setting != TINY)
     return [
         (setting, name, seed)
@@ -208,7 +208,7 @@ def run_missing(
     num_jobs: int,
     tell: Callable[[str], None],
 ) -> Runs:
-    """Does runs in several processes, and keeps what is done as it comes."""
+    """Does runs in several processes; writes the file after each run."""
     runs = read_runs(path)
     with ProcessPoolExecutor(num_jobs) as pool:
         waiting = {pool.submit(learn, *one): one for one in todo}

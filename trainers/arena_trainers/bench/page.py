@@ -1,4 +1,4 @@
-"""The comparison as a page and a picture, made of its results alone."""
+"""The comparison as a page and a picture, made from the results file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -110,7 +110,7 @@ def _title(setting: str) -> str:
 def _sentences(
     setting: str, means: Mapping[str, Mean], p: Mapping[str, float], higher: bool
 ) -> str:
-    """What is significant, in words."""
+    """The setting, and the significant differences."""
     if setting == TINY:
         what = (
             "The default recipe of `arena train`, with each estimator at its default "

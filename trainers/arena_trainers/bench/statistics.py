@@ -1,4 +1,4 @@
-"""Means of runs with intervals, and which differences between them are significant."""
+"""Means of runs with intervals, and p-values of their differences."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 from arena_trainers.bench.experiment import Curve
 from arena_trainers.evaluate.intervals import import_stats
 
-LEVEL = 0.95
+LEVEL = 0.95  # of the intervals
 
 
 class Mean(NamedTuple):
@@ -26,7 +26,7 @@ def final(curve: Curve) -> float:
 
 
 def interval(values: Sequence[float]) -> Mean:
-    """The mean of independent runs; no interval of a single one."""
+    """The mean of independent runs; with one run, the interval is the mean itself."""
     mean, num = float(np.mean(values)), len(values)
     if num < 2:
         return Mean(mean, mean, mean, num)
@@ -36,10 +36,10 @@ def interval(values: Sequence[float]) -> Mean:
 
 
 def p_values(finals: Mapping[str, Sequence[float]], reference: str) -> dict[str, float]:
-    """How likely so large a difference from the reference is by chance, for each other.
+    """The p-value of each estimator's difference from the reference.
 
-    Welch's t-test, two-sided, with Holm's correction for the number of comparisons. There
-    is none where either has a single run.
+    Welch's t-test, two-sided, with Holm's correction for the number of comparisons. An
+    estimator with a single run is left out.
     """
     if len(finals[reference]) < 2:
         return {}

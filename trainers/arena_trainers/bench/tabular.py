@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.sampling import draw
 from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
 
 Floats = NDArray[np.float64]
@@ -19,27 +20,19 @@ KeyOf = Callable[[Any, int], Hashable]
 
 COLUMNS = frozenset(
     {
-        *(
-            "team",
-            "state_key",
-            "action",
-            "terminated",
-            "truncated",
-            "value",
-            "next_value",
-        ),
-        *("parent", "branch", "num_tokens", "row_length", "rewards.game"),
-        *("tokens.entropy", "tokens.logprob", "tokens.value"),
+        *("team", "state_key", "action", "terminated", "truncated"),
+        *("value", "next_value", "parent", "branch", "num_tokens", "row_length"),
+        *("rewards.game", "tokens.entropy", "tokens.logprob", "tokens.value"),
     }
-)  # of a batch, beside those that every batch has; the critic is learned
-MAX_NODES = 100_000  # that are remembered
-SURE = 2.0  # more than any draw
-KEPT = 0.9  # of the critic's value, per visit of a row
+)  # of `TabularPolicy.play`, beside the columns that every batch has
+MAX_NODES = 100_000  # kept in memory
+SURE = 2.0  # a cumulative probability above any draw
+KEPT = 0.9  # share of the critic's value that one visit of a row leaves
 
 
 @dataclass(slots=True)
 class Node:
-    """A state of the game, with what the rules say of it and the nodes that follow."""
+    """A state, what the rules say of it, and the nodes after it by index of the action."""
 
     state: Any
     player: int
@@ -65,7 +58,7 @@ class _Turn:
 class Played(NamedTuple):
     """A batch of episodes, and the row and action of each turn in the table.
 
-    mean_return: of all seats and episodes, of what the rules pay in the whole episode.
+    mean_return: return of an episode, mean over seats and episodes.
     """
 
     turns: TurnBatch
@@ -78,13 +71,16 @@ class TabularPolicy:
     """A softmax policy with a row of logits for each information state, and a critic.
 
     Args:
-        game: the rules; actions are enumerable.
-        key_of: what a row stands for; by default the information state.
+        game: the rules; actions must be numbered.
+        key_of: key of a row, by state and seat; None for the information state.
+
+    Raises:
+        ValueError: a language game, whose actions are not numbered.
     """
 
     def __init__(self, game: AnyGame, key_of: KeyOf | None = None) -> None:
         if game.num_actions is None:
-            raise ValueError(f"want a game of enumerable actions, got {game!r}")
+            raise ValueError(f"want a game with numbered actions, got {game!r}")
         self.game = game
         self.rows: dict[tuple[int, Hashable], int] = {}
         self.logits = np.full((64, game.num_actions), -np.inf)
@@ -94,13 +90,13 @@ class TabularPolicy:
         self._cumulative: list[list[float]] = []
 
     def probabilities(self, row: Ints) -> Floats:
-        """float64[len(row), num_actions]: the policy in some rows; 0 where illegal."""
+        """float64[len(row), num_actions]: the policy in some rows; 0 for illegal actions."""
         logits = self.logits[row]
         weights = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float64)
 
     def table(self) -> dict[tuple[int, Hashable], list[float]]:
-        """The rows as the solvers want them: legal actions only."""
+        """The policy as a table of `arena_envs.solvers`: legal actions only."""
         chances = self.probabilities(np.arange(len(self.rows)))
         legal = np.isfinite(self.logits)
         return {
@@ -108,7 +104,7 @@ class TabularPolicy:
         }
 
     def play(self, num_starts: int, num_samples: int, rng: random.Random) -> Played:
-        """Episodes of self-play; the samples of a start share the draws of chance."""
+        """Plays episodes of self-play; samples of a start share the draws of chance."""
         turns: list[_Turn] = []
         total = 0.0
         for start in range(num_starts):
@@ -124,12 +120,18 @@ class TabularPolicy:
     def update(
         self, played: Played, advantage: Floats, step: float, bonus: float
     ) -> None:
-        """A step of gradient ascent, and of the critic towards the returns-to-go.
+        """A step of gradient ascent, and a step of the critic to the returns-to-go.
 
             θ ← θ + step · mean_episodes Σₖ (Aₖ / rms A + bonus · -(log π + H)) ∇log π
 
-        with both parts in expectation over the visited rows. Estimators differ in scale:
-        division by the root mean square makes the size of a step the same for all.
+        The entropy part is its expectation over the actions of the visited rows. The
+        division by the root mean square makes steps of all estimators equal in size.
+
+        Args:
+            played: the batch.
+            advantage: float64[T], of its turns.
+            step: size of the step.
+            bonus: weight of the entropy.
         """
         size = float(np.sqrt(np.mean(advantage**2)))
         weight = advantage / size if size > 1e-9 else np.zeros_like(advantage)
@@ -150,7 +152,7 @@ class TabularPolicy:
         self._fit(played, seen, index)
 
     def _fit(self, played: Played, seen: Ints, index: Ints) -> None:
-        """Moves the critic of the visited rows towards the mean return-to-go there."""
+        """Moves the critic of the visited rows towards the mean return-to-go."""
         live = trajectories(played.turns)
         to_go = live.scatter(returns_to_go(live, live.column("reward")))
         visits = np.bincount(index)
@@ -164,7 +166,7 @@ class TabularPolicy:
         whose: tuple[int, int],
         rng: random.Random,
     ) -> Sequence[float]:
-        """Appends the turns of an episode; returns what the rules pay."""
+        """Plays an episode: appends its turns, and returns the return of each seat."""
         node = self._node(self.game.initial_state())
         last: dict[int, _Turn] = {}
         draws = 0
@@ -172,7 +174,7 @@ class TabularPolicy:
             if node.player == CHANCE:
                 if draws == len(luck):
                     luck.append(rng.random())
-                at = bisect_right(node.cumulative, luck[draws])
+                at = draw(node.cumulative, luck[draws])
                 draws += 1
             else:
                 seat, row = node.player, node.row
@@ -246,7 +248,6 @@ class TabularPolicy:
             outcomes = game.chance_outcomes(state)
             node.actions = [outcome for outcome, _ in outcomes]
             node.cumulative = list(accumulate(p for _, p in outcomes))
-            node.cumulative[-1] = SURE
         elif player >= 0:
             node.actions = range(self.logits.shape[1])
             node.row = self._row(state, player)
@@ -255,7 +256,7 @@ class TabularPolicy:
         return node
 
     def _row(self, state: Any, player: int) -> int:
-        """The row of the seat to move; equal logits where it is new."""
+        """The row of the seat to move; a new one has equal logits."""
         key = player, self._key_of(state, player)
         row = self.rows.setdefault(key, len(self.rows))
         if row == len(self._cumulative):
@@ -270,7 +271,7 @@ class TabularPolicy:
         return row
 
     def _remember(self, rows: Ints) -> None:
-        """Keeps the cumulative probabilities of rows as lists, to draw from."""
+        """Stores the cumulative probabilities of rows, to draw actions."""
         chances = self.probabilities(rows)
         cumulative = np.cumsum(chances, axis=1)
         beyond = np.cumsum(chances[:, ::-1], axis=1)[:, ::-1] - chances <= 0

@@ -1,4 +1,4 @@
-"""The same comparison for a language model: `arena train` on Kuhn poker."""
+"""The comparison for a language model: `arena train` on Kuhn poker."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ NUM_SEEDS = 3
 
 
 def train(name: str, seed: int) -> list[float]:
-    """Exact NashConv of the default recipe, every ten steps."""
+    """Exact NashConv of a run of the default recipe, every ten steps."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "arena_trainers", "train", "--credit", name]
         command += ["--seed", str(seed), "--output-dir", folder]

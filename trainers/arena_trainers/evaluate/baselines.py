@@ -1,9 +1,9 @@
 """What a score is held against: uniform play, constant play, and the game's solver."""
 
 import random
-from typing import Any
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.game import AnyGame
+from arena_envs.sampling import random_states
 from arena_envs.solvers import information_states
 from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
 from arena_wrappers.formats import legal_texts
@@ -70,13 +70,9 @@ def is_small(game: AnyGame) -> bool:
 
 
 def _first_turn(game: AnyGame) -> TurnRequest:
-    state: Any = game.initial_state()
-    rng = random.Random(0)
-    while game.current_player(state) == CHANCE:
-        outcomes, weights = zip(*game.chance_outcomes(state), strict=True)
-        state = game.apply(state, rng.choices(outcomes, weights)[0])
-    seat = game.current_player(state)
-    if seat == TERMINAL:
+    states = random_states(game, random.Random(0))
+    state, seat = next(((s, player) for s, player in states if player >= 0), (None, -1))
+    if seat < 0:
         raise ValueError(f"{game!r} ended before the first turn")
     legal = legal_texts(game, state)
     return TurnRequest(0, 0, seat, game, state, [], (), legal, seed=0)

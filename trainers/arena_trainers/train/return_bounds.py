@@ -3,9 +3,10 @@
 import random
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.game import AnyGame
+from arena_envs.sampling import random_states
 from arena_trainers import credit
 from arena_trainers.credit.needs import needs_of
 from arena_trainers.credit.registry import find_estimator
@@ -68,21 +69,14 @@ def pays_early(game: AnyGame) -> bool:
     """Whether random play finds an episode that pays a seat before its first turn."""
     rng = random.Random(0)
     for _ in range(NUM_GAMES):
-        state, moved = game.initial_state(), set[int]()
-        while len(moved) < game.num_players:
-            player = game.current_player(state)
-            if player == TERMINAL:
+        moved = set[int]()
+        for state, player in random_states(game, rng):
+            if moved.issuperset(range(game.num_players)):
                 break
             paid = game.returns(state)
             if any(paid[seat] for seat in range(len(paid)) if seat not in moved):
                 return True
-            if player == CHANCE:
-                outcomes, chances = zip(*game.chance_outcomes(state), strict=True)
-                action: Any = rng.choices(outcomes, chances)[0]
-            else:
-                moved.add(player)
-                action = rng.choice(game.legal_actions(state))
-            state = game.apply(state, action)
+            moved.add(player)
     return False
 
 

@@ -1,19 +1,25 @@
-"""What each estimator promises: ours in one table, those of others by the decorator `claims`.
+"""What each estimator claims: the project's in a table, others by the decorator `claims`.
 
-The tests, the report and `testing.check_estimator` hold them to it.
+The tests, the report and `testing.check_estimator` verify the claims.
 
-`bias_two`, `bias_infinite` and `bias_shared_chance` are the worst kind over the diagnostic games (`diagnostics`) of the
-expected gradient of batches of two independent episodes, of an infinite batch of one group of
-these, and of an infinite batch of large groups whose episodes share the draws of chance, as
-they do in training; default options:
+`bias_two`, `bias_infinite` and `bias_shared_chance` compare the expected gradient to the
+true one on the diagnostic games (`diagnostics`), with default options:
+
+| Claim | A batch is |
+|---|---|
+| `bias_two` | one group of two independent episodes |
+| `bias_infinite` | one infinite group of independent episodes |
+| `bias_shared_chance` | large groups that share the draws of chance, as in training |
+
+The value is the worst kind over the games and seats:
 
 | Kind | The expected gradient of a seat is |
 |---|---|
 | `exact` | the true one |
 | `scaled` | a positive multiple of the true one |
-| `direction` | not a multiple, but at an acute angle |
-| `zero` | nothing |
-| `reversed` | at no acute angle: following it may make the seat worse |
+| `direction` | not a multiple, but at an angle below 90° |
+| `zero` | 0 |
+| `reversed` | at an angle of 90° or more: a step along it may lower the seat's return |
 """
 
 from collections.abc import Callable, Mapping
@@ -25,38 +31,41 @@ from arena_trainers.credit.registry import Estimator, find_estimator, name_of
 
 Kind = Literal["exact", "scaled", "direction", "zero", "reversed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)  # from good to bad
-LONE = ("zero", "return", "other")
+SINGLETON_POOL = ("zero", "return", "other")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Claims:
-    """Promises of an estimator; the defaults promise what every estimator must keep.
+    """Claims of an estimator. The defaults claim the least.
 
     Args:
         bias_two: worst kind in batches of two episodes.
         bias_infinite: worst kind in an infinite batch of one group.
-        bias_shared_chance: worst kind in an infinite batch of groups that share the draws of chance.
-        bootstraps: whether it is right, in an infinite batch, about what a limit of turns
-            cuts off (diagnostic game `patience`); if not, the kinds leave that game out.
-        zero_mean: columns over whose pools the advantages of all turns sum to 0.
-        zero_sum: columns over whose pools those of the trajectories (of their first turns)
-            sum to 0.
-        shift: whether a constant added to what a seat is paid at the end of each episode
-            of a game changes nothing.
-        games_apart: whether the other games of a batch change nothing.
-        groups_apart: whether the other groups of starts change nothing.
-        seats_apart: whether the other seats of a game change nothing.
-        labels: whether seats are only names.
-        tokens: whether the number of a turn's tokens changes nothing.
-        continuous: whether numbers rounded to float32 give the same advantages, to 1e-6 of
-            the largest sum of absolute rewards of a trajectory, over the least difference
-            of returns that differ.
-        singleton_pool: what a pool of one trajectory is given, beside whatever else is in the batch:
-            "zero" (with a warning), "return", or "other".
+        bias_shared_chance: worst kind in an infinite batch of groups that share the draws
+            of chance.
+        bootstraps: whether the estimator counts the return after a limit of turns: its kind
+            in an infinite batch of the diagnostic game `patience` is `direction` or better.
+            If false, the three kinds leave that game out.
+        zero_mean: columns that form pools; in each, the advantages of all turns sum to 0.
+        zero_sum: columns that form pools; in each, the advantages of all trajectories (of
+            their first turns) sum to 0.
+        shift: whether a constant, added to a seat's last reward in every episode of a game,
+            changes no advantage.
+        games_apart: whether a game's advantages depend on that game alone.
+        groups_apart: whether a group's advantages depend on that group alone.
+        seats_apart: whether a seat's advantages depend on that seat alone.
+        labels: whether a permutation of the seat numbers changes no advantage.
+        tokens: whether the number of tokens of a turn changes no advantage.
+        continuous: whether inputs rounded to float32 give the same advantages, up to
+            1e-6 · (1 + 1 / d) · max(1, r): d is the smallest difference of two
+            returns-to-go, r the largest sum of absolute rewards of a trajectory.
+        singleton_pool: the advantage in a pool of one trajectory: "zero" (with a warning),
+            "return", or "other".
 
     Raises:
-        ValueError: no such kind or `singleton_pool`, or columns that are no sequence of names.
+        ValueError: unknown kind or `singleton_pool`, or columns that are no sequence of
+            names.
     """
 
     bias_two: Kind = "reversed"
@@ -77,7 +86,7 @@ class Claims:
     def __post_init__(self) -> None:
         for size in ("bias_two", "bias_infinite", "bias_shared_chance"):
             check_choice(size, getattr(self, size), KINDS)
-        check_choice("singleton_pool", self.singleton_pool, LONE)
+        check_choice("singleton_pool", self.singleton_pool, SINGLETON_POOL)
         for name in ("zero_mean", "zero_sum"):
             columns = getattr(self, name)
             try:
@@ -96,7 +105,7 @@ OUTCOME = Claims(
     seats_apart=True,
     tokens=True,
     singleton_pool="zero",
-)  # a z-score among the trajectories of a group and seat
+)  # z-scores of trajectories, in pools of (group, seat)
 CRITIC = Claims(
     bias_two="exact",
     bias_infinite="exact",
@@ -106,7 +115,7 @@ CRITIC = Claims(
     groups_apart=True,
     seats_apart=True,
     tokens=True,
-)  # nothing is compared; with the values of the policy itself
+)  # no pools; the critic gives the policy's exact values
 
 CLAIMS: Mapping[str, Claims] = {
     "adca": replace(OUTCOME, bias_infinite="direction"),
@@ -225,20 +234,23 @@ CLAIMS: Mapping[str, Claims] = {
 }
 
 
-def claims(**promised: Any) -> Callable[[F], F]:
-    """Declares what an estimator promises, as `Claims` has it.
+def claims(**claimed: Any) -> Callable[[F], F]:
+    """Declares the claims of an estimator.
 
-    `testing.check_estimator` holds it to that, and its page tells it.
+    `testing.check_estimator` verifies them, and the page of the estimators lists them.
 
     Args:
-        **promised: fields of `Claims`.
+        **claimed: fields of `Claims`.
+
+    Raises:
+        ValueError: see `Claims`.
 
     >>> @claims(bias_infinite="exact", games_apart=True)
     ... def my_estimator(turns): ...
     >>> claims_of(my_estimator).bias_infinite
     'exact'
     """
-    made = Claims(**promised)
+    made = Claims(**claimed)
 
     def declare(estimator: F) -> F:
         estimator.__dict__["claims"] = made
@@ -248,7 +260,7 @@ def claims(**promised: Any) -> Callable[[F], F]:
 
 
 def claims_of(name: str | Estimator) -> Claims:
-    """What an estimator promises; one that declares nothing, as little as it may.
+    """The claims of an estimator; `Claims()` if it declares none.
 
     Args:
         name: of the estimator, or the function itself.

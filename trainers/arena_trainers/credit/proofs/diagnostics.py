@@ -1,26 +1,30 @@
-"""Diagnostic games: each small enough to enumerate, and hard in one way.
+"""Diagnostic games: small enough to enumerate, each with one difficulty.
 
-| Name | Tests | What is hard |
+| Name | Tests | Difficulty |
 |---|---|---|
-| `bandit` | noise | what wins often pays less than what seldom pays much |
-| `stop_or_go` | length | going on pays a little more, one turn later |
-| `toll` | length | both ways pay 10 at once, and going on costs 1 later |
-| `chain` | delay | the first choice is paid at the end, the others at once |
-| `umbrella` | delay | the choice is paid after two turns of pure luck |
-| `signal` | team | a signal pays both seats if the other seat reads it |
-| `three_seats` | seats | three seats, one of which may have a second turn |
-| `patience` | truncation | a limit of turns cuts off what waiting would pay |
-| `hidden_card` | chance | what often helps a little seldom does great harm, by an unseen card |
-| `call` | parts | a call is paid at once, besides an outcome that it makes less likely |
+| `bandit` | noise | the arm that pays more often pays less on average |
+| `stop_or_go` | length | going on pays 1.2 one turn later, stopping pays 1 now |
+| `toll` | length | both actions pay 10 at once; going on costs 1 a turn later |
+| `chain` | delay | the first action is paid at the end, the others at once |
+| `umbrella` | delay | the action is paid after two turns of random rewards |
+| `signal` | team | a signal pays both seats if the second seat guesses the card |
+| `three_seats` | seats | three seats; one may have a second turn |
+| `patience` | truncation | waiting is paid after the limit of turns |
+| `hidden_card` | chance | an unseen card: an action gains 0.05 or 0.2 nine times of ten, else loses 1 |
+| `call` | parts | an action has a side reward, and lowers the expected outcome |
 
-They are finite trees (`game_trees`). Seats remember all that they saw and did, and no
-probability is irrational: a batch can hold every line of play exactly as often as it is likely.
+The games are finite trees (`game_trees`) with perfect recall. All probabilities are
+fractions, so a finite batch can hold every line of play in exact proportion to its
+probability.
+
+Each function below derives the known gradients. With two actions of probabilities p and
+1 - p, the derivative by the last logit is p (1 - p) · (difference of their expected returns).
 """
 
 from collections.abc import Mapping
 
+from arena_envs.game import CHANCE
 from arena_trainers.credit.proofs.game_trees import (
-    CHANCE,
     Branch,
     Diagnostic,
     Known,
@@ -32,30 +36,35 @@ from arena_trainers.credit.proofs.game_trees import (
 
 
 def _bandit() -> Diagnostic:
-    """Evenly chosen arms are worth 1 and 2: the derivative is 1/4 (2 - 1)."""
+    """Uniform policy; the arms are worth 1 and 2: 1/4 · (2 - 1)."""
     prize = (Branch((0.0,), chance=0.8), Branch((10.0,), chance=0.2))
     root = alone("arms", pay(1.0), pay(0.0, Node(CHANCE, None, prize)))
     known: Known = {(0, "arms"): 0.25}
     return Diagnostic(
         "bandit",
         "noise",
-        "What wins often pays 1, what seldom wins pays 10 with chance 1/5.",
+        "One arm pays 1, the other pays 10 with probability 1/5.",
         root,
         known,
     )
 
 
 def _stop_or_go(name: str, stop: float, now: float, later: float) -> Diagnostic:
-    """Evenly chosen: 1/4 (now + later - stop)."""
+    """Uniform policy: 1/4 · (now + later - stop)."""
     last = alone("last", pay(later))
     root = alone("first", pay(stop), pay(now, last))
     known: Known = {(0, "first"): 0.25 * (now + later - stop)}
-    about = f"Stopping pays {stop:g}, going on {now:g}, and {later:g} one turn later."
+    about = (
+        f"Stopping pays {stop:g}; going on pays {now:g}, and {later:g} a turn later."
+    )
     return Diagnostic(name, "length", about, root, known)
 
 
 def _chain() -> Diagnostic:
-    """The first choice is worth 1 at the end: 1/4. Later ones pay 1 or 0, chosen 3 to 1."""
+    """First turn, uniform: 1/4 · 1. Later turns pay 1 or 0, policy 3/4 and 1/4.
+
+    Second turn, after action 0 (half the time): 1/2 · 3/16 · (0 - 1).
+    """
 
     def after(first: int, second: int) -> Branch:
         ends = (pay(1.0 + first), pay(0.0 + first))
@@ -71,7 +80,7 @@ def _chain() -> Diagnostic:
     return Diagnostic(
         "chain",
         "delay",
-        "The first choice is paid at the end, the others at once.",
+        "The first action is paid at the end, the others at once.",
         root,
         known,
         weights,
@@ -79,7 +88,10 @@ def _chain() -> Diagnostic:
 
 
 def _umbrella() -> Diagnostic:
-    """Reached half the time, chosen 1 to 3, ±1: 1/2 · 3/16 · 2, and against it in the sun."""
+    """Rain and sun have probability 1/2; the umbrella pays 1 in rain and -1 in sun.
+
+    Rain, policy 1/4 and 3/4: 1/2 · 3/16 · 2. Sun, uniform: 1/2 · 1/4 · -2.
+    """
 
     def luck(then: tuple[Branch, ...]) -> Node:
         return Node(CHANCE, None, then)
@@ -104,7 +116,7 @@ def _umbrella() -> Diagnostic:
     return Diagnostic(
         "umbrella",
         "delay",
-        "The choice is paid after two turns of pure luck.",
+        "The action is paid after two turns of random rewards.",
         root,
         known,
         weights,
@@ -112,10 +124,10 @@ def _umbrella() -> Diagnostic:
 
 
 def _signal() -> Diagnostic:
-    """What is said is true 3 times in 4, and so is the guess.
+    """The signal is true with probability 3/4, and the guess follows it with 3/4.
 
-    Said truly, a card is guessed with 3/4, and said falsely with 1/4: 3/16 · 1/2, half the
-    time. What is heard is that card with 3/4, and else with 1/4: as much.
+    First seat, each card with 1/2: the guess is right with 3/4 after a true signal and with
+    1/4 after a false one: 1/2 · 3/16 · (3/4 - 1/4). Second seat, by symmetry: the same.
     """
     right, wrong = Branch((1.0, 1.0)), Branch((0.0, 0.0))
 
@@ -137,7 +149,7 @@ def _signal() -> Diagnostic:
     return Diagnostic(
         "signal",
         "team",
-        "A signal pays both seats if the other seat reads it.",
+        "A signal pays both seats if the second seat guesses the card.",
         root,
         known,
         weights,
@@ -146,7 +158,7 @@ def _signal() -> Diagnostic:
 
 
 def _three_seats() -> Diagnostic:
-    """Payments sum to zero. Seat 0 has a second turn after its action 1, chosen 1 to 3."""
+    """Payments sum to zero. Seat 0 has a second turn after its action 1."""
 
     def third(a: int, b: int) -> Branch:
         def end(c: int) -> Branch:
@@ -163,12 +175,12 @@ def _three_seats() -> Diagnostic:
 
     weights: Weights = {(0, ("again", b, c)): (1, 3) for b in (0, 1) for c in (0, 1)}
     root = Node(0, (), (second(0), second(1)))
-    # own action pays seat 0 one more and then 2/4 - 3/4: 1/4 (1 - 1/4)
+    # seat 0's action 1 pays it 1 more, then 2/4 - 3/4 in its second turn: 1/4 (1 - 1/4)
     known: Known = {(0, ()): 0.1875, (2, (0, 0)): 0.0625}
     return Diagnostic(
         "three_seats",
         "seats",
-        "Three seats, payments that sum to zero, and one may have a second turn.",
+        "Three seats; payments sum to zero; one seat may have a second turn.",
         root,
         known,
         weights,
@@ -177,7 +189,7 @@ def _three_seats() -> Diagnostic:
 
 
 def _patience() -> Diagnostic:
-    """Evenly chosen: 1 at once, or 3 after the limit of two turns: 1/4 (3 - 1)."""
+    """Uniform policy: 1 at once, or 3 after the limit of two turns: 1/4 · (3 - 1)."""
     late = alone("late", pay(3.0))
     quick = alone("quick", pay(0.0), pay(0.25))
     slow = alone("slow", pay(0.0, late), pay(0.25, late))
@@ -186,7 +198,7 @@ def _patience() -> Diagnostic:
     return Diagnostic(
         "patience",
         "truncation",
-        "A limit of two turns cuts off the 3 that waiting would pay; 1 is paid at once.",
+        "Waiting pays 3 after the limit of two turns; the other action pays 1 at once.",
         root,
         known,
         max_turns=2,
@@ -194,10 +206,11 @@ def _patience() -> Diagnostic:
 
 
 def _hidden_card() -> Diagnostic:
-    """Chosen 3 to 1: 3/16 (9/10 · 0.05 - 1/10), and of the other seat 3/16 (0.18 - 0.1).
+    """Policy 3/4 and 1/4: 3/16 · (0.9 · 0.05 - 0.1), other seat 3/16 · (0.9 · 0.2 - 0.1).
 
-    A group that shares the card has a spread, and a mean, of its own. Divided by its spread,
-    0.05 is as much as -1; by the density of such means (`bnpo`), 0.2 is less than a ninth.
+    A group that shares the card has its own mean and spread. Divided by the spread, 0.05
+    weighs as much as -1. Divided by the density of the means (`bnpo`), 0.2 weighs less than
+    1/9 of -1.
     """
     nothing = (0.0, 0.0)
 
@@ -212,8 +225,8 @@ def _hidden_card() -> Diagnostic:
     return Diagnostic(
         "hidden_card",
         "chance",
-        "Daring pays one seat 0.05 and the other 0.2, but costs 1 with every tenth card, "
-        "which neither can see.",
+        "The second action of each seat pays 0.05 and 0.2 with 9 cards of 10, and costs 1 "
+        "with the tenth. Neither seat sees the card.",
         root,
         known,
         weights,
@@ -222,7 +235,7 @@ def _hidden_card() -> Diagnostic:
 
 
 def _call() -> Diagnostic:
-    """Evenly chosen: 1/4 (0.1 + 0.2 - 0.5), then half the time 1/4 · 0.25."""
+    """Uniform policy. First: 1/4 · (0.1 + 0.2 - 0.5). Last: 1/2 · 1/4 · 0.25."""
 
     def last(calls: bool) -> Node:
         chance = 0.2 if calls else 0.5
@@ -241,8 +254,8 @@ def _call() -> Diagnostic:
     return Diagnostic(
         "call",
         "parts",
-        "A call is paid 0.1 besides the outcome, which is 1 with chance 0.2 instead of 0.5; "
-        "neatness at the end is paid 0.25 besides.",
+        "A call has a side reward of 0.1, and lowers the probability of the outcome 1 from "
+        "0.5 to 0.2. The last turn can earn a side reward of 0.25.",
         root,
         known,
     )

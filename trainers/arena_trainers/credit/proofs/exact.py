@@ -1,17 +1,17 @@
 """The exact gradient of a small game, and batches of it with an exact critic.
 
-A policy is a softmax over the logits θ of each information state. The true gradient has, for
-the logits of a seat, the gradient of that seat's own expected return:
+A policy is a softmax over the logits θ of each information state. For the logits of a seat,
+the true gradient is the gradient of that seat's own expected return:
 
     gᵢ = Σ_τ p(τ) Σₖ Rᵢₖ(τ) ∇log π(aₖ),   over all lines of play τ and turns k of seat i
 
-Where a limit of turns cuts episodes off, R is what the whole game would have paid, and turns
-after the limit are not looked at. What estimators make of it is in `expectation`.
+If a limit of turns ends episodes, k runs over the turns before the limit, and R is still
+the return of the whole game. `expectation` computes the gradient that an estimator gives.
 
 >>> from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 >>> bandit = DIAGNOSTICS["bandit"]
 >>> game = ExactGame(bandit)
->>> game.at(game.policy(bandit.weights)).gradient  # arms worth 1 and 2, evenly chosen
+>>> game.at(game.policy(bandit.weights)).gradient  # uniform over arms worth 1 and 2
 array([-0.25,  0.25])
 """
 
@@ -20,55 +20,41 @@ from functools import cached_property
 
 import numpy as np
 
+from arena_envs.game import AnyExtensiveForm
 from arena_trainers.credit.batch import Bools, Floats, Ints, TurnBatch
-from arena_trainers.credit.proofs.lines import Key, Playable, Walk, flatten, starts_of
+from arena_trainers.credit.proofs.lines import Key, Walk, flatten, starts_of
 
 COLUMNS = frozenset(
     {
-        *(
-            "team",
-            "state_key",
-            "action",
-            "action_value",
-            "terminated",
-            "truncated",
-            "value",
-            "next_value",
-        ),
-        *(
-            "parent",
-            "branch",
-            "num_tokens",
-            "row_length",
-            "rewards.game",
-            "rewards.side_reward",
-            "rewards.judge",
-        ),
+        *("team", "state_key", "action", "action_value", "value", "next_value"),
+        *("terminated", "truncated", "parent", "branch", "num_tokens", "row_length"),
+        *("rewards.game", "rewards.side_reward", "rewards.judge"),
         *("tokens.entropy", "tokens.logprob", "tokens.value"),
     }
-)  # beside those that every batch has
-ROUNDING = 1e-9
+)  # of `ExactPlay.batch`, beside the columns that every batch has
+ROUNDING = 1e-9  # numbers that differ by less are equal
 
 
 class ExactGame:
     """A game with all its lines of play.
 
+    A column is a pair of an information state and an action; there are C of them.
+
     Args:
-        game: the rules. Seats have perfect recall, or a critic of what they know is not
-            one of what follows.
+        game: the rules. Seats must have perfect recall, otherwise `value` and
+            `action_value` are wrong.
         max_turns: limit of turns, all seats together; None for no limit.
 
     Attributes:
         keys: (seat, information state) of each information state.
-        infoset: int64[C], the information state of each column; a column is an
-            (information state, action).
+        infoset: int64[C], the information state of each column, as an index of `keys`.
         seat: int64[C], the seat of each column.
 
     Raises:
         ValueError: the game has more than 10,000 lines of play.
     """
 
-    def __init__(self, game: Playable, max_turns: int | None = None) -> None:
+    def __init__(self, game: AnyExtensiveForm, max_turns: int | None = None) -> None:
         self.game = game
         self._walk = Walk(game, max_turns)
         self.keys = self._walk.keys
@@ -80,10 +66,10 @@ class ExactGame:
 
     @cached_property
     def starts(self) -> tuple[Floats, Bools]:
-        """float64[S], how likely each start is, and bool[S, L], the lines that it allows.
+        """float64[S], probability of each start, and bool[S, L], its possible lines.
 
-        Episodes of one start share the draws of chance, as the episodes of a group do in
-        training, where they have one seed.
+        Episodes of one start share the draws of chance. So do the episodes of a group in
+        training, which have one seed.
 
         Raises:
             ValueError: there are more than 10,000 starts.
@@ -92,11 +78,11 @@ class ExactGame:
 
     @property
     def num_lines(self) -> int:
-        """Number of lines of play, as far as the limit of turns."""
+        """L, number of lines of play up to the limit of turns."""
         return len(self._walk.lines)
 
     def policy(self, weights: Mapping[Key, Sequence[float]] | None = None) -> Floats:
-        """float64[C]: probabilities in proportion to weights, equal where none are given."""
+        """float64[C]: probabilities in proportion to weights, uniform without weights."""
         rows = [
             np.asarray((weights or {}).get(key, (1.0,) * width), np.float64)
             for key, width in zip(self.keys, self._walk.widths, strict=True)
@@ -104,31 +90,33 @@ class ExactGame:
         return np.concatenate([row / row.sum() for row in rows])
 
     def softmax(self, logits: Floats) -> Floats:
-        """float64[C]: the policy that has these logits."""
+        """float64[C]: the policy with these logits, float64[C]."""
         weights = np.exp(logits - logits.max())
         total = np.bincount(self.infoset, weights)
         return np.asarray(weights / total[self.infoset], np.float64)
 
     def at(self, policy: Floats) -> "ExactPlay":
-        """The game, played by a policy."""
+        """The game with all seats playing by a policy, float64[C]."""
         return ExactPlay(self, policy)
 
 
 class ExactPlay:
-    """A game with a policy: everything is known exactly.
+    """A game with a policy: exact values, exact gradient.
 
     Args:
-        game: with its lines.
+        game: the game with its lines.
         policy: float64[C], probability of each column.
 
     Attributes:
-        probability: float64[L], of each line, as far as the limit of turns.
-        gradient: float64[C], of each seat's return by its own logits.
+        probability: float64[L], of each line up to the limit of turns.
+        gradient: float64[C], derivative of each seat's expected return by its own logits.
         scores: float64[C, C], ∇log π of each column by the logits.
         action_value: float64[C], expected return-to-go of an action.
-        value: float64[C], of the information state of a column.
-        next_value: float64[T], what is expected after each turn of `game.flat` and is not
-            paid by the end of its line.
+        value: float64[C], expected return-to-go in the information state of a column.
+        next_value: float64[T], by turn of `game.flat`: expected payments after the end of
+            its line. 0 unless the line was cut.
+        judge: float64[C], 1 if `action_value` >= `value`, else -1.
+        entropy: float64[C], of the policy in the information state of a column, in nats.
     """
 
     def __init__(self, game: ExactGame, policy: Floats) -> None:
@@ -136,9 +124,9 @@ class ExactPlay:
         flat, whole = game.flat, game.whole
         self.probability = flat.probabilities(policy)
         chance = whole.probabilities(policy)
-        num = flat.size[game.begin]  # turns of each whole line that are looked at
-        turns = np.repeat(whole.start, num) + _count(num)  # of the whole lines
-        played = flat.rows(game.begin)  # the same turns, in `flat`
+        num = flat.size[game.begin]  # turns before the limit, of each whole line
+        turns = np.repeat(whole.start, num) + _count(num)  # their rows in `whole`
+        played = flat.rows(game.begin)  # their rows in `flat`
         weight = np.repeat(chance, num)
         size = len(policy)
         column, to_go = whole.column[turns], whole.to_go[turns]
@@ -158,44 +146,38 @@ class ExactPlay:
         self.next_value = later / np.where(line > 0, line, 1.0)
         self.judge = np.where(self.action_value >= self.value - ROUNDING, 1.0, -1.0)
         surprise = -policy * np.log(np.where(policy > 0, policy, 1.0))
-        self.entropy = np.bincount(infoset, surprise)[infoset]
+        entropy = np.bincount(infoset, surprise)
+        self.entropy = np.asarray(entropy[infoset], np.float64)
 
     def batch(
         self,
         drawn: Sequence[int] | Ints,
         groups: Sequence[int] | Ints | None = None,
     ) -> TurnBatch:
-        """Episodes that went along these lines, of these groups; of one if none are given.
+        """A batch with one episode per line.
 
-        The critic is exact, and nowhere else than it should be read are there numbers.
-        Every turn has one token. `rewards["judge"]` is 1 where an action is worth no less
-        than the policy, and -1 elsewhere; `rewards["game"]` is the outcome, and
-        `rewards["side_reward"]` all else that was paid.
+        Values are exact. `next_value` is NaN wherever it must not be read. Every turn has
+        one token. The parts of the reward are `game` (the outcome), `side_reward` (all
+        other payments) and `judge`.
+
+        Args:
+            drawn: int[B], the line of each episode.
+            groups: int[B], the group of each episode; None for one group.
         """
         flat = self.game.flat
         rows = flat.rows(drawn)
         column, seat, turn = flat.column[rows], flat.seat[rows], flat.turn[rows]
-        last, cut, reward = flat.last[rows], flat.cut[rows], flat.reward[rows]
-        side_reward = flat.side_reward[rows]
+        last, cut = flat.last[rows], flat.cut[rows]
         zeros = np.zeros(len(rows), np.int64)
-        of = np.repeat(np.arange(len(drawn)), flat.size[drawn])
-        tokens = {
-            "entropy": self.entropy[column],
-            "logprob": np.log(self.policy[column]),
-            "value": self.value[column],
-        }
+        episode = np.repeat(np.arange(len(drawn)), flat.size[drawn])
         return TurnBatch(
-            reward=reward,
+            reward=flat.reward[rows],
             game=zeros,
-            episode=of,
+            episode=episode,
             seat=seat,
             turn=turn,
-            group=zeros if groups is None else np.asarray(groups)[of],
-            rewards={
-                "game": reward - side_reward,
-                "side_reward": side_reward,
-                "judge": self.judge[column],
-            },
+            group=zeros if groups is None else np.asarray(groups)[episode],
+            rewards=self._rewards(rows),
             team=np.asarray(self.game.game.teams)[seat],
             state_key=self.game.infoset[column],
             action=column,
@@ -208,23 +190,47 @@ class ExactPlay:
             branch=zeros,
             num_tokens=zeros + 1,
             row_length=2 + turn,
-            tokens=tokens,
+            tokens={
+                "entropy": self.entropy[column],
+                "logprob": np.log(self.policy[column]),
+                "value": self.value[column],
+            },
         )
 
+    def _rewards(self, rows: Ints) -> dict[str, Floats]:
+        """The parts of the reward of some turns of `game.flat`."""
+        flat = self.game.flat
+        side_reward = flat.side_reward[rows]
+        game: Floats = flat.reward[rows] - side_reward
+        return {
+            "game": game,
+            "side_reward": side_reward,
+            "judge": self.judge[flat.column[rows]],
+        }
+
     def summed(self, drawn: Sequence[int] | Ints, advantage: Floats) -> Floats:
-        """float64[C]: the gradient estimate 1/B Σ A ∇log π of a batch."""
+        """float64[C]: the gradient estimate 1/B Σ A ∇log π of a batch.
+
+        Args:
+            drawn: int[B], the line of each episode.
+            advantage: float64[T], of the turns of `batch(drawn)`.
+        """
         rows = self.game.flat.rows(drawn)
         column = self.game.flat.column[rows]
         weight = np.bincount(column, advantage, len(self.policy))
         return np.asarray(weight @ self.scores / len(drawn), np.float64)
 
     def population(self, min_episodes: int, max_episodes: int = 20_000) -> Ints:
-        """A batch that holds every line exactly as often as it is likely, shuffled.
+        """int64[B]: lines, shuffled. The share of each is exactly its probability.
 
-        It stands for an infinite batch.
+        Such a batch stands for an infinite one.
+
+        Args:
+            min_episodes: B is at least this.
+            max_episodes: limit of the smallest batch with these shares.
 
         Raises:
-            ValueError: no batch of at most `max_episodes` does.
+            ValueError: no batch of at most `max_episodes` has these shares.
         """
         count = self._counts(self.probability, min_episodes, max_episodes)
         drawn = np.repeat(np.arange(len(count)), count)
@@ -233,20 +239,22 @@ class ExactPlay:
     def grouped_population(
         self, min_episodes: int, max_episodes: int = 20_000
     ) -> tuple[Ints, Ints]:
-        """The same in groups that share the draws of chance, as they do in training.
+        """A population in groups that share the draws of chance, as groups in training do.
 
-        Every start has groups as often as it is likely, all groups are of one size, and a
-        group holds every line that its start allows as often as it is likely then.
+        The share of groups of each start is exactly its probability. All groups have the
+        same size. In a group, the share of each line is exactly its probability given the
+        start.
 
         Args:
-            min_episodes: of a group.
-            max_episodes: of the least group that will do; and of groups.
+            min_episodes: the size of a group is at least this.
+            max_episodes: limit of the smallest group with these shares, and of the number
+                of groups.
 
         Returns:
             The line and the group of each episode, shuffled.
 
         Raises:
-            ValueError: there are no such groups.
+            ValueError: no such groups exist.
         """
         chance, allowed = self.game.starts
         likely = np.where(allowed, self.probability / self.game.flat.chance, 0.0)
@@ -261,20 +269,21 @@ class ExactPlay:
         return drawn[order], group[order]
 
     def _counts(self, likely: Floats, least: int, most: int) -> Ints:
-        """A multiple of probabilities that is whole, and sums to `least` at least."""
+        """int64: a multiple of the probabilities in integers, of sum `least` or more."""
         smallest = likely[likely > 0].min()
         for size in range(1, most + 1):
             count = size * likely
             if size * smallest > 0.5 and np.abs(count - count.round()).max() < ROUNDING:
                 return -(-least // size) * count.round().astype(np.int64)
         raise ValueError(
-            f"want a policy whose lines are all likely in proportion to integers of sum "
-            f"at most {most}, got {self.policy.tolist()}"
+            f"want lines of play with probabilities k / n for integers k and n <= {most}, "
+            f"got them from the policy {self.policy.tolist()}; choose a policy of simple "
+            "fractions, such as 1/4 and 3/4"
         )
 
 
 def _count(size: Ints) -> Ints:
-    """0, 1, ... for each size, one after another."""
+    """int64: 0 .. n - 1 for each n of `size`, one after another."""
     return np.asarray(
         np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size), np.int64
     )

@@ -1,14 +1,14 @@
-"""What an estimator's gradient is in expectation, and how it compares to the true one.
+"""The expected gradient of an estimator, and its comparison to the true one.
 
-A batch of B independent episodes from one start (one group) gives the estimate
-ĝ = 1/B Σ A ∇log π over its turns. Its expectation is a sum over all batches where these are
-few, and otherwise a mean over batches that were drawn, with its standard error.
+A batch of B independent episodes of one group gives the estimate ĝ = 1/B Σ A ∇log π, over
+its turns. The expectation of ĝ is the exact sum over all batches if there are at most 1,024 of
+them. Otherwise it is the mean over random batches, with its standard error.
 
 >>> from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 >>> from arena_trainers.credit.proofs.exact import ExactGame
 >>> game = ExactGame(DIAGNOSTICS["bandit"])
 >>> play = game.at(game.policy())
->>> expected_gradient("mars_loo", play, 2).mean  # as the true one
+>>> expected_gradient("mars_loo", play, 2).mean  # the true gradient
 array([-0.25,  0.25])
 >>> expected_gradient("mars", play, 2).mean  # shrunk by 1 - 1/2
 array([-0.125,  0.125])
@@ -30,16 +30,17 @@ from arena_trainers.credit.registry import Estimator, estimate
 from arena_trainers.credit.results import FlatPoolWarning
 from arena_trainers.credit.trajectories import returns_to_go, trajectories
 
-MAX_BATCHES = 1024  # that are enumerated
-MISTAKE = 1e-3  # chance that the z-test refuses what is right
+MAX_BATCHES = 1024  # more are sampled instead of enumerated
+MISTAKE = 1e-3  # probability that the z-test refuses a correct expectation
 REINFORCE = "reinforce"  # the return-to-go itself; no estimator of the registry
 
 
 class Expectation(NamedTuple):
     """The distribution of the gradient estimate over batches.
 
-    mean, variance: float64[C]. error: float64[C], standard error of the mean, 0 where all
-    batches were enumerated. num_batches: how many these were.
+    mean, variance: float64[C].
+    error: float64[C], standard error of the mean; 0 if all batches were enumerated.
+    num_batches: number of batches.
     """
 
     mean: Floats
@@ -55,13 +56,13 @@ def gradient_estimate(
     groups: Ints | None = None,
     **options: Any,
 ) -> Floats:
-    """float64[C]: the gradient that an estimator makes of a batch of lines, of one group.
+    """float64[C]: the gradient estimate of a batch.
 
     Args:
         name: of the estimator, or `REINFORCE`.
         play: the game and the policy.
-        drawn: the lines.
-        groups: their groups, if there are several.
+        drawn: int[B], the line of each episode.
+        groups: int[B], the group of each episode; None for one group.
         **options: of the estimator.
     """
     return _gradient(name, play, drawn, play.batch(drawn, groups), options)
@@ -84,7 +85,7 @@ def _gradient(
 
 @lru_cache(maxsize=16)
 def _all_batches(play: ExactPlay, size: int) -> tuple[tuple[Ints, TurnBatch], ...]:
-    """Every batch of `size` lines; all estimators look at the same ones."""
+    """Every batch of `size` lines, shared by all estimators."""
     lines = range(play.game.num_lines)
     every = map(np.asarray, itertools.product(lines, repeat=size))
     return tuple((drawn, play.batch(drawn)) for drawn in every)
@@ -104,8 +105,8 @@ def expected_gradient(
         name: of the estimator, or the function itself, or `REINFORCE`.
         play: the game and the policy.
         size: B, episodes of a batch.
-        num_batches: that are drawn, where there are more than 1,024 different ones.
-        seed: of these.
+        num_batches: number of random batches, if more than 1,024 batches exist.
+        seed: of the random batches.
         **options: of the estimator.
     """
     num_lines = play.game.num_lines
@@ -132,11 +133,11 @@ def expected_gradient(
 
 
 def agrees(found: Expectation, truth: Floats) -> bool:
-    """Whether an expectation is the true gradient.
+    """Whether an expectation equals the true gradient.
 
-    Up to rounding where all batches were enumerated. Otherwise by a z-test of each
-    component, |mean - truth| / error, with a chance of 0.001 to refuse what is right
-    (Bonferroni over the components).
+    Up to rounding if all batches were enumerated. Otherwise by a z-test of each component,
+    |mean - truth| / error, with Bonferroni's correction over the components: a correct
+    expectation is refused with probability 0.001.
     """
     if not found.error.any():
         return bool(np.allclose(found.mean, truth, atol=1e-9))
@@ -148,11 +149,9 @@ def agrees(found: Expectation, truth: Floats) -> bool:
 class Verdict(NamedTuple):
     """How an expected gradient compares to the true one.
 
-    kind: "exact"; "scaled": every seat's is a positive multiple; "direction": some seat's
-    points elsewhere; "zero": it vanishes for every seat; "reversed": some seat's does not
-    even help it to first order.
-    cosine: of the seat with the least.
-    factor: that minimises |mean - factor · truth|.
+    kind: the worst over the seats, see `claims`; "zero" only if it is 0 for every seat.
+    cosine: the smallest over the seats.
+    factor: the one that minimises |mean - factor · truth|.
     """
 
     kind: Kind
@@ -166,10 +165,10 @@ def compare(
     """Compares gradients seat by seat.
 
     Args:
-        mean: float64[C], of the estimator.
-        truth: float64[C].
-        seat: int64[C], of each logit.
-        tolerance: relative, of what counts as equal.
+        mean: float64[C], expected gradient of the estimator.
+        truth: float64[C], true gradient.
+        seat: int64[C], the seat of each logit.
+        tolerance: relative; smaller differences count as equal.
     """
     exact, scaled, cosines = True, True, []
     for s in np.unique(seat):

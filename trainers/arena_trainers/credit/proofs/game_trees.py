@@ -1,20 +1,23 @@
-"""Games written as trees, with the methods of `arena_envs.game.Game` that `exact` reads."""
+"""Games written as trees, with the methods of `arena_envs.game.ExtensiveForm`."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-CHANCE, TERMINAL = -1, -4
-Key = tuple[int, Hashable]  # seat, what it knows
+from arena_envs.game import TERMINAL
+from arena_trainers.credit.proofs.lines import Key
+
 Known = dict[Key, float]
 Weights = dict[Key, tuple[int, ...]]
 
 
 class Branch(NamedTuple):
-    """An action or an outcome of chance.
+    """An action, or an outcome of chance.
 
-    paid: to each seat. then: what follows. chance: how likely it is. side_reward: what is paid
-    to each seat that is not the outcome of the game.
+    paid: what it pays to each seat, side rewards apart.
+    then: the node after it; None at the end.
+    chance: probability of an outcome of chance.
+    side_reward: what it pays to each seat besides; () for nothing.
     """
 
     paid: tuple[float, ...]
@@ -24,7 +27,7 @@ class Branch(NamedTuple):
 
 
 class Node(NamedTuple):
-    """Who moves (a seat or `CHANCE`), what the seat knows, and the branches in order."""
+    """The seat to move or `CHANCE`, what that seat knows, and the branches in order."""
 
     seat: int
     knows: Hashable
@@ -32,7 +35,7 @@ class Node(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where a game is, what each seat has been paid, and what of it is not the outcome."""
+    """The node, what each seat has been paid so far, and the side reward in it."""
 
     node: Node | None
     paid: tuple[float, ...]
@@ -41,16 +44,17 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A game written as a tree, with the policy at which it is looked at.
+    """A game written as a tree, with the policy of which the gradient is estimated.
 
     Args:
         name: of the game.
         tests: the ability that it tests.
         about: what is hard, in a sentence.
         root: the tree.
-        known: derivative of a seat's return by the logit of the last action where the
-            seat knows this, by (seat, knowledge); worked by hand.
-        weights: of the actions where a seat knows this; equal elsewhere.
+        known: derivative of the seat's return by the logit of its last action, by (seat,
+            what it knows); worked by hand.
+        weights: of the actions, by (seat, what it knows). The policy is in proportion to
+            them; without an entry it is uniform.
         teams: team of each seat.
         max_turns: limit of turns, all seats together; None for no limit.
     """
@@ -79,7 +83,7 @@ class Diagnostic:
         return TERMINAL if state.node is None else state.node.seat
 
     def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        """Outcomes with their probabilities."""
+        """Numbers of the branches, with their probabilities."""
         return [(i, b.chance) for i, b in enumerate(_branches(state))]
 
     def legal_actions(self, state: State) -> Sequence[int]:
@@ -96,11 +100,11 @@ class Diagnostic:
         )
 
     def returns(self, state: State) -> Sequence[float]:
-        """What each seat has been paid."""
+        """What each seat has been paid so far, with side rewards."""
         return state.paid
 
     def side_reward(self, state: State) -> Sequence[float]:
-        """What of it is not the outcome."""
+        """The part of each seat's return that does not belong to the outcome."""
         return state.side_reward
 
     def information_state(self, state: State, seat: int) -> Hashable:
@@ -117,10 +121,10 @@ def _added(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...
 
 
 def alone(knows: Hashable, *branches: Branch) -> Node:
-    """Where the only seat is to move."""
+    """A node of a game with one seat."""
     return Node(0, knows, branches)
 
 
 def pay(amount: float, then: Node | None = None) -> Branch:
-    """An action that pays the only seat."""
+    """An action in a game with one seat, which it pays."""
     return Branch((amount,), then)

@@ -1,70 +1,41 @@
-"""All lines of play of a small game, turn by turn."""
+"""All lines of play of a small game, turn by turn.
+
+A line of play is one path from the initial state to the end.
+"""
 
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from arena_envs.game import CHANCE, AnyExtensiveForm
 from arena_trainers.credit.batch import Bools, Floats, Ints
 
-CHANCE = -1
-MAX_LINES = 10_000
-ROUNDED = 12  # digits of what is drawn
+MAX_LINES = 10_000  # lines of play, and starts: each is a row of arrays
+DIGITS = 12  # of the ends of chance intervals: sums in another order are equal
 Key = tuple[int, Hashable]  # seat, information state
-
-
-class Playable(Protocol):
-    """The part of `arena_envs.game.Game` that is read here."""
-
-    @property
-    def num_players(self) -> int:
-        """Number of seats."""
-
-    @property
-    def teams(self) -> Sequence[int]:
-        """Team of each seat."""
-
-    def initial_state(self) -> Any:
-        """The state before anything has happened."""
-
-    def current_player(self, state: Any) -> int:
-        """The seat to move, -1 for chance, less at the end."""
-
-    def chance_outcomes(self, state: Any) -> Sequence[tuple[Any, float]]:
-        """Outcomes with their probabilities."""
-
-    def legal_actions(self, state: Any) -> Sequence[Any]:
-        """Actions of the seat to move."""
-
-    def apply(self, state: Any, action: Any) -> Any:
-        """The state after an action or an outcome."""
-
-    def returns(self, state: Any) -> Sequence[float]:
-        """What each seat has been paid so far."""
-
-    def information_state(self, state: Any, seat: int) -> Hashable:
-        """What a seat knows."""
 
 
 @runtime_checkable
 class PaysBesides(Protocol):
-    """A game that pays more than the outcome."""
+    """A game whose returns include side rewards."""
 
     def side_reward(self, state: Any) -> Sequence[float]:
-        """What of its return so far is not the outcome, of each seat."""
+        """The part of each seat's return so far that does not belong to the outcome."""
 
 
 class Line(NamedTuple):
-    """One way an episode can go; the tuples have one entry per turn, in playing order.
+    """A line of play; tuples have one entry per turn, in playing order.
 
     chance: probability of its chance outcomes.
-    chance_intervals: from where to where in [0, 1) the number lies that is drawn at each chance node.
-    columns: (information state, action) of each turn, by number.
-    seats: whose turn.
-    turns: number among the seat's own.
-    rewards: what the turn is paid until the seat's next turn, or the end of the line.
-    side_reward: what of that is not the outcome.
-    to_go: the same until the end of the line.
+    chance_intervals: one (low, high) per chance node: a uniform number in [low, high)
+        draws the outcome of this line.
+    columns: column of the turn's information state and action.
+    seats: the seat to move.
+    turns: number of the turn among those of its seat, from 0.
+    rewards: what the seat is paid until its next turn, or until the end of the line.
+    side_reward: the part of the reward that does not belong to the outcome.
+    to_go: return-to-go, up to the end of the line.
     cut: whether a limit of turns ended it.
     """
 
@@ -82,8 +53,8 @@ class Line(NamedTuple):
 class _Step(NamedTuple):
     seat: int
     column: int
-    before: float  # return of the seat when it chose
-    side_reward: float  # what of that is not the outcome
+    before: float  # return of the seat before the turn
+    side_reward: float  # the part of `before` that does not belong to the outcome
 
 
 class _Drawn(NamedTuple):
@@ -92,7 +63,7 @@ class _Drawn(NamedTuple):
 
 
 class Walk:
-    """A walk through a game along all its lines.
+    """All lines of play of a game.
 
     Args:
         game: the rules.
@@ -100,16 +71,17 @@ class Walk:
 
     Attributes:
         keys: (seat, information state) of each information state.
-        widths: number of its actions; columns are numbered state by state.
-        lines: as far as the limit.
-        whole: to the end of the game.
-        begin: which of `lines` each of `whole` begins with.
+        widths: number of actions of each information state. Columns are numbered by
+            information state, then by action.
+        lines: the lines up to the limit of turns.
+        whole: the lines up to the end of the game.
+        begin: for each of `whole`, the index of the line in `lines` with which it begins.
 
     Raises:
         ValueError: there are more than 10,000 lines.
     """
 
-    def __init__(self, game: Playable, max_turns: int | None = None) -> None:
+    def __init__(self, game: AnyExtensiveForm, max_turns: int | None = None) -> None:
         self.keys: list[Key] = []
         self.widths: list[int] = []
         self.lines: list[Line] = []
@@ -144,7 +116,10 @@ class Walk:
             if begin < 0:
                 self.lines.append(line)
             if len(self.whole) > MAX_LINES:
-                raise ValueError(f"want at most {MAX_LINES} lines of play in {game!r}")
+                raise ValueError(
+                    f"want at most {MAX_LINES} lines of play, got more in {game!r}; use "
+                    "a smaller game"
+                )
             return
         actions = game.legal_actions(state)
         first = self._column((player, game.information_state(state, player)), actions)
@@ -158,7 +133,7 @@ class Walk:
         return (0.0,) * self._game.num_players
 
     def _column(self, key: Key, actions: Sequence[Any]) -> int:
-        """The first column of an information state."""
+        """The first column of an information state, which is added if it is new."""
         if key not in self._first:
             self._first[key] = sum(self.widths)
             self.keys.append(key)
@@ -191,7 +166,7 @@ def _line(
 def _differences(
     seats: tuple[int, ...], before: tuple[float, ...], end: Sequence[float]
 ) -> tuple[float, ...]:
-    """What each turn adds until the seat's next one, or the end."""
+    """What a seat's return grows by from each of its turns to the next, or to the end."""
     later, added = list(end), []
     for seat, at in zip(reversed(seats), reversed(before), strict=True):
         added.append(later[seat] - at)
@@ -200,12 +175,13 @@ def _differences(
 
 
 class Flat(NamedTuple):
-    """The turns of some lines as arrays, line after line.
+    """L lines as arrays; their T turns stand line after line.
 
-    chance: float64[L], probability of the chance outcomes of each line.
-    start: int64[L], where each line starts; size: int64[L], its number of turns.
-    column, seat, turn, reward, side_reward, to_go: of each turn.
-    last: bool, the seat's last turn. cut: bool, on a line that was cut.
+    chance: float64[L], probability of the chance outcomes.
+    start: int64[L], row of the line's first turn. size: int64[L], number of its turns.
+    column, seat, turn, reward, side_reward, to_go: [T], see `Line`.
+    last: bool[T], the seat's last turn on the line.
+    cut: bool[T], whether a limit of turns ended the line.
     """
 
     chance: Floats
@@ -221,13 +197,13 @@ class Flat(NamedTuple):
     cut: Bools
 
     def rows(self, drawn: Sequence[int] | Ints) -> Ints:
-        """The turns of the lines that were drawn, one line after another."""
+        """int64: the rows of all turns of some lines, one line after another."""
         size = self.size[drawn]
         shift = self.start[drawn] - (np.cumsum(size) - size)
         return np.asarray(np.repeat(shift, size) + np.arange(size.sum()), np.int64)
 
     def probabilities(self, policy: Floats) -> Floats:
-        """float64[L]: of each line, if all seats play by a policy."""
+        """float64[L]: probability of each line when all seats play by float64[C]."""
         found = self.chance.copy()
         whose = np.repeat(np.arange(len(found)), self.size)
         np.multiply.at(found, whose, policy[self.column])
@@ -235,7 +211,7 @@ class Flat(NamedTuple):
 
 
 def flatten(lines: Sequence[Line]) -> Flat:
-    """Lines as arrays."""
+    """The lines as arrays."""
     size = np.array([len(line.seats) for line in lines])
     last = [
         seat not in line.seats[k + 1 :]
@@ -258,13 +234,15 @@ def flatten(lines: Sequence[Line]) -> Flat:
 
 
 def starts_of(lines: Sequence[Line]) -> tuple[Floats, Bools]:
-    """What may be drawn before an episode begins, and what it leads to.
+    """The starts of a game: the draws of chance that the episodes of a group share.
 
-    Chance is a row of numbers in [0, 1): the k-th decides at the k-th chance node, whichever
-    that is. A start is a set of such rows that make no difference to any line.
+    A seed stands for a row of uniform numbers in [0, 1). The k-th number draws the outcome
+    of the k-th chance node of an episode. A start is a set of rows with the same outcomes
+    on every line.
 
     Returns:
-        float64[S], how likely each start is, and bool[S, L], the lines that it allows.
+        float64[S], probability of each start, and bool[S, L], the lines that are possible
+        from it.
 
     Raises:
         ValueError: there are more than 10,000 starts.
@@ -276,12 +254,14 @@ def starts_of(lines: Sequence[Line]) -> tuple[Floats, Bools]:
             line.chance_intervals[k] if k < len(line.chance_intervals) else (0.0, 1.0)
             for line in lines
         ]
-        low, high = np.array(spans).T.round(ROUNDED)
+        low, high = np.array(spans).T.round(DIGITS)
         edges = np.unique(np.append(low, high))
         middle = (edges[1:] + edges[:-1])[:, None] / 2
         inside = (low < middle) & (middle < high)  # [parts of [0, 1), L]
         if len(probability) * len(middle) > MAX_LINES:
-            raise ValueError(f"want at most {MAX_LINES} starts, got more")
+            raise ValueError(
+                f"want at most {MAX_LINES} starts, got more; use a smaller game"
+            )
         probability = np.outer(probability, np.diff(edges)).ravel()
         allowed = (allowed[:, None] & inside).reshape(-1, len(lines))
     return probability, allowed

@@ -1,18 +1,18 @@
-"""The proofs of an estimator: what every one must keep, and what it claims for itself.
+"""Tests of an estimator: the rules of all estimators, and its own claims.
 
     from arena_trainers.credit.testing import check_estimator
 
-    def test_my_estimator_keeps_its_promises():
+    def test_my_estimator_keeps_its_claims():
         check_estimator(my_estimator)
 
-Random batches find what they can show; the bias is computed exactly, on the diagnostic games.
-Neither says that the formula is the paper's: compare it with numbers worked by hand.
+Rules and claims are tried on random batches. The bias is computed exactly, on the diagnostic
+games. Whether the formula is the paper's is not tested: compare it with numbers worked by hand.
 """
 
 from arena_trainers.credit.testing.batches import batch_of, full_batch, random_batches
 from arena_trainers.credit.testing.check import Evidence, check_estimator
 from arena_trainers.credit.testing.claimed import checks_of
-from arena_trainers.credit.testing.promise import BrokenClaim
+from arena_trainers.credit.testing.comparison import BrokenClaim
 from arena_trainers.credit.testing.properties import CHECKS
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Batches with all columns there are, and the batches that checks make of them."""
+"""Batches with all columns, and changes of batches."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -17,8 +17,8 @@ def batch_of(*trajectories: Trajectory, **columns: Any) -> TurnBatch:
     """A batch of (episode, game, seat, rewards); a game is one group, a turn one token.
 
     Args:
-        *trajectories: the rows come in their order.
-        **columns: of the batch, beside or instead of these.
+        *trajectories: in the order of the rows.
+        **columns: further columns of `TurnBatch`; they replace those made here.
 
     >>> batch_of((0, 0, 0, [1.0, 2.0]), (0, 0, 1, [3.0])).turn
     array([0, 1, 0])
@@ -38,14 +38,15 @@ def batch_of(*trajectories: Trajectory, **columns: Any) -> TurnBatch:
 
 
 def full_batch(drawn: Iterable[Drawn], needed: Iterable[str] = ()) -> TurnBatch:
-    """A batch with all columns; tokens, states and values differ from turn to turn.
+    """A batch with all columns, made of the rewards.
 
-    All turns are unselected, and an episode is a rollout of its own.
+    Tokens, states and values differ from turn to turn. All turns are unselected. Every
+    episode is one rollout. A game has two groups.
 
     Args:
-        drawn: (game, rewards of each seat) of every episode; a game has two groups.
-        needed: as `needs` has them; parts of the reward and token columns among them
-            that no batch has are made up.
+        drawn: (game, rewards by seat) of every episode.
+        needed: columns that an estimator needs. Unknown parts of the reward and unknown
+            token columns among them are filled with numbers.
     """
     rows = [
         (episode, game, seat, paid)
@@ -85,7 +86,7 @@ def full_batch(drawn: Iterable[Drawn], needed: Iterable[str] = ()) -> TurnBatch:
 
 
 def random_batches(num: int, seed: int, needed: Iterable[str] = ()) -> list[TurnBatch]:
-    """Random batches of 1 to 16 episodes, more and more, of 2 games with 3 seats."""
+    """Random batches of 2 games with 3 seats; the size grows from 1 to 16 episodes."""
     rng = np.random.default_rng(seed)
     needed = tuple(needed)
     return [
@@ -101,18 +102,18 @@ def _episode(rng: np.random.Generator) -> Drawn:
 
 
 def last_turns(turns: TurnBatch) -> Bools:
-    """bool[N]: whether a turn is its trajectory's last, in rows that are in order."""
+    """bool[N]: the last turn of each trajectory, for rows in playing order."""
     return np.append(turns.turn[1:] == 0, True)
 
 
 def num_tokens(turns: TurnBatch) -> Ints:
-    """int64[N]: trained tokens of each turn, one where nothing is said of them."""
+    """int64[N]: trained tokens of each turn; 1 without the column."""
     num = turns.num_tokens
     return np.ones(len(turns.reward), np.int64) if num is None else num
 
 
 def tokens_of(turns: TurnBatch, rows: Ints) -> Ints:
-    """Where the tokens of some rows are."""
+    """int64: the indices of the tokens of some rows."""
     num = num_tokens(turns)
     ends = np.cumsum(num)
     parts = [np.arange(ends[r] - num[r], ends[r]) for r in rows]
@@ -120,7 +121,7 @@ def tokens_of(turns: TurnBatch, rows: Ints) -> Ints:
 
 
 def take(turns: TurnBatch, rows: Ints, **changed: Any) -> TurnBatch:
-    """The batch of some rows, in their order; then some columns are changed."""
+    """The batch of some rows, in the given order, with some columns replaced."""
     columns: dict[str, Any] = {}
     for name in (field.name for field in fields(turns)):
         column = getattr(turns, name)
@@ -135,12 +136,12 @@ def take(turns: TurnBatch, rows: Ints, **changed: Any) -> TurnBatch:
 
 
 def copied(turns: TurnBatch) -> TurnBatch:
-    """The same batch, made of other arrays."""
+    """A copy of the batch and its arrays."""
     return take(turns, np.arange(len(turns.reward)))
 
 
 def paid(turns: TurnBatch, reward: Floats) -> TurnBatch:
-    """The batch with other rewards, in their part, too."""
+    """The batch with other rewards, also in their part `game`."""
     return replace(
         turns, reward=reward, rewards={**(turns.rewards or {}), "game": reward}
     )
@@ -151,7 +152,7 @@ def with_numbers(
     of_turns: Callable[[Floats], Any],
     of_tokens: Callable[[Floats], Any],
 ) -> TurnBatch:
-    """The batch with all of its floats changed, those of turns and those of tokens."""
+    """The batch with all float columns changed, of turns and of tokens."""
     columns: dict[str, Any] = {k: of_turns(getattr(turns, k)) for k in FLOAT_COLUMNS}
     columns["rewards"] = {k: of_turns(v) for k, v in (turns.rewards or {}).items()}
     columns["tokens"] = {k: of_tokens(v) for k, v in (turns.tokens or {}).items()}

@@ -1,4 +1,4 @@
-"""`check_estimator`: all checks in their order."""
+"""`check_estimator`: the rules of all estimators, then the claims, then the bias."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from arena_trainers.credit.proofs.report import Finding, found_claims, undefined
 from arena_trainers.credit.registry import name_of, needed_columns
 from arena_trainers.credit.testing.batches import random_batches
 from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of, checks_of
-from arena_trainers.credit.testing.promise import BrokenClaim, Named, check_runs
+from arena_trainers.credit.testing.comparison import BrokenClaim, Named, check_runs
 from arena_trainers.credit.testing.properties import CHECKS, Check
 
 BIAS = (
@@ -20,16 +20,18 @@ BIAS = (
     "bias_infinite",
     "bias_shared_chance",
     "bootstraps",
-)  # what the diagnostic games show
+)  # measured on the diagnostic games
 
 
 class Evidence(NamedTuple):
-    """What was found of an estimator that keeps its promises.
+    """What was found of an estimator that keeps all rules and its claims.
 
-    name: of the estimator. claimed: what it promises. found: what held, promised or not;
-    of the bias what is claimed, where it cannot be measured. findings: by diagnostic game;
-    none where these lack a column that the estimator needs.
-    num_batches: batches that were looked at.
+    name: of the estimator.
+    claimed: its claims.
+    found: the strongest claims that held. The bias is `claimed`'s if it was not measured.
+    findings: the bias by diagnostic game. Empty if the estimator needs a column that these
+        games do not have.
+    num_batches: number of batches that were tried.
     """
 
     name: str
@@ -47,26 +49,26 @@ def check_estimator(
     num_batches: int = 40,
     seed: int = 0,
 ) -> Evidence:
-    """Holds an estimator to what all must keep and to what it claims.
+    """Checks the rules of all estimators and the claims of this one.
 
     Args:
         name: of the estimator, or the function itself.
-        claims: what it promises; None for what it declares.
-        batches: to look at instead of random ones, of an estimator that cannot read any
-            number: those of `random_batches` with columns of your own, such as labels. A
-            check may drop, repeat and reorder their rows, pay them otherwise (`reward` and
-            its part `game`), and change all columns of numbers that are not whole.
-        num_batches: random batches to look at.
-        seed: of these.
+        claims: to check; None for the claims that it declares.
+        batches: to try instead of random ones. Supply them if the estimator refuses random
+            columns: take `random_batches`, and add columns of your own, such as labels. A
+            check may drop, repeat and reorder rows, change `reward` and its part `game`, and
+            change any column with a fractional number.
+        num_batches: number of random batches.
+        seed: of the random batches.
 
     Returns:
-        What was found, as far as such batches can show it; `claims` may declare it.
+        What held on these batches. You may declare it with `claims`.
 
     Raises:
-        BrokenClaim: names the estimator and the first promise that it breaks, with numbers;
-            or what it raised, and where.
-        ValueError: the name is unknown, `num_batches` is no integer above 0, or there are
-            no batches.
+        BrokenClaim: names the estimator and the first rule or claim that it breaks, with
+            numbers; or the exception that it raised, with the line.
+        ValueError: the name is unknown, `num_batches` is no integer above 0, or `batches` is
+            empty.
         ImportError: the estimator's plug-in cannot be imported.
 
     >>> evidence = check_estimator("mars", num_batches=5)
@@ -74,14 +76,16 @@ def check_estimator(
     (('game', 'seat'), 'reversed')
     """
     if type(num_batches) is not int or num_batches < 1:
-        raise ValueError(f"want num_batches above 0, got {num_batches!r}")
+        raise ValueError(f"want an integer num_batches above 0, got {num_batches!r}")
     claims = claims_of(name) if claims is None else claims
     where = "batches"
     if batches is None:
         batches = random_batches(num_batches, seed, needed_columns(name))
         where = f"random_batches({num_batches}, {seed})"
     elif len(batches) == 0:
-        raise ValueError("want batches, got none")
+        raise ValueError(
+            "want at least one batch, got none; leave out `batches` for random ones"
+        )
     claimed = checks_of(claims)
     check_runs(name, batches[0], f"{where}[0]")
     for check in (*CHECKS, *claimed.values()):
@@ -89,7 +93,7 @@ def check_estimator(
     held = {
         field: value
         for field in TRIED.keys() - claimed.keys()
-        for value in reversed(TRIED[field])  # the last that holds stands
+        for value in reversed(TRIED[field])  # so the first that holds is kept
         if _holds(check_of(field, value), name, batches)
     }
     found = replace(claims, **held)
@@ -107,7 +111,10 @@ def _hold(check: Check, name: Named, batches: Sequence[TurnBatch], where: str) -
         try:
             check(name, turns, np.random.default_rng(index))
         except BrokenClaim as error:
-            raise BrokenClaim(f"{error}, of {where}[{index}]") from error
+            advice = "" if check in CHECKS else " or drop the claim"
+            raise BrokenClaim(
+                f"{error}, on the batch {where}[{index}]; fix the estimator{advice}"
+            ) from error
 
 
 def _holds(check: Check, name: Named, batches: Sequence[TurnBatch]) -> bool:

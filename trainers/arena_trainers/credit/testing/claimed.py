@@ -1,4 +1,4 @@
-"""What an estimator promises in its `Claims`; each function checks one of them."""
+"""The claims of an estimator; each function checks one field of `Claims`."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -23,13 +23,13 @@ from arena_trainers.credit.testing.batches import (
     take,
     with_numbers,
 )
-from arena_trainers.credit.testing.promise import (
+from arena_trainers.credit.testing.comparison import (
     Named,
     advantage,
     credit_of,
     demand,
     part,
-    promise,
+    raises_broken_claim,
     same,
 )
 from arena_trainers.credit.testing.properties import Check
@@ -40,20 +40,20 @@ from arena_trainers.credit.trajectories import (
 )
 
 
-@promise
+@raises_broken_claim
 def check_labels(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`labels`: seats are only names."""
+    """`labels`: a permutation of the seat numbers changes nothing."""
     labels = rng.permutation(int(turns.seat.max()) + 2)
     renamed = replace(turns, seat=labels[turns.seat])
     same(turns, advantage(name, renamed), advantage(name, turns), 1e-8)
 
 
-@promise
+@raises_broken_claim
 def check_continuous(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`continuous`: numbers rounded to float32 give the same, to 1e-6 of their size.
+    """`continuous`: inputs rounded to float32 give nearly the same advantages.
 
-    That is, of the sum of absolute rewards, over the least difference of returns-to-go, as
-    this may be divided by.
+    The tolerance is 1e-6 times the largest sum of absolute rewards, divided by the smallest
+    difference of returns-to-go, as an estimator may divide by it; see `Claims`.
     """
     uneven = with_numbers(turns, _thirds, _thirds)  # no float32 holds them exactly
     uneven = paid(uneven, _decimals(turns, rng))
@@ -72,7 +72,7 @@ def check_continuous(name: Named, turns: TurnBatch, rng: np.random.Generator) ->
 
 
 def _decimals(turns: TurnBatch, rng: np.random.Generator) -> Floats:
-    """Small and large twentieths; in every other batch all trajectories earn .2."""
+    """Rewards in twentieths, small and large; half the time all returns are 0.2."""
     twentieths = rng.choice([1, 2, 4, 21, -19, 2002, -1998], len(turns.reward))
     if rng.integers(2):
         ends = np.flatnonzero(last_turns(turns))
@@ -82,7 +82,7 @@ def _decimals(turns: TurnBatch, rng: np.random.Generator) -> Floats:
 
 
 def _thirds(column: Floats) -> Floats:
-    """Other numbers; those that are whole may be labels, and stay."""
+    """A third of the column, plus 0.1; columns of whole numbers, as labels, stay."""
     return column if (column == np.round(column)).all() else column / 3 + 0.1
 
 
@@ -90,28 +90,28 @@ def _rounded(column: Floats) -> Any:
     return column.astype(np.float32)
 
 
-@promise
+@raises_broken_claim
 def check_games_apart(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`games_apart`: other games change nothing."""
+    """`games_apart`: other games of the batch change nothing."""
     _held_apart(name, turns, rng, "game")
 
 
-@promise
+@raises_broken_claim
 def check_groups_apart(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`groups_apart`: other groups change nothing."""
+    """`groups_apart`: other groups of the batch change nothing."""
     _held_apart(name, turns, rng, "group")
 
 
-@promise
+@raises_broken_claim
 def check_seats_apart(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`seats_apart`: other seats change nothing."""
+    """`seats_apart`: other seats of the batch change nothing."""
     _held_apart(name, turns, rng, "seat")
 
 
 def _held_apart(
     name: Named, turns: TurnBatch, rng: np.random.Generator, column: str
 ) -> None:
-    """The others may be paid otherwise, or not be there."""
+    """Changes the rewards of the others, then leaves the others out."""
     values = getattr(turns, column)
     own: Bools = values == rng.choice(values)
     rows = np.flatnonzero(own)
@@ -122,20 +122,20 @@ def _held_apart(
     same(turns, advantage(name, take(turns, rows)), want, 1e-8, rows)
 
 
-@promise
+@raises_broken_claim
 def check_tokens(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`tokens`: the number of a turn's tokens changes nothing."""
+    """`tokens`: the number of tokens of a turn changes nothing."""
     turns = replace(turns, tokens=None)
     alike = replace(turns, num_tokens=np.ones(len(turns.reward), int))
     got, want = credit_of(name, turns).advantage, credit_of(name, alike).advantage
     same(alike, got, want)
 
 
-@promise
+@raises_broken_claim
 def check_shift(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`shift`: a bonus at the end of all games of a seat changes nothing."""
+    """`shift`: a constant, added to a seat's last rewards, changes nothing."""
     size, episodes = len(turns.reward), turns.episode.max() + 1
-    copies = np.repeat(np.arange(4), size)  # leave-one-out needs something to compare
+    copies = np.repeat(np.arange(4), size)  # leave-one-out needs other trajectories
     rows = np.tile(np.arange(size), 4)
     episode = turns.episode[rows] + copies * episodes
     turns = take(turns, rows, episode=episode, rollout=episode)
@@ -144,7 +144,7 @@ def check_shift(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None
     same(turns, advantage(name, more), advantage(name, turns), 1e-8)
 
 
-@promise
+@raises_broken_claim
 def check_zero_mean(
     name: Named, turns: TurnBatch, rng: np.random.Generator, columns: Sequence[str]
 ) -> None:
@@ -152,7 +152,7 @@ def check_zero_mean(
     _sums_to_zero(name, turns, columns, np.ones(len(turns.reward), bool))
 
 
-@promise
+@raises_broken_claim
 def check_zero_sum(
     name: Named, turns: TurnBatch, rng: np.random.Generator, columns: Sequence[str]
 ) -> None:
@@ -173,9 +173,11 @@ def _sums_to_zero(
     demand(abs(total[worst]) <= 1e-8, f"a sum of 0 over {pool}", total[worst])
 
 
-@promise
-def check_lone_zero(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`singleton_pool`: a pool of one or of equal returns gives zeros and one warning."""
+@raises_broken_claim
+def check_singleton_zero(
+    name: Named, turns: TurnBatch, rng: np.random.Generator
+) -> None:
+    """`singleton_pool` "zero": a pool of one, or of equal returns, gets 0 and a warning."""
     for num in (1, 3):
         alike = _alike(turns, float(turns.reward[0]), num)
         got = part(alike, advantage(name, alike), np.flatnonzero(alike.game == 0))
@@ -183,27 +185,30 @@ def check_lone_zero(name: Named, turns: TurnBatch, rng: np.random.Generator) -> 
             warnings.simplefilter("always")
             estimate(name, alike)
         flat = [w for w in caught if issubclass(w.category, FlatPoolWarning)]
-        demand(np.abs(got).max() <= 1e-8, "zeros", got)
-        demand(len(flat) == len(caught) == 1, "one FlatPoolWarning", len(caught))
+        demand(np.abs(got).max() <= 1e-8, f"advantages 0 for {num} equal returns", got)
+        told = [str(w.message) for w in caught]
+        demand(len(flat) == len(caught) == 1, "one FlatPoolWarning", told)
 
 
-@promise
-def check_lone_return(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`singleton_pool`: a trajectory alone gets its return, and no warning."""
+@raises_broken_claim
+def check_singleton_return(
+    name: Named, turns: TurnBatch, rng: np.random.Generator
+) -> None:
+    """`singleton_pool` "return": a pool of one gets its return, and no warning."""
     reward = float(turns.reward[0]) or 3.0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         alike = _alike(turns, reward, 1)
         estimate(name, alike)
     got = part(alike, advantage(name, alike), np.flatnonzero(alike.game == 0))
-    demand((got == reward).all(), reward, got)
+    demand((got == reward).all(), f"advantages {reward}", got)
     demand(not caught, "no warning", [str(w.message) for w in caught])
 
 
 def _alike(turns: TurnBatch, reward: float, num: int) -> TurnBatch:
-    """One-turn trajectories of equal returns, in one pool: `num` times the first turn.
+    """Game 0: `num` one-turn trajectories of equal returns, in one pool.
 
-    The first and the last turn are beside them, as another game of unequal returns.
+    Game 1: two one-turn trajectories of different returns.
     """
     game = np.repeat([0, 1], [num, 2])
     rows = np.append(np.zeros(num + 1, int), len(turns.reward) - 1)
@@ -213,31 +218,27 @@ def _alike(turns: TurnBatch, reward: float, num: int) -> TurnBatch:
     return paid(alone, np.append(np.full(num, reward), [1.0, 3.0]))
 
 
-@promise
+@raises_broken_claim
 def check_bias(name: Named, claims: Claims) -> Mapping[str, Finding]:
-    """`bias_two`, `bias_infinite`, `bias_shared_chance`, `bootstraps`: the expected gradient is as good as they say.
+    """`bias_two`, `bias_infinite`, `bias_shared_chance`, `bootstraps`: the measured bias.
 
     Returns:
-        What was found on each diagnostic game.
+        The findings by diagnostic game.
     """
     found = {game: examine(name, game) for game in DIAGNOSTICS}
     for game, finding in found.items():
         limited = DIAGNOSTICS[game].max_turns is not None
         if limited and not claims.bootstraps:
             continue
-        kinds = (claims.bias_two, claims.bias_infinite, claims.bias_shared_chance)
-        two, large, shared = map(KINDS.index, kinds)
-        if limited:
-            large = min(large, KINDS.index("direction"))
-        for size, verdict, worst in (
-            ("batches of two", finding.bias_two, two),
-            ("one large group", finding.bias_infinite, large),
-            ("groups that share chance", finding.bias_shared_chance, shared),
-        ):
-            kind, cosine, factor = verdict
-            got = f"{kind} (cosine {cosine:.3f}, factor {factor:.3f})"
-            wanted = f"{KINDS[worst]} or better in {size} of the game {game!r}"
-            demand(KINDS.index(kind) <= worst, wanted, got)
+        for field in ("bias_two", "bias_infinite", "bias_shared_chance"):
+            worst = KINDS.index(getattr(claims, field))
+            if limited and field == "bias_infinite":  # what `bootstraps` claims
+                worst = min(worst, KINDS.index("direction"))
+            kind, cosine, factor = getattr(finding, field)
+            wanted = f"{field} {KINDS[worst]!r} or better on the game {game!r}"
+            got = f"{kind!r} (cosine {cosine:.3f}, factor {factor:.3f})"
+            advice = "fix the estimator or claim less"
+            demand(KINDS.index(kind) <= worst, wanted, f"{got}; {advice}")
     return found
 
 
@@ -250,7 +251,10 @@ FLAGS: Mapping[str, Check] = {
     "tokens": check_tokens,
     "shift": check_shift,
 }
-LONE: Mapping[str, Check] = {"zero": check_lone_zero, "return": check_lone_return}
+SINGLETON_POOL: Mapping[str, Check] = {
+    "zero": check_singleton_zero,
+    "return": check_singleton_return,
+}
 SUMS: Mapping[str, Callable[..., None]] = {
     "zero_mean": check_zero_mean,
     "zero_sum": check_zero_sum,
@@ -263,23 +267,23 @@ POOLS = (
     ("group",),
     ("game", "seat"),
     ("game",),
-)  # that are tried where nothing is claimed, the narrow ones first
+)  # tried if none are claimed, small pools first
 TRIED: Mapping[str, Sequence[Any]] = {
     **dict.fromkeys(FLAGS, (True,)),
     **dict.fromkeys(SUMS, POOLS),
-    "singleton_pool": tuple(LONE),
-}  # what may be claimed in each field
+    "singleton_pool": tuple(SINGLETON_POOL),
+}  # what can be claimed in each field, the strongest first
 
 
 def check_of(field: str, value: Any) -> Check:
     """The check of a value of one field of `Claims`."""
     if field in SUMS:
         return partial(SUMS[field], columns=value)
-    return LONE[value] if field == "singleton_pool" else FLAGS[field]
+    return SINGLETON_POOL[value] if field == "singleton_pool" else FLAGS[field]
 
 
 def checks_of(claims: Claims) -> dict[str, Check]:
-    """The check of each field in which something is claimed; bias is apart."""
+    """The check of each claim but the bias, by field."""
     values = {field: getattr(claims, field) for field in TRIED}
     return {
         field: check_of(field, value)

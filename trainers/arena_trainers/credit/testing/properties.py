@@ -1,4 +1,4 @@
-"""What every estimator must keep; each function checks one property on one batch."""
+"""The rules of all estimators; each function checks one rule on one batch."""
 
 import json
 from collections.abc import Callable
@@ -16,29 +16,29 @@ from arena_trainers.credit.testing.batches import (
     take,
     with_numbers,
 )
-from arena_trainers.credit.testing.promise import (
+from arena_trainers.credit.testing.comparison import (
     BrokenClaim,
     Named,
     advantage,
     credit_of,
     demand,
     part,
-    promise,
+    raises_broken_claim,
     same,
 )
 
 Check = Callable[[Named, TurnBatch, np.random.Generator], None]
 
 
-@promise
+@raises_broken_claim
 def check_finite(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
     """Every turn, or every token, has a finite advantage."""
-    advantage(name, copied(turns))  # as nobody knows yet whether it writes
+    advantage(name, copied(turns))  # copied: it may write into the batch
 
 
-@promise
+@raises_broken_claim
 def check_unwritten(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """Nothing is written into the batch."""
+    """The batch is not changed."""
     mine = copied(turns)
     before = _arrays(mine)
     credit_of(name, mine)
@@ -60,23 +60,23 @@ def _arrays(turns: TurnBatch) -> dict[str, Any]:
     return found
 
 
-@promise
+@raises_broken_claim
 def check_repeatable(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """Every process computes the same from the same batch."""
+    """Equal batches give equal advantages."""
     same(turns, advantage(name, copied(turns)), advantage(name, turns))
 
 
-@promise
+@raises_broken_claim
 def check_row_order(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """Row order carries no meaning."""
+    """Another order of the rows gives the same advantages."""
     order = rng.permutation(len(turns.reward))
     want = part(turns, advantage(name, turns), order)
     same(turns, advantage(name, take(turns, order)), want, 1e-12, order)
 
 
-@promise
+@raises_broken_claim
 def check_numbers(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """Of the numbers of episodes and groups, only equality and order have a meaning."""
+    """Other numbers of episodes and groups, in the same order, change nothing."""
     episode, group = (
         np.cumsum(rng.integers(1, 9, column.max() + 1))[column]
         for column in (turns.episode, turns.group)
@@ -85,18 +85,18 @@ def check_numbers(name: Named, turns: TurnBatch, rng: np.random.Generator) -> No
     same(turns, advantage(name, other), advantage(name, turns), 1e-12)
 
 
-@promise
+@raises_broken_claim
 def check_nothing(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """A batch that is empty or masked has an answer, without pools."""
+    """A batch that is empty or all masked gives a Credit without pools."""
     nothing = np.zeros(len(turns.reward), bool)
     for empty in (replace(turns, mask=nothing), take(turns, np.flatnonzero(nothing))):
         num_pools = len(credit_of(name, empty).report)
-        demand(num_pools == 0, "no pool", num_pools)
+        demand(num_pools == 0, "no pools in the report", num_pools)
 
 
-@promise
+@raises_broken_claim
 def check_masked_rows(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """Masked rows are never read."""
+    """NaN in masked rows changes nothing."""
     mask = rng.integers(2, size=len(turns.reward)).astype(bool)
     live = np.repeat(mask, num_tokens(turns))
     masked = replace(turns, mask=mask)
@@ -108,11 +108,11 @@ def check_masked_rows(name: Named, turns: TurnBatch, rng: np.random.Generator) -
     same(turns, advantage(name, hidden), advantage(name, masked))
 
 
-@promise
+@raises_broken_claim
 def check_masked_trajectories(
     name: Named, turns: TurnBatch, rng: np.random.Generator
 ) -> None:
-    """Masked trajectories are as if they were not there."""
+    """To mask a trajectory is the same as to leave it out."""
     pairs = np.stack([turns.episode, turns.seat])
     numbers, whose = np.unique(pairs, axis=1, return_inverse=True)
     kept = rng.integers(2, size=numbers.shape[1]).astype(bool)[whose.ravel()]
@@ -121,9 +121,9 @@ def check_masked_trajectories(
     same(turns, got, advantage(name, take(turns, rows)), 1e-8, rows)
 
 
-@promise
+@raises_broken_claim
 def check_segments(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """A trajectory that was cut into segments of one rollout counts once."""
+    """Cutting a trajectory into segments of one rollout changes nothing."""
     cut = rng.integers(1, 4)
     tail = turns.turn >= cut
     segments = replace(
@@ -135,14 +135,15 @@ def check_segments(name: Named, turns: TurnBatch, rng: np.random.Generator) -> N
     same(turns, advantage(name, segments), advantage(name, turns), 1e-8)
 
 
-@promise
+@raises_broken_claim
 def check_unselected_only(
     name: Named, turns: TurnBatch, rng: np.random.Generator
 ) -> None:
-    """If `unselected_only` is declared, turns that were selected by their return get 0 and change no others.
+    """With unselected_only, turns selected by their return get 0 and affect no others.
 
-    Other labels of theirs must change nothing; nor may they be missed where they are the
-    first of a trajectory, so that no return-to-go of an unselected turn has what they are paid.
+    Two changes of selected turns must leave the advantages of the others as they are: other
+    values of `state_key` and `action`; and a mask on those before a trajectory's first
+    unselected turn, whose returns-to-go do not depend on them.
     """
     if not needs_of(find_estimator(name)).unselected_only:
         return
@@ -163,9 +164,9 @@ def check_unselected_only(
         same(turns, part(turns, advantage(name, other), rows), want, 1e-8, rows)
 
 
-@promise
+@raises_broken_claim
 def check_state(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """A state goes through a checkpoint as JSON, and is not written into."""
+    """The state can be saved as JSON, and the estimator does not change it."""
     state = credit_of(name, turns).state
     if state is None:
         return
@@ -175,34 +176,34 @@ def check_state(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None
     same(turns, advantage(name, turns, state=json.loads(text)), want)
 
 
-@promise
+@raises_broken_claim
 def check_options(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """Options of another type, such as the text "1e-6", are refused by a ValueError."""
+    """An option of a wrong type, such as the text "1e-6", raises a ValueError."""
     for option, default in default_options(name).items():
         wrong: list[Any] = ["1e-6", {}, ("nope",)]
         for value in [1, "no"] if isinstance(default, bool) else wrong:
             _refused(name, turns, option, value)
 
 
-@promise
+@raises_broken_claim
 def check_discount(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """A discount that is not between 0 and 1 is refused by a ValueError."""
+    """A discount outside 0 to 1 raises a ValueError."""
     if "discount" in default_options(name):
         for value in (-0.5, 1.5, np.nan):
             _refused(name, turns, "discount", value)
 
 
 def _refused(name: Named, turns: TurnBatch, option: str, value: Any) -> None:
-    told = str(value[0] if isinstance(value, tuple) else value)
-    wanted = f"a ValueError that tells {option}={value!r}"
+    shown = str(value[0] if isinstance(value, tuple) else value)
+    wanted = f"a ValueError that shows {option}={value!r}"
     try:
         credit_of(name, turns, **{option: value})
     except ValueError as error:
-        demand(told in str(error), wanted, f"{str(error)!r}")
+        demand(shown in str(error), wanted, f"{str(error)!r}")
     except Exception as error:
         raise BrokenClaim(f"want {wanted}, got {type(error).__name__}") from error
     else:
-        raise BrokenClaim(f"want {wanted}, got none")
+        raise BrokenClaim(f"want {wanted}, got no error")
 
 
 CHECKS: tuple[Check, ...] = (

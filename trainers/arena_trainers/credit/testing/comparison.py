@@ -1,4 +1,4 @@
-"""What checks are made of: estimators without warnings, comparisons, and `BrokenClaim`."""
+"""Runs an estimator and compares its advantages; a failure is a `BrokenClaim`."""
 
 import functools
 import inspect
@@ -25,28 +25,30 @@ from arena_trainers.credit.testing.batches import copied, num_tokens, tokens_of
 Named = str | Estimator
 P = ParamSpec("P")
 R = TypeVar("R")
-Promised = Callable[Concatenate[Named, P], R]
+Checking = Callable[Concatenate[Named, P], R]
 
 
 class BrokenClaim(AssertionError):
-    """A promise that an estimator breaks; the message is one sentence."""
+    """An estimator breaks a rule or a claim; the message says which, with numbers."""
 
 
-def promise(check: Promised[P, R]) -> Promised[P, R]:
-    """Makes every failure of a check a `BrokenClaim` that names estimator and promise.
+def raises_broken_claim(check: Checking[P, R]) -> Checking[P, R]:
+    """Makes every failure of a check a `BrokenClaim` that names estimator and claim.
 
-    The first line of the check's docstring is the promise.
+    The first line of the check's docstring states the claim. It starts with the field of
+    `Claims` in backquotes; otherwise it is a rule of all estimators.
     """
 
     @functools.wraps(check)
     def named(name: Named, /, *args: P.args, **kwargs: P.kwargs) -> R:
         title = str(check.__doc__).partition("\n")[0].removesuffix(".")
-        broken = f"estimator {name_of(name)!r} breaks a promise: {title}"
+        kind = "claim" if title.startswith("`") else "rule"
+        broken = f"estimator {name_of(name)!r} breaks a {kind}: {title}"
         try:
             return check(name, *args, **kwargs)
         except BrokenClaim as error:
             raise BrokenClaim(f"{broken}; {error}") from error
-        except Exception as error:  # of a stranger's code, which may raise anything
+        except Exception as error:  # an author's code may raise anything
             what = f"{type(error).__name__}: {error}{place_in(name, error)}"
             raise BrokenClaim(f"{broken}; it raised {what}") from error
 
@@ -54,7 +56,7 @@ def promise(check: Promised[P, R]) -> Promised[P, R]:
 
 
 def place_in(name: Named, error: Exception) -> str:
-    """Where the estimator raised, such as `" (my_credit.py:12)"`; "" if others did."""
+    """Where the estimator raised, such as " (my_credit.py:12)"; "" if other code did."""
     function = inspect.unwrap(find_estimator(name))
     code = getattr(getattr(function, "func", function), "__code__", None)
     frames = list(traceback.walk_tb(error.__traceback__))
@@ -66,37 +68,37 @@ def place_in(name: Named, error: Exception) -> str:
 
 
 def check_runs(name: Named, turns: TurnBatch, where: str) -> None:
-    """The estimator gives `Credit` at all: no promise is to blame for what it raises.
+    """Runs the estimator once, so that a plain bug is not reported as a broken rule.
 
     Raises:
-        BrokenClaim: it raises an exception by itself, or returns something else.
+        BrokenClaim: the estimator raises, or returns something else than a `Credit`.
     """
     try:
-        credit_of(name, copied(turns))  # what writes into a batch is told later
-    except Exception as error:  # of a stranger's code, which may raise anything
+        credit_of(name, copied(turns))  # copied: it may write into the batch
+    except Exception as error:  # an author's code may raise anything
         place = place_in(name, error)
         if place or isinstance(error, TypeError):
             what = f"{type(error).__name__}: {error}{place}"
             raise BrokenClaim(
-                f"estimator {name_of(name)!r} raised {what}, of {where}"
+                f"estimator {name_of(name)!r} raised {what}, on the batch {where}"
             ) from error
 
 
 def demand(kept: Any, wanted: object, got: object) -> None:
-    """Raises `BrokenClaim` unless something is kept."""
+    """Raises `BrokenClaim` unless `kept`."""
     if not kept:
         raise BrokenClaim(f"want {wanted}, got {got}")
 
 
 def credit_of(name: Named, turns: TurnBatch, **options: Any) -> Credit:
-    """What an estimator returns, without its warnings of flat pools."""
+    """The result of an estimator, without warnings about pools of equal returns."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
         return estimate(name, turns, **options)
 
 
 def advantage(name: Named, turns: TurnBatch, **options: Any) -> Floats:
-    """Advantages per token, whether the estimator gives one per turn or per token."""
+    """float64[num tokens]: advantages per token; those per turn are repeated."""
     got = credit_of(name, turns, **options).advantage
     return got if per_token(name) else np.repeat(got, num_tokens(turns))
 
@@ -116,11 +118,11 @@ def same(
     """Raises `BrokenClaim` with the largest difference of advantages per token.
 
     Args:
-        turns: the batch that the rows are of.
-        got: advantages of the tokens of the rows.
+        turns: the batch.
+        got: advantages of the tokens of `rows`.
         want: likewise.
-        atol: what is forgiven, beside 1e-7 of the size; 0 forgives nothing.
-        rows: all, if None.
+        atol: absolute tolerance, beside a relative one of 1e-7; 0 for exact equality.
+        rows: int64, rows of the batch; None for all.
     """
     rows = np.arange(len(turns.reward)) if rows is None else rows
     demand(got.shape == want.shape, f"{want.shape} advantages", got.shape)
@@ -135,5 +137,5 @@ def same(
         for column in ("game", "episode", "seat", "turn")
     )
     raise BrokenClaim(
-        f"want {want[at]:.10g} in row {row} ({where}), got {got[at]:.10g}"
+        f"want advantage {want[at]:.10g} in row {row} ({where}), got {got[at]:.10g}"
     )
