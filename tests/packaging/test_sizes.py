@@ -22,10 +22,6 @@ LONG_FILES = {
 }
 LONG_FUNCTIONS = {
     "arena_envs/games/_bargaining_talk.py: rules_text": 45,
-    "trainers/arena_trainers/cli/play.py: evaluate": 67,
-    "trainers/arena_trainers/cli/play.py: play": 70,
-    "trainers/arena_trainers/cli/solve.py: solve": 43,
-    "trainers/arena_trainers/cli/tournament.py: tournament": 48,
     "trainers/arena_trainers/credit/estimators/mars_released.py: mars_released": 48,
     "trainers/arena_trainers/credit/proofs/exact.py: ExactPlay.batch": 43,
     "trainers/arena_trainers/evaluate/matches.py: EvaluationPlan.__init__": 45,

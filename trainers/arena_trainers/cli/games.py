@@ -9,22 +9,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 import arena_envs
 from arena_envs import registration
+from arena_trainers.cli.options import GameName, Params, read_params
 from arena_trainers.cli.usage import print_tables, usage_errors
 
 SKELETONS = Path(__file__).with_name("skeletons")
-Params = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--param", "-p", metavar="NAME=VALUE", help="A parameter; repeatable."
-    ),
-]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -109,7 +103,7 @@ def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
 
 
 def show_game(
-    game: Annotated[str, typer.Argument(metavar="GAME")],
+    game: GameName,
     params: Params = None,
 ) -> None:
     """Print the page of a game, and a prompt of every player.
@@ -124,7 +118,7 @@ def show_game(
 
 
 def check(
-    game: Annotated[str, typer.Argument(metavar="GAME")],
+    game: GameName,
     params: Params = None,
     num_episodes: Annotated[
         int, typer.Option(min=1, help="Random episodes, at most.")
@@ -201,26 +195,3 @@ def write_skeleton(name: str, directory: Path) -> list[Path]:
 
 def _class_name(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
-
-
-def read_params(params: list[str] | None) -> dict[str, Any]:
-    """Parameters of a game, values as YAML.
-
-    Raises:
-        ValueError: one is not NAME=VALUE.
-
-    >>> read_params(["num_players=3", "preset=chicken"])
-    {'num_players': 3, 'preset': 'chicken'}
-    """
-    named = {}
-    for param in params or []:
-        name, found, value = param.partition("=")
-        if not found or name == "id":  # which would be taken for the game's
-            raise ValueError(f"want a parameter as NAME=VALUE, got {param!r}")
-        try:
-            named[name] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise ValueError(
-                f"want YAML as value of {name!r}, got {value!r}"
-            ) from error
-    return named

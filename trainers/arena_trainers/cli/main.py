@@ -13,10 +13,11 @@ from rich.console import Console
 
 from arena_trainers.cli import credit as credit_commands
 from arena_trainers.cli import episodes as episode_commands
+from arena_trainers.cli import evaluate as eval_command
 from arena_trainers.cli import games as game_commands
-from arena_trainers.cli import play as play_commands
+from arena_trainers.cli import play as play_command
 from arena_trainers.cli import solve as solve_command
-from arena_trainers.cli import tournament as tournament_commands
+from arena_trainers.cli import tournament as tournament_command
 from arena_trainers.cli.help import print_train_help
 from arena_trainers.cli.train_arguments import HELP, Request, read_request
 from arena_trainers.cli.usage import UsageError, usage_errors
@@ -119,10 +120,11 @@ def _how_it_stopped(folder: Path) -> str:
 
 
 game_commands.add_commands(app)
-play_commands.add_commands(app)
+eval_command.add_commands(app)
+play_command.add_commands(app)
 episode_commands.add_commands(app)
 solve_command.add_commands(app)
-tournament_commands.add_commands(app)
+tournament_command.add_commands(app)
 credit_commands.add_commands(app)
 
 

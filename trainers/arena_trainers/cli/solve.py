@@ -4,8 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -16,7 +15,16 @@ import arena_envs
 from arena_envs import solvers
 from arena_envs.game import AnyGame
 from arena_envs.solvers.hopeless import refuse_hopeless
-from arena_trainers.cli.games import Params, read_params
+from arena_trainers.cli.options import (
+    AsJson,
+    GameName,
+    Iterations,
+    MaxStates,
+    Params,
+    PolicyFile,
+    Solver,
+    read_params,
+)
 from arena_trainers.cli.usage import print_tables, running, usage_errors
 
 MAX_SHOWN = 40  # information states of a policy that is printed
@@ -50,19 +58,13 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def solve(
-    game: Annotated[str, typer.Argument(metavar="GAME")],
-    solver: Annotated[
-        str, typer.Option(help="auto, minimax, lp, cfr, cfr+ or joint.")
-    ] = "auto",
-    iterations: Annotated[int, typer.Option(min=1, help="Of CFR.")] = 1000,
-    max_states: Annotated[
-        int, typer.Option(min=1, help="Largest game that is enumerated.")
-    ] = solvers.MAX_STATES,
+    game: GameName,
+    solver: Solver = "auto",
+    iterations: Iterations = 1000,
+    max_states: MaxStates = solvers.MAX_STATES,
     params: Params = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the policy to this JSON file.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    out: PolicyFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Solve a game exactly, if it is small enough to enumerate.
 

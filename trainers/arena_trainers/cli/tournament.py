@@ -1,12 +1,19 @@
 """The command `arena tournament`."""
 
 import json
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from arena_trainers.cli.play import Timeout
+from arena_trainers.cli.options import (
+    AsJson,
+    FirstSeed,
+    Games,
+    PairEpisodes,
+    PolicyNames,
+    ResultsFolder,
+    SelfPairs,
+    Timeout,
+)
 from arena_trainers.cli.policy_options import (
     PolicyOptions,
     show_warnings,
@@ -28,26 +35,16 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def tournament(
-    policies: Annotated[list[str], typer.Argument(metavar="POLICY POLICY...")],
-    games: Annotated[
-        list[str], typer.Option("--game", "-g", metavar="GAME", help="Repeatable.")
-    ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the results go.")],
-    num_episodes: Annotated[
-        int,
-        typer.Option("--episodes", "-n", help="Episodes of every pair in every seat."),
-    ] = 50,
-    seed: Annotated[int, typer.Option(help="Seed of the first episode.")] = 0,
-    self_pairs: Annotated[
-        bool,
-        typer.Option(
-            "--self", help="Include self-play (always on in cooperative games)."
-        ),
-    ] = False,
+    policies: PolicyNames,
+    games: Games,
+    out: ResultsFolder,
+    num_episodes: PairEpisodes = 50,
+    seed: FirstSeed = 0,
+    self_pairs: SelfPairs = False,
     *,
     how: PolicyOptions,
     timeout: Timeout = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Let policies play each other in every seat of every game; rate them.
 
