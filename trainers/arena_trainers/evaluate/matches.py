@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import arena_envs
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
+from arena_trainers.evaluate.arguments import checked_seats, env_of, seeds_of
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.evaluate.repetition import repetition_warnings
@@ -143,14 +143,11 @@ class EvaluationPlan:
         out: str | Path | None = None,
     ) -> None:
         import_stats()  # before hours of play, not after
-        if type(num_episodes) is not int or num_episodes < 1:
-            raise ValueError(f"want num_episodes of at least 1, got {num_episodes!r}")
-        if type(seed) is not int or seed < 0:
-            raise ValueError(f"want a seed of at least 0, got {seed!r}")
+        self._seeds = seeds_of(seed, num_episodes)
         env = env_of(game)
         self.rules = rules = env.game
         self.name = env.id or type(rules).__name__
-        self._seats = _checked_seats(rules, seats)
+        self._seats = checked_seats(rules, seats)
         self._given = dict(prompt or {})
         self._wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **self._given})
         self._policy = prepared(policy, rules)
@@ -159,17 +156,12 @@ class EvaluationPlan:
         ]
         if not self._opponents:
             raise ValueError("want at least one opponent, got none")
-        self._seeds = range(seed, seed + num_episodes)
         num_trials = min(TRIAL, num_episodes)
         self._trial_seeds = range(self._seeds.stop, self._seeds.stop + num_trials)
-        self._baselines: dict[Role, Policy] = {}
-        self._constants: list[Policy] = []
-        if baselines:
-            self._baselines["uniform"] = make_policy("random")
-            solver = solver_of(rules)
-            if solver is not None:
-                self._baselines["solver"] = prepared(solver, rules)
-            self._constants = [make_policy(name) for name in constants_of(rules)]
+        self._baselines = _fixed_baselines(rules) if baselines else {}
+        self._constants = (
+            list(map(make_policy, constants_of(rules))) if baselines else []
+        )
         self._timeout = checked_timeout(timeout)
         self._log = None if out is None else EpisodeLog(out)
         self.num_episodes = sum(map(self._count, self._opponents))
@@ -275,20 +267,10 @@ class EvaluationPlan:
         return lineups * (entries * len(self._seeds) + trials)
 
 
-def env_of(game: AnyGame | GameEnv | str) -> GameEnv:
-    """The environment of a game, whichever way it was named."""
-    if isinstance(game, str):
-        return arena_envs.make(game)
-    return game if isinstance(game, GameEnv) else GameEnv(game)
-
-
-def _checked_seats(game: AnyGame, seats: Any) -> Sequence[int]:
-    if isinstance(seats, str) and seats == "all":
-        return range(game.num_players)
-    last = game.num_players - 1
-    for seat in seats:
-        if type(seat) is not int or seat not in range(game.num_players):
-            raise ValueError(f"want seats from 0 to {last}, got {seat!r}")
-    if not seats:
-        raise ValueError(f"want 'all' or seats from 0 to {last}, got none")
-    return sorted(set(seats))
+def _fixed_baselines(game: AnyGame) -> dict[Role, Policy]:
+    """Uniform random play, and the solver if the game has one."""
+    found: dict[Role, Policy] = {"uniform": make_policy("random")}
+    solver = solver_of(game)
+    if solver is not None:
+        found["solver"] = prepared(solver, game)
+    return found

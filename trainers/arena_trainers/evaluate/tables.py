@@ -67,7 +67,7 @@ def _legend(rows: Sequence[Row]) -> list[str]:
             lines.append(f"{name} searches, it does not solve")
         elif kind == "heuristic":
             lines.append(f"{name} is a heuristic, it does not solve")
-        if any(score_text(row, rows) == "-" for row in scored):
+        if any(score_without_interval(row, rows) == "-" for row in scored):
             lines.append(
                 f"score -: the 95 % intervals of uniform random play and {name} overlap"
             )
@@ -81,7 +81,7 @@ def reference_kind(name: str) -> str:
     return "heuristic" if name == "hanabi_convention" else "solver"
 
 
-def score_text(row: Row, rows: Sequence[Row]) -> str:
+def score_without_interval(row: Row, rows: Sequence[Row]) -> str:
     """The score; "-" where uniform play and solver are not told apart or it has none."""
     ends = {
         other.role: other
@@ -159,7 +159,7 @@ def _cells(row: Row, rows: Sequence[Row]) -> list[str]:
         str(row.num_distinct),
         f"{row.mean_return:z.3f}",
         f"{row.low:z.3f} to {row.high:z.3f}",
-        score_text(row, rows),
+        score_without_interval(row, rows),
         results,
         invalid or "0",
         f"{row.num_turns:.1f}",

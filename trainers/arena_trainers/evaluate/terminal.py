@@ -14,7 +14,7 @@ from arena_trainers.evaluate.tables import (
     caption,
     percentages,
     reference_kind,
-    score_text,
+    score_without_interval,
     title,
 )
 
@@ -48,17 +48,7 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
         "95 %": [f"{row.low:z.3f} to {row.high:z.3f}" for row in rows],
         **_optional(rows, found.rows),
     }
-    widths = {
-        name: max(len(line) for text in (name, *cells) for line in text.split("\n"))
-        for name, cells in columns.items()
-    }
-    longest, widths["policy"] = widths["policy"], min(widths["policy"], NAME)
-    for name in DROPPED:
-        if name in columns and _total(widths, 1) > width:
-            del columns[name], widths[name]
-    gap = 2 if _total(widths, 2) <= width else 1
-    spare = max(0, width - _total(widths, gap))
-    widths["policy"] = min(longest, widths["policy"] + spare)
+    widths, gap = _fitting(columns, width)
     table = Table(
         title=escape(f"{title(found)} against {opponent}"),
         caption_justify="left",
@@ -67,7 +57,7 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
         pad_edge=False,
         show_edge=False,
     )
-    for name in columns:
+    for name in widths:
         is_name = name == "policy"
         table.add_column(
             name,
@@ -76,9 +66,30 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
             overflow="fold",
             width=widths[name],
         )
-    for cells in zip(*columns.values(), strict=True):
+    for cells in zip(*(columns[name] for name in widths), strict=True):
         table.add_row(*map(escape, cells))
     return table
+
+
+def _fitting(
+    columns: Mapping[str, Sequence[str]], width: int
+) -> tuple[dict[str, int], int]:
+    """Widths of the columns that fit, and the number of spaces between them.
+
+    Drops columns in the order of `DROPPED`; the policy's gets the space that is left.
+    """
+    widths = {
+        name: max(len(line) for text in (name, *cells) for line in text.split("\n"))
+        for name, cells in columns.items()
+    }
+    longest, widths["policy"] = widths["policy"], min(widths["policy"], NAME)
+    for name in DROPPED:
+        if name in widths and _total(widths, 1) > width:
+            del widths[name]
+    gap = 2 if _total(widths, 2) <= width else 1
+    spare = max(0, width - _total(widths, gap))
+    widths["policy"] = min(longest, widths["policy"] + spare)
+    return widths, gap
 
 
 def _total(widths: Mapping[str, int], gap: int) -> int:
@@ -124,7 +135,7 @@ def _optional(rows: Sequence[Row], known: Sequence[Row]) -> dict[str, list[str]]
     """The columns that say something here."""
     columns = {}
     if any(row.normalised is not None for row in rows):
-        columns["score"] = [score_text(row, known) for row in rows]
+        columns["score"] = [score_without_interval(row, known) for row in rows]
     if any(row.wins is not None for row in rows):
         columns[RESULTS] = ["/".join(percentages(row)) for row in rows]
     if any(row.invalid for row in rows):

@@ -10,8 +10,9 @@ from typing import Any
 
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
+from arena_trainers.evaluate.arguments import env_of, seeds_of
 from arena_trainers.evaluate.baselines import prepared
-from arena_trainers.evaluate.matches import Progress, env_of
+from arena_trainers.evaluate.matches import Progress
 from arena_trainers.evaluate.replies import ReplyCount, given_prompts
 from arena_trainers.extras import import_extra
 from arena_trainers.tournament.log import Match, Result, TournamentLog, result_of
@@ -112,14 +113,10 @@ class TournamentPlan:
     ) -> None:
         for module in ("scipy.optimize", "openskill.models"):
             import_extra(module, "eval")  # before hours of play, not after
-        if type(num_episodes) is not int or num_episodes < 1:
-            raise ValueError(f"want num_episodes of at least 1, got {num_episodes!r}")
-        if type(seed) is not int or seed < 0:
-            raise ValueError(f"want a seed of at least 0, got {seed!r}")
+        self._seeds = seeds_of(seed, num_episodes)
         made = [make_policy(p) if isinstance(p, str) else p for p in policies]
         self.policies = {policy.name: policy for policy in made}
         _want_different("policies", [policy.name for policy in made], at_least=2)
-        self._seeds = range(seed, seed + num_episodes)
         self._self_pairs, self._timeout = self_pairs, checked_timeout(timeout)
         self._given = dict(prompt or {})
         options = {"on_invalid": "forfeit", **self._given}
