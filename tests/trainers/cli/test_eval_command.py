@@ -62,7 +62,7 @@ def test_names_of_usual_length_stand_in_one_line() -> None:
     done = arena("eval", "constant:0", "goofspiel", "-a", "ismcts:10", "-n", "3")
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["constant:0", "ismcts:10", "policy", "all"] in [row[:4] for row in rows]
-    assert "ismcts:100 searches, it does not solve" in done.stdout
+    assert "ismcts:100 is a search, not a solver" in done.stdout
     assert "turns" in done.stdout
     assert "\u2026" not in done.stdout  # nothing was cut
     assert max(map(len, done.stdout.splitlines())) <= 120

@@ -120,7 +120,9 @@ def test_a_skeleton_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text("kept")
     done = arena("new-game", "mine", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "error: test_mine.py exists; want a name that is free\n"
+    assert (
+        done.stderr == "error: test_mine.py exists; give another name or --directory\n"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]
     assert (tmp_path / "test_mine.py").read_text() == "kept"
 
@@ -215,8 +217,8 @@ def test_an_episode_of_a_class_replays_by_its_name(
         (["check", "kuhn_poker", "-p", "num_players=9"], "want an integer num_players"),
         (["new-game", "My Game"], "want a name such as my_game, got 'My Game'"),
         (["new-game", "class"], "want a name such as my_game, got 'class'"),
-        (["new-game", "random"], "want a name that means nothing else, got 'random'"),
-        (["new-game", "state"], "want a name that means nothing else, got 'state'"),
+        (["new-game", "random"], "'random' is a name of Python or of the skeleton"),
+        (["new-game", "state"], "'state' is a name of Python or of the skeleton"),
         (["show", "nim", "-p", "id=3"], "want a parameter as NAME=VALUE, got 'id=3'"),
     ],
 )

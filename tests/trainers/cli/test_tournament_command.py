@@ -121,9 +121,7 @@ def test_control_c_stops_and_the_same_command_goes_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate()
     assert process.returncode == 130
-    assert (
-        errors == "\nstopped; what was played is kept, and the same command goes on\n"
-    )
+    assert errors == "\nstopped; finished episodes are kept; the same command resumes\n"
     kept = results.read_bytes()
     assert arena(*arguments, "--out", str(tmp_path)).returncode == 0
     assert results.read_bytes().startswith(kept)

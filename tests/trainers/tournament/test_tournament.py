@@ -350,7 +350,7 @@ def test_a_file_with_a_broken_or_repeated_line_is_refused(tmp_path: Path) -> Non
         ([*lines, lines[-1]], "line 6 repeats"),
         ([*lines[:2], lines[2][:50] + b"\n", *lines[3:]], "line 3: want a match"),
         ([*lines[:2], lines[2].replace(b'"seed"', b'"sed"')], "line 3: the episode"),
-        ([*lines[:2], lines[2].replace(b'"first"', b'"last"')], "not to be played"),
+        ([*lines[:2], lines[2].replace(b'"first"', b'"last"')], "no match of this"),
     ):
         out.write_bytes(b"".join(broken))
         with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""The command that solves a game exactly: `arena solve`."""
+"""The command `arena solve`, which solves small games exactly."""
 
 import json
 import time
@@ -27,21 +27,20 @@ from arena_trainers.cli.options import (
 )
 from arena_trainers.cli.usage import print_tables, running, usage_errors
 
-MAX_SHOWN = 40  # information states of a policy that is printed
+MAX_SHOWN = 40  # information states; a larger policy is not printed
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What `arena solve` found.
+    """The result of `arena solve`.
 
     Attributes:
-        game: the rules, as a text.
+        game: representation of the rules.
         solver: name of the solver.
         values: expected return of each seat when all play by the policy.
-        nash_conv: what best responses would gain, of all seats together; None where the
-            solver proves optimality by itself.
-        num_information_states: of all seats.
-        seconds: on the clock.
+        nash_conv: NashConv of the policy; None if the solver finds values only.
+        num_information_states: information states of all seats; None likewise.
+        seconds: wall time.
     """
 
     game: str
@@ -68,8 +67,8 @@ def solve(
 ) -> None:
     """Solve a game exactly, if it is small enough to enumerate.
 
-    auto: minimax with perfect information, else all joint plans in cooperative games and
-    CFR+ in others.
+    auto: minimax for perfect information; otherwise joint (all joint plans) for cooperative
+    games and cfr+ for others.
 
     Examples:
       arena solve kuhn_poker
@@ -82,7 +81,7 @@ def solve(
             raise ValueError(f"want --out in a folder that exists, got {out}")
         if out is not None and _named(rules, solver) == "minimax":
             raise ValueError(
-                "minimax finds values and no table for --out; cfr+ and lp make one"
+                "minimax finds values but no policy for --out; give --solver cfr+ or lp"
             )
         refuse_hopeless(rules, max_states)
         start = time.perf_counter()
@@ -109,10 +108,10 @@ def solve(
 def solve_game(
     game: AnyGame, solver: str, iterations: int, max_states: int
 ) -> tuple[str, solvers.Table | None, list[float]]:
-    """Name of the solver that was used, its policy (None: not tabular), and the values.
+    """Name of the solver that was used, its policy (None if not tabular), and the values.
 
     Raises:
-        ValueError: unknown solver, or one that cannot solve this game.
+        ValueError: unknown solver, or the solver does not apply to the game.
     """
     solver = _named(game, solver)
     if solver not in SOLVERS:
@@ -124,7 +123,7 @@ def solve_game(
 
 
 def readable(game: AnyGame, table: solvers.Table) -> list[dict[str, Any]]:
-    """Each information state as its seat reads it, with the chances of the actions."""
+    """Per information state: its text, and the probabilities of the actions."""
     rows = []
     for key, state in solvers.information_states(game).items():
         if key in table:
@@ -137,7 +136,7 @@ def readable(game: AnyGame, table: solvers.Table) -> list[dict[str, Any]]:
 
 
 def _named(game: AnyGame, solver: str) -> str:
-    """The solver that is meant, "auto" among them."""
+    """The name of the solver; "auto" is replaced by its choice."""
     if solver != "auto":
         return solver
     if game.information == "perfect" and not game.simultaneous:

@@ -46,11 +46,11 @@ def tournament(
     timeout: Timeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let policies play each other in every seat of every game; rate them.
+    """Play policies against each other in every seat of every game, and rate them.
 
-    DIR gets results.jsonl (every episode, as soon as it is over), summary.json and
-    matrix.png. The same command goes on where it was stopped. Policies are named as in
-    `arena eval`, and prompted and sampled likewise. Status 0: played; 1: could not be written; 2: refused; 130: stopped.
+    DIR gets results.jsonl (each episode as soon as it ends), summary.json and matrix.png.
+    The same command resumes after a stop. Policies are named, prompted and sampled as in
+    `arena eval`. Status 0: played; 1: files not written; 2: refused; 130: stopped.
 
     For example:
 
@@ -62,7 +62,7 @@ def tournament(
     from arena_trainers.tournament import TournamentPlan
     from arena_trainers.tournament.picture import draw_matrix, tournament_tables
 
-    import_extra("matplotlib", "eval")  # before hours of play, not after
+    import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
         plan = TournamentPlan(
             how.policies(policies),
@@ -74,7 +74,7 @@ def tournament(
             timeout=timeout,
             out=out / RESULTS,
         )
-    with running("what was played is kept, and the same command goes on") as bar:
+    with running("finished episodes are kept; the same command resumes") as bar:
         found = plan.run(bar)
         text = json.dumps(found.to_dict(), indent=1, allow_nan=False)
         (out / SUMMARY).write_text(text + "\n")

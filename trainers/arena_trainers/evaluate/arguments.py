@@ -1,4 +1,4 @@
-"""Checks of the arguments that evaluations and tournaments take."""
+"""Arguments of evaluations and tournaments, checked."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ def seeds_of(seed: Any, num_episodes: Any) -> range:
     """The seeds `seed .. seed + num_episodes - 1`.
 
     Raises:
-        ValueError: `num_episodes` is no integer of at least 1, or `seed` none of at least 0.
+        ValueError: want an integer `num_episodes` of at least 1 and `seed` of at least 0.
     """
     if type(num_episodes) is not int or num_episodes < 1:
         raise ValueError(f"want num_episodes of at least 1, got {num_episodes!r}")
@@ -32,7 +32,7 @@ def checked_seats(game: AnyGame, seats: Any) -> Sequence[int]:
     """The seats that are evaluated, in ascending order; "all" means every seat.
 
     Raises:
-        ValueError: a seat is none of the game's, or there is none.
+        ValueError: the game lacks one of the seats, or `seats` is empty.
     """
     if isinstance(seats, str) and seats == "all":
         return range(game.num_players)

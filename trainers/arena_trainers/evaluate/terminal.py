@@ -1,4 +1,4 @@
-"""An evaluation on a terminal: a table per opponent, no wider than the terminal."""
+"""An evaluation for a terminal: one table per opponent, within the terminal's width."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -18,16 +18,16 @@ from arena_trainers.evaluate.tables import (
     title,
 )
 
-NAME = 20  # characters of a name that stands in one line
+NAME = 20  # longest name without a line break
 RESULTS = "win/draw\n/loss %"
-DROPPED = ("turns", "tokens", RESULTS, "invalid")  # first what matters least
+DROPPED = ("turns", "tokens", RESULTS, "invalid")  # in this order
 
 
 def evaluation_tables(found: Evaluation, width: int | None) -> list[Table]:
-    """One table per opponent, with as many columns as `width` characters hold.
+    """One table per opponent, with the columns that fit into `width` characters.
 
-    Policy, seat, number of episodes, return, interval and score always stay. Without a
-    width it is one table with all columns.
+    Policy, seat, number of episodes, return, interval and score always stay. None as width
+    gives one table with all columns.
     """
     if width is None:
         return [as_table(found)]
@@ -76,7 +76,7 @@ def _fitting(
 ) -> tuple[dict[str, int], int]:
     """Widths of the columns that fit, and the number of spaces between them.
 
-    Drops columns in the order of `DROPPED`; the policy's gets the space that is left.
+    Columns are dropped in the order of `DROPPED`; the policy's gets the remaining space.
     """
     widths = {
         name: max(len(line) for text in (name, *cells) for line in text.split("\n"))
@@ -97,7 +97,7 @@ def _total(widths: Mapping[str, int], gap: int) -> int:
 
 
 def _invalid(rows: Sequence[Row]) -> list[str]:
-    """The reasons of invalid replies of the evaluated policy, for which columns lack room."""
+    """Lines with the evaluated policy's invalid replies by reason, which have no column."""
     last = {row.opponent: row for row in rows if row.role == "policy"}  # of all seats
     return [
         f"invalid replies against {opponent}: "
@@ -108,7 +108,7 @@ def _invalid(rows: Sequence[Row]) -> list[str]:
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
-    """The name in a policy's first row; what a baseline is in the second."""
+    """A policy's name in its first row, the kind of a baseline in its second."""
     cells: list[str] = []
     for (name, role), group in groupby(rows, lambda row: (row.policy, row.role)):
         kind = {
@@ -123,7 +123,7 @@ def _names(rows: Sequence[Row]) -> list[str]:
 
 
 def _counts(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Episodes, and in brackets how many are distinct where some are not."""
+    """Numbers of episodes; in brackets the distinct ones, if some repeat."""
     if all(row.num_distinct == row.num_episodes for row in rows):
         return {"n": [str(row.num_episodes) for row in rows]}
     return {
@@ -132,7 +132,7 @@ def _counts(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def _optional(rows: Sequence[Row], known: Sequence[Row]) -> dict[str, list[str]]:
-    """The columns that say something here."""
+    """The optional columns for which the rows have values."""
     columns = {}
     if any(row.normalised is not None for row in rows):
         columns["score"] = [score_without_interval(row, known) for row in rows]
