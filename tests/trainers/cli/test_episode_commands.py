@@ -68,7 +68,7 @@ def test_the_rules_are_shown_in_full_prompts_only(path, monkeypatch, capfd):
             ["no_such.jsonl"],
             "found none at 'no_such.jsonl'; give a file such as runs/first/",
         ),
-        (["{path}", "--first", "9"], "got --first 9"),
+        (["{path}", "--first", "9"], "want --first below the number of episodes in"),
         (["{junk}"], "line 1: want an episode as JSON, got 'junk"),
     ],
 )

@@ -215,8 +215,14 @@ def test_an_episode_of_a_class_replays_by_its_name(
         (["check", "json:Nothing"], "want a game as 'module:Class', got 'json:N"),
         (["check", "json:loads"], "want a game as 'module:Class', got 'json:l"),
         (["check", "kuhn_poker", "-p", "num_players=9"], "want an integer num_players"),
-        (["new-game", "My Game"], "want a name such as my_game, got 'My Game'"),
-        (["new-game", "class"], "want a name such as my_game, got 'class'"),
+        (
+            ["new-game", "My Game"],
+            "want a name in snake_case, such as my_game, got 'My Game'",
+        ),
+        (
+            ["new-game", "class"],
+            "want a name in snake_case, such as my_game, got 'class'",
+        ),
         (["new-game", "random"], "'random' is a name of Python or of the skeleton"),
         (["new-game", "state"], "'state' is a name of Python or of the skeleton"),
         (["show", "nim", "-p", "id=3"], "want a parameter as NAME=VALUE, got 'id=3'"),

@@ -181,7 +181,7 @@ def test_exact_evaluation_reads_a_model_by_its_own_options(model_folder):
     assert sampled_exploitability(policy, KUHN, 5).illegal_mass < 0.2
     policy.prompt = replace(SHORT, history="transcript")
     for measure in (exploitability, sampled_exploitability):
-        with pytest.raises(ValueError, match="prompts with history='state'"):
+        with pytest.raises(ValueError, match="want history='state' in the prompts"):
             measure(policy, KUHN)
     assert exploitability(policy, KUHN, SHORT).illegal_mass < 0.1
 

@@ -96,7 +96,7 @@ def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request
     if others:
         raise ValueError(
             "want --resume RUN alone or with --max_steps N, since the run keeps its "
-            f"options, got {', '.join(others)}, too; for a new run from its weights give "
+            f"options, got {', '.join(others)} too; for a new run from its weights give "
             f"--model {folder / 'model'}"
         )
     max_steps = given.get("max_steps")
