@@ -121,8 +121,8 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
         """
         if self.env.game.num_actions is None:
             raise TypeError(
-                "want a game with listed actions for a mask, got a language game; leave the "
-                "mask out"
+                "a language game has no action mask, since its actions are texts; use it "
+                "without masks"
             )
         if self._is_over():
             return np.ones(self.env.game.num_actions, np.int8)
