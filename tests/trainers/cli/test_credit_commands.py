@@ -1,4 +1,4 @@
-"""`arena credit check`, as a user calls it."""
+"""`arena credit check`, called as a user would."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`arena show-episodes`: recorded episodes, readable in a terminal."""
+"""`arena show-episodes` prints recorded episodes."""
 
 import sys
 from dataclasses import replace
@@ -25,7 +25,7 @@ def show(monkeypatch, *arguments):
 
 @pytest.fixture
 def path(tmp_path):
-    """Two bets and a reply that is none, with the credit of the first turn."""
+    """Two bets and an invalid reply, with the credit of the first turn."""
     policies = [ScriptedPolicy(["bet"]), ScriptedPolicy(["\x1b[2J\ud800 no"])]
     episodes = play(
         lambda: PromptWrapper(arena_envs.make("kuhn_poker"), "bare"), policies, range(3)

@@ -1,4 +1,4 @@
-"""`arena games`, `show`, `check` and `new-game`, as a user calls them."""
+"""`arena games`, `show`, `check` and `new-game`, called as a user would."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ from arena_wrappers import Episode, replay
 def arena(
     *arguments: str, cwd: Path | None = None, path: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the command, with `path` before all other places to import from."""
+    """Runs the command, with `path` first in the import path."""
     command = [sys.executable, "-m", "arena_trainers", *arguments]
     places = [str(path), *sys.path] if path else [os.environ.get("PYTHONPATH", "")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
@@ -161,7 +161,7 @@ def test_a_plug_in_without_a_page_passes_with_a_warning(tmp_path: Path) -> None:
 
 @pytest.fixture
 def own_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a new game, `sheep:Sheep`, which is not on the path of imports."""
+    """A folder with a new game, `sheep:Sheep`; it is not in the import path."""
     write_skeleton("sheep", tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     monkeypatch.delitem(sys.modules, "sheep", raising=False)

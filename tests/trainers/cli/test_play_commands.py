@@ -1,4 +1,4 @@
-"""`arena solve` and `arena play`, as a user calls them."""
+"""`arena solve` and `arena play`, called as a user would."""
 
 import json
 import subprocess

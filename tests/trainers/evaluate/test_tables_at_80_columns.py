@@ -1,4 +1,4 @@
-"""Tables on a terminal of 80 columns: nothing is cut; captions say what scores mean."""
+"""Tables on a terminal of 80 columns are complete; captions explain scores."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Round robins: lineups, payoffs checked by hand, faults, and going on after a kill."""
+"""Round robins: lineups, payoffs computed by hand, faults, and resuming after a kill."""
 
 import io
 import json
@@ -170,7 +170,7 @@ def test_policies_that_fail_forfeit_with_the_reason(tmp_path: Path) -> None:
     assert list(found.forfeits["crashing"]) == ["error: RuntimeError: no memory"]
     (reason,) = found.forfeits["mumbling"]
     assert reason.startswith("format: ")
-    # once it was asked with others and then alone, in each order of seats
+    # asked once with others, then alone, in each order of seats
     assert found.forfeits["stalling"] == {
         "error: TimeoutError: no reply within 0.3 s": 2
     }

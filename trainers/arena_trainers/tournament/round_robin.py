@@ -3,7 +3,7 @@
 import json
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -134,12 +134,11 @@ class TournamentPlan:
         self._matches = {label: self._matches_of(label) for label in labels}
         self.num_episodes = sum(map(len, self._matches.values()))
         planned = {match for matches in self._matches.values() for match in matches}
-        strange = self._done.keys() - planned
-        if strange:
-            raise ValueError(
-                f"{out} holds {min(strange)}, which is no match of this tournament; give a "
-                "new file"
+        if other := self._done.keys() - planned:
+            text = (
+                f"{min(other)}, which is no match of this tournament; give a new file"
             )
+            raise ValueError(f"{out} holds {text}")
 
     def run(self, progress: Progress | None = None) -> Tournament:
         """Plays the missing episodes; raises OSError as `play_tournament` does."""
@@ -219,6 +218,14 @@ class TournamentPlan:
                 if hasattr(inner, "prompt_json")
             },
         }
+
+
+def _want_planned(others: Set[Match], out: Any) -> None:
+    if others:
+        raise ValueError(
+            f"{out} holds {min(others)}, which is no match of this tournament; give a new "
+            "file"
+        )
 
 
 def _label(env: GameEnv) -> str:
