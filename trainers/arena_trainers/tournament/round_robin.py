@@ -134,11 +134,7 @@ class TournamentPlan:
         self._matches = {label: self._matches_of(label) for label in labels}
         self.num_episodes = sum(map(len, self._matches.values()))
         planned = {match for matches in self._matches.values() for match in matches}
-        if other := self._done.keys() - planned:
-            text = (
-                f"{min(other)}, which is no match of this tournament; give a new file"
-            )
-            raise ValueError(f"{out} holds {text}")
+        _want_planned(self._done.keys() - planned, out)
 
     def run(self, progress: Progress | None = None) -> Tournament:
         """Plays the missing episodes; raises OSError as `play_tournament` does."""
