@@ -427,7 +427,8 @@ def test_a_claim_of_columns_that_are_none_is_named(claim, wrong):
 
 
 def test_the_estimator_of_the_contributors_page_keeps_its_claims():
-    (code,) = re.findall(r"```python\n(.*?)```", CONTRIBUTING.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", CONTRIBUTING.read_text(), re.DOTALL)
+    (code,) = (block for block in blocks if "def my_estimator" in block)
     page = {}
     exec(compile(code, CONTRIBUTING.name, "exec"), page)
     page["check_estimator"] = partial(check_estimator, num_batches=5)  # of 40

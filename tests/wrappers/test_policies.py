@@ -68,7 +68,7 @@ def test_a_script_is_said_word_for_word(tolls):
     requests = [request_of(tolls, state, turn=turn) for turn in (1, 0)]
     assert policy.act(requests) == [Reply("second"), Reply("first")]
     assert policy.name == "parrot"
-    with pytest.raises(IndexError, match="2 replies, turn 2 wants one more"):
+    with pytest.raises(IndexError, match="for turn 2, got a script of 2 replies"):
         policy.act([request_of(tolls, state, turn=2)])
     spoken = ScriptedPolicy(lambda request: f"seat {request.seat}")
     assert spoken.act(requests[:1]) == [Reply("seat 0")]

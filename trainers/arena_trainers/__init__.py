@@ -1,8 +1,8 @@
 """The learning side: credit, the language-model policy, the trainer, evaluation.
 
-`arena_trainers.credit` needs no extra, `arena_trainers.evaluate` and
-`arena_trainers.tournament` the extra `eval`, which is part of the extra `train`; the names of
-this module need `train`, and are imported when they are first used.
+`arena_trainers.credit` needs no extra. `arena_trainers.evaluate` and
+`arena_trainers.tournament` need the extra `eval`, which the extra `train` includes. The names
+of this module need `train`; each is imported when it is first used.
 """
 
 import importlib

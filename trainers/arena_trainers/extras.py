@@ -1,4 +1,4 @@
-"""Packages that only some parts need, and what installs them."""
+"""Imports of optional packages; errors name the extra to install."""
 
 import importlib
 import os
@@ -11,7 +11,7 @@ from typing import Any
 def missing_extra(
     error: ModuleNotFoundError, extra: str = "train"
 ) -> ModuleNotFoundError:
-    """The error for a missing package, which says what to install."""
+    """The error for a missing package; it names the extra to install."""
     return ModuleNotFoundError(
         f"this needs the package {error.name!r}; install it with: "
         f"pip install 'arena-envs[{extra}]'",
@@ -20,10 +20,10 @@ def missing_extra(
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """A module of a package that an extra brings.
+    """A module of a package that an extra installs.
 
     Raises:
-        ModuleNotFoundError: it is missing; says which extra to install.
+        ModuleNotFoundError: it is missing; names the extra to install.
     """
     try:
         return importlib.import_module(module)
@@ -32,22 +32,22 @@ def import_extra(module: str, extra: str) -> Any:
 
 
 def is_installed(module: str) -> bool:
-    """Whether a module can be found; imports at most its parent packages.
+    """Whether a module can be found; imports its parent packages only.
 
-    A folder without `__init__.py` is none: W&B leaves one called `wandb` behind its runs.
+    A folder without `__init__.py` does not count: W&B leaves a folder `wandb` beside runs.
     """
     try:
         spec = find_spec(module)
         return spec is not None and spec.origin is not None
-    except (ImportError, ValueError):  # no parent, or one that is no package
+    except (ImportError, ValueError):  # the parent is missing or no package
         return False
 
 
 def require(modules: Iterable[str], extra: str) -> None:
-    """Finds out whether packages are installed, without importing them.
+    """Checks that packages are installed, without importing them.
 
     Raises:
-        ModuleNotFoundError: one is missing; says which extra to install.
+        ModuleNotFoundError: one is missing; names the extra to install.
     """
     for name in modules:
         if not is_installed(name):
@@ -55,19 +55,19 @@ def require(modules: Iterable[str], extra: str) -> None:
 
 
 def find_modules_here() -> None:
-    """Lets modules of the working directory be imported, as `python -m` does.
+    """Makes modules of the working directory importable, as `python -m` does.
 
-    They come last, so that no file of the user's hides an installed package.
+    The directory is last in the path, so its files hide no installed package.
     """
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
 
 
 def imported(name: str, wanted: str) -> Any:
-    """What `module:attribute` names, in the working directory, too.
+    """The object named by `module:attribute`; the working directory is searched, too.
 
     Raises:
-        ValueError: there is no such module or attribute; says what was wanted.
+        ValueError: there is no such module or attribute; the message starts with `wanted`.
     """
     module, _, attribute = name.partition(":")
     sys.path.insert(0, os.getcwd())  # as `python -m` does

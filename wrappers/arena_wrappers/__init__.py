@@ -1,4 +1,4 @@
-"""The conversation side: prompts, replies, policies, and play in lockstep."""
+"""Prompts, replies, policies, and play in lockstep."""
 
 from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode, Turn, read_episodes, write_episodes

@@ -1,6 +1,6 @@
-"""`ChatAPIPolicy`: a model behind an OpenAI-compatible chat endpoint plays a seat.
+"""`ChatAPIPolicy`: a model behind an OpenAI-compatible chat endpoint.
 
-Needs the package `openai`, which the extra `api` brings.
+Needs the package `openai` (extra `api`).
 """
 
 import os
@@ -13,19 +13,19 @@ from typing import Any
 from arena_wrappers.policies import Reply, TurnRequest
 
 MAX_ERROR = 300  # characters
-MIN_SECRET = 12  # characters of a key
+MIN_SECRET = 12  # characters of a key; shorter ones are not hidden
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What the calls of a policy have taken so far.
+    """Calls, tokens and cost of a policy so far.
 
     Attributes:
-        num_calls: requests that were answered.
-        num_errors: requests without an answer, retries included in neither.
-        prompt_tokens: as the endpoint counts them.
-        completion_tokens: as the endpoint counts them.
-        cost: by `prices`, in their currency; 0 without prices.
+        num_calls: answered requests; retries do not count.
+        num_errors: requests without an answer; retries do not count.
+        prompt_tokens: tokens of prompts, as the endpoint counts them.
+        completion_tokens: tokens of replies, as the endpoint counts them.
+        cost: cost by `prices`, in their currency; 0 without prices.
     """
 
     num_calls: int = 0
@@ -38,25 +38,25 @@ class Usage:
 class ChatAPIPolicy:
     """Asks a chat endpoint for each reply, several at a time.
 
-    A request that fails after all retries is a reply with `error`, which forfeits that
-    episode and no other. The key is read from the environment when the policy is made; it
-    is in no record, error or representation.
+    A request that fails after all retries gives a reply with `error`, which forfeits its
+    episode only. The constructor reads the key from the environment. Records, errors and
+    `repr` never contain the key.
 
     Args:
         model: name of the model at the endpoint.
-        base_url: of the endpoint; None: `OPENAI_BASE_URL`, or OpenAI's own.
-        key_variable: environment variable that holds the key.
+        base_url: URL of the endpoint; None: `OPENAI_BASE_URL`, else OpenAI's own.
+        key_variable: environment variable with the key.
         max_concurrent: most requests in flight.
-        timeout: seconds that one attempt may wait, for a connection or for the next bytes.
-        max_retries: attempts after the first, on connection errors, timeouts, status 408,
-            409, 429 and 5xx; with exponential backoff, or as `Retry-After` says.
-        max_tokens: of a reply; None leaves it to the endpoint.
-        temperature: of sampling; None leaves it to the endpoint.
-        send_seed: whether the seed of the turn goes with the request.
-        prices: of a million prompt tokens and a million completion tokens.
+        timeout: longest wait of one attempt for a connection or for more bytes, in seconds.
+        max_retries: attempts after the first, on connection errors, timeouts, and status
+            408, 409, 429 and 5xx; exponential backoff, or the header `Retry-After`.
+        max_tokens: longest reply; None: the endpoint's default.
+        temperature: sampling temperature; None: the endpoint's default.
+        send_seed: whether requests carry the seed of the turn.
+        prices: price of a million prompt tokens, and of a million completion tokens.
 
     Attributes:
-        usage: tokens, calls, errors and cost so far.
+        usage: calls, errors, tokens and cost so far.
 
     Raises:
         ValueError: the environment variable is not set, or a number is out of range.
@@ -84,7 +84,9 @@ class ChatAPIPolicy:
             raise ValueError(f"want max_retries of at least 0, got {max_retries}")
         key = os.environ.get(key_variable, "")
         if not key:
-            raise ValueError(f"want the key in the environment variable {key_variable}")
+            raise ValueError(
+                f"want a key in the environment variable {key_variable}, got none; set it"
+            )
         self.model = self.name = model
         self.prices = prices
         self.max_concurrent = max_concurrent
@@ -116,7 +118,7 @@ class ChatAPIPolicy:
             text, cut = choice.message.content or "", choice.finish_reason == "length"
             if not isinstance(text, str):
                 raise TypeError(f"want a text as content, got {type(text).__name__}")
-        except Exception as error:  # an endpoint may answer anything
+        except Exception as error:  # an endpoint may send anything
             self._count(num_errors=1)
             said = self._hide(f"{type(error).__name__}: {error}")
             return Reply("", error=" ".join(said.split())[:MAX_ERROR])
@@ -125,7 +127,7 @@ class ChatAPIPolicy:
 
     def _hide(self, text: str) -> str:
         """The text without the key, which an endpoint may repeat."""
-        # local servers take any word for a key, and a reply may hold that
+        # local servers accept any word as a key, and a reply may contain this word
         is_secret = len(self._secret) >= MIN_SECRET
         return text.replace(self._secret, "***") if is_secret else text
 
@@ -144,7 +146,7 @@ class ChatAPIPolicy:
 
 
 def load(argument: str) -> ChatAPIPolicy:
-    """The policy of the string `api:MODEL`; endpoint and key are in the environment."""
+    """The policy of the string `api:MODEL`; the environment has endpoint and key."""
     if not argument:
         raise ValueError("want the name of a model, as in 'api:my-model', got 'api:'")
     return ChatAPIPolicy(argument)

@@ -1,4 +1,4 @@
-"""A file of episodes that grows while they are played, and survives being cut off."""
+"""A file of episodes that stays readable if the process is killed."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -10,16 +10,16 @@ START = b'{"game": '  # of a line
 
 
 class EpisodeLog:
-    """Appends episodes to a file of JSON lines; what is in it stays readable.
+    """Appends episodes to a file of JSON lines.
 
-    A process that is killed while it writes leaves at most one unfinished line, which is
-    cut off when the log is opened again.
+    A process that is killed while it writes leaves at most one unfinished line. Opening the
+    log again removes this line.
 
     Args:
-        path: the file; made with the first episode.
+        path: the file; created with the first episode.
 
     Raises:
-        ValueError: the file holds something else than episodes.
+        ValueError: the file has a line that is no episode.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -34,10 +34,10 @@ class EpisodeLog:
             yield from read_episodes(self.path)
 
     def append(self, episodes: Iterable[Episode]) -> None:
-        """Adds episodes; all of them are on the disk when this returns.
+        """Adds episodes and syncs them to the disk.
 
         Raises:
-            OSError: the disk is full or the like; no unfinished line stays behind.
+            OSError: such as a full disk; no unfinished line stays behind.
         """
         append_bytes(
             self.path,
@@ -54,18 +54,21 @@ class EpisodeLog:
                 raise ValueError(f"{self.path}, line {number}: {error}") from error
         rest = content[end:]
         if not START.startswith(rest[: len(START)]):
-            raise ValueError(f"{self.path} ends with what is no episode: {rest[:60]!r}")
+            raise ValueError(
+                f"want an episode at the end of {self.path}, got {rest[:60]!r}; give "
+                "another file"
+            )
         os.truncate(self.path, end)
 
 
 def append_bytes(path: Path, data: bytes) -> None:
-    """Adds bytes to the end of a file, all or none; they are on the disk on return.
+    """Appends bytes to a file, all or none, and syncs them to the disk.
 
     Raises:
-        OSError: the disk is full or the like; the file is as it was.
+        OSError: such as a full disk; the file is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # unbuffered: a buffer would write its rest when it is closed, after the truncation
+    # unbuffered: closing a buffer would write its rest after the truncation
     with open(path, "ab", buffering=0) as file:
         end = file.tell()
         try:

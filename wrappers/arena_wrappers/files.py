@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that are replaced at once."""
 
 import os
 from collections.abc import Iterator
@@ -9,10 +9,9 @@ from typing import TextIO
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[TextIO]:
-    """A text file to write, which takes its name when it is whole.
+    """A text file to write; it replaces `path` when the block ends.
 
-    It replaces a file of that name. After an error, the old one stays and nothing is left of
-    the new one.
+    After an error the old file is unchanged, and the new one is deleted.
     """
     path = Path(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")

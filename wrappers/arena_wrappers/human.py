@@ -1,4 +1,4 @@
-"""`HumanPolicy`: a person at a terminal plays a seat."""
+"""`HumanPolicy`: a person at a terminal chooses the replies."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,17 +10,17 @@ HINT, RULES = "?", "rules"
 
 
 class HumanPolicy:
-    """Asks a person for each action, until the answer is one.
+    """Asks a person for each action, until the input is a legal one.
 
-    Shows what the seat reads, with the legal actions numbered from 1. The person types an
-    action, or its number; `?` asks the advisor, `rules` shows the rules. Actions that are
-    numbers themselves have no others.
+    Shows the seat's text, with the legal actions numbered from 1. The person types an action
+    or its number; `?` shows a hint of the advisor, `rules` the rules. Actions whose texts are
+    numbers are not numbered.
 
     Args:
-        advisor: who is asked for hints.
-        read: returns a line that the person typed, given a prompt for it.
+        advisor: the policy that gives hints; None for no hints.
+        read: takes an input prompt, returns the line that the person typed.
         write: shows a text.
-        name: how the person is called in records.
+        name: name in records.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class HumanPolicy:
         """One reply for each request.
 
         Raises:
-            EOFError: the person has closed the input.
+            EOFError: the person closed the input.
         """
         return [self._ask(request) for request in requests]
 
@@ -59,7 +59,7 @@ class HumanPolicy:
 
     def _hint(self, request: TurnRequest) -> str:
         if self.advisor is None:
-            return "There is nobody to ask."
+            return "There are no hints in this game: no advisor was given."
         request = addressed(request, self.advisor)
         if hasattr(self.advisor, "action_probs"):
             ((chances, _),) = self.advisor.action_probs([request])
@@ -68,7 +68,7 @@ class HumanPolicy:
         (reply,) = self.advisor.act([request])
         if reply.error is not None:
             return f"{self.advisor.name} has failed: {break_markup(reply.error)}"
-        # a terminal obeys control characters
+        # a terminal would execute control characters
         return f"{self.advisor.name} says: {break_markup(reply.text)}"
 
 
@@ -83,7 +83,7 @@ def _numbered(legal: Sequence[str]) -> str:
 
 
 def _action_text(request: TurnRequest, typed: str) -> str | None:
-    """What was typed as the text of an action; None if it names none."""
+    """The canonical text of the action that was typed; None if it is no legal action."""
     game, state, legal = request.game, request.state, request.legal
     found = parse_reply(game, state, typed, "bare", legal)
     if not isinstance(found, InvalidReply):

@@ -1,4 +1,4 @@
-"""A policy that plays a random legal action now and then: `"noisy:0.2(minimax)"`."""
+"""Policies that sometimes play a random legal action: `"noisy:0.2(minimax)"`."""
 
 import random
 import re
@@ -8,18 +8,16 @@ from typing import Any
 from arena_wrappers.policies import Policy, Reply, TurnRequest, own_prompt
 from arena_wrappers.prompts import PromptOptions
 
-NOISE = (
-    0x6E6F697365  # apart from the draws that the inner policy makes of the same seed
-)
+NOISE = 0x6E6F697365  # makes draws independent of the inner policy's, which has the same seed
 
 
 class NoisyPolicy:
-    """Plays a random legal action with some probability, else what another policy plays.
+    """Plays a random legal action with a given probability, else an inner policy's action.
 
     Args:
-        inner: the other policy; it is not asked where the action is random.
-        probability: of a random action, from 0 to 1.
-        name: how the policy is called in records.
+        inner: the inner policy; it gets no request where the action is random.
+        probability: probability of a random action, from 0 to 1.
+        name: name in records.
 
     Raises:
         ValueError: `probability` is not from 0 to 1.
@@ -53,7 +51,7 @@ class NoisyPolicy:
 
 
 class ScoringNoisyPolicy(NoisyPolicy):
-    """A `NoisyPolicy` around a policy whose probabilities can be had."""
+    """A `NoisyPolicy` around a policy with `action_probs`."""
 
     def action_probs(
         self, requests: Sequence[TurnRequest]
@@ -72,7 +70,7 @@ class ScoringNoisyPolicy(NoisyPolicy):
 
 
 def without_noise(policy: Policy) -> Policy:
-    """The policy inside all `NoisyPolicy` around it; itself where there is none."""
+    """The innermost policy of nested `NoisyPolicy` objects."""
     while isinstance(policy, NoisyPolicy):
         policy = policy.inner
     return policy
@@ -82,7 +80,7 @@ def split_noisy(spec: str) -> tuple[float, str]:
     """The probability and the inner string of `"noisy:P(STRING)"`.
 
     Raises:
-        ValueError: the string is no such thing.
+        ValueError: the string has another form.
 
     >>> split_noisy("noisy:0.2(noisy:0.5(mcts:100))")
     (0.2, 'noisy:0.5(mcts:100)')

@@ -1,4 +1,4 @@
-"""What a reader wants to know of a game: its page, and the prompts of each seat."""
+"""The page of a game as Markdown, with a prompt of each seat."""
 
 import inspect
 import random
@@ -11,19 +11,19 @@ from arena_envs.sampling import random_states
 from arena_envs.testing import page_of
 from arena_wrappers.prompts import Message, PromptOptions, messages
 
-MAX_PROMPTS = 200  # looked at for their mean length
-MAX_TURNS = 50  # played at random to find a prompt of each seat
+MAX_PROMPTS = 200  # prompts in a mean length
+MAX_TURNS = 50  # random turns, in search of a prompt of each seat
 
 
 def title_of(game: AnyGame) -> str:
-    """The first words of the page, as far as the colon."""
+    """The first words of the page, up to the colon."""
     return page_of(game).partition(":")[0]
 
 
 def sample_prompts(game: AnyGame, seed: int = 0) -> dict[int, list[Message]]:
     """The last prompt of each seat in the first turns of a random episode, by seat.
 
-    Of seats that have had a turn; with default options.
+    Seats without a turn are missing. The prompt options are the defaults.
     """
     prompts: dict[int, list[Message]] = {}
     for turn, (state, seat) in enumerate(_turns(game, random.Random(seed))):
@@ -34,7 +34,7 @@ def sample_prompts(game: AnyGame, seed: int = 0) -> dict[int, list[Message]]:
 
 
 def mean_prompt_length(game: AnyGame, seed: int = 0) -> float:
-    """Characters of a prompt with default options, on average over random play."""
+    """Mean characters of a prompt with default options, over random play."""
     rng, lengths = random.Random(seed), list[int]()
     while len(lengths) < MAX_PROMPTS:
         for state, seat in _turns(game, rng):
@@ -49,8 +49,8 @@ def page_text(game: AnyGame, ids: list[str]) -> str:
     """The page of a game as Markdown: docstrings, ids, and a prompt of each seat.
 
     Args:
-        game: the rules, whose module has a page.
-        ids: the ids under which it is registered, the game's own first.
+        game: the rules; their module has a page.
+        ids: ids of the game, its own first.
     """
     title, _, rest = page_of(game).partition(":")
     sentence, _, body = rest.strip().partition("\n\n")
@@ -83,7 +83,7 @@ def _has_defaults(game: AnyGame) -> bool:
 
 
 def _parameters(game: AnyGame) -> str:
-    """The docstring of the class, its sections as Markdown."""
+    """The docstring of the class, with its sections as Markdown."""
     text = inspect.cleandoc(type(game).__doc__ or "")
     text = re.sub(r"^(Args|Raises|Attributes):$", r"\n**\1**\n", text, flags=re.M)
     lines = []

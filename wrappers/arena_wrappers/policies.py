@@ -1,4 +1,4 @@
-"""Who plays a seat: one call answers all turns that are waiting."""
+"""Policies, which choose replies. One call of `act` answers all waiting turns."""
 
 import hashlib
 import random
@@ -15,19 +15,19 @@ from arena_wrappers.prompts import Message, PromptOptions, messages
 
 @dataclass(frozen=True)
 class TurnRequest:
-    """A seat that is to move, as its policy sees it.
+    """A turn for which a policy chooses the reply.
 
     Attributes:
         episode: index of the episode within the running `play`.
         turn: index of the turn among this seat's turns of the episode, from 0.
-        seat: who is to move.
+        seat: the seat to move.
         game: the rules.
-        state: all of the game, hidden parts too; for bots alone.
+        state: the state, with hidden parts; for bots only.
         messages: the prompt.
-        context_ids: token ids of this seat's conversation so far, where its history is a
+        context_ids: token ids of this seat's conversation so far, if its history is a
             transcript and its policy reports tokens; empty otherwise.
         legal: canonical texts of the legal actions.
-        seed: where every random choice of this turn must come from.
+        seed: seed of all random choices of this turn.
         reply_format: name of the reply format.
     """
 
@@ -43,22 +43,22 @@ class TurnRequest:
     reply_format: str = "bare"
 
     def wrap(self, action_text: str) -> str:
-        """The reply that gives this action in the reply format."""
+        """The reply that names this action in the reply format."""
         return reply_format_named(self.reply_format).wrap(action_text)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a policy answers.
+    """The reply of a policy.
 
     Attributes:
         text: the raw reply.
-        prompt_ids: token ids of the prompt as the model saw it.
-        token_ids: token ids of the reply, its end token included.
+        prompt_ids: token ids of the prompt that the model read.
+        token_ids: token ids of the reply, with its end token.
         logprobs: log-probability of each reply token under the sampling distribution.
+        truncated: whether a length limit cut the reply.
+        error: why there is no reply (exception, timeout); the seat forfeits.
         entropies: entropy of the distribution of each reply token, in nats.
-        truncated: whether the reply was cut by a length limit.
-        error: why there is no reply (crash, timeout); the seat forfeits.
     """
 
     text: str
@@ -71,26 +71,26 @@ class Reply:
 
 
 class Policy(Protocol):
-    """Chooses replies; draws every random number from the seed of the request.
+    """Chooses replies; all its randomness comes from the seed of the request.
 
-    A policy may carry an attribute `prompt`: the `PromptOptions` that it was made for. It is
-    then prompted and read by these, in whatever seat it plays. Without the attribute, or
-    where it is None, the environment's options hold.
+    A policy may have an attribute `prompt`: the `PromptOptions` that it was made for. They
+    then determine its prompts and the parsing of its replies, in every seat. Without the
+    attribute, or if it is None, the environment's options hold.
     """
 
     @property
     def name(self) -> str:
-        """How the policy is called in records."""
+        """Name in records."""
 
     def act(self, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
         """One reply for each request, in order."""
 
 
 def own_prompt(policy: Policy) -> PromptOptions | None:
-    """The prompt options that a policy carries, if it carries any.
+    """The prompt options that a policy carries; None if it carries none.
 
     Raises:
-        TypeError: its attribute `prompt` is something else.
+        TypeError: its attribute `prompt` has another type.
     """
     prompt = getattr(policy, "prompt", None)
     if not isinstance(prompt, PromptOptions | None):
@@ -102,9 +102,9 @@ def own_prompt(policy: Policy) -> PromptOptions | None:
 
 
 def addressed(request: TurnRequest, policy: Policy) -> TurnRequest:
-    """The request with the prompt that another policy than the seat's own reads.
+    """The request with the prompt of another policy than the seat's own.
 
-    Its prompt follows from the state alone: it has had no conversation.
+    This prompt depends on the state only, since the policy has had no conversation.
     """
     options = own_prompt(policy)
     if options is None:
@@ -118,7 +118,7 @@ def addressed(request: TurnRequest, policy: Policy) -> TurnRequest:
 
 
 class ScoringPolicy(Policy, Protocol):
-    """A policy whose probabilities can be had."""
+    """A policy that reports its action probabilities."""
 
     def action_probs(
         self, requests: Sequence[TurnRequest]
@@ -144,11 +144,11 @@ class RandomPolicy:
 
 
 class ScriptedPolicy:
-    """Says what a script says: raw replies, not wrapped in any format.
+    """Gives the replies of a script, as they are, in no reply format.
 
     Args:
         script: the replies of a seat, one per turn, or a function of the request.
-        name: how the policy is called in records.
+        name: name in records.
 
     Raises:
         IndexError: from `act`, when the script has no reply for a turn.
@@ -170,18 +170,19 @@ class ScriptedPolicy:
             return self.script(request)
         if request.turn >= len(self.script):
             raise IndexError(
-                f"the script has {len(self.script)} replies, turn {request.turn} wants one more"
+                f"want a reply for turn {request.turn}, got a script of {len(self.script)} "
+                "replies; add one"
             )
         return self.script[request.turn]
 
 
 class BotPolicy:
-    """Lets a bot, which reads states instead of text, play a seat.
+    """The policy of a bot, which reads states instead of text.
 
     Args:
-        bot: function of the game, the state and a generator, which returns an action;
-            see `arena_envs.bots`.
-        name: how the policy is called in records.
+        bot: function of the game, the state and a generator that returns an action; see
+            `arena_envs.bots`.
+        name: name in records.
     """
 
     def __init__(self, bot: Bot, name: str = "bot") -> None:
@@ -197,11 +198,11 @@ class BotPolicy:
 
 
 class ScoringBotPolicy(BotPolicy):
-    """A `BotPolicy` whose bot knows its probabilities, such as one that plays a table.
+    """A `BotPolicy` whose bot reports its action probabilities, such as a tabular one.
 
     Args:
         bot: a bot with `action_probs(game, state)`: probabilities of the legal actions.
-        name: how the policy is called in records.
+        name: name in records.
     """
 
     def action_probs(

@@ -1,4 +1,4 @@
-"""Policies that are named by strings, such as `"mcts:1000"` or `"lm:PATH"`."""
+"""Policies named by strings, such as `"mcts:1000"` or `"lm:PATH"`."""
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
@@ -14,19 +14,20 @@ Maker = Callable[[str], Policy]  # of the argument: PATH in "lm:PATH"
 def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     """The policy that a string names: `"kind"` or `"kind:argument"`.
 
-    `"random"` and the bots are built in (the page of `arena_envs.bots` lists them); a bot
-    meets its game when it first plays. Other kinds come from the entry-point group
-    `arena.policies`, whose attribute is called with the argument; this distribution brings
-    `"lm:PATH"`, a language model from a folder, and `"api:MODEL"`, one behind an endpoint.
-    `"noisy:P(STRING)"` is any of them that plays a random legal action with probability P.
+    | String | Policy |
+    |---|---|
+    | `"random"`, or a bot of `arena_envs.bots` | built in; a bot gets its game when it first plays |
+    | `"lm:PATH"` | a language model in a folder |
+    | `"api:MODEL"` | a language model behind an endpoint |
+    | `"noisy:P(STRING)"` | any of these, with a random legal action at probability P |
+    | a kind of the entry-point group `arena.policies` | its function, called with the argument |
 
     Args:
         spec: the string.
-        makers: by kind, what makes its policies in place of the entry points, within
-            `noisy`, too.
+        makers: functions by kind that replace the entry points, also inside `noisy`.
 
     Raises:
-        ValueError: unknown kind, or an argument that the kind does not take.
+        ValueError: unknown kind, or the kind does not take the argument.
         ImportError: the policy's module cannot be imported.
 
     >>> make_policy("mcts:1000").name

@@ -1,4 +1,4 @@
-"""What an agent reads of its own replies, and of why one is invalid."""
+"""Messages about an agent's own replies, and about invalid ones."""
 
 from arena_wrappers.formats import InvalidReply
 from arena_wrappers.prompts import Message
@@ -7,7 +7,7 @@ _CUT = "\n[...]\n"  # in place of the middle of a long reply
 
 
 def said_by_author(text: str, most: int) -> Message:
-    """A reply in later prompts of its author, of at most `most` characters."""
+    """A reply for later prompts of its author, cut to at most `most` characters."""
     if len(text) > most:
         half = most // 2 - len(_CUT)
         text = f"{text[:half]}{_CUT}{text[-half:]}"
@@ -15,8 +15,8 @@ def said_by_author(text: str, most: int) -> Message:
 
 
 def ask_again(invalid: InvalidReply) -> Message:
-    """Why a reply is invalid, and that another is wanted."""
-    # the rules may quote a reply in what they say of it
+    """The reason why a reply is invalid, with a request for another reply."""
+    # the reason may quote the reply
     content = f"{_encodable(invalid.detail)} Reply again."
     return {"role": "user", "content": content}
 

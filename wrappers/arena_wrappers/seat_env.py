@@ -19,18 +19,21 @@ from arena_wrappers.prompts import PromptOptions, messages
 
 
 class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
-    """Plays one seat; policies play the others, seeded by this environment's generator.
+    """One seat of a game; policies play the others.
 
-    Observation and action are those of `GameEnv` for this seat. Reward: what the seat is
-    paid until its next turn. An illegal action is a forfeit, since a Gymnasium agent may
-    sample any action of the space: the episode terminates with the reward of
-    `Game.forfeit`, and `info["illegal_action"]` is True. `action_masks()` says what is
-    legal. An opponent whose reply is invalid forfeits likewise. An episode that ends
-    before this seat's first turn ends with the first step, whose action is ignored.
+    - Observation and action: those of `GameEnv` for this seat.
+    - Reward: the sum of what the seat is paid until its next turn.
+    - An illegal action forfeits, since a Gymnasium agent may sample any action of the space:
+      the episode terminates with the reward of `Game.forfeit`, and
+      `info["illegal_action"]` is True. `action_masks()` gives the legal actions.
+    - An opponent with an invalid reply forfeits likewise.
+    - If an episode ends before this seat's first turn, the first step ends it and ignores
+      its action.
+    - The generator of this environment seeds the other policies.
 
     Args:
         env_fn: makes the environment.
-        seat: which seat is played here.
+        seat: the seat of this environment.
         opponents: one policy for all other seats, or one per other seat in seat order.
 
     Raises:
@@ -74,11 +77,11 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         seeds = self._np_random, self._np_random_seed
-        before = copy.deepcopy(seeds) if options else seeds  # without, nothing fails
+        before = copy.deepcopy(seeds) if options else seeds  # only options can fail
         super().reset(seed=seed)
         try:
             self.env.reset(seed=self._draw_seed(), options=options)
-        except ValueError:  # of the options: the running episode goes on
+        except ValueError:  # refused options leave the running episode as it was
             self._np_random, self._np_random_seed = before
             raise
         self._turns = [0] * self.env.game.num_players
@@ -109,15 +112,18 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
         )
 
     def action_masks(self) -> NDArray[np.int8]:
-        """int8[n], ones where an action is legal; all ones when the episode is over.
+        """int8[n], ones where an action is legal; all ones after the end of an episode.
 
-        Maskable trainers sample once more after the end, and need something to sample.
+        Trainers with action masks sample once more after the end, which needs a one.
 
         Raises:
             TypeError: a language game, whose actions cannot be enumerated.
         """
         if self.env.game.num_actions is None:
-            raise TypeError("a language game has no action mask: its actions are texts")
+            raise TypeError(
+                "a language game has no action mask, since its actions are texts; use it "
+                "without masks"
+            )
         if self._is_over():
             return np.ones(self.env.game.num_actions, np.int8)
         mask: NDArray[np.int8] = self.env.observe(self.agent)["action_mask"]
@@ -127,7 +133,7 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
         return self.env.render()
 
     def _is_legal(self, action: Any) -> bool:
-        """Whether the environment takes the action; texts are for it to read."""
+        """Whether the environment accepts the action; it parses texts by itself."""
         if self.env.game.num_actions is None:
             return isinstance(action, str)
         try:
@@ -199,9 +205,9 @@ def make_seat_env(
 
     Args:
         game: id of a registered game, or the rules.
-        seat: which seat is played.
-        opponent: a policy or a string for `make_policy`, or one for each other seat.
-        **params: for `arena_envs.make`, or for `GameEnv` where the rules are given.
+        seat: the seat of the environment.
+        opponent: a policy or a string for `make_policy`, or one per other seat.
+        **params: parameters for `arena_envs.make`; with rules, arguments of `GameEnv`.
 
     Raises:
         ValueError: as for `arena_envs.make`, `make_policy` and `SeatEnv`.

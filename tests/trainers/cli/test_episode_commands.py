@@ -1,4 +1,4 @@
-"""`arena show-episodes`: recorded episodes, readable in a terminal."""
+"""`arena show-episodes` prints recorded episodes."""
 
 import sys
 from dataclasses import replace
@@ -25,7 +25,7 @@ def show(monkeypatch, *arguments):
 
 @pytest.fixture
 def path(tmp_path):
-    """Two bets and a reply that is none, with the credit of the first turn."""
+    """Two bets and an invalid reply, with the credit of the first turn."""
     policies = [ScriptedPolicy(["bet"]), ScriptedPolicy(["\x1b[2J\ud800 no"])]
     episodes = play(
         lambda: PromptWrapper(arena_envs.make("kuhn_poker"), "bare"), policies, range(3)
@@ -44,7 +44,7 @@ def test_a_turn_shows_prompt_reply_reward_and_credit(path, monkeypatch, capfd):
     assert "advantage +0.250, weight 2.000 by mars; pool: seat 0 (8 values" in page
     assert "reward    -2.5 (game -2, format -0.5)" in page
     assert "player_1 forfeits" in page
-    assert page.endswith("2 more; go on with --first 1, or -n for more\n")
+    assert page.endswith("2 more: --first 1 shows the next ones\n")
 
 
 def test_what_a_model_wrote_does_not_move_the_cursor(path, monkeypatch, capfd):
@@ -66,9 +66,9 @@ def test_the_rules_are_shown_in_full_prompts_only(path, monkeypatch, capfd):
     [
         (
             ["no_such.jsonl"],
-            "found none at 'no_such.jsonl'; give one such as runs/first/",
+            "found none at 'no_such.jsonl'; give a file such as runs/first/",
         ),
-        (["{path}", "--first", "9"], "got --first 9"),
+        (["{path}", "--first", "9"], "want --first below the number of episodes in"),
         (["{junk}"], "line 1: want an episode as JSON, got 'junk"),
     ],
 )
@@ -90,9 +90,7 @@ def test_what_is_left_is_counted_by_lines_without_reading_them(
     with open(path, "a") as file:
         file.write("junk\n" * 40)
     assert show(monkeypatch, path, "-n", 2) == 0
-    assert capfd.readouterr().out.endswith(
-        "41 more; go on with --first 2, or -n for more\n"
-    )
+    assert capfd.readouterr().out.endswith("41 more: --first 2 shows the next ones\n")
 
 
 def test_advantages_of_tokens_are_all_shown(path, monkeypatch, capfd, tmp_path):

@@ -1,4 +1,4 @@
-"""`arena eval`, as a user calls it; the suite of MARSHAL."""
+"""`arena eval`, called as a user would; the suite of MARSHAL."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def test_eval_prints_what_evaluate_finds(tmp_path: Path) -> None:
     env = arena_envs.make("kuhn_poker", num_players=3)
     found = evaluate("cfr:10", env, ["random", "self"], 10, seed=4)
     assert json.loads(done.stdout) == json.loads(json.dumps(found.to_dict()))
-    # policy, uniform, solver and constant: in three seats, and with themselves
+    # policy, uniform, solver and constant: three rows each, and three of self-play
     assert len(list(EpisodeLog(out))) == 4 * 3 * 10 + 4 * 10
 
 
@@ -62,7 +62,7 @@ def test_names_of_usual_length_stand_in_one_line() -> None:
     done = arena("eval", "constant:0", "goofspiel", "-a", "ismcts:10", "-n", "3")
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["constant:0", "ismcts:10", "policy", "all"] in [row[:4] for row in rows]
-    assert "ismcts:100 searches, it does not solve" in done.stdout
+    assert "ismcts:100 is a search, not a solver" in done.stdout
     assert "turns" in done.stdout
     assert "\u2026" not in done.stdout  # nothing was cut
     assert max(map(len, done.stdout.splitlines())) <= 120

@@ -1,4 +1,4 @@
-"""`arena games`, `show`, `check` and `new-game`, as a user calls them."""
+"""`arena games`, `show`, `check` and `new-game`, called as a user would."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ from arena_wrappers import Episode, replay
 def arena(
     *arguments: str, cwd: Path | None = None, path: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the command, with `path` before all other places to import from."""
+    """Runs the command, with `path` first in the import path."""
     command = [sys.executable, "-m", "arena_trainers", *arguments]
     places = [str(path), *sys.path] if path else [os.environ.get("PYTHONPATH", "")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
@@ -120,7 +120,9 @@ def test_a_skeleton_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text("kept")
     done = arena("new-game", "mine", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "error: test_mine.py exists; want a name that is free\n"
+    assert (
+        done.stderr == "error: test_mine.py exists; give another name or --directory\n"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]
     assert (tmp_path / "test_mine.py").read_text() == "kept"
 
@@ -159,7 +161,7 @@ def test_a_plug_in_without_a_page_passes_with_a_warning(tmp_path: Path) -> None:
 
 @pytest.fixture
 def own_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a new game, `sheep:Sheep`, which is not on the path of imports."""
+    """A folder with a new game, `sheep:Sheep`; it is not in the import path."""
     write_skeleton("sheep", tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     monkeypatch.delitem(sys.modules, "sheep", raising=False)
@@ -213,10 +215,16 @@ def test_an_episode_of_a_class_replays_by_its_name(
         (["check", "json:Nothing"], "want a game as 'module:Class', got 'json:N"),
         (["check", "json:loads"], "want a game as 'module:Class', got 'json:l"),
         (["check", "kuhn_poker", "-p", "num_players=9"], "want an integer num_players"),
-        (["new-game", "My Game"], "want a name such as my_game, got 'My Game'"),
-        (["new-game", "class"], "want a name such as my_game, got 'class'"),
-        (["new-game", "random"], "want a name that means nothing else, got 'random'"),
-        (["new-game", "state"], "want a name that means nothing else, got 'state'"),
+        (
+            ["new-game", "My Game"],
+            "want a name in snake_case, such as my_game, got 'My Game'",
+        ),
+        (
+            ["new-game", "class"],
+            "want a name in snake_case, such as my_game, got 'class'",
+        ),
+        (["new-game", "random"], "'random' is a name of Python or of the skeleton"),
+        (["new-game", "state"], "'state' is a name of Python or of the skeleton"),
         (["show", "nim", "-p", "id=3"], "want a parameter as NAME=VALUE, got 'id=3'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`arena solve` and `arena play`, as a user calls them."""
+"""`arena solve` and `arena play`, called as a user would."""
 
 import json
 import subprocess
@@ -70,7 +70,7 @@ def test_a_full_disk_is_one_sentence_and_status_1() -> None:
             "want a game of perfect infor",
         ),
         (["solve", "nim", "--out", "/no/such/folder/x"], "want --out in a folder"),
-        (["solve", "nim", "--out", "x"], "minimax finds values and no table"),
+        (["solve", "nim", "--out", "x"], "minimax finds values but no policy"),
         (["play", "kuhn_poker", "--seed", "-1"], "want --seed of at least 0, got -1"),
         (["play", "kuhn_poker", "--seat", "2"], "want --seat from 0 to 1, got 2"),
         (["play", "kuhn_poker", "-a", "randm"], "unknown policy 'randm'; did you mean"),

@@ -1,4 +1,4 @@
-"""Tables of the command: what fits a terminal, and what a pipe gets."""
+"""Tables of the command, on a terminal and in a pipe."""
 
 import pytest
 from rich.console import Console

@@ -1,4 +1,4 @@
-"""`arena tournament`, as a user calls it."""
+"""`arena tournament`, called as a user would."""
 
 import json
 import os
@@ -112,7 +112,7 @@ def test_control_c_stops_and_the_same_command_goes_on(tmp_path: Path) -> None:
         command,
         stderr=subprocess.PIPE,
         text=True,
-        # a job in the background inherits that it is to ignore the signal
+        # a background job inherits an ignored signal
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while not results.exists() or results.stat().st_size < 5_000:
@@ -121,9 +121,7 @@ def test_control_c_stops_and_the_same_command_goes_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate()
     assert process.returncode == 130
-    assert (
-        errors == "\nstopped; what was played is kept, and the same command goes on\n"
-    )
+    assert errors == "\nstopped; finished episodes are kept; the same command resumes\n"
     kept = results.read_bytes()
     assert arena(*arguments, "--out", str(tmp_path)).returncode == 0
     assert results.read_bytes().startswith(kept)

@@ -1,4 +1,4 @@
-"""`evaluate`: rows that can be checked by hand, baselines, faults, and what is refused."""
+"""`evaluate`: rows computed by hand, baselines, faults and refusals."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def test_returns_at_showdown_are_those_of_the_deals(tmp_path: Path):
     assert rows[0].mean_return == sum(first) / 60 == -rows[1].mean_return
     assert rows[0].wins == first.count(1) / 60 == rows[1].losses
     assert rows["all"].mean_return == 0
-    # of each deal the two seats win once together: nothing is left to chance
+    # in each deal exactly one of the two seats wins, so the mean has no variance
     quantile = 1 - 0.025 ** (1 / 60)
     assert rows["all"].high == pytest.approx(2 * quantile)
 
@@ -184,7 +184,7 @@ def test_solvers_fit_their_games():
 
 
 class Mumbling:
-    """Passes, or says something else every third time it is asked."""
+    """Passes; every third reply is invalid."""
 
     name = "mumbling"
 
@@ -229,7 +229,7 @@ class Crashing(RandomPolicy):
 
 
 class Stalling(RandomPolicy):
-    """Never answers where the seed of its turn is even."""
+    """Never answers if the seed of its turn is even."""
 
     name = "stalling"
 
@@ -291,7 +291,7 @@ def test_three_players_and_an_environment_with_a_limit():
 
 @dataclass(frozen=True)
 class TwoTeams(KuhnPoker):
-    """Kuhn poker for three, of whom seats 0 and 2 play together."""
+    """Kuhn poker for three; seats 0 and 2 are a team."""
 
     teams: ClassVar = (0, 1, 0)
 
@@ -314,7 +314,7 @@ def test_a_win_is_over_every_other_team(game, returns, forfeited_by, results):
 
 
 class Refusing(RandomPolicy):
-    """Fails the test when it has to play."""
+    """Fails the test if it is asked for a reply."""
 
     def act(self, requests):
         raise AssertionError("something was played")

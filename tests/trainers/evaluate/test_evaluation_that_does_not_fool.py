@@ -61,7 +61,7 @@ def test_known_values_are_those_of_the_actual_parameters():
 
 
 def bargains(answer):
-    """player_0 offers 40 of 100, which is answered so, round for round."""
+    """player_0 offers 40 of 100; the answers are given round by round."""
     env = arena_envs.make("bargaining", num_rounds=1, discounts=((1.0,), (1.0,)))
     (episode,) = play(
         lambda: PromptWrapper(env, reply_format="bare"),

@@ -1,4 +1,4 @@
-"""Tables on a terminal of 80 columns: nothing is cut; captions say what scores mean."""
+"""Tables on a terminal of 80 columns are complete; captions explain scores."""
 
 from dataclasses import replace
 
@@ -116,8 +116,8 @@ def test_a_piped_evaluation_has_all_columns_and_one_line_for_each_remark():
     assert lines[3:] == [
         "# Known value: a draw",
         "# score: 0 = uniform random play, 100 = mcts:100",
-        "# mcts:100 searches, it does not solve",
-        "# Scores: by sampled returns of the baselines",
+        "# mcts:100 is a search, not a solver",
+        "# Scores use the sampled returns of the baselines",
         f"# fairness in seat 0 against {OTHER}: 0.500 (0.400 to 0.600)",
     ]
 
@@ -126,8 +126,8 @@ def test_a_piped_evaluation_has_all_columns_and_one_line_for_each_remark():
     ("name", "says"),
     [
         ("minimax", "100 = the solver (minimax)"),
-        ("ismcts:100", "ismcts:100 searches, it does not solve"),
-        ("hanabi_convention", "hanabi_convention is a heuristic, it does not solve"),
+        ("ismcts:100", "ismcts:100 is a search, not a solver"),
+        ("hanabi_convention", "hanabi_convention is a heuristic, not a solver"),
     ],
 )
 def test_the_caption_says_what_0_and_100_of_the_score_are(name, says):

@@ -17,7 +17,7 @@ from arena_trainers.job.curves import Frame, curves
 from arena_trainers.job.opening import legal_warning
 from arena_trainers.job.outcome import GameMeter, Outcome
 from arena_trainers.job.progress import clock
-from arena_trainers.job.report import outcome_tables, score_text
+from arena_trainers.job.report import outcome_tables, score_with_interval
 from arena_trainers.job.results import frame_of
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.train.game_plans import GamePlan
@@ -161,14 +161,17 @@ def test_scores_against_cfr_are_exact_and_have_intervals_in_both_seats(args):
         assert row.normalised + slope * (value - row.mean_return) == pytest.approx(
             100, abs=0.5
         )
-        assert score_text(row) == f"{row.normalised:.0f} ({low:.0f} to {high:.0f})"
+        assert (
+            score_with_interval(row)
+            == f"{row.normalised:.0f} ({low:.0f} to {high:.0f})"
+        )
 
 
 def test_a_score_by_sampled_baselines_has_no_interval():
     found = evaluate("random", "tic_tac_toe", ["mcts:1"], 4)
     own = found.rows[0]
     assert own.score_interval is None
-    assert score_text(own) == "-"
+    assert score_with_interval(own) == "-"
 
 
 def test_cooperative_games_are_measured_in_self_play_alone(args):

@@ -47,7 +47,7 @@ REFUSED = [
     (["--opponents", "self,lm:org/absent"], "`hf download org/absent`"),
     (["--opponents", "self,noisy:0.1(lm:org/absent)"], "`hf download org/absent`"),
     (["--resume", "no/run"], "want a run folder to resume, found none at 'no/run'"),
-    (["--resume", "run", "--seed", "1"], "with --max_steps N or nothing else"),
+    (["--resume", "run", "--seed", "1"], "alone or with --max_steps N"),
     (["kuhn-tiny", "--resume", "run"], "got the recipe 'kuhn-tiny' too"),
 ]
 

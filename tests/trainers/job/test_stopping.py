@@ -85,7 +85,7 @@ def test_ctrl_c_saves_a_checkpoint_from_which_the_run_ends_alike(tmp_path, monke
     step = step_of(newest_checkpoint(folder))
     assert step < 24
     assert step % 2 == 0
-    assert f"stopped; the last checkpoint is of step {step}, go on with" in error
+    assert f"stopped; the last checkpoint is of step {step}, resume with" in error
     assert f"arena train --resume '{folder}'" in error
     assert not (folder / "results.json").exists()
     assert arena(monkeypatch, "train", "--resume", folder) == 0
@@ -112,7 +112,7 @@ def test_the_second_signal_stops_at_once(monkeypatch, tmp_path, capfd):
     options = [*OPTIONS, *TWO, "--output-dir", folder]
     assert signalled(monkeypatch, signals, "train", *options) == 143
     assert newest_checkpoint(folder) is None
-    assert "stopped before a checkpoint was saved" in capfd.readouterr().err
+    assert "stopped before the first checkpoint" in capfd.readouterr().err
 
 
 def test_outside_of_training_the_first_signal_stops_at_once():

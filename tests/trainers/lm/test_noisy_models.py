@@ -29,7 +29,7 @@ def test_sampling_options_of_a_command_reach_a_noisy_model(model_folder):
     )
     assert without_noise(noisy).max_new_tokens == 3
     assert (noisy.name, other.name, itself) == (spec, "minimax", "self")
-    with pytest.raises(ValueError, match="--max-new-tokens is for policies lm:PATH"):
+    with pytest.raises(ValueError, match="--max-new-tokens needs a policy lm:PATH"):
         PolicyOptions(max_new_tokens=3).policies(["noisy:0.1(random)"])
 
 

@@ -181,7 +181,7 @@ def test_exact_evaluation_reads_a_model_by_its_own_options(model_folder):
     assert sampled_exploitability(policy, KUHN, 5).illegal_mass < 0.2
     policy.prompt = replace(SHORT, history="transcript")
     for measure in (exploitability, sampled_exploitability):
-        with pytest.raises(ValueError, match="prompts with history='state'"):
+        with pytest.raises(ValueError, match="want history='state' in the prompts"):
             measure(policy, KUHN)
     assert exploitability(policy, KUHN, SHORT).illegal_mass < 0.1
 
@@ -265,7 +265,7 @@ def test_a_person_is_told_that_the_opponent_replies_invalidly(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--temperature", "0.5"], "--temperature is for policies lm:PATH, got random"),
+        (["--temperature", "0.5"], "--temperature needs a policy lm:PATH, got random"),
         (["--history", "all"], "unknown history 'all'"),
         (["--on-invalid", "raise"], "unknown --on-invalid 'raise'"),
     ],

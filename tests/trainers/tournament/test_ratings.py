@@ -24,7 +24,7 @@ def test_two_policies_are_as_far_apart_as_the_odds_say(wins, draws, losses):
     own, other = wins + draws / 2 + 0.5, losses + draws / 2 + 0.5  # and one draw more
     assert elos[0] - elos[1] == pytest.approx(400 * np.log10(own / other), abs=1e-3)
     assert elos.mean() == pytest.approx(1500)
-    # each is half of their distance away, whose information is n p q
+    # each rating is half of the gap away from the mean; its information is n p q
     total = own + other
     distance = 400 / np.log(10) * (total * own / total * other / total) ** -0.5
     assert errors == pytest.approx([distance / 2] * 2, rel=1e-4)
@@ -104,7 +104,7 @@ def test_who_loses_to_all_has_no_weight_and_does_not_move_the_others():
 
 
 def test_uneven_cycles_weigh_by_the_payoffs():
-    # rock loses twice as much to paper: scissors, which punish paper, are worth more
+    # rock loses twice as much to paper: scissors, which beat paper, are worth more
     payoffs = [[0, -2, 1], [2, 0, -1], [-1, 1, 0]]
     assert nash_average(payoffs).weights == pytest.approx([1 / 4, 1 / 4, 1 / 2])
 
@@ -136,7 +136,7 @@ def test_the_weights_are_an_equilibrium(size: int):
 
 
 def test_no_other_equilibrium_is_more_even():
-    # payoffs in whole numbers have many equilibria; those on a grid are tried
+    # integer payoffs have many equilibria; this tries those on a grid
     grid = np.array([p for p in product(range(13), repeat=4) if sum(p) == 12]) / 12
     rng = np.random.default_rng(5)
     for _ in range(40):

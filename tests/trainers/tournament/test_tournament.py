@@ -1,4 +1,4 @@
-"""Round robins: lineups, payoffs checked by hand, faults, and going on after a kill."""
+"""Round robins: lineups, payoffs computed by hand, faults, and resuming after a kill."""
 
 import io
 import json
@@ -170,7 +170,7 @@ def test_policies_that_fail_forfeit_with_the_reason(tmp_path: Path) -> None:
     assert list(found.forfeits["crashing"]) == ["error: RuntimeError: no memory"]
     (reason,) = found.forfeits["mumbling"]
     assert reason.startswith("format: ")
-    # once it was asked with others and then alone, in each order of seats
+    # asked once with others, then alone, in each order of seats
     assert found.forfeits["stalling"] == {
         "error: TimeoutError: no reply within 0.3 s": 2
     }
@@ -350,7 +350,7 @@ def test_a_file_with_a_broken_or_repeated_line_is_refused(tmp_path: Path) -> Non
         ([*lines, lines[-1]], "line 6 repeats"),
         ([*lines[:2], lines[2][:50] + b"\n", *lines[3:]], "line 3: want a match"),
         ([*lines[:2], lines[2].replace(b'"seed"', b'"sed"')], "line 3: the episode"),
-        ([*lines[:2], lines[2].replace(b'"first"', b'"last"')], "not to be played"),
+        ([*lines[:2], lines[2].replace(b'"first"', b'"last"')], "no match of this"),
     ):
         out.write_bytes(b"".join(broken))
         with pytest.raises(ValueError, match=message):

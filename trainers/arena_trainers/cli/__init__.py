@@ -1,1 +1,1 @@
-"""The `arena` command: one module for each command."""
+"""The `arena` command: one module per command or group of commands."""

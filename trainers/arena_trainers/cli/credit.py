@@ -1,4 +1,4 @@
-"""The commands about credit: `arena credit check`, `report` and `bench`."""
+"""The commands `arena credit check`, `report` and `bench`."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ credit_app = typer.Typer(
     name="credit",
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Estimators of credit: what they do to the gradient, and to learning.",
+    help="Check, report and compare estimators of credit.",
 )
 
 
@@ -29,20 +29,22 @@ def add_commands(app: typer.Typer) -> None:
     app.add_typer(credit_app)
 
 
-Directory = Annotated[Path, typer.Option(help="Where the files go.")]
+Directory = Annotated[Path, typer.Option(help="Folder of the files.")]
 DOCS = Path("docs", "credit")
-COSTS = "cost.json"  # what benchmarks/credit_speed.py measured
+COSTS = "cost.json"  # written by benchmarks/credit_speed.py
 
 
 @credit_app.command("check")
 def check(
     name: Annotated[str, typer.Argument(metavar="ESTIMATOR")],
-    num_batches: Annotated[int, typer.Option(min=1, help="Random batches.")] = 40,
+    num_batches: Annotated[
+        int, typer.Option(min=1, help="Number of random batches.")
+    ] = 40,
 ) -> None:
-    """Hold an estimator to its promises; ESTIMATOR is module:function or a name.
+    """Check the claims of an estimator; ESTIMATOR is module:function or a name.
 
-    Prints what it claims, what was found to hold, and what it does to the gradient of the
-    diagnostic games. Status 1 and one sentence about the first broken promise if there is one.
+    Prints the claims, the findings, and the bias on the diagnostic games. If a claim is
+    wrong: one sentence about the first such claim, and status 1.
 
     Example: arena credit check my_package.credit:my_estimator
     """
@@ -61,7 +63,8 @@ def check(
         raise typer.Exit(1) from None
     print_tables(_tables(evidence))
     if missing := undefined(found):
-        typer.echo(f"the diagnostic games lack {', '.join(missing)}: no bias measured")
+        columns = ", ".join(missing)
+        typer.echo(f"bias not measured: the diagnostic games have no column {columns}")
     kept = f"{evidence.name} keeps its promises on {num_batches} random batches"
     typer.echo(kept if missing else f"{kept} and on the diagnostic games")
 
@@ -109,13 +112,13 @@ def report(
         typer.Option(
             "--out",
             "--directory",
-            help="Where the files go: docs/credit in a checkout, else here.",
+            help="Folder of the files; default: docs/credit, else this folder.",
         ),
     ] = None,
 ) -> None:
-    """Write what every estimator does to the gradient of small games, and their pages.
+    """Write the bias of every estimator on small games, and the estimators' pages.
 
-    Takes about a minute; the same code writes the same files.
+    Takes about a minute. The same code writes the same files.
     """
     from arena_trainers.credit.proofs.pages import estimators_page
     from arena_trainers.credit.proofs.report import report as build
@@ -138,22 +141,25 @@ def report(
 @credit_app.command("bench")
 def bench(
     directory: Directory = DOCS,
-    num_seeds: Annotated[int, typer.Option("--seeds", help="0 to N - 1.")] = 10,
+    num_seeds: Annotated[
+        int, typer.Option("--seeds", help="Number of seeds, from 0.")
+    ] = 10,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="ESTIMATOR", help="Not all of them; repeatable."),
+        typer.Option(metavar="ESTIMATOR", help="Only this one; repeatable."),
     ] = None,
     game: Annotated[
-        list[str] | None, typer.Option(metavar="SETTING", help="Likewise.")
+        list[str] | None,
+        typer.Option(metavar="SETTING", help="Only this setting; repeatable."),
     ] = None,
-    num_jobs: Annotated[int, typer.Option("--jobs", help="Processes.")] = 2,
+    num_jobs: Annotated[int, typer.Option("--jobs", help="Number of processes.")] = 2,
 ) -> None:
     """Compare all estimators at equal samples, by tabular self-play on small games.
 
-    `episode`, `mars` and `mars_released` train the tiny language model, too (setting
-    tiny_model, three seeds at most). Does the runs that DIRECTORY/bench.json lacks, draws
-    them, and writes what is significant: less than an hour on two cores for all. The same
-    code gives the same numbers.
+    `episode`, `mars` and `mars_released` also train the tiny language model (setting
+    tiny_model, at most three seeds). Does the runs that are missing in
+    DIRECTORY/bench.json, draws the curves and writes the significant differences. All runs
+    take less than an hour on two cores. The same code gives the same numbers.
     """
     from arena_trainers.bench import experiment, page
     from arena_trainers.credit import estimator_names
@@ -163,7 +169,7 @@ def bench(
         names = chosen(only, estimator_names())
         settings = chosen(game, [*experiment.SETTINGS, experiment.TINY])
     for module in ("matplotlib.figure", "scipy.stats"):
-        import_extra(module, "eval")  # before an hour of play, not after
+        import_extra(module, "eval")  # fails before an hour of play
     path = directory / "bench.json"
     todo = experiment.missing(experiment.read_runs(path), names, settings, num_seeds)
     if any(setting == experiment.TINY for setting, _, _ in todo):
@@ -175,7 +181,7 @@ def bench(
 
 
 def chosen(wanted: Sequence[str] | None, known: Iterable[str]) -> list[str]:
-    """Those wanted, or all; ValueError if one is unknown."""
+    """The wanted names, or all; ValueError if one is unknown."""
     for name in wanted or ():
         if name not in known:
             raise ValueError(f"want one of {', '.join(known)}, got {name!r}")

@@ -1,4 +1,4 @@
-"""The command that shows recorded episodes: `arena show-episodes`."""
+"""The command `arena show-episodes`, which prints recorded episodes."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -26,13 +26,14 @@ def show_episodes(
         int, typer.Option(min=0, help="First line to show, counted from 0.")
     ] = 0,
     full: Annotated[
-        bool, typer.Option("--full", help="Whole prompts, not the last message alone.")
+        bool,
+        typer.Option("--full", help="Show whole prompts, not only the last message."),
     ] = False,
 ) -> None:
     """Print recorded episodes: each turn's prompt, reply, reward and credit.
 
-    FILE is one of JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, or
-    what --out of eval and play wrote. Credit is only in rollouts.
+    FILE has JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, or the
+    --out file of eval or play. Only rollouts have credit.
 
     For example:
 
@@ -43,7 +44,7 @@ def show_episodes(
     with usage_errors():
         if not file.is_file():
             raise ValueError(
-                f"want a file of episodes, found none at {str(file)!r}; give one such as "
+                f"want a file of episodes, found none at {str(file)!r}; give a file such as "
                 "runs/first/episodes.jsonl"
             )
         wanted = islice(read_rollouts(file), first, first + num_episodes)
@@ -54,21 +55,21 @@ def show_episodes(
             shown += 1
         if not shown:
             raise ValueError(
-                f"want a line of {file} with an episode, got --first {first}"
+                f"want --first below the number of episodes in {file}, got {first}"
             )
         with open(file, "rb") as lines:
             rest = sum(1 for _ in lines) - first - shown
     if rest:
-        typer.echo(f"{rest} more; go on with --first {first + shown}, or -n for more")
+        typer.echo(f"{rest} more: --first {first + shown} shows the next ones")
 
 
 def episode_lines(number: int, rollout: Rollout, full: bool) -> Iterator[str]:
-    """A recorded episode as lines to be read.
+    """A recorded episode as lines of text.
 
     Args:
-        number: of its line in the file.
+        number: number of its line in the file.
         rollout: the episode and its credit.
-        full: whether whole prompts are shown, or the last message alone.
+        full: whether to show whole prompts, or only the last message.
     """
     episode, credit = rollout
     params = ", ".join(f"{name}={value}" for name, value in episode.params.items())
@@ -124,7 +125,7 @@ def _credit(earned: TurnCredit) -> str:
 
 
 def _indented(label: str, text: str) -> str:
-    """A labelled text, its further lines below the first; nothing moves the cursor."""
+    """A labelled text with aligned lines, without control characters."""
     lines = [_printable(line) for line in text.split("\n")]
     return f"  {label:<9} " + ("\n" + " " * 12).join(lines)
 

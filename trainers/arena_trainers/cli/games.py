@@ -1,4 +1,4 @@
-"""The commands about games: `arena games`, `show`, `check` and `new-game`."""
+"""The commands `arena games`, `show`, `check` and `new-game`."""
 
 import json
 import keyword
@@ -9,22 +9,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 import arena_envs
 from arena_envs import registration
+from arena_trainers.cli.options import GameName, Params, read_params
 from arena_trainers.cli.usage import print_tables, usage_errors
 
 SKELETONS = Path(__file__).with_name("skeletons")
-Params = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--param", "-p", metavar="NAME=VALUE", help="A parameter; repeatable."
-    ),
-]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -37,13 +31,13 @@ def add_commands(app: typer.Typer) -> None:
 
 def list_games(
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON document, for machines.")
+        bool, typer.Option("--json", help="Print one JSON document.")
     ] = False,
 ) -> None:
     """List all games.
 
-    Longest: decisions of all players together. Prompt: characters of a prompt, on average
-    over random play. Both are missing where a game's extra is not installed.
+    Longest: most turns of an episode, all players together. Prompt: mean characters of a
+    prompt in random play. Both are missing if the game's extra is not installed.
     """
     infos = arena_envs.game_infos()
     playing = track(infos, "playing", console=Console(stderr=True), transient=True)
@@ -59,7 +53,7 @@ def list_games(
 
 
 def _games_table(rows: list[dict[str, Any]], terminal: bool) -> Table:
-    """The games; on a terminal within 80 columns, where a star stands for the split."""
+    """The games; a terminal's table has 80 columns, with a star in place of the split."""
     names = [name for name in rows[0] if not (terminal and name == "split")]
     caption = "* held out for evaluation" if terminal else None
     table = Table(
@@ -100,7 +94,7 @@ def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
     except ImportError:
         if info.extra is None and plugin is None:
             raise
-    except Exception as error:  # whatever a stranger's game does
+    except Exception as error:  # a plug-in may raise anything
         if plugin is None:
             raise
         what = f"{type(error).__name__}: {error}"
@@ -109,10 +103,10 @@ def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
 
 
 def show_game(
-    game: Annotated[str, typer.Argument(metavar="GAME")],
+    game: GameName,
     params: Params = None,
 ) -> None:
-    """Print the page of a game, and a prompt of every player.
+    """Print the page of a game, with a prompt of every player.
 
     Example: arena show kuhn_poker -p num_players=3
     """
@@ -124,16 +118,16 @@ def show_game(
 
 
 def check(
-    game: Annotated[str, typer.Argument(metavar="GAME")],
+    game: GameName,
     params: Params = None,
     num_episodes: Annotated[
-        int, typer.Option(min=1, help="Random episodes, at most.")
+        int, typer.Option(min=1, help="Most random episodes.")
     ] = 40,
 ) -> None:
-    """Hold a game to the contract of all games; GAME is module:Class or an id.
+    """Check that a game keeps the contract of games; GAME is module:Class or an id.
 
-    Status 1 and one sentence about the first broken rule if it does not pass. A game of
-    your own gets a warning if its module's docstring is no page.
+    If it breaks a rule: one sentence about the first broken rule, and status 1. A game of
+    your own gets a warning if its module's docstring is not a page.
 
     Example: arena check my_package.my_game:MyGame -p size=3
     """
@@ -149,7 +143,7 @@ def check(
             typer.echo(str(error), err=True)
             raise typer.Exit(1) from None
     for warning in caught:
-        text = str(warning.message).removesuffix(OPT_OUT)  # no option of the command
+        text = str(warning.message).removesuffix(OPT_OUT)  # advice for Python only
         typer.echo(f"warning: {text}", err=True)
     typer.echo(f"{rules!r} keeps the contract")
 
@@ -157,10 +151,10 @@ def check(
 def new_game(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     directory: Annotated[
-        Path, typer.Option("--directory", "-d", help="Where the two files go.")
+        Path, typer.Option("--directory", "-d", help="Folder of the two files.")
     ] = Path(),
 ) -> None:
-    """Write a small complete game with its test, to be changed into yours.
+    """Write a small complete game with its test, for you to change.
 
     Example: arena new-game capture_the_hill
     """
@@ -176,21 +170,23 @@ def write_skeleton(name: str, directory: Path) -> list[Path]:
     """Writes the module of a new game and its test; returns their paths.
 
     Raises:
-        ValueError: the name is no snake_case name, or is taken, by a file, a module of
-            Python's or a class in the skeleton; nothing is written.
+        ValueError: the name is not in snake_case, or a file, a module of Python or a class
+            in the skeleton has it; nothing is written.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(
         name
     ):
-        raise ValueError(f"want a name such as my_game, got {name!r}")
+        raise ValueError(f"want a name in snake_case, such as my_game, got {name!r}")
     files = {f"{name}.py": "game.txt", f"test_{name}.py": "test_game.txt"}
     words = re.findall(r"\w+", (SKELETONS / "game.txt").read_text())
     if name in sys.stdlib_module_names or _class_name(name) in words:
-        raise ValueError(f"want a name that means nothing else, got {name!r}")
+        raise ValueError(
+            f"{name!r} is a name of Python or of the skeleton; give another name"
+        )
     paths = [directory / file for file in files]
     for path in paths:
         if path.exists():
-            raise ValueError(f"{path} exists; want a name that is free")
+            raise ValueError(f"{path} exists; give another name or --directory")
     directory.mkdir(parents=True, exist_ok=True)
     for path, skeleton in zip(paths, files.values(), strict=True):
         text = (SKELETONS / skeleton).read_text()
@@ -201,26 +197,3 @@ def write_skeleton(name: str, directory: Path) -> list[Path]:
 
 def _class_name(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
-
-
-def read_params(params: list[str] | None) -> dict[str, Any]:
-    """Parameters of a game, values as YAML.
-
-    Raises:
-        ValueError: one is not NAME=VALUE.
-
-    >>> read_params(["num_players=3", "preset=chicken"])
-    {'num_players': 3, 'preset': 'chicken'}
-    """
-    named = {}
-    for param in params or []:
-        name, found, value = param.partition("=")
-        if not found or name == "id":  # which would be taken for the game's
-            raise ValueError(f"want a parameter as NAME=VALUE, got {param!r}")
-        try:
-            named[name] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise ValueError(
-                f"want YAML as value of {name!r}, got {value!r}"
-            ) from error
-    return named

@@ -1,4 +1,4 @@
-"""The help pages of `arena train`: its options in groups, and TRL's on a page of their own."""
+"""The help pages of `arena train`: our options in groups; `--help-all` adds TRL's."""
 
 import json
 import textwrap
@@ -18,17 +18,17 @@ from arena_trainers.job.settings import (
 from arena_trainers.train.options import Option, listed_options, options_of
 
 WIDTH = 80
-_COLUMN = 30  # where what an option does begins
+_COLUMN = 30  # column in which the help of an option begins
 
 USAGE = """\
 Usage: arena train [RECIPE] [--key value]...
 
-Trains a language model by self-play. Without arguments, a tiny model made on
-the spot learns Kuhn poker on a CPU in minutes.
+Trains a language model by self-play. Without arguments it makes a tiny model,
+which learns Kuhn poker on a CPU in minutes.
 
 RECIPE is a YAML file of options, or one of
 {recipes}.
-Where none is named, {default!r}; with --model, {model!r}.
+The default is {default!r}; with --model it is {model!r}.
 Options override the recipe. Values are YAML; lists may be written a,b.
 
   arena train --seed 1 --output-dir runs/seed1
@@ -37,52 +37,52 @@ Options override the recipe. Values are YAML; lists may be written a,b.
   arena train --resume runs/seed1                  after Ctrl-C or SIGTERM
   arena train --resume runs/seed1 --max_steps 800  trains longer
 
-Defaults in brackets are those of the recipe {recipe!r}.
+Brackets show the defaults of the recipe {recipe!r}.
 """
 
 RUN = (
     Option("output_dir", (), (), "runs/<time>", "Run folder: new or empty.", "arena"),
     Option(
         *("resume", (), (), None),
-        "Run folder to go on with, from its last checkpoint. Nothing else may be given "
-        "but --max_steps: then the learning rate follows the schedule of a run of that "
-        "length.",
+        "Run folder to resume from its last checkpoint. Of the other options only "
+        "--max_steps may be given; the learning rate then follows the schedule of a run "
+        "of that length.",
         "arena",
     ),
 )
-# What TRL says of an option is longer than a line, or is of another trainer.
+# TRL's help of these options is longer than a line, or describes another trainer.
 HELP = {
     "seed": "Seed of the model, the episodes and the order of the data.",
     "max_steps": "Optimizer steps.",
-    "num_generations": "Episodes of each start, a group.",
-    "per_device_train_batch_size": "Episodes per process and backward pass; follows from "
-    "episodes_per_step if that is given.",
+    "num_generations": "Episodes per group: all have the same start.",
+    "per_device_train_batch_size": "Episodes per process and backward pass; computed if "
+    "episodes_per_step is given.",
     "gradient_accumulation_steps": "Backward passes per optimizer step.",
     "num_iterations": "Passes over each generation batch.",
     "learning_rate": "Learning rate of AdamW.",
-    "lr_scheduler_type": "Its schedule: linear, cosine, constant, ...",
+    "lr_scheduler_type": "Learning-rate schedule: linear, cosine, constant, ...",
     "warmup_steps": "Steps in which the learning rate rises from 0.",
-    "max_grad_norm": "Gradient norm that is clipped; 0 for none.",
+    "max_grad_norm": "Clips gradients to this norm; 0 for no clipping.",
     "loss_type": "Loss: grpo, bnpo, dr_grpo, dapo, cispo, ...",
     "beta": "Weight of the KL term; 0 for no reference model.",
     "epsilon": "Clipping range of the ratio.",
-    "epsilon_high": "Upper clipping range, if another.",
-    "sync_ref_model": "Whether the reference model is updated.",
-    "ref_model_sync_steps": "Steps between its updates.",
-    "ref_model_mixup_alpha": "Share of the new weights in an update.",
+    "epsilon_high": "Upper clipping range; epsilon if not given.",
+    "sync_ref_model": "Whether to update the reference model.",
+    "ref_model_sync_steps": "Steps between updates of the reference model.",
+    "ref_model_mixup_alpha": "Weight of the current policy in such an update.",
     "temperature": "Sampling temperature.",
     "top_k": "Samples from the k likeliest tokens; 0 for all.",
-    "top_p": "Samples from this mass of tokens; 1 for all.",
-    "max_completion_length": "Most tokens of a reply.",
+    "top_p": "Samples from the likeliest tokens of this total probability; 1 for all.",
+    "max_completion_length": "Longest reply, in tokens.",
     "chat_template_kwargs": "Arguments of the chat template.",
     "bf16": "Whether to train in bfloat16.",
-    "gradient_checkpointing": "Saves memory, costs time.",
-    "use_cpu": "Whether to leave a GPU alone.",
+    "gradient_checkpointing": "Whether to recompute activations: less memory, more time.",
+    "use_cpu": "Whether to train on the CPU even if there is a GPU.",
     "logging_steps": "Steps between logs.",
     "save_steps": "Steps between checkpoints.",
-    "save_total_limit": "Most checkpoints that are kept.",
-    "report_to": "Also logs to: wandb, tensorboard, trackio, ...",
-    "run_name": "Name of the run in these logs.",
+    "save_total_limit": "Number of checkpoints to keep.",
+    "report_to": "Other logs: wandb, tensorboard, trackio, ...",
+    "run_name": "Name of the run in the logs of report_to.",
 }
 GROUPS = {
     "Run": ("output_dir", "resume", "seed", "max_steps"),
@@ -122,10 +122,10 @@ GROUPS = {
 
 
 def print_train_help(arguments: Sequence[str]) -> None:
-    """Prints the page that a command line with `--help` or `--help-all` asks for.
+    """Prints the help page for a command line with `--help` or `--help-all`.
 
     Raises:
-        ValueError: it names a recipe that there is not.
+        ValueError: the command line names an unknown recipe.
     """
     is_all = "--help-all" in arguments
     before = [word for word in arguments if word not in ("-h", "--help", "--help-all")]
@@ -139,7 +139,7 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
 
     Args:
         recipe: a file, or the name of an embedded recipe.
-        all_options: whether the options of TRL and transformers are on it, too.
+        all_options: whether to include the options of TRL and transformers.
     """
     settings = load_recipe(recipe)
     known = {o.name: o for o in RUN} | {
@@ -158,7 +158,10 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
         title = "Inherited from trl.GRPOConfig and transformers.TrainingArguments:"
         lines += ["", title, *_group(others, settings)]
     else:
-        lines += ["", "The options of TRL and transformers: arena train --help-all"]
+        lines += [
+            "",
+            "arena train --help-all adds the options of TRL and transformers.",
+        ]
     return "\n".join(lines)
 
 
@@ -189,7 +192,7 @@ def _lines(option: Option, settings: Mapping[str, Any]) -> list[str]:
 
 
 def _written(value: Any) -> str:
-    """A value as one writes it on the command line."""
+    """A value in the form of the command line."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ",".join(value)
     if isinstance(value, str):

@@ -13,10 +13,11 @@ from rich.console import Console
 
 from arena_trainers.cli import credit as credit_commands
 from arena_trainers.cli import episodes as episode_commands
+from arena_trainers.cli import evaluate as eval_command
 from arena_trainers.cli import games as game_commands
-from arena_trainers.cli import play as play_commands
+from arena_trainers.cli import play as play_command
 from arena_trainers.cli import solve as solve_command
-from arena_trainers.cli import tournament as tournament_commands
+from arena_trainers.cli import tournament as tournament_command
 from arena_trainers.cli.help import print_train_help
 from arena_trainers.cli.train_arguments import HELP, Request, read_request
 from arena_trainers.cli.usage import UsageError, usage_errors
@@ -45,7 +46,7 @@ def arena(
         bool, typer.Option("--version", help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Text games for language models: look at them, check yours, train by self-play."""
+    """Text games for language models: play, evaluate, train by self-play."""
     _quiet_libraries()
     find_modules_here()
     if show_version:
@@ -75,7 +76,7 @@ def train(
 
 
 def _run(request: Request) -> None:
-    """Trains; a signal ends it with the line that resumes, and the status of signals."""
+    """Trains. A signal ends training: prints the line that resumes, sets the status."""
     from arena_trainers.job.job import TrainingJob
     from arena_trainers.job.stopping import Stopped, Stopper
 
@@ -104,30 +105,31 @@ def _run(request: Request) -> None:
 def _how_it_stopped(folder: Path) -> str:
     checkpoint = newest_checkpoint(folder)
     if checkpoint is None:
-        text = "stopped before a checkpoint was saved"
+        text = "stopped before the first checkpoint"
         if not (folder / START).is_dir():
             return text
         config = shlex.quote(str(folder / CONFIG))
         return (
-            f"{text}; its start is kept, begin there with:\n"
+            f"{text}; the model before self-play is kept, start from it with:\n"
             f"arena train {config} {with_start(folder)} --output-dir NEW"
         )
     return (
-        f"stopped; the last checkpoint is of step {step_of(checkpoint)}, go on with:\n"
+        f"stopped; the last checkpoint is of step {step_of(checkpoint)}, resume with:\n"
         f"arena train --resume {shlex.quote(str(folder))}"
     )
 
 
 game_commands.add_commands(app)
-play_commands.add_commands(app)
+eval_command.add_commands(app)
+play_command.add_commands(app)
 episode_commands.add_commands(app)
 solve_command.add_commands(app)
-tournament_commands.add_commands(app)
+tournament_command.add_commands(app)
 credit_commands.add_commands(app)
 
 
 def _quiet_libraries() -> None:
-    """Keeps libraries from writing between the lines of ours, and off the network."""
+    """Turns off the output and the telemetry of libraries."""
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
@@ -136,7 +138,7 @@ def _quiet_libraries() -> None:
 
 
 def main() -> None:
-    """Runs the command; a mistake in its use ends with one sentence and status 2."""
+    """Runs the command; a usage error prints one sentence and exits with status 2."""
     try:
         app()
     except ModuleNotFoundError as error:
@@ -148,6 +150,6 @@ def main() -> None:
     except UsageError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

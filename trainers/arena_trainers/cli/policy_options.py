@@ -1,4 +1,4 @@
-"""The options of commands that say how policies are prompted and sampled, declared once."""
+"""Options for the prompts and the sampling of policies, shared by commands."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -17,11 +17,13 @@ SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
 
 @dataclass(frozen=True)
 class PolicyOptions:
-    """What a command was given; None where policies keep their own."""
+    """Options that a command was given; None keeps the policy's own."""
 
     reply_format: Annotated[
         str | None,
-        typer.Option(help="answer, boxed, bracket or bare; default: the policy's own."),
+        typer.Option(
+            help="answer, boxed, bracket or bare; by default the policy's own."
+        ),
     ] = None
     rules: Annotated[
         bool | None,
@@ -35,19 +37,22 @@ class PolicyOptions:
         ),
     ] = None
     history: Annotated[
-        str | None, typer.Option(help="state, or transcript: the whole conversation.")
+        str | None,
+        typer.Option(help="state, or transcript for the whole conversation."),
     ] = None
     parsing: Annotated[
         str | None, typer.Option(help="How replies are read: strict or tolerant.")
     ] = None
     on_invalid: Annotated[
-        str, typer.Option(help="After an invalid reply: forfeit, retry or random.")
+        str,
+        typer.Option(help="What follows an invalid reply: forfeit, retry or random."),
     ] = "forfeit"
     max_retries: Annotated[
-        int, typer.Option(min=0, help="Retries per decision with --on-invalid retry.")
+        int, typer.Option(min=0, help="Retries per turn with --on-invalid retry.")
     ] = 2
     max_new_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Longest reply of lm: policies.")
+        int | None,
+        typer.Option(min=1, help="Longest reply of lm: policies, in tokens."),
     ] = None
     temperature: Annotated[
         float | None, typer.Option(min=0, help="Sampling temperature of lm: policies.")
@@ -82,12 +87,12 @@ class PolicyOptions:
         return {**self.prompt, **referee}
 
     def policies(self, specs: Sequence[str]) -> list[Policy | str]:
-        """The policies of these strings; language models sampled as these options say.
+        """The policies of these strings, with the sampling options applied to `lm:` policies.
 
-        Where none of these options was given, the strings, for `make_policy`.
+        Without sampling options these are the strings themselves, for `make_policy`.
 
         Raises:
-            ValueError: no language model is among the policies, or none in a folder.
+            ValueError: none of the policies is a language model, or a folder has no model.
         """
         if not self.sampling:
             return list(specs)
@@ -107,7 +112,9 @@ class PolicyOptions:
             names = " and ".join(
                 f"--{name.replace('_', '-')}" for name in self.sampling
             )
-            raise ValueError(f"{names} is for policies lm:PATH, got {', '.join(specs)}")
+            raise ValueError(
+                f"{names} needs a policy lm:PATH, got {', '.join(specs)}; leave it out"
+            )
         return made
 
     def _given(self, names: Sequence[str]) -> dict[str, Any]:
@@ -116,9 +123,9 @@ class PolicyOptions:
 
 
 def takes_policy_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of `PolicyOptions`, which it gets as one argument `how`.
+    """Adds the options of `PolicyOptions` to a command, which gets them as argument `how`.
 
-    They stand in the help where the command has `how`.
+    The help lists them at the place of `how`.
     """
     own = inspect.signature(command, eval_str=True).parameters
     declared = [
@@ -147,6 +154,6 @@ def takes_policy_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def show_warnings(texts: Sequence[str]) -> None:
-    """Prints a line for each to stderr."""
+    """Prints one line per warning to stderr."""
     for text in texts:
         typer.echo(f"warning: {text}", err=True)

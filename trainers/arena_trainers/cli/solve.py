@@ -1,11 +1,10 @@
-"""The command that solves a game exactly: `arena solve`."""
+"""The command `arena solve`, which solves small games exactly."""
 
 import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -16,24 +15,32 @@ import arena_envs
 from arena_envs import solvers
 from arena_envs.game import AnyGame
 from arena_envs.solvers.hopeless import refuse_hopeless
-from arena_trainers.cli.games import Params, read_params
+from arena_trainers.cli.options import (
+    AsJson,
+    GameName,
+    Iterations,
+    MaxStates,
+    Params,
+    PolicyFile,
+    Solver,
+    read_params,
+)
 from arena_trainers.cli.usage import print_tables, running, usage_errors
 
-MAX_SHOWN = 40  # information states of a policy that is printed
+MAX_SHOWN = 40  # information states; a larger policy is not printed
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What `arena solve` found.
+    """The result of `arena solve`.
 
     Attributes:
-        game: the rules, as a text.
+        game: representation of the rules.
         solver: name of the solver.
         values: expected return of each seat when all play by the policy.
-        nash_conv: what best responses would gain, of all seats together; None where the
-            solver proves optimality by itself.
-        num_information_states: of all seats.
-        seconds: on the clock.
+        nash_conv: NashConv of the policy; None if the solver finds values only.
+        num_information_states: information states of all seats; None likewise.
+        seconds: wall time.
     """
 
     game: str
@@ -50,24 +57,18 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def solve(
-    game: Annotated[str, typer.Argument(metavar="GAME")],
-    solver: Annotated[
-        str, typer.Option(help="auto, minimax, lp, cfr, cfr+ or joint.")
-    ] = "auto",
-    iterations: Annotated[int, typer.Option(min=1, help="Of CFR.")] = 1000,
-    max_states: Annotated[
-        int, typer.Option(min=1, help="Largest game that is enumerated.")
-    ] = solvers.MAX_STATES,
+    game: GameName,
+    solver: Solver = "auto",
+    iterations: Iterations = 1000,
+    max_states: MaxStates = solvers.MAX_STATES,
     params: Params = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the policy to this JSON file.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    out: PolicyFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Solve a game exactly, if it is small enough to enumerate.
 
-    auto: minimax with perfect information, else all joint plans in cooperative games and
-    CFR+ in others.
+    auto: minimax for perfect information; otherwise joint (all joint plans) for cooperative
+    games and cfr+ for others.
 
     Examples:
       arena solve kuhn_poker
@@ -80,7 +81,7 @@ def solve(
             raise ValueError(f"want --out in a folder that exists, got {out}")
         if out is not None and _named(rules, solver) == "minimax":
             raise ValueError(
-                "minimax finds values and no table for --out; cfr+ and lp make one"
+                "minimax finds values but no policy for --out; give --solver cfr+ or lp"
             )
         refuse_hopeless(rules, max_states)
         start = time.perf_counter()
@@ -107,10 +108,10 @@ def solve(
 def solve_game(
     game: AnyGame, solver: str, iterations: int, max_states: int
 ) -> tuple[str, solvers.Table | None, list[float]]:
-    """Name of the solver that was used, its policy (None: not tabular), and the values.
+    """Name of the solver that was used, its policy (None if not tabular), and the values.
 
     Raises:
-        ValueError: unknown solver, or one that cannot solve this game.
+        ValueError: unknown solver, or the solver does not apply to the game.
     """
     solver = _named(game, solver)
     if solver not in SOLVERS:
@@ -122,7 +123,7 @@ def solve_game(
 
 
 def readable(game: AnyGame, table: solvers.Table) -> list[dict[str, Any]]:
-    """Each information state as its seat reads it, with the chances of the actions."""
+    """Per information state: its text, and the probabilities of the actions."""
     rows = []
     for key, state in solvers.information_states(game).items():
         if key in table:
@@ -135,7 +136,7 @@ def readable(game: AnyGame, table: solvers.Table) -> list[dict[str, Any]]:
 
 
 def _named(game: AnyGame, solver: str) -> str:
-    """The solver that is meant, "auto" among them."""
+    """The name of the solver; "auto" is replaced by its choice."""
     if solver != "auto":
         return solver
     if game.information == "perfect" and not game.simultaneous:

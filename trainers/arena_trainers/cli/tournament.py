@@ -1,12 +1,19 @@
 """The command `arena tournament`."""
 
 import json
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from arena_trainers.cli.play import Timeout
+from arena_trainers.cli.options import (
+    AsJson,
+    FirstSeed,
+    Games,
+    PairEpisodes,
+    PolicyNames,
+    ResultsFolder,
+    SelfPairs,
+    Timeout,
+)
 from arena_trainers.cli.policy_options import (
     PolicyOptions,
     show_warnings,
@@ -28,32 +35,22 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def tournament(
-    policies: Annotated[list[str], typer.Argument(metavar="POLICY POLICY...")],
-    games: Annotated[
-        list[str], typer.Option("--game", "-g", metavar="GAME", help="Repeatable.")
-    ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the results go.")],
-    num_episodes: Annotated[
-        int,
-        typer.Option("--episodes", "-n", help="Episodes of every pair in every seat."),
-    ] = 50,
-    seed: Annotated[int, typer.Option(help="Seed of the first episode.")] = 0,
-    self_pairs: Annotated[
-        bool,
-        typer.Option(
-            "--self", help="Include self-play (always on in cooperative games)."
-        ),
-    ] = False,
+    policies: PolicyNames,
+    games: Games,
+    out: ResultsFolder,
+    num_episodes: PairEpisodes = 50,
+    seed: FirstSeed = 0,
+    self_pairs: SelfPairs = False,
     *,
     how: PolicyOptions,
     timeout: Timeout = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Let policies play each other in every seat of every game; rate them.
+    """Play policies against each other in every seat of every game, and rate them.
 
-    DIR gets results.jsonl (every episode, as soon as it is over), summary.json and
-    matrix.png. The same command goes on where it was stopped. Policies are named as in
-    `arena eval`, and prompted and sampled likewise. Status 0: played; 1: could not be written; 2: refused; 130: stopped.
+    DIR gets results.jsonl (each episode as soon as it ends), summary.json and matrix.png.
+    The same command resumes after a stop. Policies are named, prompted and sampled as in
+    `arena eval`. Status 0: played; 1: files not written; 2: refused; 130: stopped.
 
     For example:
 
@@ -65,7 +62,7 @@ def tournament(
     from arena_trainers.tournament import TournamentPlan
     from arena_trainers.tournament.picture import draw_matrix, tournament_tables
 
-    import_extra("matplotlib", "eval")  # before hours of play, not after
+    import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
         plan = TournamentPlan(
             how.policies(policies),
@@ -77,7 +74,7 @@ def tournament(
             timeout=timeout,
             out=out / RESULTS,
         )
-    with running("what was played is kept, and the same command goes on") as bar:
+    with running("finished episodes are kept; the same command resumes") as bar:
         found = plan.run(bar)
         text = json.dumps(found.to_dict(), indent=1, allow_nan=False)
         (out / SUMMARY).write_text(text + "\n")

@@ -1,4 +1,4 @@
-"""What a command line of `arena train` asks for."""
+"""Reads command lines of `arena train`."""
 
 import os
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ HELP = ("-h", "--help", "--help-all")
 
 @dataclass(frozen=True)
 class Request:
-    """A run that is to begin, or to go on.
+    """A run that starts or resumes.
 
     Args:
         settings: options by name.
         folder: the run folder.
-        resume: whether the folder's run goes on.
-        extended: whether it goes on to another last step than it began with.
-        recipe: where the settings come from.
+        recipe: name or file of the recipe.
+        resume: whether to resume the run in the folder.
+        extended: whether the resumed run has a new `max_steps`.
     """
 
     settings: dict[str, Any]
@@ -38,11 +38,10 @@ class Request:
 
 
 def read_request(arguments: Sequence[str]) -> Request:
-    """The run that a command line asks for.
+    """The run of a command line.
 
     Raises:
-        ValueError: an argument is no option, there is no such recipe, or there is nothing
-            to resume.
+        ValueError: unknown option or recipe, or a folder without a run to resume.
     """
     recipe, given = split(arguments)
     resume = given.pop("resume", None)
@@ -52,14 +51,13 @@ def read_request(arguments: Sequence[str]) -> Request:
         recipe = implied_recipe(given)
         settings = load_recipe(recipe) | saved_options(given.get("model", "")) | given
         if recipe == DEFAULT_RECIPE and "games" in given:
-            settings.pop(
-                "max_completion_length"
-            )  # of Kuhn poker; found for these games
+            # the recipe's is for Kuhn poker; other games need other lengths
+            settings.pop("max_completion_length")
             settings |= {k: v for k, v in given.items() if k == "max_completion_length"}
     else:
         settings = load_recipe(recipe) | given
     if "credit" in given and "credit_args" not in given:
-        settings.pop("credit_args", None)  # they were another estimator's
+        settings.pop("credit_args", None)  # options of the recipe's estimator
     folder = settings.pop("output_dir", None)
     if folder is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(
@@ -71,19 +69,19 @@ def read_request(arguments: Sequence[str]) -> Request:
 
 
 def split(arguments: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
-    """The recipe, if one is named, and the options of a command line."""
+    """The recipe of a command line (None if it names none), and its options."""
     if arguments and not arguments[0].startswith("-"):
         return arguments[0], read_overrides(arguments[1:])
     return None, read_overrides(arguments)
 
 
 def implied_recipe(given: dict[str, Any]) -> str:
-    """The recipe where none is named."""
+    """The recipe of a command line that names none."""
     return DEFAULT_RECIPE if given.get("model", "tiny") == "tiny" else MODEL_RECIPE
 
 
 def saved_options(model: str) -> dict[str, Any]:
-    """Options of training by the `arena_prompt.json` in a model's folder, if it has one."""
+    """Options of training in the `arena_prompt.json` of a model's folder, if it has one."""
     saved = read_prompt_file(model) if model else {}
     prompt = saved.pop("prompt", None)
     if "max_new_tokens" in saved:
@@ -97,7 +95,7 @@ def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request
         others.insert(0, f"the recipe {recipe!r}")
     if others:
         raise ValueError(
-            "want --resume RUN with --max_steps N or nothing else, as the run keeps its "
+            "want --resume RUN alone or with --max_steps N, since the run keeps its "
             f"options, got {', '.join(others)} too; for a new run from its weights give "
             f"--model {folder / 'model'}"
         )

@@ -1,4 +1,4 @@
-"""How commands end: mistakes in their use with status 2, and what stops them halfway."""
+"""Output of commands: tables, progress bars, usage errors and exit statuses."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,12 +13,12 @@ from rich.text import Text
 
 
 class UsageError(Exception):
-    """What the user asked for cannot be done; the message says why in a sentence."""
+    """The command line cannot be carried out; the message says why in one sentence."""
 
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Before anything runs, a refusal is the user's to mend and needs no traceback."""
+    """Turns errors in arguments into `UsageError`, which is printed without traceback."""
     try:
         yield
     except (ModuleNotFoundError, BrokenPipeError):
@@ -28,13 +28,13 @@ def usage_errors() -> Iterator[None]:
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal; None if tables go to a pipe or a file."""
+    """Columns of the terminal; None if the output is a pipe or a file."""
     console = Console()
     return console.width if console.is_terminal else None
 
 
 def print_tables(tables: Iterable[Table]) -> None:
-    """Prints tables: drawn on a terminal, else plain, cells separated by tabs."""
+    """Prints tables: drawn on a terminal, else with tabs between cells."""
     console = Console()
     for table in tables:
         if console.is_terminal:
@@ -44,7 +44,7 @@ def print_tables(tables: Iterable[Table]) -> None:
 
 
 def drawn(table: Table) -> Group:
-    """A table whose title and caption may be wider than its columns."""
+    """A table with its title above and its caption below, which may be wider."""
     bare = copy(table)
     bare.title = bare.caption = None
     title = [_part(table.title, "table.title")] if table.title else []
@@ -57,7 +57,7 @@ def _part(text: Any, style: str) -> Text:
 
 
 def plain(table: Table) -> str:
-    """A table as text: its title, a line of headers, one for each row and line of caption.
+    """A table as text: a line for the title, the headers, each row and line of caption.
 
     >>> table = Table("seat", "plays", title="kuhn_poker")
     >>> table.add_row("0", "bet")
@@ -87,12 +87,17 @@ def _lines(cell: Any) -> list[str]:
 def running(
     advice: str, doing: str = "playing"
 ) -> Iterator[Callable[[int, int], None]]:
-    """While something plays: a bar on stderr, if that is a terminal, and a plain end.
+    """Shows a progress bar on stderr, if it is a terminal, and reports interruptions.
 
-    Ctrl-C ends with status 130 and the advice, a full disk or the like with status 1.
+    Ctrl-C prints the advice and exits with status 130; an OSError, such as a full disk,
+    with status 1.
+
+    Args:
+        advice: a clause that says what was kept, and what to do.
+        doing: label of the bar.
 
     Yields:
-        What is called with the number of episodes (or the like) done and the number in all.
+        A function that takes the numbers of steps done and in all.
     """
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)

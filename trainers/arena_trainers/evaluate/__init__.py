@@ -1,11 +1,13 @@
-"""How good a policy is, in numbers that can be trusted.
+"""Evaluation of policies.
 
-`evaluate` plays a policy against named opponents, every seat, fixed seeds, with confidence
-intervals, beside the baselines of the same game. `exploitability` says exactly how much a
-policy loses to best responses, in games small enough to enumerate, and
-`sampled_exploitability` estimates it for policies that can only be sampled.
-`evaluate_suite` follows a published protocol. Intervals of `evaluate` need scipy, which the
-extra `eval` brings.
+| Function | Result |
+|---|---|
+| `evaluate` | mean returns against named opponents in every seat, on fixed seeds, with 95 % intervals and the game's baselines |
+| `exploitability` | exact NashConv, in games that can be enumerated |
+| `sampled_exploitability` | an estimate of NashConv, for policies that can only be sampled |
+| `evaluate_suite` | the scores of a published protocol |
+
+The intervals of `evaluate` need scipy (extra `eval`).
 """
 
 from arena_trainers.evaluate.exploit import (

@@ -1,4 +1,4 @@
-"""What a score is held against: uniform play, constant play, and the game's solver."""
+"""Baselines of an evaluation: uniform play, constant play, and the game's solver."""
 
 import random
 
@@ -9,10 +9,10 @@ from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
 from arena_wrappers.formats import legal_texts
 from arena_wrappers.noisy import without_noise
 
-MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more get no constant baseline
-MAX_SOLVED_STATES = 30_000  # of games that are solved exactly
+MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more have no constant baseline
+MAX_SOLVED_STATES = 30_000  # larger games are searched, not solved
 SEARCH = 100  # simulations of a search bot
-LONG, TOO_LONG = 100, 180  # turns; there a simulation takes 10 ms, and 100 ms
+LONG, TOO_LONG = 100, 180  # turns; a simulation then takes 10 ms and 100 ms
 
 
 def constants_of(game: AnyGame) -> list[str]:
@@ -23,11 +23,16 @@ def constants_of(game: AnyGame) -> list[str]:
 
 
 def solver_of(game: AnyGame) -> str | None:
-    """The string of the policy that stands for perfect play, if the game has one.
+    """The string of the policy that serves as the solver baseline; None without one.
 
-    It is exact (minimax or CFR+) in games of at most `MAX_SOLVED_STATES` states, else a search: of
-    `SEARCH` simulations, a tenth of them in games of more than `LONG` turns, and none in
-    games of more than `TOO_LONG`, such as chess, where it would take hours.
+    | Game | Solver |
+    |---|---|
+    | Hanabi | `hanabi_convention` |
+    | another cooperative game, or a language game | None |
+    | at most `MAX_SOLVED_STATES` states | `minimax` or `cfr`, exact |
+    | at most `LONG` turns | search with `SEARCH` simulations |
+    | at most `TOO_LONG` turns | search with a tenth of these |
+    | longer, such as chess | None |
     """
     if type(game).__name__ == "Hanabi":
         return "hanabi_convention"
@@ -46,10 +51,10 @@ def solver_of(game: AnyGame) -> str | None:
 
 
 def prepared(policy: Policy | str, game: AnyGame) -> Policy:
-    """The policy, after a bot among them has shown that it can play the game.
+    """The policy, ready to play: a bot has been tried on the first turn of the game.
 
     Raises:
-        ValueError: unknown string, or the bot refuses the game, for example as too large.
+        ValueError: unknown string, or the bot refuses the game, such as one too large.
     """
     made = make_policy(policy) if isinstance(policy, str) else policy
     inner = without_noise(made)

@@ -1,4 +1,4 @@
-"""Confidence intervals of what was measured by play."""
+"""Confidence intervals of means over episodes."""
 
 import math
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ def mean_interval(
 ) -> tuple[float, float]:
     """A 95 % interval of the mean of a quantity that lies in [low, high].
 
-    BCa bootstrap (Efron 1987), seeded. Where all values are equal to x the bootstrap is
-    blind: then by n draws without another value any other value has a probability of at
-    most q = 1 - 0.025^(1/n), and the interval is x - q (x - low) to x + q (high - x).
+    BCa bootstrap (Efron 1987), seeded. If all n values equal x, the bootstrap has no spread.
+    Other values then have a probability of at most q = 1 - 0.025^(1/n), and the interval is
+    x - q (x - low) to x + q (high - x).
 
     Args:
         values: one per independent episode; at least one.
-        low: the least value that can occur, if that is known.
-        high: the largest value that can occur, if that is known. Without it, the interval
-            of equal values has no upper end (inf).
+        low: least possible value; -inf if unknown.
+        high: largest possible value; inf if unknown. The interval of equal values then
+            has no upper end (inf).
 
     >>> [round(float(x), 3) for x in mean_interval([1.0] * 100, -1.0, 1.0)]
     [0.928, 1.0]
@@ -49,5 +49,5 @@ def mean_interval(
 
 
 def import_stats() -> Any:
-    """`scipy.stats`, which the extra `eval` brings."""
+    """`scipy.stats`, of the extra `eval`."""
     return import_extra("scipy.stats", "eval")

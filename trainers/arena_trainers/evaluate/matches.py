@@ -1,4 +1,4 @@
-"""`evaluate`: a policy against opponents, seat by seat, beside the game's baselines."""
+"""`evaluate`: returns of a policy and of baselines against opponents, seat by seat."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import arena_envs
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
+from arena_trainers.evaluate.arguments import checked_seats, env_of, seeds_of
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.evaluate.repetition import repetition_warnings
@@ -27,7 +27,7 @@ from arena_wrappers.episode_log import EpisodeLog
 from arena_wrappers.episodes import Episode, params_of
 
 CHUNK = 256  # episodes in flight
-TRIAL = 32  # most episodes in each seat by which the best constant policy is chosen
+TRIAL = 32  # most episodes per seat for the choice of the best constant policy
 
 Progress = Callable[[int, int], object]  # episodes done, and episodes in all
 
@@ -39,10 +39,10 @@ class Evaluation:
     Attributes:
         game: id or class name.
         params: parameters of the game.
-        known_value: what is known of the game with these parameters; empty: nothing.
-        rows: by opponent: the policy's rows, then those of the baselines.
-        warnings: a line for each policy most of whose replies were invalid, and for each
-            opponent against whom the policy plays few distinct games.
+        known_value: `Game.known_value` with these parameters; empty if unknown.
+        rows: per opponent, the policy's rows, then those of the baselines.
+        warnings: one line per policy with mostly invalid replies, and per opponent against
+            which the policy plays few distinct games.
     """
 
     game: str
@@ -52,7 +52,7 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The evaluation as JSON can hold it."""
+        """The evaluation as values that JSON can hold."""
         return asdict(self)
 
 
@@ -70,33 +70,32 @@ def evaluate(
     out: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Plays a policy against opponents and says what it reached, with intervals.
+    """Plays a policy and baselines against opponents; mean returns with 95 % intervals.
 
-    Every policy (baselines too) plays the same seeds, so that differences owe nothing to
-    the deal. A reply that names no action forfeits the episode, and counts; so do a
-    policy's crash and its silence. A policy is prompted by the options that it carries
-    (`Policy`), as a saved model does. Warns (UserWarning) if most of its replies are
-    invalid, or if it plays few distinct games.
+    All policies play the same seeds, and so the same deals. An invalid reply, an exception
+    in a policy or a timeout forfeits the episode, which counts. A policy reads prompts by
+    the options that it carries (`Policy`), such as those of a saved model. Warns
+    (UserWarning) if most of its replies are invalid, or if it plays few distinct games.
 
     Args:
-        policy: who is evaluated: a policy or a string for `make_policy`.
+        policy: the evaluated policy, or its string for `make_policy`.
         game: id of a registered game, the rules, or an environment (for `max_turns`).
-        opponents: who plays all other seats, in turn; `"self"` is the policy itself.
-        num_episodes: per opponent and seat; in self-play of all seats together.
-        seats: where the policy sits: all seats, or these.
+        opponents: one after the other, each in all other seats; `"self"` is self-play.
+        num_episodes: episodes per opponent and seat; self-play has as many in all.
+        seats: the seats of the policy.
         seed: seeds are `seed .. seed + num_episodes - 1`.
-        prompt: options of the `PromptWrapper`; they override what policies carry.
-        baselines: whether the baselines of the game play, too: uniform random play, the
-            solver, and of the constant policies the best in a few episodes of other
-            seeds (so that its row does not flatter it).
-        timeout: seconds that one call of a policy may take, see `play`.
-        out: a file to which each finished episode is appended as a line of JSON, those of
-            the baselines too.
-        progress: called after each episode with the number done and the number in all.
+        prompt: arguments of the `PromptWrapper`; they override the options of policies.
+        baselines: whether the game's baselines are evaluated, too: uniform random play, the
+            solver, and the best constant policy. The latter is chosen on other seeds, so
+            its row is unbiased.
+        timeout: longest call of a policy, in seconds, see `play`.
+        out: file to which each finished episode, also of the baselines, is appended as a
+            line of JSON.
+        progress: called after each episode with the numbers of episodes done and in all.
 
     Raises:
-        ValueError: a policy, the game, a seat or a number is out of range, or a solver
-            refuses the game; nothing has been played then.
+        ValueError: unknown policy or game, a seat or number out of range, or a game that a
+            solver refuses; before any episode is played.
         ModuleNotFoundError: scipy is missing.
 
     >>> found = evaluate("random", "tic_tac_toe", ["random"], 20, baselines=False)
@@ -122,10 +121,10 @@ def evaluate(
 
 
 class EvaluationPlan:
-    """An evaluation that has been checked and can be run; see `evaluate`.
+    """An evaluation with checked arguments, ready to run; see `evaluate`.
 
     Attributes:
-        num_episodes: of the whole evaluation, baselines included.
+        num_episodes: episodes of the whole evaluation, with baselines.
     """
 
     def __init__(
@@ -142,15 +141,12 @@ class EvaluationPlan:
         timeout: float | None = None,
         out: str | Path | None = None,
     ) -> None:
-        import_stats()  # before hours of play, not after
-        if type(num_episodes) is not int or num_episodes < 1:
-            raise ValueError(f"want num_episodes of at least 1, got {num_episodes!r}")
-        if type(seed) is not int or seed < 0:
-            raise ValueError(f"want a seed of at least 0, got {seed!r}")
+        import_stats()  # fails before hours of play
+        self._seeds = seeds_of(seed, num_episodes)
         env = env_of(game)
         self.rules = rules = env.game
         self.name = env.id or type(rules).__name__
-        self._seats = _checked_seats(rules, seats)
+        self._seats = checked_seats(rules, seats)
         self._given = dict(prompt or {})
         self._wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **self._given})
         self._policy = prepared(policy, rules)
@@ -159,17 +155,12 @@ class EvaluationPlan:
         ]
         if not self._opponents:
             raise ValueError("want at least one opponent, got none")
-        self._seeds = range(seed, seed + num_episodes)
         num_trials = min(TRIAL, num_episodes)
         self._trial_seeds = range(self._seeds.stop, self._seeds.stop + num_trials)
-        self._baselines: dict[Role, Policy] = {}
-        self._constants: list[Policy] = []
-        if baselines:
-            self._baselines["uniform"] = make_policy("random")
-            solver = solver_of(rules)
-            if solver is not None:
-                self._baselines["solver"] = prepared(solver, rules)
-            self._constants = [make_policy(name) for name in constants_of(rules)]
+        self._baselines = _fixed_baselines(rules) if baselines else {}
+        self._constants = (
+            list(map(make_policy, constants_of(rules))) if baselines else []
+        )
         self._timeout = checked_timeout(timeout)
         self._log = None if out is None else EpisodeLog(out)
         self.num_episodes = sum(map(self._count, self._opponents))
@@ -178,7 +169,7 @@ class EvaluationPlan:
         """Plays all episodes.
 
         Raises:
-            OSError: an episode could not be written; what was before stays readable.
+            OSError: an episode could not be written; earlier ones stay readable.
         """
         self._progress, self._num_done = progress, 0
         self._replies = ReplyCount()
@@ -193,7 +184,7 @@ class EvaluationPlan:
         )
 
     def _compare(self, opponent: Policy | Literal["self"]) -> list[Row]:
-        """The rows of the policy and of all baselines against one opponent."""
+        """Rows of the policy and of all baselines against one opponent."""
         entries: dict[Role, Policy] = {"policy": self._policy, **self._baselines}
         if self._constants:
             entries["constant"] = self._best_constant(opponent)
@@ -233,7 +224,7 @@ class EvaluationPlan:
         seeds: range,
         log: EpisodeLog | None,
     ) -> dict[int, list[Episode]]:
-        """Episodes by the seat of the policy; in self-play each has the same ones."""
+        """Episodes by seat of the policy; in self-play all seats have the same episodes."""
         num_players, make = self.rules.num_players, self._wrapper.clone
         if opponent == "self":
             lineups: list[list[Policy]] = [[policy] * num_players]
@@ -275,20 +266,10 @@ class EvaluationPlan:
         return lineups * (entries * len(self._seeds) + trials)
 
 
-def env_of(game: AnyGame | GameEnv | str) -> GameEnv:
-    """The environment of a game, whichever way it was named."""
-    if isinstance(game, str):
-        return arena_envs.make(game)
-    return game if isinstance(game, GameEnv) else GameEnv(game)
-
-
-def _checked_seats(game: AnyGame, seats: Any) -> Sequence[int]:
-    if isinstance(seats, str) and seats == "all":
-        return range(game.num_players)
-    last = game.num_players - 1
-    for seat in seats:
-        if type(seat) is not int or seat not in range(game.num_players):
-            raise ValueError(f"want seats from 0 to {last}, got {seat!r}")
-    if not seats:
-        raise ValueError(f"want 'all' or seats from 0 to {last}, got none")
-    return sorted(set(seats))
+def _fixed_baselines(game: AnyGame) -> dict[Role, Policy]:
+    """Uniform random play, and the solver if the game has one."""
+    found: dict[Role, Policy] = {"uniform": make_policy("random")}
+    solver = solver_of(game)
+    if solver is not None:
+        found["solver"] = prepared(solver, game)
+    return found

@@ -1,4 +1,4 @@
-"""Warnings about policies that play the same few games again and again."""
+"""Warnings about policies that repeat the same few games."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -7,23 +7,23 @@ from arena_envs.game import CHANCE, AnyGame
 from arena_trainers.evaluate.result_rows import Row
 from arena_wrappers import PromptWrapper, RandomPolicy, play
 
-FEW = 0.1  # distinct games per episode below which a warning is considered
-STEP = 64  # random games that are played at a time
+FEW = 0.1  # distinct games per episode; fewer may lead to a warning
+STEP = 64  # random games played at a time
 
 
 def repetition_warnings(
     game: AnyGame, rows: Sequence[Row], make: Callable[[], PromptWrapper]
 ) -> tuple[str, ...]:
-    """A line for each opponent against whom the evaluated policy repeats itself.
+    """One line for each opponent against which the evaluated policy repeats games.
 
-    It does if less than `FEW` of its episodes are distinct games, and these are fewer than
-    half of the distinct games in as many episodes of uniform random play. Games that begin
-    with chance, such as a deal, are left out: there even deterministic policies have
-    independent episodes.
+    A policy repeats games if two things hold: fewer than `FEW` of its episodes are distinct
+    games, and uniform random play shows more than twice as many distinct games in as many
+    episodes. Games that begin with chance, such as a deal, get no warning: their episodes
+    are independent even between deterministic policies.
 
     Args:
         game: the rules.
-        rows: of an evaluation.
+        rows: rows of an evaluation.
         make: makes an environment of the game.
     """
     if game.current_player(game.initial_state()) == CHANCE:
@@ -38,7 +38,7 @@ def repetition_warnings(
 
 
 def _has_more(make: Callable[[], PromptWrapper], few: int, num_episodes: int) -> bool:
-    """Whether so many episodes of random play show more than `few` distinct games."""
+    """Whether `num_episodes` episodes of random play have more than `few` distinct games."""
     seen: set[str] = set()
     for start in range(0, num_episodes, STEP):
         seeds = range(start, min(start + STEP, num_episodes))

@@ -1,4 +1,4 @@
-"""Warnings about policies whose replies are mostly no actions."""
+"""Warnings about policies with mostly invalid replies."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,19 +9,20 @@ from arena_wrappers import Episode, Policy, PromptOptions, Turn
 from arena_wrappers.policies import own_prompt
 from arena_wrappers.prompts import PROMPT_OPTIONS, seat_options
 
-MANY = 0.5  # share of invalid replies above which a policy was not measured as it is
+MANY = 0.5  # share of invalid replies; more lead to a warning
 MAX_QUOTED = 80  # characters of a reply
 
 
 def given_prompts(
     lineup: Sequence[Policy], given: Mapping[str, Any]
 ) -> list[PromptOptions | None]:
-    """What the policies of a lineup read: their own options, changed by those given.
+    """Prompt options of each seat: those that its policy carries, overridden by `given`.
+
+    None for a policy that carries no options: the `PromptWrapper`'s hold in its seat.
 
     Args:
         lineup: a policy for each seat.
-        given: arguments of a `PromptWrapper`. Where a policy carries no options, its seat
-            has the wrapper's, and so these.
+        given: arguments of a `PromptWrapper`.
     """
     changes = {name: given[name] for name in PROMPT_OPTIONS if name in given}
     return [own and replace(own, **changes) for own in map(own_prompt, lineup)]
@@ -49,7 +50,7 @@ class ReplyCount:
             if turn.invalid is None:
                 continue
             count.reasons[turn.invalid] += 1
-            # the same whatever the order in which episodes are over
+            # independent of the order in which episodes end
             place = episode.seed, episode.sample, turn.seat, turn.index
             rank = place, turn.detail or "", turn.reply
             if count.first is None or rank < count.first[0]:
@@ -85,10 +86,10 @@ def _warning(
 
 
 _PROMPTS = (
-    "If the model was trained with other prompts, give these options (such as "
+    "If the model was trained with other prompts, pass their options (such as "
     "--reply-format and --no-rules) or write them to arena_prompt.json in its folder."
 )
 _ADVICE = {
     "overlong": f"Allow longer replies with --max-new-tokens. {_PROMPTS}",
-    "error": "The policy failed: mend what the error says.",
+    "error": "The policy raised this error: fix it.",
 }

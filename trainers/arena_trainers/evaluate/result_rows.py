@@ -1,4 +1,4 @@
-"""One row of an evaluation: what a policy reached in one seat, or over several."""
+"""Rows of an evaluation: the results of a policy in one seat, or in all."""
 
 import json
 import math
@@ -20,38 +20,38 @@ Measured = tuple[float, float | None, float | None]  # mean, ends of its interva
 
 @dataclass(frozen=True)
 class Row:
-    """What one policy reached in one seat, or over all evaluated seats.
+    """Results of one policy in one seat, or in all evaluated seats.
 
     Attributes:
         policy: name.
-        role: `"policy"` for who is evaluated, else which baseline it is.
-        opponent: name of who played the other seats; "self": the policy itself.
+        role: `"policy"` for the evaluated policy, else the kind of baseline.
+        opponent: name of the policy in the other seats; "self": the policy itself.
         seat: the seat, or "all".
-        num_episodes: episodes.
-        mean_return: mean true score.
-        low: lower end of its 95 % interval; what the seats reached in episodes of one
-            seed counts as one observation.
+        num_episodes: number of episodes.
+        mean_return: mean return.
+        low: lower end of its 95 % interval; the mean over the seats of one seed is one
+            observation.
         high: upper end.
-        wins: share of episodes with a higher return than every seat of another team; with
-            N equal players 1/N is to be expected. None in cooperative games and games of
-            one seat.
-        draws: share with the highest return together with another team.
-        losses: share with less; an own forfeit is a loss.
+        wins: share of episodes with a higher return than every seat of another team; 1/N
+            with N equal players. None in cooperative games and games of one seat.
+        draws: share in which another team has the same, highest return.
+        losses: share with a lower return; a forfeit counts as a loss.
         invalid: invalid replies per reply of the policy, by reason.
         num_turns: mean turns of this seat in an episode.
         num_tokens: mean reply tokens of this seat in an episode; None if not reported.
-        num_distinct: distinct games, by all actions, those of chance included. Far fewer
-            than episodes say less than the interval, which takes episodes for independent.
-        measures: by name, what the game measures (`Game.measures`): the mean over episodes
-            and the ends of its 95 % interval. An end is None where all values are equal
-            and the game does not declare their bounds (`Game.measure_bounds`).
-        normalised: the score, 100 (mean - uniform) / (solver - uniform) with the mean returns of
-            uniform random play and of the game's solver in the same seats against the
-            same opponent; above 100 where a policy exploits the opponent better than the
-            solver does. None without them, where they are within 1e-9, in mixed games,
-            and in self-play of competitive games.
-        score_interval: 95 % interval of the score, where uniform play and the solver have
-            exact values; None where these are means of episodes, which add noise.
+        num_distinct: number of distinct games, told apart by all actions and chance
+            outcomes. If it is far below `num_episodes`, the interval is too narrow: it
+            assumes independent episodes.
+        measures: per measure of the game (`Game.measures`): its mean over episodes and the
+            ends of its 95 % interval. An end is None if all values are equal and the game
+            declares no bounds (`Game.measure_bounds`).
+        normalised: the score, 100 (mean - uniform) / (solver - uniform), with the mean
+            returns of uniform random play and of the game's solver in the same seats
+            against the same opponent. It exceeds 100 if a policy exploits the opponent
+            better than the solver does. None if a baseline is missing, if both differ by at
+            most 1e-9, in mixed games, and in self-play of competitive games.
+        score_interval: 95 % interval of the score if both baselines have exact values, else
+            None: means over episodes would add noise.
     """
 
     policy: str
@@ -80,7 +80,7 @@ Episodes = Mapping[int, Sequence[Episode]]  # by the seat of a policy, in order 
 def rows_of(
     game: AnyGame, policy: str, role: Role, opponent: str, episodes: Episodes
 ) -> list[Row]:
-    """A row for each seat, and one of all seats where there are several."""
+    """A row for each seat, then a row of all seats if there are several."""
     rows = [_row(game, policy, role, opponent, {s: e}) for s, e in episodes.items()]
     if len(episodes) > 1:
         rows.append(_row(game, policy, role, opponent, episodes))
@@ -128,7 +128,7 @@ def _row(
 
 
 def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Measured]:
-    """Means over episodes, with intervals, of what a game measures, by name."""
+    """Mean over episodes and interval of each of the game's measures, by name."""
     values: dict[str, list[float]] = {}
     for episode in episodes:
         for name, value in episode.measures.items():
@@ -145,7 +145,7 @@ def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Measured]:
 
 
 def win_draw_loss(game: AnyGame, seat: int, episode: Episode) -> Result:
-    """How a seat fared against the other teams; an own forfeit is a loss."""
+    """The result of a seat against the other teams; its forfeit is a loss."""
     if episode.forfeited_by == seat:
         return "loss"
     teams, own = game.teams, episode.returns[seat]

@@ -13,20 +13,21 @@ from arena_trainers.evaluate.intervals import LEVEL
 from arena_wrappers import InvalidReply, Policy, PromptOptions, turn_seed
 from arena_wrappers.asking import ask, checked_timeout
 
-CHUNK = 1024  # replies asked for at once
+CHUNK = 1024  # requests per call of the policy
 NUM_RESAMPLES = 200
 
 
 class SampledExploitability(NamedTuple):
-    """How much the empirical frequencies of a policy lose to best responses.
+    """What the empirical action frequencies of a policy lose to best responses.
 
     Attributes:
-        nash_conv: of the frequencies; an overestimate, see `sampled_exploitability`.
-        low: lower end of a 95 % interval.
+        nash_conv: NashConv of the frequencies, biased upwards, see
+            `sampled_exploitability`.
+        low: lower end of its 95 % interval.
         high: upper end.
         exploitability: `nash_conv` per seat.
         illegal_mass: share of replies that are no legal action.
-        num_samples: replies to each information state.
+        num_samples: replies per information state.
     """
 
     nash_conv: float
@@ -48,26 +49,27 @@ def sampled_exploitability(
 ) -> SampledExploitability:
     """NashConv of a policy's action frequencies, from replies to every information state.
 
-    The estimate is biased upwards. Frequencies at different information states are
-    independent and right on average, so the expected returns are; but the best response
-    is chosen after the frequencies are seen, and E max ≥ max E. The bias is of order 1/√k
-    with k samples where best responses tie, as at an equilibrium (which therefore never
-    measures 0), and falls much faster where the best response is clear. For policies with
-    `action_probs` the function `exploitability` is exact.
+    The estimate is biased upwards. The frequencies are unbiased and independent between
+    information states, and so expected returns are unbiased. The best response is chosen
+    from the same frequencies, and E max ≥ max E. With k samples the bias is of order 1/√k
+    where best responses tie, as at an equilibrium, which therefore measures above 0. It
+    falls much faster where one response is best. `exploitability` is exact for policies
+    with `action_probs`.
 
-    Illegal replies are left out of the frequencies, a state without a legal reply gets
-    uniform ones: a policy that often replies illegally is measured by `illegal_mass`.
+    Illegal replies do not count in the frequencies. An information state without a legal
+    reply gets uniform frequencies; `illegal_mass` tells how often replies are illegal.
 
-    The interval is a basic bootstrap over the replies, which takes back the bias as far as
-    resampling shows it. Close to an equilibrium it may still lie above the truth.
+    The interval is a basic bootstrap over the replies. It corrects the part of the bias
+    that resampling shows. Close to an equilibrium it may lie above the true value.
 
     Args:
         policy: any policy.
         game: the rules; at most a million states.
-        num_samples: k, replies to each information state; at least 2.
-        options: what the policy reads; by default what it carries, see `Policy`.
-        seed: of the replies and of the bootstrap.
-        timeout: seconds that one call of the policy may take; then it is illegal.
+        num_samples: k, replies per information state; at least 2.
+        options: prompt options; by default those that the policy carries, see `Policy`.
+        seed: seed of the replies and of the bootstrap.
+        timeout: longest call of the policy, in seconds; a reply that takes longer counts as
+            illegal.
 
     Raises:
         ValueError: the options ask for transcripts; the game is too large, or a language

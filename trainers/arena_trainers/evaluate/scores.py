@@ -1,4 +1,4 @@
-"""Scores: a mean return on the scale from uniform random play to the game's solver."""
+"""Scores: mean returns, scaled so that uniform random play is 0 and the solver 100."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,9 +21,9 @@ class Scale(NamedTuple):
     """Returns of uniform random play and of the solver against the same opponent.
 
     Attributes:
-        uniform: score 0.
-        solver: score 100.
-        is_exact: whether these are expected returns, and no means of episodes.
+        uniform: return of uniform random play, score 0.
+        solver: return of the solver, score 100.
+        is_exact: whether both are expected returns; if not, they are means of episodes.
     """
 
     uniform: float
@@ -37,11 +37,11 @@ Scales = Mapping[int | Literal["all"], Scale]
 def exact_scales(
     env: GameEnv, solver: Policy, opponent: Policy, seats: Sequence[int]
 ) -> Scales | None:
-    """Expected returns by seat, and over all these seats.
+    """Expected returns by seat, and averaged over these seats; None if they are unknown.
 
-    None in games that are too large, or that a limit of turns cuts, and where the
-    probabilities of the solver or of the opponent are unknown. Only random play and bots
-    that play a table have known ones: a language model may forfeit.
+    They are unknown if the game is too large, if a limit truncates it, or if the action
+    probabilities of the solver or of the opponent are unknown. Uniform random play and
+    tabular bots have known probabilities; a language model has none, since it may forfeit.
     """
     game = env.game
     known = RandomPolicy, ScoringBotPolicy
@@ -72,7 +72,7 @@ def exact_scales(
 
 
 def sampled_scales(uniform: Sequence[Row], solver: Sequence[Row]) -> Scales:
-    """The mean returns of these rows, which have the same seats."""
+    """Mean returns of the rows of both baselines, which have the same seats."""
     return {
         zero.seat: Scale(zero.mean_return, full.mean_return, False)
         for zero, full in zip(uniform, solver, strict=True)
@@ -80,7 +80,7 @@ def sampled_scales(uniform: Sequence[Row], solver: Sequence[Row]) -> Scales:
 
 
 def scored(game: AnyGame, rows: Sequence[Row], scales: Scales) -> list[Row]:
-    """The rows of one opponent with their scores, where these mean something."""
+    """The rows of one opponent, with a score where it is defined."""
     return [_scored(game, row, scales[row.seat]) for row in rows]
 
 
@@ -101,6 +101,6 @@ def _scored(game: AnyGame, row: Row, scale: Scale) -> Row:
 
 
 def _value(game: AnyGame, own: Table, others: Table, seat: int) -> float:
-    """Expected return of a seat that plays one table where the others play another."""
+    """Expected return of a seat that plays by `own`; the others play by `others`."""
     mixed = {key: (own if key[0] == seat else others)[key] for key in others}
     return float(expected_returns(game, mixed)[seat])

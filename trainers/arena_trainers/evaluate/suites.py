@@ -1,12 +1,14 @@
-"""`evaluate_suite`: fixed sets of games, opponents and numbers of episodes.
+"""`evaluate_suite`: published protocols, with their games, opponents and episodes.
 
 The suite "mars" is the protocol of MARSHAL (https://arxiv.org/abs/2510.15414): 1000
-episodes in each seat, against the opponents that the released evaluation names. Its score
-formulas are in no released file. Those here are inferred from published tables, whose
-numbers they can produce: read scores as approximately comparable and raw returns as true.
-Opponents and prompts are ours: our MCTS plays one random rollout per leaf and proves what
-it can, theirs ten without proofs; Leduc poker is dealt as its rules say, theirs from 24
-equally likely deals.
+episodes per seat against the opponents of the released evaluation. Differences:
+
+- The score formulas are unpublished. Ours are inferred from published tables and reproduce
+  their numbers. Scores are approximately comparable; returns are exact.
+- MCTS: ours plays one random rollout per leaf and proves results; theirs plays ten rollouts
+  without proofs.
+- Leduc poker: ours is dealt by its rules; theirs from 24 equally likely deals.
+- Prompts are this project's.
 """
 
 import warnings
@@ -25,10 +27,10 @@ class SuiteGame:
     """A game of a suite.
 
     Args:
-        id: of the game.
-        opponents: strings of those that the policy meets.
-        score: a number from the game and a mean return; None if nobody knows how.
-        formula: of the score, in words.
+        id: id of the game.
+        opponents: strings of the opponents.
+        score: function of the game and a mean return; None if the formula is unknown.
+        formula: the same formula in words.
     """
 
     def __init__(
@@ -68,15 +70,15 @@ SUITES = {
 
 @dataclass(frozen=True)
 class SuiteScore:
-    """What a policy reached in one seat of one game of a suite.
+    """Result of a policy in one seat of one game of a suite.
 
     Attributes:
         game: id of the game.
-        opponents: over whom the mean is taken.
+        opponents: the mean is over these opponents.
         seat: the seat; "all" in self-play.
-        mean_return: mean true score.
-        score: by the formula of the suite; None if that is unknown.
-        formula: how the score is computed from the mean return, as inferred.
+        mean_return: mean return.
+        score: score by the formula of the suite; None if the formula is unknown.
+        formula: the inferred formula of the score, in words.
     """
 
     game: str
@@ -94,7 +96,7 @@ class SuiteEvaluation:
     Attributes:
         suite: name of the suite.
         policy: name of the policy.
-        scores: a line per game and seat.
+        scores: one per game and seat.
         evaluations: one per game, with intervals and baselines.
     """
 
@@ -105,7 +107,7 @@ class SuiteEvaluation:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Those of all evaluations."""
+        """The warnings of all evaluations."""
         return tuple(text for found in self.evaluations for text in found.warnings)
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,18 +130,18 @@ def evaluate_suite(
     """Evaluates a policy by a published protocol.
 
     Args:
-        suite: `"mars"`, see the page of this module.
-        policy: who is evaluated: a policy or a string for `make_policy`.
-        num_episodes: per opponent and seat, the same seeds in each seat.
-        seed: as for `evaluate`, like all that follow.
-        prompt: options of the `PromptWrapper`; they override what policies carry.
-        baselines: whether the baselines of the games play, too.
-        timeout: seconds that one call of a policy may take.
-        out: a file to which each finished episode is appended.
+        suite: `"mars"`, see the docstring of this module.
+        policy: the evaluated policy, or its string for `make_policy`.
+        num_episodes: episodes per opponent and seat, on the same seeds in each seat.
+        seed: as for `evaluate`, like the arguments below.
+        prompt: arguments of the `PromptWrapper`; they override the options of policies.
+        baselines: whether the games' baselines are evaluated, too.
+        timeout: longest call of a policy, in seconds.
+        out: file to which each finished episode is appended.
         progress: called after each episode.
 
     Raises:
-        ValueError: as for `evaluate`, or an unknown suite; nothing has been played then.
+        ValueError: as for `evaluate`, or an unknown suite; before any episode is played.
         ModuleNotFoundError: scipy is missing.
     """
     plan = SuitePlan(

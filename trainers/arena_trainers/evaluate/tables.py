@@ -1,4 +1,4 @@
-"""An evaluation as one table with all its columns, for a pipe; see `terminal`, too."""
+"""An evaluation as one table with all columns, for pipes; `terminal` fits a width."""
 
 from collections.abc import Sequence
 
@@ -39,15 +39,15 @@ def title(found: Evaluation) -> str:
 
 
 def caption(found: Evaluation) -> str:
-    """Known value, what scores mean, measures: a line each."""
+    """Lines about the known value, the meaning of scores, and measures."""
     lines = []
     if found.known_value:
         lines.append(f"Known value: {found.known_value}")
     lines += _legend(found.rows)
     if any(row.score_interval is not None for row in found.rows):
-        lines.append("Scores: by exact returns of the baselines")
+        lines.append("Scores use the exact returns of the baselines")
     elif any(row.normalised is not None for row in found.rows):
-        lines.append("Scores: by sampled returns of the baselines")
+        lines.append("Scores use the sampled returns of the baselines")
     for row in found.rows:
         if row.role == "policy":
             lines += _notes(row)
@@ -55,7 +55,7 @@ def caption(found: Evaluation) -> str:
 
 
 def _legend(rows: Sequence[Row]) -> list[str]:
-    """What 0, 100 and a missing score mean."""
+    """Lines that explain the scores 0, 100 and "-"."""
     scored = [row for row in rows if row.normalised is not None]
     solvers = dict.fromkeys(row.policy for row in scored if row.role == "solver")
     lines = []
@@ -64,10 +64,10 @@ def _legend(rows: Sequence[Row]) -> list[str]:
         full = f"the solver ({name})" if kind == "solver" else name
         lines.append(f"score: 0 = uniform random play, 100 = {full}")
         if kind == "search":
-            lines.append(f"{name} searches, it does not solve")
+            lines.append(f"{name} is a search, not a solver")
         elif kind == "heuristic":
-            lines.append(f"{name} is a heuristic, it does not solve")
-        if any(score_text(row, rows) == "-" for row in scored):
+            lines.append(f"{name} is a heuristic, not a solver")
+        if any(score_without_interval(row, rows) == "-" for row in scored):
             lines.append(
                 f"score -: the 95 % intervals of uniform random play and {name} overlap"
             )
@@ -75,14 +75,18 @@ def _legend(rows: Sequence[Row]) -> list[str]:
 
 
 def reference_kind(name: str) -> str:
-    """What stands for perfect play: a solver, a search or a heuristic."""
+    """The kind of the solver baseline: "solver", "search" or "heuristic"."""
     if "mcts" in name:
         return "search"
     return "heuristic" if name == "hanabi_convention" else "solver"
 
 
-def score_text(row: Row, rows: Sequence[Row]) -> str:
-    """The score; "-" where uniform play and solver are not told apart or it has none."""
+def score_without_interval(row: Row, rows: Sequence[Row]) -> str:
+    """The score of a row among all rows of an evaluation.
+
+    "-" if it is undefined, or if the 95 % intervals of uniform play and solver overlap;
+    empty without a solver.
+    """
     ends = {
         other.role: other
         for other in rows
@@ -97,13 +101,13 @@ def score_text(row: Row, rows: Sequence[Row]) -> str:
 
 
 def percentages(row: Row) -> list[str]:
-    """Shares of wins, draws and losses in per cent; empty in cooperative games."""
+    """Percentages of wins, draws and losses; empty in cooperative games."""
     shares = (row.wins, row.draws, row.losses)
     return [f"{100 * share:.0f}" for share in shares if share is not None]
 
 
 def _notes(row: Row) -> list[str]:
-    """What the game measures, with intervals."""
+    """A line for each of the game's measures, with interval."""
     where = f"seat {row.seat} against {row.opponent}"
     return [
         f"{name} in {where}: {mean:z.3f} ({interval_text(low, high)})"
@@ -112,7 +116,7 @@ def _notes(row: Row) -> list[str]:
 
 
 def interval_text(low: float | None, high: float | None) -> str:
-    """An interval as `"0.120 to 0.340"`; "?" for an end that is unknown.
+    """An interval as `"0.120 to 0.340"`; "?" stands for an unknown end.
 
     >>> interval_text(0.5, None)
     '0.500 to ?'
@@ -125,7 +129,7 @@ def suite_table(found: SuiteEvaluation) -> Table:
     table = Table(
         title=escape(f"{found.policy} in the suite {found.suite!r}"),
         box=box.SIMPLE_HEAD,
-        caption="Score formulas are inferred from published tables.",
+        caption="The score formulas are inferred from published tables.",
         caption_justify="left",
         padding=(0, 1, 0, 0),
         show_edge=False,
@@ -159,7 +163,7 @@ def _cells(row: Row, rows: Sequence[Row]) -> list[str]:
         str(row.num_distinct),
         f"{row.mean_return:z.3f}",
         f"{row.low:z.3f} to {row.high:z.3f}",
-        score_text(row, rows),
+        score_without_interval(row, rows),
         results,
         invalid or "0",
         f"{row.num_turns:.1f}",

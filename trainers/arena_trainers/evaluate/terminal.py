@@ -1,4 +1,4 @@
-"""An evaluation on a terminal: a table per opponent, no wider than the terminal."""
+"""An evaluation for a terminal: one table per opponent, within the terminal's width."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -14,20 +14,20 @@ from arena_trainers.evaluate.tables import (
     caption,
     percentages,
     reference_kind,
-    score_text,
+    score_without_interval,
     title,
 )
 
-NAME = 20  # characters of a name that stands in one line
+NAME = 20  # longest name without a line break
 RESULTS = "win/draw\n/loss %"
-DROPPED = ("turns", "tokens", RESULTS, "invalid")  # first what matters least
+DROPPED = ("turns", "tokens", RESULTS, "invalid")  # in this order
 
 
 def evaluation_tables(found: Evaluation, width: int | None) -> list[Table]:
-    """One table per opponent, with as many columns as `width` characters hold.
+    """One table per opponent, with the columns that fit into `width` characters.
 
-    Policy, seat, number of episodes, return, interval and score always stay. Without a
-    width it is one table with all columns.
+    Policy, seat, number of episodes, return, interval and score always stay. None as width
+    gives one table with all columns.
     """
     if width is None:
         return [as_table(found)]
@@ -48,17 +48,7 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
         "95 %": [f"{row.low:z.3f} to {row.high:z.3f}" for row in rows],
         **_optional(rows, found.rows),
     }
-    widths = {
-        name: max(len(line) for text in (name, *cells) for line in text.split("\n"))
-        for name, cells in columns.items()
-    }
-    longest, widths["policy"] = widths["policy"], min(widths["policy"], NAME)
-    for name in DROPPED:
-        if name in columns and _total(widths, 1) > width:
-            del columns[name], widths[name]
-    gap = 2 if _total(widths, 2) <= width else 1
-    spare = max(0, width - _total(widths, gap))
-    widths["policy"] = min(longest, widths["policy"] + spare)
+    widths, gap = _fitting(columns, width)
     table = Table(
         title=escape(f"{title(found)} against {opponent}"),
         caption_justify="left",
@@ -67,7 +57,7 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
         pad_edge=False,
         show_edge=False,
     )
-    for name in columns:
+    for name in widths:
         is_name = name == "policy"
         table.add_column(
             name,
@@ -76,9 +66,30 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
             overflow="fold",
             width=widths[name],
         )
-    for cells in zip(*columns.values(), strict=True):
+    for cells in zip(*(columns[name] for name in widths), strict=True):
         table.add_row(*map(escape, cells))
     return table
+
+
+def _fitting(
+    columns: Mapping[str, Sequence[str]], width: int
+) -> tuple[dict[str, int], int]:
+    """Widths of the columns that fit, and the number of spaces between them.
+
+    Columns are dropped in the order of `DROPPED`; the policy's gets the remaining space.
+    """
+    widths = {
+        name: max(len(line) for text in (name, *cells) for line in text.split("\n"))
+        for name, cells in columns.items()
+    }
+    longest, widths["policy"] = widths["policy"], min(widths["policy"], NAME)
+    for name in DROPPED:
+        if name in widths and _total(widths, 1) > width:
+            del widths[name]
+    gap = 2 if _total(widths, 2) <= width else 1
+    spare = max(0, width - _total(widths, gap))
+    widths["policy"] = min(longest, widths["policy"] + spare)
+    return widths, gap
 
 
 def _total(widths: Mapping[str, int], gap: int) -> int:
@@ -86,7 +97,7 @@ def _total(widths: Mapping[str, int], gap: int) -> int:
 
 
 def _invalid(rows: Sequence[Row]) -> list[str]:
-    """The reasons of invalid replies of the evaluated policy, for which columns lack room."""
+    """Lines with the evaluated policy's invalid replies by reason, which have no column."""
     last = {row.opponent: row for row in rows if row.role == "policy"}  # of all seats
     return [
         f"invalid replies against {opponent}: "
@@ -97,7 +108,7 @@ def _invalid(rows: Sequence[Row]) -> list[str]:
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
-    """The name in a policy's first row; what a baseline is in the second."""
+    """A policy's name in its first row, the kind of a baseline in its second."""
     cells: list[str] = []
     for (name, role), group in groupby(rows, lambda row: (row.policy, row.role)):
         kind = {
@@ -112,7 +123,7 @@ def _names(rows: Sequence[Row]) -> list[str]:
 
 
 def _counts(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Episodes, and in brackets how many are distinct where some are not."""
+    """Numbers of episodes; in brackets the distinct ones, if some repeat."""
     if all(row.num_distinct == row.num_episodes for row in rows):
         return {"n": [str(row.num_episodes) for row in rows]}
     return {
@@ -121,10 +132,10 @@ def _counts(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def _optional(rows: Sequence[Row], known: Sequence[Row]) -> dict[str, list[str]]:
-    """The columns that say something here."""
+    """The optional columns for which the rows have values."""
     columns = {}
     if any(row.normalised is not None for row in rows):
-        columns["score"] = [score_text(row, known) for row in rows]
+        columns["score"] = [score_without_interval(row, known) for row in rows]
     if any(row.wins is not None for row in rows):
         columns[RESULTS] = ["/".join(percentages(row)) for row in rows]
     if any(row.invalid for row in rows):

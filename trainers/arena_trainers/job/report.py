@@ -83,7 +83,7 @@ def return_table(found: Outcome) -> Table:
         if row.role == "policy":
             cells = [row.opponent, str(row.seat), str(row.num_episodes)]
             cells += _interval(Interval(row.mean_return, row.low, row.high))
-            table.add_row(*cells, *([score_text(row)] if scored else []))
+            table.add_row(*cells, *([score_with_interval(row)] if scored else []))
     return table
 
 
@@ -104,7 +104,7 @@ def _interval(found: Interval) -> tuple[str, str]:
     return f"{found.mean:.3f}", interval_text(found.low, found.high)
 
 
-def score_text(row: Row) -> str:
+def score_with_interval(row: Row) -> str:
     """The score of a row with its interval; "-" where it has none or a useless one."""
     if row.normalised is None or row.score_interval is None:
         return "-"

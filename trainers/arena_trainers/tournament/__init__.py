@@ -1,7 +1,7 @@
-"""Round robins between policies: who earns what against whom, and how strong they are.
+"""Round robins between policies: payoff matrices and ratings.
 
-`play_tournament` plays and sums up; `TournamentPlan` checks first and runs later. Needs
-the extra `eval` (scipy, openskill).
+`play_tournament` plays and sums up. `TournamentPlan` checks its arguments, and runs later.
+Both need the extra `eval` (scipy, openskill).
 """
 
 from arena_trainers.tournament.log import Match, Result, TournamentLog

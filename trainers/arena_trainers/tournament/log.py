@@ -1,4 +1,4 @@
-"""The file of a tournament's episodes, from which it goes on after any interruption."""
+"""The file of a tournament's episodes, from which the tournament resumes."""
 
 import json
 import os
@@ -13,12 +13,12 @@ HEADER, LINE, EPISODE = b'{"tournament": ', b'{"match": ', b', "episode": '
 
 
 class Match(NamedTuple):
-    """Who plays what.
+    """An episode that is to be played.
 
     Attributes:
         game: label of the game.
         lineup: name of the policy in each seat.
-        seed: of the episode.
+        seed: seed of the episode.
     """
 
     game: str
@@ -27,12 +27,12 @@ class Match(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came out of a match.
+    """The result of a match.
 
     Attributes:
-        returns: of each seat.
-        forfeited_by: the seat that forfeited, if one did.
-        reason: why; the `detail` of its last turn.
+        returns: return of each seat.
+        forfeited_by: the seat that forfeited, or None.
+        reason: reason of the forfeit; the `detail` of that seat's last turn.
     """
 
     returns: tuple[float, ...]
@@ -41,7 +41,7 @@ class Result(NamedTuple):
 
 
 def result_of(episode: Episode) -> Result:
-    """What came out of an episode."""
+    """The result of an episode."""
     seat, reason = episode.forfeited_by, None
     if seat is not None:
         bad = [turn for turn in episode.turns if turn.seat == seat and turn.invalid]
@@ -50,21 +50,21 @@ def result_of(episode: Episode) -> Result:
 
 
 class TournamentLog:
-    """Appends episodes to a file of JSON lines, the first of which says of what.
+    """Appends episodes to a file of JSON lines; the first line has the settings.
 
-    A process that is killed while it writes leaves at most one unfinished line, which is
-    cut off when the log is opened again.
+    A process that is killed while it writes leaves at most one unfinished line. Opening the
+    log again removes this line.
 
     Args:
-        path: the file; made if there is none.
-        settings: of the tournament, as JSON can hold them.
-        seen: called with each episode, those that the file holds already too.
+        path: the file; created if missing.
+        settings: settings of the tournament, as values that JSON can hold.
+        seen: called with each episode, also with those already in the file.
 
     Attributes:
         done: results of the episodes in the file.
 
     Raises:
-        ValueError: the file holds something else, or episodes of another tournament.
+        ValueError: the file is no log of a tournament, or that of another one.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class TournamentLog:
             append_bytes(self.path, header)
 
     def append(self, match: Match, episode: Episode) -> None:
-        """Adds an episode; it is on the disk when this returns.
+        """Adds an episode and syncs it to the disk.
 
         Raises:
-            OSError: the disk is full or the like; no unfinished line stays behind.
+            OSError: such as a full disk; no unfinished line stays behind.
         """
         named = {"game": match.game, "seats": match.lineup}
         record = json.dumps(named).encode(), episode.to_json().encode()
@@ -97,13 +97,16 @@ class TournamentLog:
         self._seen(episode)
 
     def _read(self, settings: Mapping[str, Any]) -> bool:
-        """Takes over what the file holds; whether it holds nothing yet."""
+        """Reads the results in the file; returns whether the file is empty."""
         end = 0
         for number, line in enumerate(self._lines(), 1):
             if not line.endswith(b"\n"):  # the process was killed while it wrote this
                 start = LINE if number > 1 else HEADER
                 if not start.startswith(line[: len(start)]):
-                    raise ValueError(f"{self.path} ends with {line[:60]!r}: no episode")
+                    raise ValueError(
+                        f"want an episode at the end of {self.path}, got {line[:60]!r}; "
+                        "give a new file"
+                    )
                 os.truncate(self.path, end)
                 break
             if number == 1:
@@ -122,13 +125,15 @@ class TournamentLog:
             before = json.loads(line)["tournament"]
             names = sorted({*before, *settings})
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{self.path} holds no tournament") from error
+            raise ValueError(
+                f"want the log of a tournament, got {self.path}; give a new file"
+            ) from error
         for name in names:
             old, new = before.get(name), json.loads(json.dumps(settings.get(name)))
             if old != new:
                 raise ValueError(
                     f"{self.path} is of another tournament: its {name} is {old!r}, "
-                    f"now it is {new!r}; want the same or a new file"
+                    f"now it is {new!r}; give the same settings or a new file"
                 )
 
     def _take(self, number: int, line: bytes) -> None:

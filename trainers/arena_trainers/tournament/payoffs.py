@@ -1,4 +1,4 @@
-"""What policies earn against each other, by game."""
+"""Mean returns of policies against each other, by game."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ Lineup = tuple[int, ...]  # the policy in each seat, by its index
 
 @dataclass(frozen=True)
 class Payoff:
-    """Mean return of one policy in one seat, another one playing all others.
+    """Mean return of one policy in one seat, with another policy in all other seats.
 
     Attributes:
-        mean: over all seats alike.
-        low: lower end of its 95 % interval; episodes of one seed are one observation.
+        mean: mean return, each seat with the same weight.
+        low: lower end of its 95 % interval; the episodes of one seed are one observation.
         high: upper end.
-        num_episodes: episodes.
+        num_episodes: number of episodes.
     """
 
     mean: float
@@ -30,11 +30,11 @@ class Payoff:
 
 @dataclass(frozen=True)
 class CrossPlay:
-    """How much worse policies play with others than with themselves.
+    """The gap between the returns of self-play and cross-play.
 
     Attributes:
-        self_play: mean return with copies of oneself, over policies.
-        cross_play: mean return with another policy, over ordered pairs.
+        self_play: mean return of policies with copies of themselves.
+        cross_play: mean return over ordered pairs of different policies.
         gap: `self_play - cross_play`.
         low: lower end of the gap's 95 % interval.
         high: upper end.
@@ -48,7 +48,7 @@ class CrossPlay:
 
 
 def lineups_of(num_policies: int, num_players: int, self_pairs: bool) -> list[Lineup]:
-    """Every policy alone against each other one, in every seat.
+    """Each policy in one seat, every seat in turn, against each other policy in the rest.
 
     With two seats these are all pairs in both orders.
 
@@ -72,14 +72,14 @@ def _lineup(row: int, column: int, seat: int, num_players: int) -> Lineup:
 
 
 class Scores:
-    """The results of one game of a tournament, to be summed up.
+    """The results of one game of a tournament.
 
     Args:
         game: the rules.
-        label: of the game.
-        policies: names.
-        seeds: of the episodes of each lineup.
-        done: at least all results of this game.
+        label: label of the game in `Match`.
+        policies: names of the policies.
+        seeds: seeds of each lineup.
+        done: results; at least all those of this game.
     """
 
     def __init__(
@@ -99,14 +99,14 @@ class Scores:
         return self.done[Match(self.label, names, seed)]
 
     def payoff(self, row: int, column: int) -> Payoff:
-        """What a policy earns alone among copies of another one."""
+        """Return of the row policy in one seat, with copies of the column policy in the rest."""
         scores = self._scores(row, column)
         low, high = mean_interval(scores, self.game.min_return, self.game.max_return)
         lineups = 1 if row == column else self.game.num_players
         return Payoff(sum(scores) / len(scores), low, high, len(scores) * lineups)
 
     def cross_play(self) -> CrossPlay:
-        """Self-play against cross-play, of all policies."""
+        """Self-play against cross-play, over all policies."""
         size = range(len(self.policies))
         own = _means([self._scores(row, row) for row in size])
         mixed = _means([self._scores(r, c) for r in size for c in size if r != c])
@@ -117,10 +117,10 @@ class Scores:
         return CrossPlay(first, second, gap, low, high)
 
     def outcomes(self) -> list[Outcome]:
-        """Who did better in each episode between two policies, in order of the seeds.
+        """Win, draw or loss of each episode between two policies, in order of the seeds.
 
-        The return of the policy that sits alone is held against the mean return of the
-        other seats; who forfeits loses.
+        The return of the policy with one seat is compared with the mean return of the
+        other seats. The policy that forfeits loses.
         """
         size, num_players = len(self.policies), self.game.num_players
         return [

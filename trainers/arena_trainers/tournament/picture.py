@@ -12,8 +12,8 @@ from arena_trainers.tournament.payoffs import Payoff
 from arena_trainers.tournament.ratings import Rating
 from arena_trainers.tournament.summary import GameSummary, Tournament
 
-NAME = 20  # characters of a name that stands in one line
-NUMBER = 8  # characters of a number; headers of two words are folded
+NAME = 20  # longest name without a line break
+NUMBER = 8  # width of a column of numbers; headers of two words are folded
 GAP = 2  # spaces between columns
 STYLE: Any = {
     "box": box.SIMPLE_HEAD,
@@ -25,7 +25,7 @@ STYLE: Any = {
 
 
 def draw_matrix(found: Tournament, path: str | Path) -> None:
-    """Writes the payoff matrices of all games as a PNG picture, side by side.
+    """Draws the payoff matrices of all games, side by side, into a PNG file.
 
     Raises:
         ModuleNotFoundError: matplotlib is missing.
@@ -50,7 +50,7 @@ def draw_matrix(found: Tournament, path: str | Path) -> None:
         axes.set_xlabel("against")
         for y, row in enumerate(means):
             for x, mean in enumerate(row):
-                if mean == mean:  # those who met
+                if mean == mean:  # not NaN: the two policies met
                     is_dark = abs(mean) > 0.6 * limit
                     color = "white" if is_dark else "black"
                     axes.text(
@@ -60,9 +60,9 @@ def draw_matrix(found: Tournament, path: str | Path) -> None:
 
 
 def tournament_tables(found: Tournament, width: int | None = None) -> list[Table]:
-    """The payoffs of each game, ratings, and forfeits if there were any.
+    """Tables of the payoffs of each game, of ratings, and of forfeits if there were any.
 
-    Payoffs that are wider than `width` characters go on in further tables.
+    A matrix that is wider than `width` characters is split into several tables.
     """
     tables = [table for game in found.games for table in _payoffs(found, game, width)]
     for game in found.games:
@@ -76,7 +76,7 @@ def tournament_tables(found: Tournament, width: int | None = None) -> list[Table
 
 
 def _payoffs(found: Tournament, game: GameSummary, width: int | None) -> list[Table]:
-    """A column for each opponent, as many in a table as `width` holds."""
+    """A column for each opponent; each table has as many as fit into `width`."""
     names = found.policies
     cells = [[_cell(payoff) for payoff in row] for row in game.payoffs]
     lines = (line for row in cells for cell in row for line in cell.split("\n"))
@@ -102,7 +102,7 @@ def _payoffs(found: Tournament, game: GameSummary, width: int | None) -> list[Ta
 
 
 def _caption(game: GameSummary) -> str:
-    text = "mean return of the row with the column in all other seats, 95 % interval"
+    text = "mean return of the row, with the column in all other seats; 95 % interval"
     if game.cross_play is None:
         return text
     cross = game.cross_play
@@ -121,7 +121,7 @@ def _cell(payoff: Payoff | None) -> str:
 def _ratings(
     ratings: tuple[Rating, ...], title: str, game: GameSummary | None
 ) -> Table:
-    caption = "Elo and OpenSkill count who did better, and not by how much"
+    caption = "Elo and OpenSkill count wins; they ignore the size of returns"
     table = Table(title=escape(f"Ratings: {title}"), caption=caption, **STYLE)
     table.add_column("policy", overflow="fold", min_width=_width(ratings))
     for name in ("Elo", "95 %", "OpenSkill", "sigma"):

@@ -1,4 +1,4 @@
-"""Ratings of policies from the episodes that they played against each other."""
+"""Ratings of policies: Elo, OpenSkill and Nash averaging."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ Floats = NDArray[np.float64]
 MEAN_ELO = 1500
 POINTS = 400 / np.log(10)  # of Elo per natural log of the odds
 WIDTH = 1.96  # standard errors on each side of a 95 % interval
-EPSILON = 1e-7  # below it a probability is taken for 0
+EPSILON = 1e-7  # a smaller probability counts as 0
 
 
 class Outcome(NamedTuple):
-    """An episode between two policies.
+    """The result of an episode between two policies.
 
     Attributes:
         first: index of a policy.
@@ -33,15 +33,15 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Rating:
-    """How strong a policy is among those of a tournament.
+    """The ratings of a policy in a tournament.
 
     Attributes:
-        policy: name.
+        policy: name of the policy.
         elo: maximum-likelihood Elo; the mean over policies is 1500.
         elo_low: lower end of its 95 % interval.
         elo_high: upper end.
-        mu: mean of OpenSkill's belief (25 at the start).
-        sigma: its standard deviation (25/3 at the start).
+        mu: mean of OpenSkill's belief; the prior has 25.
+        sigma: standard deviation of this belief; the prior has 25/3.
     """
 
     policy: str
@@ -56,8 +56,8 @@ def rate(policies: Sequence[str], outcomes: Sequence[Outcome]) -> tuple[Rating, 
     """Elo and OpenSkill ratings of all policies.
 
     Args:
-        policies: names.
-        outcomes: in the order in which OpenSkill shall hear of them.
+        policies: names of the policies.
+        outcomes: results; OpenSkill updates its beliefs in this order.
 
     Raises:
         ModuleNotFoundError: scipy or openskill is missing.
@@ -77,14 +77,14 @@ def rate(policies: Sequence[str], outcomes: Sequence[Outcome]) -> tuple[Rating, 
 def fit_elo(num_policies: int, outcomes: Sequence[Outcome]) -> tuple[Floats, Floats]:
     """Elo ratings and their standard errors.
 
-    Maximises Σ w_ij log σ(θ_i - θ_j) over θ, where w_ij counts the wins of i over j, a draw
-    being half a win for both (Bradley and Terry 1952). Each pair that met gets one draw
-    more, without which a policy that always wins had no finite rating. Errors come from
-    the curvature at the maximum and take episodes for independent.
+    Maximises Σ w_ij log σ(θ_i - θ_j) over θ (Bradley and Terry 1952). w_ij is the number of
+    wins of i over j; a draw is half a win for both. Each pair that met gets one draw more,
+    which keeps the rating of a policy that always wins finite. The errors follow from the
+    curvature at the maximum; they assume independent episodes.
 
     Args:
         num_policies: n.
-        outcomes: of episodes.
+        outcomes: results of episodes.
 
     Returns:
         float64[n] ratings with mean 1500, float64[n] standard errors of their distances
@@ -133,12 +133,12 @@ def _openskill(num_policies: int, outcomes: Sequence[Outcome]) -> list[Any]:
 
 
 class NashAverage(NamedTuple):
-    """Ratings that copies of a policy, and policies that nobody needs, do not change.
+    """Nash averaging: ratings that adding a copy of a policy does not change.
 
     Attributes:
-        weights: probability of each policy in the equilibrium of the largest entropy.
-        ratings: mean payoff of each policy against that equilibrium; at most 0, and 0 for
-            those that it plays.
+        weights: probability of each policy in the maximum-entropy equilibrium.
+        ratings: mean payoff of each policy against this equilibrium; 0 for the policies in
+            its support, at most 0 for the others.
     """
 
     weights: tuple[float, ...]
@@ -149,12 +149,12 @@ def nash_average(payoffs: ArrayLike) -> NashAverage:
     """The maximum-entropy equilibrium of the game of choosing a policy.
 
     Balduzzi et al., *Re-evaluating Evaluation* (2018), https://arxiv.org/abs/1806.02643.
-    It jumps where payoffs tie: look at their intervals, too.
+    It is discontinuous where payoffs tie: read it beside their intervals.
 
     Args:
         payoffs: float64[n, n], mean return of the row against the column in a zero-sum
-            game; where measured it is not quite antisymmetric, so (payoffs - payoffs') / 2
-            is taken. The diagonal is not read.
+            game. Measured payoffs are not exactly antisymmetric: the function uses
+            (payoffs - payoffs') / 2. It does not read the diagonal.
 
     Raises:
         ValueError: `payoffs` is no square matrix, or not finite off the diagonal.
@@ -180,7 +180,7 @@ def nash_average(payoffs: ArrayLike) -> NashAverage:
 
 
 def _inner_equilibrium(skew: Floats) -> Floats:
-    """An equilibrium that plays everything that any equilibrium plays."""
+    """An equilibrium of full support: it plays each policy that some equilibrium plays."""
     optimize = import_extra("scipy.optimize", "eval")
     size = len(skew)
     corners = []
@@ -201,10 +201,10 @@ def _inner_equilibrium(skew: Floats) -> Floats:
 
 
 def _most_even(skew: Floats, start: Floats) -> Floats:
-    """The equilibrium of the largest entropy, from one inside the set of equilibria."""
+    """The equilibrium of maximum entropy, found from one of full support."""
     optimize = import_extra("scipy.optimize", "eval")
     start = start / start.sum()
-    limits = np.maximum(skew @ start, 0)  # what rounding left of the constraints
+    limits = np.maximum(skew @ start, 0)  # allows for rounding in the constraints
     found = optimize.minimize(
         lambda p: float(p @ np.log(p)),
         start,

@@ -1,17 +1,18 @@
-"""`play_tournament`: every policy against every other, in every seat of every game."""
+"""`play_tournament`: all policies against each other, in every seat of every game."""
 
 import json
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
+from arena_trainers.evaluate.arguments import env_of, seeds_of
 from arena_trainers.evaluate.baselines import prepared
-from arena_trainers.evaluate.matches import Progress, env_of
+from arena_trainers.evaluate.matches import Progress
 from arena_trainers.evaluate.replies import ReplyCount, given_prompts
 from arena_trainers.extras import import_extra
 from arena_trainers.tournament.log import Match, Result, TournamentLog, result_of
@@ -46,29 +47,28 @@ def play_tournament(
 ) -> Tournament:
     """Plays a round robin and sums it up.
 
-    With two players every pair meets in both orders of seats; with more, every policy sits
-    alone in every seat while another one plays all other seats. All lineups of a game play
-    the same seeds. A policy that crashes, stalls or replies illegally forfeits the episode
-    with the reason, and the tournament goes on. Policies are prompted by the options that
-    they carry (`Policy`); warns (UserWarning) of those most of whose replies are invalid.
+    With two seats, each pair of policies meets in both orders. With more, each policy plays
+    each seat in turn, and another policy plays all other seats. All lineups of a game play
+    the same seeds. An exception, a timeout or an invalid reply forfeits the episode, and the
+    tournament goes on. A policy reads prompts by the options that it carries (`Policy`).
+    Warns (UserWarning) of policies with mostly invalid replies.
 
     Args:
-        policies: at least two, of different names.
-        games: ids, rules or environments; of at least two players.
-        num_episodes: of each lineup.
+        policies: at least two, with different names.
+        games: ids, rules or environments, each of at least two players.
+        num_episodes: episodes per lineup.
         seed: seeds are `seed .. seed + num_episodes - 1`.
-        self_pairs: whether policies also play with themselves in games that are not
-            cooperative; in those that are they always do.
-        prompt: options of the `PromptWrapper`; they override what policies carry.
-        timeout: seconds that one call of a policy may take, see `play`.
-        out: a file to which each finished episode is appended. If it holds episodes of
-            this tournament already, only the others are played.
-        progress: called after each episode with the number done and the number in all.
+        self_pairs: whether self-play is included; always on in cooperative games.
+        prompt: arguments of the `PromptWrapper`; they override the options of policies.
+        timeout: longest call of a policy, in seconds, see `play`.
+        out: file to which each finished episode is appended. Episodes of this tournament
+            that it already holds are not played again.
+        progress: called after each episode with the numbers of episodes done and in all.
 
     Raises:
-        ValueError: a policy, a game or a number will not do, or the file is of another
-            tournament; nothing has been played then.
-        OSError: an episode could not be written; what was before stays readable.
+        ValueError: unknown policy or game, a number out of range, or a file of another
+            tournament; before any episode is played.
+        OSError: an episode could not be written; earlier ones stay readable.
         ModuleNotFoundError: scipy or openskill is missing.
 
     >>> found = play_tournament(["first", "random"], ["tic_tac_toe"], 10)
@@ -92,10 +92,10 @@ def play_tournament(
 
 
 class TournamentPlan:
-    """A tournament that has been checked and can be run; see `play_tournament`.
+    """A tournament with checked arguments, ready to run; see `play_tournament`.
 
     Attributes:
-        num_episodes: of the whole tournament.
+        num_episodes: episodes of the whole tournament.
     """
 
     def __init__(
@@ -111,15 +111,11 @@ class TournamentPlan:
         out: str | Path | None = None,
     ) -> None:
         for module in ("scipy.optimize", "openskill.models"):
-            import_extra(module, "eval")  # before hours of play, not after
-        if type(num_episodes) is not int or num_episodes < 1:
-            raise ValueError(f"want num_episodes of at least 1, got {num_episodes!r}")
-        if type(seed) is not int or seed < 0:
-            raise ValueError(f"want a seed of at least 0, got {seed!r}")
+            import_extra(module, "eval")  # fails before hours of play
+        self._seeds = seeds_of(seed, num_episodes)
         made = [make_policy(p) if isinstance(p, str) else p for p in policies]
         self.policies = {policy.name: policy for policy in made}
         _want_different("policies", [policy.name for policy in made], at_least=2)
-        self._seeds = range(seed, seed + num_episodes)
         self._self_pairs, self._timeout = self_pairs, checked_timeout(timeout)
         self._given = dict(prompt or {})
         options = {"on_invalid": "forfeit", **self._given}
@@ -138,12 +134,10 @@ class TournamentPlan:
         self._matches = {label: self._matches_of(label) for label in labels}
         self.num_episodes = sum(map(len, self._matches.values()))
         planned = {match for matches in self._matches.values() for match in matches}
-        strange = self._done.keys() - planned
-        if strange:
-            raise ValueError(f"{out} holds {min(strange)}, which is not to be played")
+        _want_planned(self._done.keys() - planned, out)
 
     def run(self, progress: Progress | None = None) -> Tournament:
-        """Plays what has not been played; raises OSError as `play_tournament` does."""
+        """Plays the missing episodes; raises OSError as `play_tournament` does."""
         for label, matches in self._matches.items():
             self._play(label, [m for m in matches if m not in self._done], progress)
         games = {label: w.env.game for label, w in self._wrappers.items()}
@@ -192,7 +186,7 @@ class TournamentPlan:
             prepared(policy, game)
 
     def _settings(self) -> dict[str, Any]:
-        """What episodes depend on, for the file to tell tournaments apart."""
+        """All that episodes depend on; the file of another tournament has other settings."""
         return {
             "policies": list(self.policies),
             "games": [
@@ -220,6 +214,14 @@ class TournamentPlan:
                 if hasattr(inner, "prompt_json")
             },
         }
+
+
+def _want_planned(others: Set[Match], out: Any) -> None:
+    if others:
+        raise ValueError(
+            f"{out} holds {min(others)}, which is no match of this tournament; give a new "
+            "file"
+        )
 
 
 def _label(env: GameEnv) -> str:

@@ -1,4 +1,4 @@
-"""What a tournament found, by game and in all."""
+"""The results of a tournament, by game and in all."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,17 @@ from arena_wrappers.episodes import params_of
 
 @dataclass(frozen=True)
 class GameSummary:
-    """How the policies fared in one game.
+    """Results of the policies in one game.
 
     Attributes:
         game: label of the game.
         params: parameters of the game.
-        kind: of the game.
-        payoffs: by row and column: what the row's policy earned in one seat with the
-            column's in all others; None where they did not meet.
-        ratings: in competitive games; else None.
-        nash: Nash average in competitive zero-sum games of two; else None.
-        cross_play: self-play against cross-play in cooperative games; else None.
+        kind: kind of the game.
+        payoffs: return of the row's policy in one seat, with the column's in all other
+            seats; None if they did not meet.
+        ratings: ratings in competitive games, else None.
+        nash: Nash average in competitive zero-sum games of two seats, else None.
+        cross_play: self-play against cross-play in cooperative games, else None.
     """
 
     game: str
@@ -38,16 +38,16 @@ class GameSummary:
 
 @dataclass(frozen=True)
 class Tournament:
-    """All that a tournament found.
+    """Results of a tournament.
 
     Attributes:
         policies: names, in the order of all rows and columns.
-        num_episodes: of each lineup.
-        seed: of the first episode of each lineup.
-        games: a summary of each game.
-        ratings: over all competitive games together; None without any.
-        forfeits: by policy: how often it forfeited, by reason.
-        warnings: a line for each policy most of whose replies in a game were invalid.
+        num_episodes: episodes per lineup.
+        seed: seed of the first episode of each lineup.
+        games: one summary per game.
+        ratings: ratings over all competitive games together; None without such games.
+        forfeits: per policy, its number of forfeits by reason.
+        warnings: one line per policy and game with mostly invalid replies.
     """
 
     policies: tuple[str, ...]
@@ -59,7 +59,7 @@ class Tournament:
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The tournament as JSON can hold it."""
+        """The results as values that JSON can hold."""
         values = asdict(self)
         for game in values["games"]:
             game["nash"] = game["nash"] and game["nash"]._asdict()
@@ -88,7 +88,7 @@ def summarise(
 
 
 def meets_itself(game: AnyGame, self_pairs: bool) -> bool:
-    """Whether policies play with themselves in this game."""
+    """Whether the game has self-play."""
     return self_pairs or game.kind == "cooperative"
 
 
@@ -119,7 +119,7 @@ def _summary(scores: Scores, self_pairs: bool) -> GameSummary:
 
 def _forfeits(done: Mapping[Match, Result]) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = {}
-    for match in sorted(done):  # whatever the order in which episodes were over
+    for match in sorted(done):  # independent of the order in which episodes ended
         result = done[match]
         if result.forfeited_by is not None:
             name = match.lineup[result.forfeited_by]

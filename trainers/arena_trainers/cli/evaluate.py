@@ -1,0 +1,132 @@
+"""The command that measures a policy: `arena eval`."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from arena_trainers.cli.options import (
+    AsJson,
+    Baselines,
+    EpisodesFile,
+    EvalEpisodes,
+    FirstSeed,
+    MaxTurns,
+    Opponents,
+    OptionalGame,
+    Params,
+    PolicyName,
+    Suite,
+    Timeout,
+    read_env,
+)
+from arena_trainers.cli.policy_options import (
+    PolicyOptions,
+    show_warnings,
+    takes_policy_options,
+)
+from arena_trainers.cli.usage import (
+    print_tables,
+    running,
+    terminal_width,
+    usage_errors,
+)
+
+if TYPE_CHECKING:
+    from arena_trainers.evaluate.matches import Evaluation
+    from arena_trainers.evaluate.suites import SuiteEvaluation
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the command to the `arena` command."""
+    app.command("eval")(takes_policy_options(evaluate))
+
+
+def evaluate(
+    policy: PolicyName,
+    game: OptionalGame = None,
+    against: Opponents = None,
+    suite: Suite = None,
+    num_episodes: EvalEpisodes = None,
+    seed: FirstSeed = 0,
+    *,
+    how: PolicyOptions,
+    baselines: Baselines = True,
+    timeout: Timeout = None,
+    params: Params = None,
+    max_turns: MaxTurns = None,
+    out: EpisodesFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play a policy in every seat against opponents, with intervals and baselines.
+
+    A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
+    tit_for_tat, hanabi_convention, lm:PATH, api:MODEL; an opponent may also be "self".
+
+    A model that was saved here is prompted and sampled as in its training. The file
+    arena_prompt.json in its folder holds these options, and can be edited. Options of this
+    command override the files of all policies.
+
+    For example:
+
+    arena eval mcts:100 tic_tac_toe --against minimax --against random
+
+    arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
+
+    arena eval lm:runs/seed1/model --suite mars --out mars.jsonl
+    """
+    from arena_trainers.evaluate.matches import EvaluationPlan
+    from arena_trainers.evaluate.suites import SuitePlan
+
+    plan: EvaluationPlan | SuitePlan
+    with usage_errors():
+        _want_game_or_suite(game, suite, against, params, max_turns)
+        options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
+        options |= {"baselines": baselines, "timeout": timeout}
+        if num_episodes is not None:
+            options["num_episodes"] = num_episodes
+        if game is not None:
+            env = read_env(game, params, max_turns)
+            who, *others = how.policies([policy, *(against or ["random"])])
+            plan = EvaluationPlan(who, env, others, **options)
+        else:
+            (who,) = how.policies([policy])
+            plan = SuitePlan(suite or "", who, **options)
+    with running("nothing was measured; --out keeps what was played") as bar:
+        found = plan.run(bar)
+    show_warnings(found.warnings)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=1))
+    else:
+        _print(found)
+
+
+def _want_game_or_suite(
+    game: str | None,
+    suite: str | None,
+    against: list[str] | None,
+    params: list[str] | None,
+    max_turns: int | None,
+) -> None:
+    if (game is None) == (suite is None):
+        raise ValueError("want either a GAME or --suite")
+    if suite is None:
+        return
+    if against or params:
+        raise ValueError(
+            "want --suite without --against and --param: a suite names its opponents "
+            "and games"
+        )
+    if max_turns is not None:
+        raise ValueError("want --max-turns with a GAME, got it with --suite")
+
+
+def _print(found: "Evaluation | SuiteEvaluation") -> None:
+    from arena_trainers.evaluate.suites import SuiteEvaluation
+    from arena_trainers.evaluate.tables import suite_table
+    from arena_trainers.evaluate.terminal import evaluation_tables
+
+    if isinstance(found, SuiteEvaluation):
+        print_tables([suite_table(found)])
+    for one in found.evaluations if isinstance(found, SuiteEvaluation) else [found]:
+        print_tables(evaluation_tables(one, terminal_width()))
