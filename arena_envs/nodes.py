@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from arena_envs.checks import short
 from arena_envs.game import CHANCE, AnyGame, IllegalAction, legal_actions_of
-from arena_envs.spaces import MAX_TEXT
 from arena_envs.sampling import possible_outcomes
+from arena_envs.spaces import MAX_TEXT
 
 MAX_NODES = 10_000  # of a game
 

@@ -168,5 +168,3 @@ def _twins(
         if action not in possible_actions(game, twin):
             return
         twin = game.apply(twin, action)
-
-

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from arena_envs.registration import did_you_mean
+from arena_envs.checks import did_you_mean
 from arena_trainers import credit
 from arena_trainers.credit.needs import needs_of
 from arena_trainers.credit.registry import find_estimator
