@@ -155,6 +155,11 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
                 return
         elif type(action) is not int or action not in self._node.legal:
             action = checked_action(action, self._node.legal, agent)
+        self.play(action)
+
+    def play(self, action: Any) -> None:
+        """Plays an action of the rules for `agent_selection`; unlike `step`, checks nothing."""
+        agent = self.agent_selection
         node = self._graph.child(self._node, action)
         drawn: Sequence[Any] = ()
         if node.player == CHANCE:
@@ -236,9 +241,6 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
             return text
         sys.stdout.write(text + "\n")
         return None
-
-    def close(self) -> None:
-        pass
 
     def __getstate__(self) -> dict[str, Any]:
         kept = self.__dict__.copy()

@@ -33,6 +33,8 @@ class Turn:
         logprobs: log-probabilities of the reply's tokens.
         truncated: whether the reply was cut by a length limit.
         entropies: entropies of the distributions of the reply's tokens, in nats.
+        state: the game's state before the turn. Only in memory: None in an episode that was
+            read from a file or unpickled. `turn_states` gives it for every episode.
     """
 
     index: int
@@ -50,6 +52,10 @@ class Turn:
     logprobs: Sequence[float] | None = None
     truncated: bool = False
     entropies: Sequence[float] | None = None
+    state: Any = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "state": None}
 
     @property
     def reward(self) -> float:
@@ -82,6 +88,7 @@ class Episode:
         branch: how many of its `turns` it shares with that one: `turns[branch]` is the first
             of its own.
         measures: what the game says of the last state, by name; see `Game.measures`.
+        final_state: the game's last state. Only in memory, as `Turn.state`.
     """
 
     game: str
@@ -99,6 +106,10 @@ class Episode:
     parent: int | None = None
     branch: int | None = None
     measures: Mapping[str, float] = field(default_factory=dict)
+    final_state: Any = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "final_state": None}
 
     def to_json(self) -> str:
         """The episode as one line of JSON.
@@ -106,7 +117,10 @@ class Episode:
         Raises:
             ValueError: a number is not finite.
         """
-        values = {**vars(self), "turns": [vars(turn) for turn in self.turns]}
+        values = {name: getattr(self, name) for name in _EPISODE_FIELDS}
+        values["turns"] = [
+            {name: getattr(turn, name) for name in _TURN_FIELDS} for turn in self.turns
+        ]
         try:
             return json.dumps(values, allow_nan=False)
         except ValueError as error:
@@ -156,6 +170,10 @@ Check = Callable[[Any], bool]
 
 def _is_int(value: Any) -> bool:
     return type(value) is int
+
+
+def _is_sample(value: Any) -> bool:
+    return _is_int(value) and 0 <= value < 2**64
 
 
 def _is_str(value: Any) -> bool:
@@ -221,7 +239,7 @@ _EPISODE_FIELDS: dict[str, Check] = {
     "max_turns": _optional(_is_int),
     "prompt": _is_dict,
     "seed": _is_int,
-    "sample": _is_int,
+    "sample": _is_sample,
     "actions": _list_of(_is_action),
     "turns": _list_of(_is_dict),
     "returns": _list_of(_is_number),

@@ -205,6 +205,7 @@ class LiveEpisode:
             logprobs=_plain(reply.logprobs),
             entropies=_plain(reply.entropies),
             truncated=reply.truncated,
+            state=request.state,
         )
         self.turns.append(turn)
         self.last_turn[self.base.possible_agents[request.seat]] = turn
@@ -242,6 +243,7 @@ class LiveEpisode:
             forfeited_by=base.forfeited_by,
             branch=self.branch,
             measures=_measures(base.game, base.game_state),
+            final_state=base.game_state,
         )
 
 

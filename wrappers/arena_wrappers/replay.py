@@ -57,11 +57,13 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
 
 
 def final_state(episode: Episode, game: AnyGame) -> Any:
-    """The state in which a recorded episode ended.
+    """The state in which an episode ended: from memory, or by playing its record.
 
     Raises:
-        ReplayError: an action is not possible in this game.
+        ReplayError: an action of the record is not possible in this game.
     """
+    if episode.final_state is not None:
+        return episode.final_state
     state = game.initial_state()
     for number, entry in enumerate(episode.actions):
         state = game.apply(state, _action_of(game, state, number, entry))
@@ -69,11 +71,14 @@ def final_state(episode: Episode, game: AnyGame) -> Any:
 
 
 def turn_states(episode: Episode, game: AnyGame) -> list[Any]:
-    """The state in which each turn of a recorded episode was taken.
+    """The state in which each turn was taken: from memory, or by playing the record.
 
     Raises:
-        ReplayError: an action is not possible in this game, or is missing.
+        ReplayError: an action of the record is not possible in this game, or is missing.
     """
+    states = [turn.state for turn in episode.turns]
+    if all(state is not None for state in states):
+        return states
     states = []
     state, number = game.initial_state(), 0
 
@@ -175,7 +180,8 @@ def _compare(recorded: Episode, again: Episode) -> None:
 
 def _compare_fields(where: str, recorded: Any, again: Any) -> None:
     skipped = {"turns", "parent", "branch"}  # compared before; of another episode
-    for name in (f.name for f in fields(recorded) if f.name not in skipped):
+    names = [f.name for f in fields(recorded) if f.compare and f.name not in skipped]
+    for name in names:
         old, new = _listed(getattr(recorded, name)), _listed(getattr(again, name))
         if old != new:
             raise ReplayError(f"{where}: {name} was {old!r} and is now {new!r}")

@@ -66,7 +66,7 @@ def parse_tolerantly(
     if len(answer) > MAX_ANSWER:
         return InvalidReply("overlong", f"The answer exceeds {MAX_ANSWER} characters.")
     stripped = _LABEL.sub("", answer.strip(_AROUND), count=1).strip(_AROUND)
-    for candidate in (answer, stripped):
+    for candidate in dict.fromkeys((answer.strip(), stripped)):
         outcome = action_named(game, state, candidate, legal)
         if not isinstance(outcome, InvalidReply):
             return outcome

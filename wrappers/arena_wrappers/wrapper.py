@@ -269,9 +269,11 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
                 return
             outcome = self._draw(seed) if drawn is None else drawn
         if env.game.num_actions is None:
-            outcome = env.game.action_text(env.game_state, outcome)
-        self.played = outcome
-        env.step(outcome)
+            self.played = env.game.action_text(env.game_state, outcome)
+            env.play(outcome)  # not `step`, which would parse the text again
+        else:
+            self.played = outcome
+            env.step(outcome)
 
     def _draw(self, seed: int | None) -> Any:
         """A random legal action for an invalid reply."""
