@@ -159,7 +159,6 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
 
     def play(self, action: Any) -> None:
         """Plays an action of the rules for `agent_selection`; unlike `step`, checks nothing."""
-        agent = self.agent_selection
         node = self._graph.child(self._node, action)
         drawn: Sequence[Any] = ()
         if node.player == CHANCE:
@@ -169,7 +168,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         self.actions.append(action)
         self.actions.extend(drawn)
         self.num_turns += 1
-        self._cumulative_rewards[agent] = 0.0
+        self._cumulative_rewards[self.agent_selection] = 0.0
         self._enter(node)
         if self.max_turns is not None and self.num_turns >= self.max_turns:
             self._truncate(node.player)
@@ -273,8 +272,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
             self._end(self.truncations)
 
     def _end(self, flags: dict[str, bool]) -> None:
-        for agent in flags:
-            flags[agent] = True
+        flags.update(dict.fromkeys(flags, True))
         self.agent_selection = self.agents[0]
 
     def _pay(self, returns: tuple[float, ...]) -> None:

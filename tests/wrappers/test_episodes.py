@@ -420,7 +420,6 @@ def test_states_are_in_memory_alone():
         assert {copy.final_state, *(turn.state for turn in copy.turns)} == {None}
 
 
-
 def test_states_of_a_record_that_ends_too_early_are_refused(record):
     game = arena_envs.make_game("kuhn_poker")
     with pytest.raises(ReplayError, match="ends too early: action 3 is missing"):

@@ -102,7 +102,7 @@ def generated(trainer):
 
 def real_turns(trainer):
     """The learners' turns in the order of the rows."""
-    learners = trainer.game_plans[0].learners
+    learners = trainer.games.plans[0].learners
     turns = [turn for episode in trainer.last_episodes for turn in episode.turns]
     return [turn for turn in turns if learners[turn.seat]]
 
@@ -244,7 +244,7 @@ def test_language_model_opponents_without_options_sample_as_the_learner(
 ):
     opponent = f"lm:{copy_of(model_folder, None)}"
     trainer = make_trainer(opponents=["self", opponent], temperature=0.7)
-    frozen = trainer._opponents[opponent]
+    frozen = trainer.games.opponents[opponent]
     assert (frozen.max_new_tokens, frozen.temperature) == (2, 0.7)
     generated(trainer)
     assert trainer.last_episodes[0].turns[1].policy == opponent

@@ -16,8 +16,6 @@ from arena_envs.solvers import (
     information_states,
     nash_conv,
 )
-from arena_trainers.evaluate import tabular
-from arena_wrappers import PromptOptions, ScoringPolicy
 
 MAX_SHOWN = 32  # information states
 NUM_ITERATIONS = 1000  # of CFR+; 0.1 s in Kuhn poker
@@ -68,7 +66,7 @@ class Comparison(NamedTuple):
 
 
 def beside_equilibrium(
-    name: str, game: AnyGame, policy: ScoringPolicy, options: PromptOptions
+    name: str, game: AnyGame, policy: Mapping[Key, Sequence[float]]
 ) -> Comparison | None:
     """The comparison; None in a game of more than `MAX_SHOWN` information states.
 
@@ -79,13 +77,11 @@ def beside_equilibrium(
     Args:
         name: of the game.
         game: the rules, small enough to enumerate.
-        policy: who is compared.
-        options: what its prompts contain.
+        policy: the action probabilities of the policy, by information state.
     """
     states = information_states(game)
     if not 0 < len(states) <= MAX_SHOWN:
         return None
-    table, _ = tabular(policy, game, options)
     solver = CFRPlus(game)
     solver.run(NUM_ITERATIONS)
     average = solver.average_policy()
@@ -96,7 +92,7 @@ def beside_equilibrium(
             seat=key[0],
             text=" ".join(game.observe(state, key[0]).split()),
             actions=[game.action_text(state, a) for a in game.legal_actions(state)],
-            policy=[float(p) for p in table[key]],
+            policy=[float(p) for p in policy[key]],
             equilibrium=[float(p) for p in average[key]] if is_near else None,
         )
         for key, state in _in_order(states)

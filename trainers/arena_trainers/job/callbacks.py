@@ -22,7 +22,6 @@ from arena_trainers.train.rollouts import (
     turn_credits,
     write_rollouts,
 )
-from arena_trainers.train.turn_records import trained_turns
 from arena_wrappers import PromptOptions, ScoringPolicy
 
 if TYPE_CHECKING:
@@ -161,17 +160,14 @@ def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout
     All processes have to call it; each gets the same.
     """
     episodes, games = trainer.last_episodes, trainer.last_games
-    learning = [trainer.game_plans[game].learners for game in games]
-    counts = gather_object([sum(map(len, map(trained_turns, episodes, learning)))])
-    rank = trainer.accelerator.process_index
     own = turn_credits(
         episodes,
-        learning,
+        trainer.last_records,
+        trainer.last_rows,
         trainer.last_turns,
         trainer.last_credit,
         estimator=trainer.args.credit,
         weighting=trainer.args.weighting,
-        offset=sum(counts[:rank]),
     )
     roots = [g for g, e in zip(games, episodes, strict=True) if e.parent is None]
     pairs = zip(roots, trees_of(own), strict=True)

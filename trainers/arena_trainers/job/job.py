@@ -41,16 +41,15 @@ from arena_trainers.job.start import (
     check_chat,
     check_reply_lengths,
     load_tokenizer,
-    longest_reply,
+    longest_replies,
     make_start,
 )
 from arena_trainers.job.stopping import StopCallback, Stopper
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.column_functions import load_functions
-from arena_trainers.train.columns import check_credit
-from arena_trainers.train.exact_critic import check_exact
-from arena_trainers.train.game_plans import GamePlan, opponents
+from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.prepared_games import prepare_games
 from arena_trainers.train.resume import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, write_episodes
@@ -85,36 +84,33 @@ class TrainingJob:
         extended: bool = False,
         stopper: Stopper | None = None,
     ) -> None:
-        import_stats()  # what measures the result, before hours of training
+        import_stats()  # fails now if scipy is missing, not after hours of training
         self.settings, self.folder, self.console = settings, folder, console
-        self.recipe = recipe
+        self.recipe, self.extended = recipe, extended
+        self.stopper = stopper or Stopper()
         self.job, self.args = build_configs(settings, str(folder))
         disable_progress_bar()  # of transformers; the run has its own
-        self.plans = [GamePlan(spec, self.args) for spec in self.args.games]
-        self.columns = load_functions(self.job.columns)
-        check_credit(self.args, [plan.game for plan in self.plans], self.columns)
         self.options = self.args.prompt
+        plans = [GamePlan(spec, self.args) for spec in self.args.games]
         self.is_tiny = self.job.model == "tiny"
-        as_given = not self.is_tiny and self.job.warm_start_steps == 0
-        self.start = model_folder(self.job.model) if as_given else folder / START
-        self.extended, self.stopper = extended, stopper or Stopper()
+        self.model = None if self.is_tiny else model_folder(self.job.model)
+        warm = self.job.warm_start_steps > 0
+        self.start = folder / START if self.model is None or warm else self.model
         self.checkpoint = newest_checkpoint(folder) if resume else None
         if self.checkpoint is not None:
             check_same_model(self.checkpoint, self.start)
         if not resume and self.is_main:
             check_new(folder)
-        self.tokenizer = load_tokenizer(self.job, self.plans, self.options)
+        self.tokenizer = load_tokenizer(self.job, self.model, plans, self.options)
+        lengths = longest_replies(self.tokenizer, plans, self.args.reply_format)
         if self.is_tiny and "max_completion_length" not in settings:
-            self.args.max_completion_length = max(
-                longest_reply(self.tokenizer, plan, self.args.reply_format)
-                for plan in self.plans
-            )
+            self.args.max_completion_length = max(lengths)
+        check_reply_lengths(lengths, plans, self.args)
         check_chat(self.tokenizer, self.args)
-        self.opponents = opponents(self.plans, self.args, {})
-        check_exact(self.args, self.plans, self.opponents)
-        check_reply_lengths(self.tokenizer, self.plans, self.args)
+        functions = load_functions(self.job.columns)
+        self.games = prepare_games(self.args, columns=functions, plans=plans)
         self.meters = [
-            GameMeter(plan, self.args, self.job.eval_episodes) for plan in self.plans
+            GameMeter(plan, self.args, self.job.eval_episodes) for plan in plans
         ]
 
     @property
@@ -137,7 +133,12 @@ class TrainingJob:
             made_here = self.start == self.folder / START
             if made_here and is_new:
                 model = make_start(
-                    self.job, self.args, self.tokenizer, self.plans, self.console
+                    self.job,
+                    self.args,
+                    self.model,
+                    self.tokenizer,
+                    self.games.plans,
+                    self.console,
                 )
                 options = {"prompt": self.options, **self.args.sampling_options}
                 part = self.folder / partial(START)
@@ -162,7 +163,7 @@ class TrainingJob:
         policy, last = self.trainer.policy, "after self-play"
         episodes = [meter.measure(last, policy) for meter in self.meters]
         outcomes = [
-            Outcome(m.plan.name, m.stages, m.evaluate(policy), m.compare(policy))
+            Outcome(m.plan.name, m.stages, m.evaluate(policy), m.compare())
             for m in self.meters
         ]
         late = self.watcher.last_quarter_mean() if self.watcher else None
@@ -171,7 +172,7 @@ class TrainingJob:
             "episodes_per_second": round(steps * self._episodes_per_step / seconds, 1),
             "seconds": round(time.monotonic() - self._began, 1),
             "recipe": self.recipe,
-            **provenance(self.job, self.args, self.plans),
+            **provenance(self.job, self.args, self.games.plans),
         }
         self._write(results, episodes, outcomes)
         self._show(outcomes)
@@ -191,8 +192,7 @@ class TrainingJob:
             str(self.start),
             self.args,
             processing_class=self.tokenizer,
-            policies=self.opponents,
-            columns=self.columns,
+            games=self.games,
             callbacks=[metrics],
         )
         trainer.remove_callback(PrinterCallback)
@@ -251,7 +251,7 @@ class TrainingJob:
             prompt=self.options,
             **self.args.sampling_options,
         )
-        self._say(description(policy, self.plans, self.args))
+        self._say(description(policy, self.games.plans, self.args))
         for meter in self.meters:
             episodes = meter.measure("before self-play", policy)
             warning = legal_warning(meter.plan.name, episodes, self.job, self.args)
@@ -271,7 +271,7 @@ class TrainingJob:
         )
         (self.folder / RESULTS).write_text(json.dumps(results, indent=2) + "\n")
         metrics = read_metrics(self.folder / METRICS)
-        frame = frame_of(self.job, self.args, self.plans, outcomes)
+        frame = frame_of(self.job, self.args, self.games.plans, outcomes)
         draw_curves(metrics, self.folder / "curves.png", frame)
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
         if comparisons:
@@ -282,7 +282,7 @@ class TrainingJob:
             for table in outcome_tables(outcome):
                 self.console.print(table)
         self._say(f"results are in {self.folder}")
-        for line in closing_lines(self.folder, self.plans, self.args):
+        for line in closing_lines(self.folder, self.games.plans, self.args):
             self._say(line)
 
     def _say(self, text: str) -> None:

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
-from arena_envs.solvers import information_states, nash_conv, uniform_table
+from arena_envs.solvers import Table, information_states, nash_conv, uniform_table
 from arena_trainers.evaluate import (
     Evaluation,
     EvaluationPlan,
     Row,
-    exploitability,
     legal_rate,
 )
 from arena_trainers.evaluate.baselines import solver_of
+from arena_trainers.evaluate.exploit import tabular
 from arena_trainers.evaluate.result_rows import measured, rows_of
 from arena_trainers.evaluate.scores import exact_scales, scored
 from arena_trainers.job.beside_equilibrium import Comparison, beside_equilibrium
@@ -90,13 +90,15 @@ class GameMeter:
             else nash_conv(self.game, uniform_table(self.game))
         )
         self.stages = [Stage("uniform random", self.uniform)]
+        self._table: Table | None = None  # of the policy of the last stage
 
     def measure(self, name: str, policy: ScoringPolicy) -> list[Episode]:
         """Adds a stage: self-play on fixed seeds and, where possible, exact NashConv."""
         episodes = play(self.plan.env_fn, policy, range(self.num_episodes))
         conv = None
         if self.game is not None:
-            conv = exploitability(policy, self.game, self.options).nash_conv
+            self._table, _ = tabular(policy, self.game, self.options)
+            conv = nash_conv(self.game, self._table)
         stage = Stage(
             name,
             conv,
@@ -146,11 +148,11 @@ class GameMeter:
             rows += own if scales is None else scored(game, own, scales)
         return replace(found, rows=tuple(rows))
 
-    def compare(self, policy: ScoringPolicy) -> Comparison | None:
-        """The policy beside an equilibrium, in games of few information states."""
-        if self.game is None:
+    def compare(self) -> Comparison | None:
+        """The policy of the last stage beside an equilibrium; None in larger games."""
+        if self.game is None or self._table is None:
             return None
-        return beside_equilibrium(self.plan.name, self.game, policy, self.options)
+        return beside_equilibrium(self.plan.name, self.game, self._table)
 
 
 class Outcome(NamedTuple):

@@ -23,7 +23,7 @@ import numpy as np
 
 from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.train.training_rows import turn_weights
-from arena_trainers.train.turn_records import trained_turns
+from arena_trainers.train.turn_records import TurnRecord
 from arena_wrappers import Episode
 from arena_wrappers.files import whole_file
 
@@ -148,46 +148,42 @@ _CREDIT_FIELDS: dict[str, Callable[[Any], bool]] = {
 
 def turn_credits(
     episodes: Sequence[Episode],
-    learning: Sequence[Sequence[bool]],
+    records: Sequence[TurnRecord],
+    in_batch: range,
     batch: TurnBatch,
     result: Credit,
     *,
     estimator: str,
     weighting: str,
-    offset: int,
 ) -> list[Rollout]:
     """The episodes of a process with the credit of their turns.
 
     Args:
         episodes: what this process played.
-        learning: for each episode, which seats learn.
+        records: its turns of seats that learn.
+        in_batch: where the records are in the global batch, see `rows_of_process`.
         batch: the global batch.
         result: its credit.
         estimator: name of the estimator.
-        weighting: `"token"` or `"turn"`, see `layouts.turn_weights`.
-        offset: number of turns in the batch of the processes before this one.
+        weighting: `"token"` or `"turn"`, see `turn_weights`.
     """
     weights = turn_weights(batch) if weighting == "turn" else np.ones(len(batch.reward))
     pools = _pools(batch, result)
+    unselected = batch.is_unselected
     ends = None
     if batch.num_tokens is not None and len(result.advantage) != len(batch.reward):
         ends = np.cumsum(batch.num_tokens)
-    found: list[Rollout] = []
-    row = offset
-    for episode, learners in zip(episodes, learning, strict=True):
-        credit: list[TurnCredit | None] = [None] * len(episode.turns)
-        for place in trained_turns(episode, learners):
-            if batch.is_unselected[row]:
-                advantage: Any = float(result.advantage[row])
-                if ends is not None:
-                    first = int(ends[row - 1]) if row else 0
-                    advantage = result.advantage[first : int(ends[row])].tolist()
-                credit[place] = TurnCredit(
-                    estimator, advantage, float(weights[row]), **pools[row]
-                )
-            row += 1
-        found.append(Rollout(episode, credit))
-    return found
+    credit: list[list[TurnCredit | None]] = [[None] * len(e.turns) for e in episodes]
+    for record, row in zip(records, in_batch, strict=True):
+        if unselected[row]:
+            advantage: Any = float(result.advantage[row])
+            if ends is not None:
+                first = int(ends[row]) - record.num_tokens
+                advantage = result.advantage[first : int(ends[row])].tolist()
+            credit[record.episode][record.place] = TurnCredit(
+                estimator, advantage, float(weights[row]), **pools[row]
+            )
+    return [Rollout(*pair) for pair in zip(episodes, credit, strict=True)]
 
 
 def _pools(batch: TurnBatch, result: Credit) -> list[dict[str, Any]]:

@@ -1,17 +1,16 @@
-"""What a training row holds, how much its tokens weigh, and how TRL is given it.
+"""What a training row holds, and how much its tokens weigh in the loss.
 
-Everything here is free of TRL and of torch.
+This module imports neither TRL nor torch.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_trainers.credit import TurnBatch
-from arena_trainers.train.turn_records import trained_turns
+from arena_trainers.train.turn_records import TurnRecord
 from arena_wrappers.episodes import Episode
 
 LAYOUTS = ("turn", "trajectory")
@@ -32,9 +31,10 @@ class Row:
     Attributes:
         prompt_ids: what the model saw.
         completion_ids: what it said, its end token included.
-        advantage: float64[num_tokens]; None for a dead row, which carries no loss.
+        advantage: float64[num_tokens]; None for a placeholder row, which has no loss.
         episode_return: weighted reward of the whole trajectory, for logging.
         mask: 1 for tokens that the model said; None if all of them are.
+        trajectory: index of the episode in its process, and the seat.
     """
 
     prompt_ids: Sequence[int]
@@ -42,6 +42,7 @@ class Row:
     advantage: NDArray[np.float64] | None
     episode_return: float
     mask: Sequence[int] | None = None
+    trajectory: tuple[int, int] | None = None
 
     @property
     def loss_mask(self) -> Sequence[int]:
@@ -53,64 +54,60 @@ class Row:
 
 def training_rows(
     episodes: Sequence[Episode],
-    games: Sequence[int],
-    learners: Sequence[Sequence[bool]],
+    records: Sequence[TurnRecord],
     batch: TurnBatch,
     advantage: NDArray[np.float64],
-    offset: int,
+    in_batch: range,
 ) -> list[Row]:
-    """One row for each of this process's learner turns, in the order of its records.
+    """One row for each record of this process, in their order.
 
-    Turns that were selected by their return have none: they would be trained on nothing.
+    Turns that were selected by their return have no row: their advantage is no estimate.
 
     Args:
         episodes: what this process played.
-        games: index of each episode's game.
-        learners: for each game, which seats learn.
+        records: its turns.
         batch: the global batch.
         advantage: float64[N] per turn or float64[num_tokens.sum()] per token, global.
-        offset: number of turns of the processes before this one.
+        in_batch: where the records are in the global batch, see `rows_of_process`.
     """
     counts = np.zeros(0, np.int64) if batch.num_tokens is None else batch.num_tokens
+    if len(advantage) == len(batch.reward):
+        advantage = np.repeat(advantage, counts)
     ends = np.cumsum(counts)
-    per_turn = len(advantage) == len(batch.reward)
     returns: dict[tuple[int, int], float] = {}
     for e, s, reward in zip(batch.episode, batch.seat, batch.reward, strict=True):
         returns[e, s] = returns.get((e, s), 0.0) + float(reward)
     unselected = batch.is_unselected
     rows: list[Row] = []
-    n = offset - 1
-    for episode, game in zip(episodes, games, strict=True):
-        for place in trained_turns(episode, learners[game]):
-            turn = episode.turns[place]
-            n += 1
-            if not unselected[n]:
-                continue
-            count = int(counts[n])
-            own = (
-                np.full(count, advantage[n])
-                if per_turn
-                else advantage[ends[n] - count : ends[n]]
-            )
-            row = Row(
-                prompt_ids=turn.prompt_ids or (),
-                completion_ids=turn.token_ids or (),
-                advantage=own,
-                episode_return=returns[batch.episode[n], batch.seat[n]],
-            )
-            rows.append(row)
+    for record, n in zip(records, in_batch, strict=True):
+        if not unselected[n]:
+            continue
+        turn = episodes[record.episode].turns[record.place]
+        row = Row(
+            prompt_ids=turn.prompt_ids or (),
+            completion_ids=turn.token_ids or (),
+            advantage=advantage[ends[n] - counts[n] : ends[n]],
+            episode_return=returns[batch.episode[n], batch.seat[n]],
+            trajectory=(record.episode, record.seat),
+        )
+        rows.append(row)
     return rows
 
 
-def with_dead_rows(rows: Sequence[Row], num_rows: int, end_id: int) -> list[Row]:
-    """`rows` filled up to `num_rows` with rows that carry no loss.
+def with_placeholder_rows(rows: Sequence[Row], num_rows: int, end_id: int) -> list[Row]:
+    """`rows` filled up to `num_rows` with rows that have no loss.
 
     Every process must train the same number of rows, a multiple of its micro-batches.
+
+    Args:
+        rows: the rows that are trained.
+        num_rows: how many rows are returned.
+        end_id: the only token of placeholder rows where there are no other rows.
     """
     template = rows[0] if rows else Row([end_id], [end_id], None, 0.0)
     mean = float(np.mean([row.episode_return for row in rows])) if rows else 0.0
-    dead = Row(template.prompt_ids, template.completion_ids, None, mean)
-    return [*rows, *[dead] * (num_rows - len(rows))]
+    filler = Row(template.prompt_ids, template.completion_ids, None, mean)
+    return [*rows, *[filler] * (num_rows - len(rows))]
 
 
 def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
@@ -204,21 +201,24 @@ def _times(
     return product
 
 
-def trajectory_rows(rows: Sequence[Row], keys: Sequence[tuple[int, int]]) -> list[Row]:
-    """One row for each seat and episode: its turns, and between them what it read.
+def trajectory_rows(rows: Sequence[Row]) -> list[Row]:
+    """One row for each trajectory: a seat's turns, and between them what it read.
 
     What other seats and the environment said is masked. Tokens are those that were sampled,
     so each turn's prompt has to begin with the turn before, as in a transcript.
 
     Args:
         rows: of single turns, in playing order.
-        keys: episode and seat of each.
 
     Raises:
-        ValueError: a prompt does not begin with the turn before.
+        ValueError: a prompt does not begin with the turn before, or a row names no
+            trajectory.
     """
     joined: dict[tuple[int, int], Row] = {}
-    for row, key in zip(rows, keys, strict=True):
+    for row in rows:
+        key = row.trajectory
+        if key is None:
+            raise ValueError("want rows of turns with their trajectory, got None")
         joined[key] = _joined(joined[key], row, key) if key in joined else row
     return list(joined.values())
 
@@ -226,7 +226,7 @@ def trajectory_rows(rows: Sequence[Row], keys: Sequence[tuple[int, int]]) -> lis
 def _joined(before: Row, row: Row, key: tuple[int, int]) -> Row:
     """A row that goes on with the next turn of the same seat."""
     if before.advantage is None or row.advantage is None:
-        raise ValueError("want rows that carry a loss, got a dead one")
+        raise ValueError("want rows that have a loss, got a placeholder row")
     known = [*before.prompt_ids, *before.completion_ids]
     if list(row.prompt_ids[: len(known)]) != known:
         raise ValueError(
@@ -242,21 +242,5 @@ def _joined(before: Row, row: Row, key: tuple[int, int]) -> Row:
         ),
         episode_return=before.episode_return,
         mask=[*before.loss_mask, *[0] * len(read), *row.loss_mask],
+        trajectory=key,
     )
-
-
-def episode_return(episode_return: list[float], **_: Any) -> list[float | None]:
-    """TRL's reward function: the return of the row's trajectory, for its logs alone."""
-    return list(episode_return)
-
-
-def replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
-    """TRL's rollout function: hands over the rows that were already played."""
-    rows = trainer._rows
-    return {
-        "prompt_ids": [list(row.prompt_ids) for row in rows],
-        "completion_ids": [list(row.completion_ids) for row in rows],
-        "logprobs": None,
-        "env_mask": [list(row.loss_mask) for row in rows],
-        "episode_return": [row.episode_return for row in rows],
-    }
