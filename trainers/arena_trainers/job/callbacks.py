@@ -14,7 +14,8 @@ from transformers import (
 )
 
 from arena_envs.game import AnyGame
-from arena_trainers.evaluate import exploitability
+from arena_envs.solvers import Table, nash_conv
+from arena_trainers.evaluate import tabular
 from arena_trainers.train.rollouts import (
     Rollout,
     joined,
@@ -39,6 +40,7 @@ class NashConvCallback(TrainerCallback):
 
     Attributes:
         history: (step, NashConv) pairs.
+        tables: the action probabilities of the last measurement, by its step.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class NashConvCallback(TrainerCallback):
         self.history: list[
             tuple[int, float]
         ] = []  # a resumed run puts in what was before
+        self.tables: dict[int, Table] = {}
         self._last_step = 0
 
     def last_quarter_mean(self) -> float | None:
@@ -66,8 +69,9 @@ class NashConvCallback(TrainerCallback):
         self._last_step = state.max_steps
         if state.global_step % self.every == 0:
             if state.is_world_process_zero:  # the others only log when it does
-                found = exploitability(self.policy, self.game, self.options)
-                self.history.append((state.global_step, found.nash_conv))
+                table, _ = tabular(self.policy, self.game, self.options)
+                self.history.append((state.global_step, nash_conv(self.game, table)))
+                self.tables = {state.global_step: table}
             control.should_log = True
         return control
 

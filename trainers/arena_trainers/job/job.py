@@ -8,9 +8,7 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from transformers import (
-    PrinterCallback,
-)
+from transformers import PrinterCallback
 from transformers.utils.logging import disable_progress_bar
 
 from arena_trainers.evaluate.intervals import import_stats
@@ -161,7 +159,13 @@ class TrainingJob:
         if not self.is_main:
             return {}
         policy, last = self.trainer.policy, "after self-play"
-        episodes = [meter.measure(last, policy) for meter in self.meters]
+        tables = self.watcher.tables if self.watcher else {}
+        # the first game may have been measured at the last step
+        known = tables.get(self.trainer.state.global_step)
+        episodes = [
+            meter.measure(last, policy, None if number else known)
+            for number, meter in enumerate(self.meters)
+        ]
         outcomes = [
             Outcome(m.plan.name, m.stages, m.evaluate(policy), m.compare())
             for m in self.meters

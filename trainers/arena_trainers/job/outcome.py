@@ -12,9 +12,9 @@ from arena_trainers.evaluate import (
     EvaluationPlan,
     Row,
     legal_rate,
+    tabular,
 )
 from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.evaluate.exploit import tabular
 from arena_trainers.evaluate.result_rows import measured, rows_of
 from arena_trainers.evaluate.scores import exact_scales, scored
 from arena_trainers.job.beside_equilibrium import Comparison, beside_equilibrium
@@ -92,13 +92,22 @@ class GameMeter:
         self.stages = [Stage("uniform random", self.uniform)]
         self._table: Table | None = None  # of the policy of the last stage
 
-    def measure(self, name: str, policy: ScoringPolicy) -> list[Episode]:
-        """Adds a stage: self-play on fixed seeds and, where possible, exact NashConv."""
+    def measure(
+        self, name: str, policy: ScoringPolicy, table: Table | None = None
+    ) -> list[Episode]:
+        """Adds a stage: self-play on fixed seeds and, where possible, exact NashConv.
+
+        Args:
+            name: of the stage.
+            policy: who is measured.
+            table: its action probabilities by information state, if they are known.
+        """
         episodes = play(self.plan.env_fn, policy, range(self.num_episodes))
         conv = None
         if self.game is not None:
-            self._table, _ = tabular(policy, self.game, self.options)
-            conv = nash_conv(self.game, self._table)
+            if table is None:
+                table, _ = tabular(policy, self.game, self.options)
+            self._table, conv = table, nash_conv(self.game, table)
         stage = Stage(
             name,
             conv,
