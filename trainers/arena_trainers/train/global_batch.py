@@ -24,16 +24,18 @@ def turn_batch(
 ) -> TurnBatch:
     """The global batch: the turns of all processes, in the order of the processes.
 
-    Its `rewards` hold the parts as they are paid, times their weights, so that they add up
-    to `reward`. A part of weight 0 is read but not paid: it stands there as it came.
+    Its `rewards` hold each part of the reward times its weight, so that they add up to
+    `reward`. A part of weight 0 is not paid: `rewards` holds it unweighted, for estimators
+    that read it.
 
     Args:
         shares: the records of each process.
         weights: of the reward parts; 1 where none is given.
         game_names: names of the games, by index.
-        columns: which optional columns are asked for. States and actions are numbered as
-            they come, so that equal numbers mean equal ones.
-        teams: team of each seat, by index of the game; no column `team` without.
+        columns: the optional columns that are wanted. States and actions are numbered in
+            the order in which they first occur; equal numbers mean equal states or actions.
+        teams: team of each seat, by index of the game; without it there is no column
+            `team`.
     """
     turns = [record for share in shares for record in share]
     asked = {c.removeprefix("rewards.") for c in columns if c.startswith("rewards.")}
@@ -115,7 +117,7 @@ def _optional_columns(
 
 
 def _ranks(keys: Iterable[Hashable]) -> NDArray[np.int64]:
-    """int64[N]: equal for equal keys, numbered as they first come."""
+    """int64[N]: equal numbers for equal keys, in the order of their first occurrence."""
     numbers: dict[Hashable, int] = {}
     return _integers(numbers.setdefault(key, len(numbers)) for key in keys)
 

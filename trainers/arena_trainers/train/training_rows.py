@@ -29,11 +29,13 @@ class Row:
     """One training sequence: prompt and replies, token by token as sampled.
 
     Attributes:
-        prompt_ids: what the model saw.
-        completion_ids: what it said, its end token included.
+        prompt_ids: tokens of the prompt.
+        completion_ids: tokens of the reply, its end token included; in a row of a
+            trajectory, of all replies and of what the seat read between them.
         advantage: float64[num_tokens]; None for a placeholder row, which has no loss.
         episode_return: weighted reward of the whole trajectory, for logging.
-        mask: 1 for tokens that the model said; None if all of them are.
+        mask: 1 for tokens of `completion_ids` that the model sampled, 0 for others; None if
+            it sampled all of them.
         trajectory: index of the episode in its process, and the seat.
     """
 
@@ -115,10 +117,10 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
 
         wₖ = N / (P · Gₚ · Kᵢ · nₖ)
 
-    for a turn of n tokens, in a trajectory of K turns, of a seat with G trajectories, of P
-    seats, of N tokens altogether: 1/N Σ w L over tokens is the mean over seats, then
-    trajectories, then turns, then tokens. They are positive, so that they pass through a
-    clipped loss, and their mean over tokens is 1.
+    for turn k of nₖ tokens, in a trajectory i of Kᵢ turns, of a seat p with Gₚ trajectories,
+    with P seats and N tokens in all. Then 1/N Σ w L over tokens is the mean over seats, then
+    trajectories, then turns, then tokens. Weights are positive, so a weighted advantage
+    keeps its sign in a clipped loss. The mean weight of a token is 1.
 
     See "MARS: Reinforcing Multi-Agent Reasoning of LLMs through Self-Play in Strategic
     Games" (https://arxiv.org/abs/2510.15414).
@@ -127,7 +129,8 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
         batch: the global batch, with `num_tokens`.
 
     Returns:
-        float64[N], one for each turn; 0 for one that was selected by its return, and so not trained.
+        float64[N], one for each turn; 0 for a turn that was selected by its return, which
+            is not trained.
     """
     if batch.num_tokens is None:
         raise ValueError("want the column 'num_tokens' in the turn batch, got None")
@@ -146,9 +149,9 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
 
 
 def whole_row_lengths(batch: TurnBatch) -> NDArray[np.int64]:
-    """int64[N]: length of the row of each turn's trajectory, which ends with its last turn.
+    """int64[N]: length of the row that holds each turn's whole trajectory.
 
-    Turns that were selected by their return are in no row; their own length stands there.
+    A turn that was selected by its return is in no row; it keeps its own length.
     """
     if batch.row_length is None:
         raise ValueError("want the column 'row_length' in the turn batch, got None")
@@ -160,7 +163,7 @@ def whole_row_lengths(batch: TurnBatch) -> NDArray[np.int64]:
 
 
 def _rows_of(batch: TurnBatch) -> NDArray[np.int64]:
-    """int64[N]: which row whole trajectories give a turn."""
+    """int64[N]: index of each turn's row, if rows hold whole trajectories."""
     keys = np.stack([batch.episode, batch.seat], axis=1)
     _, row = np.unique(keys, axis=0, return_inverse=True)
     return row.ravel().astype(np.int64)
@@ -174,13 +177,13 @@ def weighted(advantage: NDArray[np.float64], batch: TurnBatch) -> NDArray[np.flo
 def loss_weighted(
     advantage: NDArray[np.float64], batch: TurnBatch, loss_type: str, layout: str
 ) -> NDArray[np.float64]:
-    """Advantages times what their tokens weigh in TRL's loss, up to a common factor.
+    """Advantages times the weights of their tokens in TRL's loss, up to a common factor.
 
     Args:
         advantage: as it is trained, one per turn or one per token.
         batch: the global batch, with `num_tokens`.
         loss_type: of TRL; those of `PER_ROW_LOSSES` divide by the tokens of the row.
-        layout: what a row holds.
+        layout: what a row holds, `"turn"` or `"trajectory"`.
     """
     if loss_type not in PER_ROW_LOSSES or batch.num_tokens is None:
         return advantage
@@ -204,8 +207,8 @@ def _times(
 def trajectory_rows(rows: Sequence[Row]) -> list[Row]:
     """One row for each trajectory: a seat's turns, and between them what it read.
 
-    What other seats and the environment said is masked. Tokens are those that were sampled,
-    so each turn's prompt has to begin with the turn before, as in a transcript.
+    Tokens that the seat read are masked. Tokens are exactly those that were sampled, so
+    each turn's prompt has to begin with the turn before, as in a transcript.
 
     Args:
         rows: of single turns, in playing order.
@@ -224,7 +227,7 @@ def trajectory_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def _joined(before: Row, row: Row, key: tuple[int, int]) -> Row:
-    """A row that goes on with the next turn of the same seat."""
+    """The row with the next turn of the same seat appended."""
     if before.advantage is None or row.advantage is None:
         raise ValueError("want rows that have a loss, got a placeholder row")
     known = [*before.prompt_ids, *before.completion_ids]

@@ -38,20 +38,20 @@ class TurnRecord(NamedTuple):
     row_length: int
     terminated: bool
     truncated: bool
-    state: Hashable = None  # what the seat knew
-    action: Hashable = None  # what it did; None if the reply was invalid
+    state: Hashable = None  # the seat's information state before the turn
+    action: Hashable = None  # None if the reply was invalid
     tokens: Mapping[str, Sequence[float]] | None = None  # token columns
     parent: int = -1  # index within its process, as `episode`
     branch: int = -1
     unselected: bool = True
-    features: NDArray[np.float32] | None = None  # for a critic
-    next_features: NDArray[np.float32] | None = None  # where a limit cut
+    features: NDArray[np.float32] | None = None  # for a critic, before the turn
+    next_features: NDArray[np.float32] | None = None  # at the end, if it is truncated
     paid: float = 0.0  # to the seat before its turn
-    supplied: Mapping[str, float] | None = None  # by the user's functions
+    supplied: Mapping[str, float] | None = None  # columns by the user's functions
 
 
-# columns that follow from the rules
 PARTS = ("game", "format")  # of the reward, as `PromptWrapper` pays them
+# columns that need the state before a turn
 OF_STATES = frozenset({"state_key", "action", "value", "features"})
 
 
@@ -66,20 +66,20 @@ def turn_records(
 ) -> list[TurnRecord]:
     """The turns of seats that learn, episode by episode, in playing order.
 
-    What an episode shares with the one that it branched from is that one's.
+    The turns that an episode shares with its parent are recorded once, as the parent's.
 
     Args:
         episodes: what was played.
         games: index of each episode's game.
         learners: for each game, which seats learn.
-        rules: the games, where `columns` asks for states, actions, values or features.
-        columns: which optional columns are asked for; `features` are a critic's.
-        functions: of the user, by the column that each gives: of an episode, one of its
-            turns, and the state in which it was taken.
+        rules: the games; read if `columns` or `functions` need states.
+        columns: the optional columns that are wanted; `features` are the critic's inputs.
+        functions: functions that supply columns, by column. Each is called with an episode,
+            one of its turns, and the state before that turn.
         branching: where episodes branched, if they did.
 
     Raises:
-        ValueError: a turn without tokens, or a function that gives no finite number, or no
+        ValueError: a turn has no tokens, or a function returns no finite number, or no
             integer for a column of integers.
     """
     functions = functions or {}
@@ -119,7 +119,7 @@ def _record(
         episode: the turn's episode.
         where: index of the game, of the episode, and of the turn in the episode.
         is_last: whether it is its seat's last turn.
-        columns: which optional columns are asked for.
+        columns: the optional columns that are wanted.
         branching: where episodes branched, if they did.
     """
     game, number, place = where
@@ -148,7 +148,7 @@ def _record(
 def _with_state(
     record: TurnRecord, turn: Turn, game: AnyGame, state: Any
 ) -> TurnRecord:
-    """With what the seat knew, what it did, and what it had been paid."""
+    """Adds the seat's information state, its action, and what it had been paid."""
     return record._replace(
         state=game.information_state(state, turn.seat),
         action=None if turn.invalid else turn.action,
@@ -157,7 +157,7 @@ def _with_state(
 
 
 def _with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord:
-    """With what the user's functions say; parts of the reward stand among the rewards."""
+    """Adds the values of the user's functions; parts of the reward go to `rewards`."""
     parts = {part: x for name, x in values.items() if (part := part_of(name))}
     return record._replace(rewards={**record.rewards, **parts}, supplied=values)
 
@@ -165,7 +165,7 @@ def _with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecor
 def _with_features(
     record: TurnRecord, episode: Episode, game: AnyGame, state: Any
 ) -> TurnRecord:
-    """What the seat knows as numbers, before its turn and where a limit cut."""
+    """Adds the seat's features before its turn and, if it is truncated, at the end."""
     record = record._replace(features=game.features(state, record.seat))
     if not record.truncated:
         return record
@@ -174,7 +174,7 @@ def _with_features(
 
 
 def games_of(episodes: Sequence[Episode], games: Sequence[int]) -> list[int]:
-    """The game of each episode: that of its plan, which those that branched follow.
+    """Index of each episode's game; an episode that branched has its parent's.
 
     Args:
         episodes: what was played.
