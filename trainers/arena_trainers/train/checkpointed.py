@@ -1,4 +1,4 @@
-"""What a `TurnGRPOTrainer` saves beside TRL's files, and reads when a run goes on."""
+"""The files that a `TurnGRPOTrainer` saves besides TRL's, and reads when a run resumes."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ class CheckpointedTrainer(GRPOTrainer):
     """The part of `TurnGRPOTrainer` that writes models and checkpoints.
 
     Attributes:
-        critic: what gives values to turns, if anything does.
+        critic: supplies values of turns, if there is one.
         games: the games, as `prepare_games` made them.
     """
 
@@ -34,7 +34,7 @@ class CheckpointedTrainer(GRPOTrainer):
     _prompt_json: str
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """Writes none: TRL's describes other training."""
+        """Writes no model card: TRL's card describes other training."""
 
     def save_model(
         self, output_dir: str | None = None, _internal_call: bool = False

@@ -1,4 +1,4 @@
-"""The games of a trainer: how to make them, who plays, and how often they start."""
+"""The games of a trainer: their environments, their seats, and how often they start."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _KEYS = {"id", "params", "max_turns", "weight", "opponents"}
 
 
 class GamePlan:
-    """One of the trainer's games: how to make it, who plays, and who learns.
+    """A game of the trainer: its environments, who plays each seat, and which seats learn.
 
     Args:
         spec: an id, or a dict of id, params, max_turns, weight and opponents.
@@ -43,7 +43,7 @@ class GamePlan:
         env_fn: makes an environment of the game; all of them share `game`.
 
     Raises:
-        ValueError: an unknown key, game, parameter or policy, or no seat that learns.
+        ValueError: a key, the game, a parameter or a policy is unknown, or no seat learns.
     """
 
     def __init__(self, spec: str | Mapping[str, Any], args: "TurnGRPOConfig") -> None:
@@ -108,13 +108,13 @@ def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
 def opponents(
     plans: Sequence[GamePlan], args: "TurnGRPOConfig", given: Mapping[str, Policy]
 ) -> dict[str, Policy]:
-    """The policies that play seats that do not learn, by their strings.
+    """The policies of the seats that do not learn, by policy string.
 
     Args:
         plans: the games.
-        args: settings. A language model is prompted and samples as its `arena_prompt.json`
-            says; without one, as the learner.
-        given: policies that stand for a string, in place of `make_policy`.
+        args: settings. A language model has the prompt and sampling options of its
+            `arena_prompt.json`; without that file, those of the learner.
+        given: policies by string; `make_policy` makes the others.
 
     Raises:
         ValueError: a string names no policy, a bot cannot play a game, or a model's chat
@@ -141,10 +141,10 @@ def opponents(
 
 
 def check_replies(args: "TurnGRPOConfig", policy: "LMPolicy") -> None:
-    """Refuses a chat template that cannot show earlier replies, where prompts hold them.
+    """Refuses a chat template that cannot show earlier replies, if prompts contain them.
 
     Raises:
-        ValueError: says what would do.
+        ValueError: names the options without earlier replies.
     """
     history = args.history if policy.prompt is None else policy.prompt.history
     if history == "transcript" or args.on_invalid == "retry":

@@ -1,15 +1,15 @@
 """Training episodes with the credit of each turn: `RUN/rollouts/step-N.jsonl`.
 
 A line is an episode as `Episode.to_json` writes it, with one more field, `credit`: a list as
-long as `turns`. An entry is null for a turn that is not trained: of an opponent, of the
-episode that this one branched from, or masked in a turn tree (`is_unselected` is false). Else it is
-an object with the fields of `TurnCredit`.
+long as `turns`. An entry is an object with the fields of `TurnCredit`, or null for a turn
+that is not trained: a turn of an opponent, a turn that the episode shares with its parent,
+or a turn that was selected by its return (`is_unselected` is false).
 
 A file holds whole groups: all episodes of a start, and all that branched from them.
-`Episode.parent` is the number of a line in the file, counted from 0. `read_rollouts` also
-reads files of episodes without `credit`.
+`Episode.parent` is the number of a line in the file, from 0. `read_rollouts` also reads
+files of episodes without `credit`.
 
-Everything here is free of TRL and of torch.
+This module imports neither TRL nor torch.
 """
 
 import json
@@ -32,17 +32,16 @@ Start = tuple[int, int]  # game and seed: the same for all episodes of a group
 
 @dataclass(frozen=True)
 class TurnCredit:
-    """What credit made of a turn.
+    """The credit of a turn.
 
     Attributes:
-        estimator: its name.
-        advantage: of the turn, or a list with one for each token of the reply.
-        weight: the factor that `weighting` multiplies the advantage by; 1 with `"token"`.
-        pool: the pool that the turn was compared in: the columns of the turn batch that agree
-            within it, and their values.
-        pool_size: values in the pool.
-        pool_mean: their mean.
-        pool_std: their standard deviation.
+        estimator: name of the estimator.
+        advantage: the turn's advantage, or a list of one per token of the reply.
+        weight: factor of the advantage in the loss by `weighting`; 1 with `"token"`.
+        pool: the pool of the turn: the columns that are equal within it, and their values.
+        pool_size: number of values in the pool.
+        pool_mean: mean of these values.
+        pool_std: standard deviation of these values.
     """
 
     estimator: str
@@ -55,7 +54,7 @@ class TurnCredit:
 
 
 class Rollout(NamedTuple):
-    """An episode, and for each of its turns what credit made of it."""
+    """An episode, and the credit of each of its turns."""
 
     episode: Episode
     credit: Sequence[TurnCredit | None]
@@ -187,7 +186,7 @@ def turn_credits(
 
 
 def _pools(batch: TurnBatch, result: Credit) -> list[dict[str, Any]]:
-    """For each turn, the fields of `TurnCredit` that tell its pool."""
+    """For each turn, the fields of `TurnCredit` that describe its pool."""
     report, num_turns = result.report, len(batch.reward)
     columns = {name: _column(batch, name) for name in report.names}
     known = {name: c.tolist() for name, c in columns.items() if c is not None}
@@ -213,7 +212,7 @@ def _pools(batch: TurnBatch, result: Credit) -> list[dict[str, Any]]:
 
 
 def _column(batch: TurnBatch, name: str) -> Any:
-    """int64[N]: what pools by this name agree in; None if the batch does not tell."""
+    """int64[N]: the values of a column that defines pools; None if the batch lacks it."""
     if name != "num_turns":
         return getattr(batch, name, None)
     keys = np.stack([batch.episode, batch.seat], axis=1)
@@ -223,7 +222,7 @@ def _column(batch: TurnBatch, name: str) -> Any:
 
 
 def trees_of(rollouts: Sequence[Rollout]) -> list[list[Rollout]]:
-    """Each played episode with those that branched from it; parents count from its place."""
+    """Each episode with all that branched from it; `parent` counts within the tree."""
     trees: list[list[Rollout]] = []
     first = 0
     for number, (episode, credit) in enumerate(rollouts):
@@ -237,7 +236,7 @@ def trees_of(rollouts: Sequence[Rollout]) -> list[list[Rollout]]:
 
 
 def joined(trees: Iterable[Sequence[Rollout]]) -> list[Rollout]:
-    """The rollouts of all trees; parents count from the first of all."""
+    """The rollouts of all trees in one list; `parent` counts within the list."""
     found: list[Rollout] = []
     for tree in trees:
         first = len(found)
