@@ -1,4 +1,4 @@
-"""Trainer callbacks: exact NashConv in the logs, metrics and rollouts as JSON lines."""
+"""Trainer callbacks: exact NashConv in the logs; metrics and rollouts as JSON lines."""
 
 import json
 import math
@@ -48,9 +48,8 @@ class NashConvCallback(TrainerCallback):
     ) -> None:
         self.policy, self.game, self.options = policy, game, options
         self.every = every
-        self.history: list[
-            tuple[int, float]
-        ] = []  # a resumed run puts in what was before
+        # a resumed run adds the measurements before it
+        self.history: list[tuple[int, float]] = []
         self.tables: dict[int, Table] = {}
         self._last_step = 0
 
@@ -114,7 +113,7 @@ class MetricsFile(TrainerCallback):
         self.append({"step": state.global_step, **(logs or {})})
 
     def append(self, record: dict[str, Any]) -> None:
-        """Adds a record; a number that is not finite becomes null, as JSON has no NaN."""
+        """Adds a record; NaN and infinity become null, because JSON has neither."""
         finite = {
             key: None
             if isinstance(value, float) and not math.isfinite(value)
@@ -128,11 +127,11 @@ class MetricsFile(TrainerCallback):
 class RolloutsFile(TrainerCallback):
     """Writes some training groups with their credit at each logging step.
 
-    All processes take part; the first one writes `step-N.jsonl`, see
+    All processes call it; the main process writes `step-N.jsonl`, see
     `arena_trainers.train.rollouts`.
 
     Args:
-        trainer: whose latest generation batch is written.
+        trainer: the trainer; its latest generation batch is written.
         folder: where the files go.
         num_groups: groups in each file; 0 for no files.
     """
@@ -159,9 +158,9 @@ class RolloutsFile(TrainerCallback):
 
 
 def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout]:
-    """The first groups of the latest generation batch, whole, with their credit.
+    """The first whole groups of the latest generation batch, with their credit.
 
-    All processes have to call it; each gets the same.
+    Every process must call it; all get the same result.
     """
     episodes, games = trainer.last_episodes, trainer.last_games
     own = turn_credits(

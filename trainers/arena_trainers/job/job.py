@@ -1,4 +1,4 @@
-"""The job of `arena train`: warm start, self-play, exact evaluation, results."""
+"""The job of `arena train`: warm start, self-play, evaluation, results."""
 
 import json
 import time
@@ -62,13 +62,13 @@ class TrainingJob:
         folder: the run folder.
         console: where progress and results are shown.
         resume: whether to go on from the folder's last checkpoint.
-        recipe: where the settings come from, for the results.
-        extended: whether it goes on to another last step than it began with.
-        stopper: what ends training early, at a checkpoint.
+        recipe: name of the recipe, for the results.
+        extended: whether a resumed run has another `max_steps` than before.
+        stopper: ends training early, at a checkpoint.
 
     Raises:
         ValueError: an option is unknown, of another type or out of range; the folder is in
-            use, or has nothing to resume. Nothing has been written then.
+            use, or has nothing to resume. Then nothing has been written.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class TrainingJob:
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes and speaks for all."""
+        """Whether this process writes files and prints."""
         return bool(self.args.process_index == 0)
 
     def prepare(self) -> None:
@@ -148,10 +148,10 @@ class TrainingJob:
             self.trainer, self.watcher = self._trainer()
 
     def run(self) -> dict[str, Any]:
-        """Trains, evaluates, writes everything to the folder.
+        """Trains and evaluates; writes the results to the folder.
 
         Returns:
-            The results; none in processes other than the main one, which alone evaluates.
+            The results; an empty dict in other processes than the main one.
         """
         self._announce()
         seconds, steps = self._train(self.trainer)
@@ -183,7 +183,7 @@ class TrainingJob:
         return results
 
     def _announce(self) -> None:
-        """Says from where a resumed run goes on; an extended one is that from here on."""
+        """Prints from where a resumed run goes on, and writes its new `max_steps`."""
         if self.checkpoint is None or not self.is_main:
             return
         if self.extended:
@@ -220,7 +220,7 @@ class TrainingJob:
         return trainer, watcher
 
     def _metrics_before(self) -> list[dict[str, Any]]:
-        """The metrics up to the checkpoint, in the main process; drops later ones."""
+        """The metrics up to the checkpoint, in the main process; deletes later ones."""
         path = self.folder / METRICS
         if self.checkpoint is None or not self.is_main or not path.exists():
             return []
@@ -234,7 +234,7 @@ class TrainingJob:
         return step_of(self.checkpoint) if self.checkpoint else 0
 
     def _train(self, trainer: TurnGRPOTrainer) -> tuple[float, int]:
-        """Runs the trainer; returns seconds and the steps that were made in them."""
+        """Runs the trainer; returns the seconds and the optimizer steps that it took."""
         began = time.monotonic()
         shown = self.console, self.is_main, self._episodes_per_step
         with shown_progress(trainer, *shown):
@@ -248,7 +248,7 @@ class TrainingJob:
         return time.monotonic() - began, trainer.state.global_step - self._first_step
 
     def _measure_start(self) -> None:
-        """Measures the policy that self-play starts from, and warns if it plays nothing."""
+        """Measures the start of self-play; warns if hardly any of its replies is legal."""
         policy = LMPolicy.from_pretrained(
             self.start,
             device=self.args.device,
@@ -290,7 +290,7 @@ class TrainingJob:
             self._say(line)
 
     def _say(self, text: str) -> None:
-        """Prints a text as it is: lines that are to be copied are not broken."""
+        """Prints a text as it is, so that its lines can be copied."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     @property
