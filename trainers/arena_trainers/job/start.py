@@ -23,7 +23,7 @@ def load_tokenizer(
     plans: Sequence[GamePlan],
     options: PromptOptions,
 ) -> Any:
-    """The tokenizer of the given model, or one of the words of the games.
+    """The tokenizer of the given model, or one that knows the words of the games.
 
     Args:
         job: the job's settings.
@@ -78,7 +78,7 @@ def check_reply_lengths(
 def longest_replies(
     tokenizer: Any, plans: Sequence[GamePlan], reply_format: str
 ) -> list[int]:
-    """For each game, tokens of the longest legal reply in random play, with the end token."""
+    """Tokens of the longest legal reply in random play of each game, end token included."""
     return [_longest_reply(tokenizer, plan, reply_format) for plan in plans]
 
 
@@ -97,10 +97,10 @@ def _longest_reply(tokenizer: Any, plan: GamePlan, reply_format: str) -> int:
 
 
 def check_chat(tokenizer: Any, args: TurnGRPOConfig) -> None:
-    """Finds out whether the chat template can show what prompts hold.
+    """Checks that the chat template can show the messages of the prompts.
 
     Raises:
-        ValueError: it cannot; says what would do.
+        ValueError: it cannot show earlier replies; names the options without them.
     """
     options: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
     chat = Chat(tokenizer, template_options=options)
@@ -116,7 +116,7 @@ def make_start(
     plans: Sequence[GamePlan],
     console: Console,
 ) -> Any:
-    """The model that self-play starts from: tiny or given, warm-started if asked for.
+    """The model that self-play starts from: tiny or given, after an optional warm start.
 
     Args:
         job: the job's settings.
