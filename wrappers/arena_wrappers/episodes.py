@@ -1,4 +1,4 @@
-"""The record of what happened: episodes and their turns, as JSON lines."""
+"""Records of play: episodes and their turns, as JSON lines."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from arena_wrappers.prompts import Message
 
 @dataclass(frozen=True)
 class Turn:
-    """One reply of one seat, with all that led to it and came of it.
+    """One reply of one seat, with its prompt, its action and its rewards.
 
     Attributes:
         index: which of this seat's turns of the episode, from 0.
@@ -23,11 +23,12 @@ class Turn:
         messages: the prompt.
         legal: canonical texts of the legal actions.
         reply: the raw reply.
-        action: what was played; None if nothing was (the reply was invalid).
+        action: the action that was played; None if the reply was invalid and none was
+            drawn for it.
         invalid: why the reply was no action: `"format"`, `"illegal"`, `"ambiguous"`,
             `"overlong"` or `"error"`; None if it was valid.
         detail: the reason in a sentence, where the reply was invalid.
-        rewards: what the seat was paid from this turn until its next, by name of the part.
+        rewards: parts of the reward from this turn until the seat's next one, by name.
         prompt_ids: token ids of the prompt, if the policy reports them.
         token_ids: token ids of the reply.
         logprobs: log-probabilities of the reply's tokens.
@@ -65,29 +66,29 @@ class Turn:
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode: where it started, every action, every turn, and how it ended.
+    """One episode: its start, all actions and turns, and its end.
 
     Attributes:
         game: id of the game, or the name of its class if it has none.
         params: parameters of the game.
         max_turns: limit after which the environment truncates, if any.
-        prompt: options of the `PromptWrapper`; where seats differ, `prompt["seats"]` holds
-            by seat the options of those that are not as the rest says.
+        prompt: options of the `PromptWrapper`. If seats differ, `prompt["seats"]` holds the
+            options of each seat that deviates from the others.
         seed: seed of the environment.
         sample: number of the episode among those with the same seed.
         actions: all actions in order, chance outcomes included. In language games: the
             canonical texts of utterances, and the index of each chance outcome in
             `Game.chance_outcomes`.
         turns: all replies in order.
-        returns: what each seat was paid, the true score; shaping is not in it.
+        returns: return of each seat by the rules, without penalties.
         terminated: whether the episode ended by its rules (a forfeit included).
         truncated: whether it was cut by `max_turns`.
         forfeited_by: the seat that forfeited, if one did.
-        parent: place, in what `play` returned, of the episode that this one branched from,
-            if it did.
-        branch: how many of its `turns` it shares with that one: `turns[branch]` is the first
-            of its own.
-        measures: what the game says of the last state, by name; see `Game.measures`.
+        parent: index, in the result of `play`, of the episode that this one branched from;
+            None if it did not branch.
+        branch: number of `turns` that it shares with its parent: `turns[branch]` is the
+            first of its own.
+        measures: the game's measures of the last state, by name; see `Game.measures`.
         final_state: the game's last state. Only in memory, as `Turn.state`.
     """
 
@@ -149,7 +150,7 @@ class Episode:
 
 
 def storable(text: str) -> str:
-    """`text` as JSON gives it back: the two halves of a surrogate pair are one character."""
+    """`text` as it is after JSON: the two halves of a surrogate pair become one character."""
     if text.isascii():
         return text
     code, errors = "utf-16-le", "surrogatepass"
@@ -157,7 +158,7 @@ def storable(text: str) -> str:
 
 
 def params_of(game: AnyGame) -> dict[str, Any]:
-    """The parameters of a game, as a record holds them."""
+    """The parameters of a game, as JSON holds them."""
     if not is_dataclass(game):
         return {}
     params = {field.name: getattr(game, field.name) for field in fields(game)}
