@@ -241,6 +241,9 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         sys.stdout.write(text + "\n")
         return None
 
+    def close(self) -> None:
+        pass
+
     def __getstate__(self) -> dict[str, Any]:
         kept = self.__dict__.copy()
         del kept["_graph"]
@@ -272,7 +275,8 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
             self._end(self.truncations)
 
     def _end(self, flags: dict[str, bool]) -> None:
-        flags.update(dict.fromkeys(flags, True))
+        for agent in flags:
+            flags[agent] = True
         self.agent_selection = self.agents[0]
 
     def _pay(self, returns: tuple[float, ...]) -> None:
