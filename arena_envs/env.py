@@ -143,6 +143,10 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
                 return
         elif type(action) is not int or action not in self._node.legal:
             action = checked_action(action, self._node.legal, agent)
+        self.play(action)
+
+    def play(self, action: Any) -> None:
+        """Plays an action of the rules for `agent_selection`; unlike `step`, checks nothing."""
         node = self._graph.child(self._node, action)
         drawn: Sequence[Any] = ()
         if node.player == CHANCE:
@@ -152,7 +156,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         self.actions.append(action)
         self.actions.extend(drawn)
         self.num_turns += 1
-        self._cumulative_rewards[agent] = 0.0
+        self._cumulative_rewards[self.agent_selection] = 0.0
         self._enter(node)
         if self.max_turns is not None and self.num_turns >= self.max_turns:
             self._truncate(node.player)

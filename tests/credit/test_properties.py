@@ -14,7 +14,8 @@ from arena_trainers.credit.testing import (
     checks_of,
     full_batch,
 )
-from arena_trainers.train.turn_records import TurnRecord, turn_batch
+from arena_trainers.train.global_batch import turn_batch
+from arena_trainers.train.turn_records import TurnRecord
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 few = settings(max_examples=10)  # of each estimator, and there are many
@@ -57,6 +58,7 @@ def records(turns):
             game=game,
             seed=group,
             episode=episode,
+            place=turn,
             seat=seat,
             turn=turn,
             rewards={"game": reward},

@@ -15,11 +15,7 @@ ADVICE = (
 
 LONG_FILES: dict[str, int] = {}
 LONG_FUNCTIONS = {
-    "trainers/arena_trainers/job/job.py: TrainingJob.__init__": 42,
     "trainers/arena_trainers/lm/policy.py: LMPolicy.__init__": 45,
-    "trainers/arena_trainers/train/game_plans.py: GamePlan.__init__": 43,
-    "trainers/arena_trainers/train/trainer.py: TurnGRPOTrainer.__init__": 51,
-    "trainers/arena_trainers/train/turn_records.py: turn_records": 46,
 }
 
 

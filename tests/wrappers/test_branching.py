@@ -92,6 +92,10 @@ def test_every_episode_of_a_tree_replays(small_env, history, on_invalid, tmp_pat
     assert list(read_episodes(tmp_path / "tree.jsonl")) == episodes
     for episode in episodes:
         replay(episode, small_env.game)
+        if episode.parent is not None:  # states are shared, not copied
+            parent = episodes[episode.parent].turns[: episode.branch]
+            pairs = zip(episode.turns, parent, strict=False)
+            assert all(own.state is shared.state for own, shared in pairs)
 
 
 def test_a_tree_has_the_shape_that_was_asked_for(tolls):

@@ -1,6 +1,7 @@
 """Records: JSON lines that come back equal, and replay that finds every difference."""
 
 import json
+import pickle
 import random
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from arena_wrappers import (
     turn_states,
     write_episodes,
 )
+from arena_wrappers.replay import final_state
 
 
 class Sloppy:
@@ -356,6 +358,13 @@ def test_any_json_in_any_field_is_read_or_refused(record, name, value):
     assert getattr(read, name) == getattr(record, name) or name in unseen
 
 
+@pytest.mark.parametrize("sample", [-1, 2**64])
+def test_a_sample_that_seeds_no_turn_is_refused(record, sample):
+    values = {**json.loads(record.to_json()), "sample": sample}
+    with pytest.raises(ValueError, match="sample cannot be"):
+        Episode.from_json(json.dumps(values))
+
+
 def test_no_half_written_file_is_left(record, tmp_path):
     path = tmp_path / "episodes.jsonl"
     write_episodes(path, [record])
@@ -395,6 +404,20 @@ def test_a_record_tells_the_state_of_every_turn(make_env):
         for number, episode in enumerate(episodes):
             again = Episode.from_json(episode.to_json())
             assert turn_states(again, env.game) == spy.asked[number]
+            assert [turn.state for turn in episode.turns] == spy.asked[number]
+            assert final_state(again, env.game) == episode.final_state
+
+
+def test_states_are_in_memory_alone():
+    """Files and pickles leave them out, and `==` ignores them."""
+    (episode,) = play(kuhn, RandomPolicy(), [0])
+    assert None not in [episode.final_state, *(turn.state for turn in episode.turns)]
+    for copy in (
+        Episode.from_json(episode.to_json()),
+        pickle.loads(pickle.dumps(episode)),
+    ):
+        assert copy == episode
+        assert {copy.final_state, *(turn.state for turn in copy.turns)} == {None}
 
 
 def test_states_of_a_record_that_ends_too_early_are_refused(record):

@@ -96,6 +96,21 @@ def test_an_episode_of_free_words_replays_from_its_record(history, complete):
         assert read.actions[2:] == [turn.action for turn in episode.turns]
 
 
+def test_a_reply_is_parsed_once(monkeypatch):
+    """Reading a reply gives the action that the environment then plays."""
+    make, parsed = bargaining(), []
+    kind = type(make().env.game)
+    parse = kind.parse
+
+    def counted(game, state, text):
+        parsed.append(text)
+        return parse(game, state, text)
+
+    monkeypatch.setattr(kind, "parse", counted)
+    episodes = play(make, Chatty(), range(5))
+    assert len(parsed) == sum(len(episode.turns) for episode in episodes) > 10
+
+
 def test_a_changed_word_is_found_by_replay():
     script = ScriptedPolicy(["<answer>Half is fair.\noffer 50</answer>"])
     (episode,) = play(bargaining(), [script, RandomPolicy()], [0])

@@ -1,4 +1,4 @@
-"""One call to a policy, whatever the policy does with it."""
+"""One call to a policy, with a time limit and with its failures handled."""
 
 import math
 import queue
@@ -24,19 +24,19 @@ def ask(
     timeout: float | None,
     on_error: OnError,
 ) -> Sequence[Reply]:
-    """The replies of a policy; where it fails, replies that say so.
+    """The replies of a policy, one for each request.
 
-    When a call fails or takes too long, its requests are asked again one by one, so that
-    one bad request does not cost the others their turn. A policy that always stalls
-    therefore costs `timeout` seconds for each request. A call that timed out goes on in its
-    thread: with a timeout, `act` has to bear being called from several threads.
+    When a call fails or times out, its requests are asked again one by one, so that one bad
+    request does not forfeit the other episodes. A policy that always stalls therefore costs
+    `timeout` seconds per request. A call that timed out goes on in its thread: with a
+    timeout, `act` may run in several threads at once.
 
     Args:
         policy: who replies.
         requests: what is asked.
-        timeout: seconds that one call may take; None for any.
-        on_error: what a failure does: `"forfeit"` gives a reply with `error` to the
-            requests that fail alone, too; `"raise"` passes the exception on.
+        timeout: seconds that one call may take; None for no limit.
+        on_error: what a failure does: `"forfeit"` gives a `Reply` with `error` to each
+            request that also fails alone; `"raise"` raises the exception again.
     """
     try:
         return _checked(policy, requests, _act(policy, requests, timeout))
@@ -56,7 +56,8 @@ def _checked(
 ) -> Sequence[Reply]:
     if len(replies) != len(requests):
         raise ValueError(
-            f"policy {policy.name!r} gave {len(replies)} replies to {len(requests)} requests"
+            f"policy {policy.name!r} gave {len(replies)} replies to {len(requests)} "
+            "requests; want one for each"
         )
     for reply in replies:
         if not isinstance(reply, Reply) or not isinstance(reply.text, str):

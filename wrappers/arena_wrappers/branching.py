@@ -20,22 +20,24 @@ class Branching:
     """Where episodes branch, and how they go on.
 
     An episode is played to its end. At the first turn that is chosen here, `num_candidates`
-    more episodes start from the same state, each with a reply of its own, and are played to
-    their ends, too: what a candidate is worth is what its seat was paid from then on. Those
-    that are followed branch again at their next chosen turn. With T chosen turns in an
-    episode and K candidates that makes 1 + TK episodes if one is followed, and
-    1 + K + K² + ... + Kᵀ if all are.
+    more episodes start from the same state, each with its own reply, and are played to
+    their ends. The return of a candidate is what its seat is paid from that turn on.
+    Candidates that are followed branch again at their next chosen turn. With T chosen turns
+    and K candidates there are
 
-    What the best candidate was paid is what it was followed for, and the others were left
-    for theirs. So with `"best"` only the replies at which candidates branch are unbiased samples
-    of what a seat does and is paid; their later turns are not (`is_unselected`), and credit that
-    compares them can turn the gradient around. Which states branch depends on luck, too: in
-    games of hidden information the followed lines are those where what is hidden was kind,
-    which no choice of turns can mend. With `"random"` and `"all"` every turn is unselected.
+        1 + TK episodes if one candidate is followed,
+        1 + K + K² + ... + Kᵀ episodes if all are.
 
-    Candidates have the chance of the episode that they branch from as long as they draw
-    alike, and their own choices of all policies from the branch on. Where the best is
-    followed, its candidates share new chance instead, as its own was part of why it was.
+    With `"best"`, a candidate is followed because of its return. So only the replies at
+    which candidates branch are unbiased samples. Their later turns are selected by their
+    return (`is_unselected` is false), and credit that compares them can have the wrong sign.
+    The states that branch are selected, too: in games of hidden information, followed
+    episodes are those where the hidden state was favourable, and no choice of turns removes
+    this bias. With `"random"` and `"all"` every turn is unselected.
+
+    Candidates have the chance outcomes of their parent, as long as they draw in the same
+    order. From the branch on, all policies choose anew. Where the best is followed, its
+    candidates share new chance outcomes, because its own are part of why it was the best.
 
     Args:
         num_candidates: episodes that start where one branches, K.
@@ -75,7 +77,7 @@ class Branching:
         )
 
     def is_unselected(self, episode: Episode, place: int) -> bool:
-        """Whether neither `turns[place]`, nor what it led to, was chosen for its pay."""
+        """Whether the turn `turns[place]` was kept whatever its return."""
         return (
             self.follow != "best" or episode.branch is None or place <= episode.branch
         )
@@ -94,13 +96,13 @@ class Branching:
 
 
 def paid_from_branch(episode: Episode) -> float:
-    """What the seat that branched was paid from its reply on, all parts together."""
+    """What the seat that branched was paid from that turn on, all parts together."""
     turns = episode.turns[episode.branch or 0 :]
     return sum(turn.reward for turn in turns if turn.seat == turns[0].seat)
 
 
 def chance_seed(seed: int, sample: int, branch: int) -> int:
-    """Seed of the chance of all candidates that branch from a followed one."""
+    """Seed of the chance outcomes of all candidates of an episode that was followed."""
     return turn_seed(seed, sample, branch, _CANDIDATE - 2)
 
 

@@ -1,4 +1,4 @@
-"""The record of what happened: episodes and their turns, as JSON lines."""
+"""Records of play: episodes and their turns, as JSON lines."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from arena_wrappers.prompts import Message
 
 @dataclass(frozen=True)
 class Turn:
-    """One reply of one seat, with all that led to it and came of it.
+    """One reply of one seat, with its prompt, its action and its rewards.
 
     Attributes:
         index: which of this seat's turns of the episode, from 0.
@@ -23,16 +23,19 @@ class Turn:
         messages: the prompt.
         legal: canonical texts of the legal actions.
         reply: the raw reply.
-        action: what was played; None if nothing was (the reply was invalid).
+        action: the action that was played; None if the reply was invalid and none was
+            drawn for it.
         invalid: why the reply was no action: `"format"`, `"illegal"`, `"ambiguous"`,
             `"overlong"` or `"error"`; None if it was valid.
         detail: the reason in a sentence, where the reply was invalid.
-        rewards: what the seat was paid from this turn until its next, by name of the part.
+        rewards: parts of the reward from this turn until the seat's next one, by name.
         prompt_ids: token ids of the prompt, if the policy reports them.
         token_ids: token ids of the reply.
         logprobs: log-probabilities of the reply's tokens.
         truncated: whether the reply was cut by a length limit.
         entropies: entropies of the distributions of the reply's tokens, in nats.
+        state: the game's state before the turn. Only in memory: None in an episode that was
+            read from a file or unpickled. `turn_states` gives it for every episode.
     """
 
     index: int
@@ -50,6 +53,10 @@ class Turn:
     logprobs: Sequence[float] | None = None
     truncated: bool = False
     entropies: Sequence[float] | None = None
+    state: Any = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "state": None}
 
     @property
     def reward(self) -> float:
@@ -59,29 +66,30 @@ class Turn:
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode: where it started, every action, every turn, and how it ended.
+    """One episode: its start, all actions and turns, and its end.
 
     Attributes:
         game: id of the game, or the name of its class if it has none.
         params: parameters of the game.
         max_turns: limit after which the environment truncates, if any.
-        prompt: options of the `PromptWrapper`; where seats differ, `prompt["seats"]` holds
-            by seat the options of those that are not as the rest says.
+        prompt: options of the `PromptWrapper`. If seats differ, `prompt["seats"]` holds the
+            options of each seat that deviates from the others.
         seed: seed of the environment.
         sample: number of the episode among those with the same seed.
         actions: all actions in order, chance outcomes included. In language games: the
             canonical texts of utterances, and the index of each chance outcome in
             `Game.chance_outcomes`.
         turns: all replies in order.
-        returns: what each seat was paid, the true score; shaping is not in it.
+        returns: return of each seat by the rules, without penalties.
         terminated: whether the episode ended by its rules (a forfeit included).
         truncated: whether it was cut by `max_turns`.
         forfeited_by: the seat that forfeited, if one did.
-        parent: place, in what `play` returned, of the episode that this one branched from,
-            if it did.
-        branch: how many of its `turns` it shares with that one: `turns[branch]` is the first
-            of its own.
-        measures: what the game says of the last state, by name; see `Game.measures`.
+        parent: index, in the result of `play`, of the episode that this one branched from;
+            None if it did not branch.
+        branch: number of `turns` that it shares with its parent: `turns[branch]` is the
+            first of its own.
+        measures: the game's measures of the last state, by name; see `Game.measures`.
+        final_state: the game's last state. Only in memory, as `Turn.state`.
     """
 
     game: str
@@ -99,6 +107,10 @@ class Episode:
     parent: int | None = None
     branch: int | None = None
     measures: Mapping[str, float] = field(default_factory=dict)
+    final_state: Any = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "final_state": None}
 
     def to_json(self) -> str:
         """The episode as one line of JSON.
@@ -106,7 +118,10 @@ class Episode:
         Raises:
             ValueError: a number is not finite.
         """
-        values = {**vars(self), "turns": [vars(turn) for turn in self.turns]}
+        values = {name: getattr(self, name) for name in _EPISODE_FIELDS}
+        values["turns"] = [
+            {name: getattr(turn, name) for name in _TURN_FIELDS} for turn in self.turns
+        ]
         try:
             return json.dumps(values, allow_nan=False)
         except ValueError as error:
@@ -135,7 +150,7 @@ class Episode:
 
 
 def storable(text: str) -> str:
-    """`text` as JSON gives it back: the two halves of a surrogate pair are one character."""
+    """`text` as it is after JSON: the two halves of a surrogate pair become one character."""
     if text.isascii():
         return text
     code, errors = "utf-16-le", "surrogatepass"
@@ -143,7 +158,7 @@ def storable(text: str) -> str:
 
 
 def params_of(game: AnyGame) -> dict[str, Any]:
-    """The parameters of a game, as a record holds them."""
+    """The parameters of a game, as JSON holds them."""
     if not is_dataclass(game):
         return {}
     params = {field.name: getattr(game, field.name) for field in fields(game)}
@@ -156,6 +171,10 @@ Check = Callable[[Any], bool]
 
 def _is_int(value: Any) -> bool:
     return type(value) is int
+
+
+def _is_sample(value: Any) -> bool:
+    return _is_int(value) and 0 <= value < 2**64
 
 
 def _is_str(value: Any) -> bool:
@@ -221,7 +240,7 @@ _EPISODE_FIELDS: dict[str, Check] = {
     "max_turns": _optional(_is_int),
     "prompt": _is_dict,
     "seed": _is_int,
-    "sample": _is_int,
+    "sample": _is_sample,
     "actions": _list_of(_is_action),
     "turns": _list_of(_is_dict),
     "returns": _list_of(_is_number),

@@ -1,19 +1,20 @@
-r"""From the raw reply of a policy to a legal action, or to the reason why there is none.
+r"""Reply formats: from a policy's raw reply to a legal action, or to an `InvalidReply`.
 
 A reply is hostile input: no text, of any length or alphabet, raises an exception here.
-What follows the last `</think>` is read; the formats differ in where the answer stands:
+Only the text after the last `</think>` is read. The formats differ in the place of the
+answer:
 
 - `"answer"`: between `<answer>` and `</answer>`, exactly once;
 - `"boxed"`: in `\boxed{...}`, exactly once, braces inside it in pairs;
 - `"bracket"`: in `[...]`, exactly once;
-- `"bare"`: it is the whole text.
+- `"bare"`: the whole text.
 
-In games of free words a message to the other players is part of the answer. They never read
-what stands outside it: that may be reasoning.
+In language games the answer includes the message to the other players. They do not read the
+rest of the reply, which may be reasoning.
 
 The answer must be a legal action's canonical text, whatever its case and white space, or
-a text that the game's own `parse` reads. That is strict parsing; `arena_wrappers.tolerant`
-reads more.
+a text that the game's own `parse` reads. This is strict parsing; `arena_wrappers.tolerant`
+accepts more.
 """
 
 import re
@@ -25,20 +26,20 @@ from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame, IllegalAction, fold
 
 MAX_ANSWER = 4000  # characters
-MAX_FAULT = 200  # characters of what a game says of an answer that it does not read
+MAX_FAULT = 200  # characters of a game's reason for refusing an answer
 
 Reason = Literal["format", "illegal", "ambiguous", "overlong", "error"]
 
 
 @dataclass(frozen=True)
 class InvalidReply:
-    """Why a reply is no action.
+    """The reason why a reply is no action.
 
     Attributes:
         reason: `"format"` (no answer found), `"illegal"` (the answer names no legal
-            action), `"ambiguous"` (more than one answer), `"overlong"` (cut, or an answer
-            beyond `MAX_ANSWER` characters) or `"error"` (the policy failed).
-        detail: one sentence, which quotes nothing of the reply.
+            action), `"ambiguous"` (more than one answer), `"overlong"` (cut at a limit, or
+            an answer beyond `MAX_ANSWER` characters) or `"error"` (the policy failed).
+        detail: the reason in a sentence, without a quotation of the reply.
     """
 
     reason: Reason
@@ -46,24 +47,24 @@ class InvalidReply:
 
 
 class ReplyFormat(Protocol):
-    """Where in a reply the answer stands."""
+    """The place of the answer in a reply."""
 
     @property
     def instruction(self) -> str:
-        """What a player is told about how to reply."""
+        """The instruction on how to reply."""
 
     @property
     def free_instruction(self) -> str:
-        """The same in language games, where the legal actions are examples."""
+        """The instruction in language games, where legal actions are only examples."""
 
     def wrap(self, action_text: str) -> str:
-        """The shortest reply that gives this answer."""
+        """The shortest reply with this answer."""
 
     def answers(self, text: str) -> list[str]:
         """All answers in the part of a reply that follows the reasoning, in order."""
 
     def extract(self, text: str) -> str | InvalidReply:
-        """The answer, if there is exactly one."""
+        """The answer if there is exactly one, else the reason why not."""
 
 
 _UNHEARD = "Nobody else reads what you write outside."
@@ -150,7 +151,7 @@ class BoxedFormat:
 
 
 def _to_closing_brace(text: str) -> str | None:
-    """What stands before the brace that closes one opened before the text."""
+    """The text before the first closing brace without an opening one; None without."""
     depth = 1
     for brace in re.finditer("[{}]", text):
         depth += 1 if brace[0] == "{" else -1
@@ -212,7 +213,7 @@ def parse_reply(
         state: a state in which a seat is to move.
         text: the raw reply.
         reply_format: name of a reply format.
-        legal: canonical texts of the legal actions, if they are at hand.
+        legal: canonical texts of the legal actions, if they are known.
 
     >>> import arena_envs
     >>> game = arena_envs.make_game("kuhn_poker")
@@ -232,7 +233,7 @@ def parse_reply(
 
 
 def after_reasoning(text: str) -> str | InvalidReply:
-    """What follows the last `</think>`."""
+    """The text after the last `</think>`."""
     _, _, rest = text.rpartition("</think>")
     if "<think>" in rest:
         return InvalidReply("format", "The reasoning is not closed by </think>.")
@@ -247,7 +248,7 @@ def legal_texts(game: AnyGame, state: Any) -> list[str]:
 def action_named(
     game: AnyGame, state: Any, answer: str, legal: Sequence[str] | None = None
 ) -> Any | InvalidReply:
-    """The legal action that an answer names, by its text or by what the game reads."""
+    """The legal action that an answer names: by its canonical text, or by `Game.parse`."""
     if len(answer) > MAX_ANSWER:
         return InvalidReply("overlong", f"The answer exceeds {MAX_ANSWER} characters.")
     answer, actions = answer.strip(), game.legal_actions(state)
@@ -274,6 +275,6 @@ def action_named(
 
 
 def _fault(error: IllegalAction) -> str:
-    """What the rules want, without what they got, which may quote the reply."""
+    """The wanted part of a game's message, without the part that may quote the reply."""
     want = str(error).partition(", got")[0][:MAX_FAULT]
     return f"The answer is not as the rules want it now: {want}."

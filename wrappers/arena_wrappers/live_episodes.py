@@ -1,4 +1,4 @@
-"""Episodes in progress: where `play` seats its policies."""
+"""Episodes in progress, which `play` advances turn by turn."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,14 +24,14 @@ class EpisodePlan:
         env_fn: makes the environment; plans that share it share its set-up cost.
         policies: who plays each seat.
         seed: of the environment and of all random choices.
-        sample: number of the episode among those with the same seed: same chance, other
-            choices of the policies.
+        sample: number of the episode among those with the same seed: same chance outcomes,
+            other choices of the policies.
         options: for `reset`.
         branch: where more episodes branch from this one; None for nowhere.
-        prompts: prompt options of each seat (None: the environment's), in place of those
-            that the policies carry.
-        drawn: actions that a record says were drawn for invalid replies, by the number of
-            the turn among all of the episode.
+        prompts: prompt options by seat, instead of the policies' own; None in a seat stands
+            for the environment's.
+        drawn: for a replay, the actions that were drawn for invalid replies, by index of the
+            turn in the episode.
     """
 
     env_fn: EnvFn
@@ -45,14 +45,14 @@ class EpisodePlan:
 
     @property
     def own_prompts(self) -> tuple[PromptOptions | None, ...]:
-        """The options that the policies bring along, by seat."""
+        """The policies' own prompt options, or those of `prompts`, by seat."""
         if self.prompts is not None:
             return tuple(self.prompts)
         return tuple(map(own_prompt, self.policies))
 
 
 class EnvCache:
-    """Environments alike in `env_fn` and prompts, and what their episodes record alike."""
+    """Environments of one `env_fn` with the same prompts, and the header of their records."""
 
     def __init__(self, env_fn: EnvFn, own: Sequence[PromptOptions | None]) -> None:
         env = env_fn()
@@ -72,7 +72,7 @@ class EnvCache:
 
 
 class Fork(NamedTuple):
-    """The moment at which an episode branches: all of it that its candidates share."""
+    """The state of an episode at its branch, from which its candidates start."""
 
     env: PromptWrapper
     turns: list[Turn]
@@ -83,11 +83,11 @@ class LiveEpisode:
     """An episode in progress.
 
     Args:
-        key: index of its plan, and the candidates on the way to it: (3, 0, 2) is the third
-            candidate of the first candidate of the fourth plan.
+        key: index of the plan, then the number of the candidate at each branch: (3, 0, 2)
+            is the third candidate of the first candidate of the fourth plan.
         plan: what is played.
-        cache: where.
-        fork: what happened before, if it branched from another episode.
+        cache: gives the environment.
+        fork: where the episode starts, if it branched from another one.
     """
 
     pending: TurnRequest
@@ -116,7 +116,7 @@ class LiveEpisode:
         self.last_turn = {agents[turn.seat]: turn for turn in self.turns}
 
     def candidates(self) -> "list[LiveEpisode]":
-        """The episodes that branch from this one, at its fork."""
+        """The episodes that branch from this one at its fork."""
         if self.fork is None or self.plan.branch is None:
             return []
         plan, at = self.plan, len(self.fork.turns)
@@ -165,7 +165,7 @@ class LiveEpisode:
         return self.pending
 
     def _fork_at(self, seat: int, turn: int) -> None:
-        """Keeps this moment, if it is the first after its own branch that is chosen."""
+        """Keeps the fork at the first turn after the episode's own branch that is chosen."""
         branch = self.plan.branch
         if branch is None or self.fork is not None or len(self.turns) == self.branch:
             return
@@ -174,7 +174,11 @@ class LiveEpisode:
             self.fork = Fork(self.env.clone(self._fresh_seed()), turns, ids)
 
     def _fresh_seed(self) -> int | None:
-        """Seed of the candidates' chance, if ours may be what we are followed for."""
+        """Seed of the candidates' chance outcomes.
+
+        None keeps the episode's own, except where the best is followed: its outcomes are
+        part of the reason why it was the best.
+        """
         plan, branch = self.plan, self.plan.branch
         if self.branch is None or branch is None or branch.follow != "best":
             return None
@@ -205,6 +209,7 @@ class LiveEpisode:
             logprobs=_plain(reply.logprobs),
             entropies=_plain(reply.entropies),
             truncated=reply.truncated,
+            state=request.state,
         )
         self.turns.append(turn)
         self.last_turn[self.base.possible_agents[request.seat]] = turn
@@ -225,7 +230,7 @@ class LiveEpisode:
             self.context_ids.pop(turn.seat, None)
 
     def leave(self) -> Episode:
-        """Frees the environment; the record of what happened in it."""
+        """The episode's record; the environment becomes free for another episode."""
         base, plan = self.base, self.plan
         agent = base.possible_agents[0]
         if self.branch is None:
@@ -242,11 +247,12 @@ class LiveEpisode:
             forfeited_by=base.forfeited_by,
             branch=self.branch,
             measures=_measures(base.game, base.game_state),
+            final_state=base.game_state,
         )
 
 
 def _copied(turns: Sequence[Turn]) -> list[Turn]:
-    """Turns that later rewards are added to, and not to the given ones."""
+    """Copies of turns, so that later rewards are not added to the given ones."""
     return [replace(turn, rewards=turn.rewards.copy()) for turn in turns]
 
 
@@ -258,7 +264,7 @@ def _plain(values: Any) -> Any:
 
 
 def _measures(game: AnyGame, state: Any) -> dict[str, float]:
-    """Those that a game offers, which is optional."""
+    """The game's measures of a state; none if the game defines none."""
     measure = getattr(game, "measures", None)
     return {} if measure is None else {k: float(v) for k, v in measure(state).items()}
 

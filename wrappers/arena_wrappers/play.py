@@ -36,29 +36,29 @@ def play(
     The same seeds and policies give the same episodes whatever the batch size.
 
     Args:
-        env_fn: makes the environment (a `GameEnv` gets the default prompts), or the id of
-            a game. The prompt options that a policy carries (`Policy`) hold in its seat, unless a
-            `PromptWrapper` names the seat.
+        env_fn: a function that makes the environment, or the id of a game. A `GameEnv`
+            gets the default prompts. A policy's own prompt options (`Policy`) hold in its
+            seat, unless the `PromptWrapper` names options for that seat.
         policies: one policy for all seats, or one for each; a policy or a string for
             `make_policy`.
         seeds: seeds of the episodes.
-        num_samples: episodes per seed, alike in chance and not in the policies' choices.
-        batch_size: most episodes in flight; None for all.
-        timeout: seconds that one `act` may take; then its requests are asked again one by
-            one, and those that take as long by themselves are forfeited. A call that
-            timed out goes on in its thread, so `act` has to bear several at once.
-        on_error: what an exception in a policy does: `"forfeit"` ends that seat's episode
-            and no other, `"raise"` passes it on.
-        branch: where more episodes branch from each one, see `Branching`.
+        num_samples: episodes per seed: same chance outcomes, other choices of the policies.
+        batch_size: most episodes in progress at a time; None for all.
+        timeout: seconds that one `act` may take. After a timeout its requests are asked
+            again one by one; a request that times out alone forfeits the episode. A call
+            that timed out goes on in its thread, so several calls of `act` may run at once.
+        on_error: what an exception in a policy does: `"forfeit"` ends the episode of the
+            request that failed, `"raise"` raises it again.
+        branch: where more episodes branch from each episode, see `Branching`.
 
     Returns:
-        The episodes, samples of one seed side by side, seeds in order. Those that branched
-        follow the one that they branched from, which `Episode.parent` tells.
+        The episodes in the order of the seeds, all samples of a seed together. An episode
+        that branched follows its parent, see `Episode.parent`.
 
     Raises:
-        ValueError: number of policies, a seed, or a count is out of range, or an unknown
-            game or policy.
-        TypeError: no function that makes an environment, or no policy.
+        ValueError: the number of policies, a seed or a count is out of range; the game or a
+            policy is unknown.
+        TypeError: `env_fn` is neither a function nor an id, or a policy has no `act`.
 
     >>> from arena_wrappers import play
     >>> episodes = play("kuhn_poker", ["random", "cfr"], range(3))
@@ -94,7 +94,7 @@ def _env_fn(given: Any) -> EnvFn:
 
 
 def _made(policies: Sequence[Any]) -> list[Policy]:
-    """The policies; a string that comes again is the same policy, asked in one call."""
+    """The policies; equal strings give one policy, which is asked in one call."""
     names = dict.fromkeys(who for who in policies if isinstance(who, str))
     named = {name: make_policy(name) for name in names}
     made = [named[who] if isinstance(who, str) else who for who in policies]
@@ -116,7 +116,7 @@ def play_plans(
 ) -> list[Episode]:
     """The episodes of `stream_plans`, in the order of the plans.
 
-    Those that branched follow the one that they branched from, and tell its place.
+    An episode that branched follows its parent, and `Episode.parent` is the parent's index.
     """
     return _numbered(
         dict(_stream(plans, batch_size=batch_size, timeout=timeout, on_error=on_error))
@@ -138,8 +138,8 @@ def stream_plans(
         The index of a plan and its episode, as soon as it is over.
 
     Raises:
-        ValueError: `batch_size` below 1, or a plan that branches: episodes tell the place of
-            the one that they branched from, which is known when all are over.
+        ValueError: `batch_size` is below 1, or a plan branches. `Episode.parent` is an index
+            into all episodes, which is known only when all are over.
     """
     if any(plan.branch is not None for plan in plans):
         raise ValueError("stream_plans does not take plans that branch: use play_plans")
@@ -156,7 +156,7 @@ def _stream(
     timeout: float | None,
     on_error: OnError,
 ) -> Iterator[tuple[Key, Episode]]:
-    """Each episode with the key of its table, as soon as it is over."""
+    """Each episode with the key of its `LiveEpisode`, as soon as it is over."""
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"want batch_size of at least 1, got {batch_size}")
     checked_timeout(timeout)
@@ -178,17 +178,17 @@ def _stream(
             else:
                 break
         # some games can end before anybody moves
-        _take_turns([t for t in live if not t.is_over], timeout, on_error)
+        _take_turns([one for one in live if not one.is_over], timeout, on_error)
         waiting, live = live, []
-        for table in waiting:
-            if not table.is_over:
-                live.append(table)
+        for one in waiting:
+            if not one.is_over:
+                live.append(one)
                 continue
-            episode = table.leave()
-            yield table.key, episode
-            if table.plan.branch is not None:
-                done[table.key] = table, episode
-                candidates += _followers(table, done)
+            episode = one.leave()
+            yield one.key, episode
+            if one.plan.branch is not None:
+                done[one.key] = one, episode
+                candidates += _followers(one, done)
 
 
 def _take_turns(
@@ -196,27 +196,27 @@ def _take_turns(
 ) -> None:
     """One reply in each episode; those of one policy come from one call."""
     groups: dict[int, list[LiveEpisode]] = {}
-    for table in live:
-        groups.setdefault(id(table.policy), []).append(table)
+    for one in live:
+        groups.setdefault(id(one.policy), []).append(one)
     for group in groups.values():
-        requests = [table.request() for table in group]
+        requests = [one.request() for one in group]
         replies = ask(group[0].policy, requests, timeout, on_error)
-        for table, reply in zip(group, replies, strict=True):
-            table.take(reply)
+        for one, reply in zip(group, replies, strict=True):
+            one.take(reply)
 
 
 def _followers(
-    table: LiveEpisode, done: dict[Key, tuple[LiveEpisode, Episode]]
+    over: LiveEpisode, done: dict[Key, tuple[LiveEpisode, Episode]]
 ) -> list[LiveEpisode]:
-    """What branches next, now that this episode is over.
+    """The episodes that branch next, now that this episode is over.
 
     Candidates are compared when all of them are over.
     """
-    branch, parent = table.plan.branch, table.key[:-1]
+    branch, parent = over.plan.branch, over.key[:-1]
     if branch is None:
         return []
     if not parent:
-        return table.candidates()
+        return over.candidates()
     family = [(*parent, number) for number in range(branch.num_candidates)]
     if any(key not in done for key in family):
         return []
@@ -226,7 +226,7 @@ def _followers(
 
 
 def _numbered(episodes: dict[Key, Episode]) -> list[Episode]:
-    """The episodes in order of their keys, each told where its parent stands."""
+    """The episodes in the order of their keys, each with the index of its parent."""
     keys = sorted(episodes)
     place = {key: number for number, key in enumerate(keys)}
     return [

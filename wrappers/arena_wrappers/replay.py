@@ -1,4 +1,4 @@
-"""Plays recorded episodes again, to show that they happened as recorded."""
+"""Replays recorded episodes, and compares them with their records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -14,7 +14,7 @@ from arena_wrappers.wrapper import PromptWrapper
 
 
 class ReplayError(ValueError):
-    """A recorded episode does not happen again as it was recorded."""
+    """The replay of an episode differs from its record."""
 
 
 def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
@@ -25,10 +25,10 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
         game: the rules, where the record names no registered game.
 
     Returns:
-        The episode as it happened now: equal to the record.
+        The replayed episode, which equals the record.
 
     Raises:
-        ReplayError: it went otherwise; says where.
+        ReplayError: the replay differs from the record; says where.
         ValueError: the record's game is unknown, or its actions are impossible.
     """
     if game is None:
@@ -57,11 +57,13 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
 
 
 def final_state(episode: Episode, game: AnyGame) -> Any:
-    """The state in which a recorded episode ended.
+    """The state in which an episode ended: from memory, or by playing its record.
 
     Raises:
-        ReplayError: an action is not possible in this game.
+        ReplayError: an action of the record is not possible in this game.
     """
+    if episode.final_state is not None:
+        return episode.final_state
     state = game.initial_state()
     for number, entry in enumerate(episode.actions):
         state = game.apply(state, _action_of(game, state, number, entry))
@@ -69,11 +71,14 @@ def final_state(episode: Episode, game: AnyGame) -> Any:
 
 
 def turn_states(episode: Episode, game: AnyGame) -> list[Any]:
-    """The state in which each turn of a recorded episode was taken.
+    """The state in which each turn was taken: from memory, or by playing the record.
 
     Raises:
-        ReplayError: an action is not possible in this game, or is missing.
+        ReplayError: an action of the record is not possible in this game, or is missing.
     """
+    states = [turn.state for turn in episode.turns]
+    if all(state is not None for state in states):
+        return states
     states = []
     state, number = game.initial_state(), 0
 
@@ -93,7 +98,7 @@ def turn_states(episode: Episode, game: AnyGame) -> list[Any]:
 
 
 class _Recorded:
-    """Says what was said."""
+    """Gives the recorded replies of a seat, in order."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self.turns = turns
@@ -121,7 +126,7 @@ class _Recorded:
 
 
 def _hashable(value: Any) -> Any:
-    """A parameter as the game had it: JSON has no tuples, and a rule has no lists."""
+    """A parameter of a game with tuples in place of the lists of JSON."""
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
@@ -136,7 +141,10 @@ def _chance_outcomes(game: AnyGame, record: Sequence[Any]) -> list[Any]:
 
 
 def _drawn(game: AnyGame, episode: Episode) -> dict[int, Any]:
-    """What was drawn for invalid replies before an episode branched, under another sample."""
+    """The actions that the parent drew for invalid replies, by index of the turn.
+
+    The parent has another `sample`, so that the replay would draw other actions.
+    """
     shared = episode.turns[: episode.branch or 0]
     numbers = [i for i, t in enumerate(shared) if t.invalid and t.action is not None]
     states = turn_states(episode, game) if numbers else []
@@ -175,7 +183,8 @@ def _compare(recorded: Episode, again: Episode) -> None:
 
 def _compare_fields(where: str, recorded: Any, again: Any) -> None:
     skipped = {"turns", "parent", "branch"}  # compared before; of another episode
-    for name in (f.name for f in fields(recorded) if f.name not in skipped):
+    names = [f.name for f in fields(recorded) if f.compare and f.name not in skipped]
+    for name in names:
         old, new = _listed(getattr(recorded, name)), _listed(getattr(again, name))
         if old != new:
             raise ReplayError(f"{where}: {name} was {old!r} and is now {new!r}")

@@ -1,4 +1,4 @@
-"""`Seating`: which prompt options hold in each seat, and the prompts made by them."""
+"""`Seating`: the prompt options of each seat, and the prompts that they give."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
@@ -26,10 +26,11 @@ class Seating:
     """The prompt options of each seat.
 
     Args:
-        default: of seats that are not named.
-        named: of the others, by number.
-        num_players: seats of the game.
-        memory: views by seat and options, shared by all seatings of an environment.
+        default: options of the seats that are not in `named`.
+        named: options by seat.
+        num_players: number of seats.
+        memory: a cache of views by seat and options, shared by all seatings of an
+            environment.
 
     Attributes:
         options: by seat.
@@ -55,7 +56,7 @@ class Seating:
         return {**self.__dict__, "_memory": {}, "_views": views}
 
     def view(self, game: AnyGame, state: Any, seat: int) -> View:
-        """What a seat reads in a state; made once."""
+        """What a seat reads in a state; cached."""
         views = self._views[seat]
         view = views.get(state)
         if view is None:
@@ -66,7 +67,11 @@ class Seating:
         return view
 
     def with_own(self, own: Sequence[PromptOptions | None]) -> "Seating":
-        """The seating in which seats that are not named get options; None: the default."""
+        """A seating with these options in the seats that are not in `named`.
+
+        Args:
+            own: options by seat; None for the default.
+        """
         given = {
             seat: options
             for seat, options in enumerate(own)
@@ -78,7 +83,7 @@ class Seating:
         return Seating(self.default, named, len(self.options), self._memory)
 
     def as_arguments(self) -> dict[str, Any]:
-        """Arguments of a `PromptWrapper`, `seats` only where they differ, for JSON."""
+        """Arguments of a `PromptWrapper` as JSON holds them; `seats` only if seats differ."""
         alike = len(set(self.options)) == 1
         default = self.options[0] if alike else self.default
         others = {
@@ -90,10 +95,11 @@ class Seating:
 
 
 def named_seats(seats: Seats, num_players: int) -> dict[int, PromptOptions]:
-    """Options by seat; JSON has the numbers of seats as texts.
+    """Options by seat; the keys may be texts, as in JSON.
 
     Raises:
-        ValueError: a seat that there is not, an unknown option, or what is no `PromptOptions`.
+        ValueError: a seat is out of range, an option is unknown, or a value is neither
+            `PromptOptions` nor a mapping.
     """
     if not isinstance(seats, Mapping):
         raise ValueError(f"want seats as a mapping of options, got {seats!r:.80}")

@@ -1,17 +1,18 @@
-r"""Tolerant parsing: what a person would take for the answer, by fixed rules.
+r"""Tolerant parsing: fixed rules that accept more replies than strict parsing.
 
-1. What follows the last `</think>` is read; reasoning that is not closed is no answer.
-2. The last answer in the asked format counts; without one, the last line that is not blank.
-   A bare reply in a language game is read as a whole: its lines may be words for the others.
-3. If it is no action as it stands, then without what stands around it: quotes, emphasis,
-   brackets, closing punctuation, and a label such as `Action:` or `Final answer:`.
-4. If that is no action either: the one legal action whose text stands in it as words, where
-   a longer text covers those inside it. Several make the reply ambiguous. Part of a number,
-   such as 2.5, -2, 2,000 or 2%, is no word. Not in language games, where the game alone reads
-   texts.
+1. Only the text after the last `</think>` is read. Reasoning that is not closed is invalid.
+2. The answer is the last one in the asked format; without one, the last line that is not
+   blank. A bare reply in a language game is read as a whole, because its lines may be words
+   to the other players.
+3. If the answer names no action, it is read again without surrounding quotes, emphasis,
+   brackets and punctuation, and without a label such as `Action:` or `Final answer:`.
+4. If it still names none: the one legal action whose text occurs in it as words. A longer
+   text hides shorter ones inside it. Several actions make the reply ambiguous. Parts of
+   numbers, such as 2.5, -2, 2,000 or 2%, do not count. Language games skip this rule: only
+   the game itself reads texts.
 
-"I do not bet." is read as "bet": use strict parsing (the default) where it matters what is
-measured.
+These rules read "I do not bet." as "bet". Use strict parsing, the default, to measure a
+policy.
 """
 
 import re
@@ -44,7 +45,7 @@ def parse_tolerantly(
     reply_format: str = "answer",
     legal: Sequence[str] | None = None,
 ) -> Any | InvalidReply:
-    r"""As `arena_wrappers.formats.parse_reply`, by the rules above.
+    r"""The same as `arena_wrappers.formats.parse_reply`, by the rules above.
 
     >>> import arena_envs
     >>> game = arena_envs.make_game("kuhn_poker")
@@ -66,7 +67,7 @@ def parse_tolerantly(
     if len(answer) > MAX_ANSWER:
         return InvalidReply("overlong", f"The answer exceeds {MAX_ANSWER} characters.")
     stripped = _LABEL.sub("", answer.strip(_AROUND), count=1).strip(_AROUND)
-    for candidate in (answer, stripped):
+    for candidate in dict.fromkeys((answer.strip(), stripped)):
         outcome = action_named(game, state, candidate, legal)
         if not isinstance(outcome, InvalidReply):
             return outcome
@@ -82,7 +83,7 @@ def _last_line(text: str) -> str:
 def _mentioned(
     game: AnyGame, state: Any, answer: str, legal: Sequence[str]
 ) -> Any | InvalidReply:
-    """The legal action whose text stands in the answer, if there is exactly one."""
+    """The legal action whose text occurs in the answer, if there is exactly one."""
     folded = [fold(text) for text in legal]
     longest_first = sorted(set(folded), key=lambda text: (-len(text), text))
     pattern = "|".join(re.escape(text) for text in longest_first)

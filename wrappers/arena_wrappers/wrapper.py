@@ -35,37 +35,37 @@ class ChatSpace(spaces.Sequence):
 
 
 class PromptWrapper(BaseWrapper[str, Any, Any]):
-    """Talks to each agent in chat messages and reads its raw reply.
+    """Shows each agent a prompt of chat messages, and parses its raw reply.
 
     Observation: a list of chat messages (`role`, `content`). Action: any text. Reward: the
-    game's, plus `-penalty` to an agent whose reply is invalid; `reward_parts` keeps the
-    parts of the last step apart by name (`game`, `format`). Both spaces change.
+    game's, minus `penalty` for an agent whose reply is invalid; `reward_parts` holds the
+    parts of the last step by name (`game`, `format`). Both spaces change.
 
-    Each seat has its own `PromptOptions`: those that `seats` names for it; else those of its
-    policy, where `play` seats one that carries some (`Policy`); else those of the arguments.
+    The `PromptOptions` of a seat are, in this order: those in `seats`; in `play`, those of
+    its policy (`Policy`); those of the arguments.
 
     Args:
         env: the environment.
         reply_format: `"answer"`, `"boxed"`, `"bracket"` or `"bare"`, see
             `arena_wrappers.formats`.
-        history: `"state"` shows the rules and the current text; `"transcript"` this seat's
-            whole conversation.
-        rules: whether the rules and how to reply are told, as the system message.
-        show_legal_actions: whether the legal actions are listed.
+        history: `"state"`: the prompt has the rules and the current text; `"transcript"`: it
+            has the seat's whole conversation.
+        rules: whether the system message has the rules and the instruction on how to reply.
+        show_legal_actions: whether the prompt lists the legal actions.
         on_invalid: what follows an invalid reply. `"forfeit"`: the episode ends as
-            `Game.forfeit` says. `"retry"`: the agent is shown the reply (of a long one
-            the start and the end), told the reason and asked again, up to `max_retries`
-            times, then it forfeits. `"random"`: a random legal action is played, in `play`
-            one that follows from the episode's seed and sample, the turn and the seat.
+            `Game.forfeit` says. `"retry"`: the agent reads its reply (of a long one the
+            start and the end) and the reason, and is asked again, up to `max_retries`
+            times; then it forfeits. `"random"`: a random legal action is played; in `play`
+            it follows from the episode's seed and sample, the turn and the seat.
             `"raise"`: ValueError, and nothing changes.
-        penalty: what an invalid reply costs, in the `format` part; nobody else pays.
+        penalty: cost of an invalid reply for its agent, in the `format` part.
         max_retries: how often an agent is asked again at one decision.
         parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.tolerant`.
         seats: options of some seats, by number: `PromptOptions`, or a mapping of their
-            fields. They hold whatever policy plays there.
+            fields. They override those of policies.
 
     Raises:
-        TypeError: `env` is no `GameEnv`.
+        TypeError: `env` is not a `GameEnv`.
         ValueError: an option is unknown or out of range.
     """
 
@@ -111,12 +111,12 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self._conversations: dict[str, list[Message]] = {}
 
     def options_of(self, seat: int) -> PromptOptions:
-        """What the policy in this seat reads, and how its reply is read."""
+        """The prompt options of a seat."""
         return self._seating.options[seat]
 
     @property
     def prompt_options(self) -> dict[str, Any]:
-        """Arguments that prompt and judge every seat alike again, as JSON holds them."""
+        """Arguments of an equal `PromptWrapper`, as JSON holds them."""
         return {
             **self._seating.as_arguments(),
             "on_invalid": self.on_invalid,
@@ -125,10 +125,10 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         }
 
     def seated(self, own: Sequence[PromptOptions | None]) -> "PromptWrapper":
-        """A copy whose seats have their policies' own options, but for those named.
+        """A copy with the policies' own options in the seats that `seats` does not name.
 
         Args:
-            own: by seat, what its policy carries; None for the wrapper's default.
+            own: the policy's own options by seat; None for the wrapper's default.
         """
         other = self.clone()
         other._seating = self._seating.with_own(own)
@@ -183,8 +183,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         """Plays a reply for `agent_selection`; None for an agent whose episode is over.
 
         Raises:
-            ValueError: the action is no text, the reply is invalid and `on_invalid` is
-                `"raise"`, or no episode is running; nothing changes.
+            ValueError: the action is not a text, no episode is running, or the reply is
+                invalid and `on_invalid` is `"raise"`; nothing changes.
         """
         env = self.env
         agent = env.agent_selection if env.agents else ""
@@ -209,10 +209,10 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
 
         Args:
             text: the reply.
-            invalid: says that it is known to be unusable (cut, failed).
-            seed: of the action that `on_invalid="random"` draws; by default it is drawn
-                from a stream of the environment's seed.
-            drawn: the action that a record says was drawn, in place of a draw.
+            invalid: the reason, if the reply is known to be invalid (cut, failed).
+            seed: seed of the action that `on_invalid="random"` draws; by default the draw
+                comes from a stream of the environment's seed.
+            drawn: for a replay, the action that was drawn.
 
         Raises:
             ValueError: the reply is invalid and `on_invalid` is `"raise"`.
@@ -243,7 +243,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self._publish(paid, agent, outcome if bad else None)
 
     def clone(self, seed: int | None = None) -> "PromptWrapper":
-        """A copy that continues identically, or with chance of its own, from a seed."""
+        """A copy that continues identically; with a seed, with other chance outcomes."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.env = self.env.clone(seed)
@@ -269,9 +269,11 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
                 return
             outcome = self._draw(seed) if drawn is None else drawn
         if env.game.num_actions is None:
-            outcome = env.game.action_text(env.game_state, outcome)
-        self.played = outcome
-        env.step(outcome)
+            self.played = env.game.action_text(env.game_state, outcome)
+            env.play(outcome)  # not `step`, which would parse the text again
+        else:
+            self.played = outcome
+            env.step(outcome)
 
     def _draw(self, seed: int | None) -> Any:
         """A random legal action for an invalid reply."""

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ import yaml
 from transformers import AutoModelForCausalLM
 
 import arena_envs
+from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.cli import main as cli
 from arena_trainers.evaluate import exploitability
@@ -41,11 +43,34 @@ def arena(monkeypatch, *arguments):
 
 
 @pytest.fixture(scope="module")
-def run_folder(tmp_path_factory):
+def counted_run(tmp_path_factory):
+    """The folder of a run, and how often it called two functions that take time."""
     folder = tmp_path_factory.mktemp("runs") / "run"
+    calls = Counter()
+
+    def counted(function):
+        def call(*args, **kwargs):
+            calls[function.__qualname__] += 1
+            return function(*args, **kwargs)
+
+        return call
+
     with pytest.MonkeyPatch.context() as patch:
+        for kind, name in ((KuhnPoker, "__init__"), (LMPolicy, "action_probs")):
+            patch.setattr(kind, name, counted(getattr(kind, name)))
         assert arena(patch, "train", *SMALL, "--seed", 1, "--output-dir", folder) == 0
-    return folder
+    return folder, calls
+
+
+@pytest.fixture(scope="module")
+def run_folder(counted_run):
+    return counted_run[0]
+
+
+def test_a_game_is_built_and_a_policy_scored_once(counted_run):
+    """The quick checks build the game, then the job. Step 0, 2 and 4, the last, are scored."""
+    _, calls = counted_run
+    assert calls == {"KuhnPoker.__init__": 2, "LMPolicy.action_probs": 3}
 
 
 def test_results_say_what_was_reached_and_by_what(run_folder):

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from arena_envs.solvers import uniform_table
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.evaluate import evaluate
 from arena_trainers.evaluate.result_rows import measured
@@ -22,7 +23,6 @@ from arena_trainers.job.results import frame_of
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.train.game_plans import GamePlan
 from arena_wrappers import (
-    PromptOptions,
     RandomPolicy,
     ScriptedPolicy,
     play,
@@ -40,7 +40,7 @@ def outcome(game, args, num_episodes=20):
     for name in ("before self-play", "after self-play"):
         meter.measure(name, RandomPolicy())
     policy = RandomPolicy()
-    evaluation, comparison = meter.evaluate(policy), meter.compare(policy)
+    evaluation, comparison = meter.evaluate(policy), meter.compare()
     return Outcome(meter.plan.name, meter.stages, evaluation, comparison)
 
 
@@ -78,7 +78,7 @@ def test_a_model_that_plays_is_not_warned_of(args):
 
 def test_kuhn_poker_stands_beside_an_equilibrium(args):
     plan = GamePlan("kuhn_poker", args)
-    found = beside_equilibrium(plan.name, plan.game, RandomPolicy(), PromptOptions())
+    found = beside_equilibrium(plan.name, plan.game, uniform_table(plan.game))
     assert len(found.decisions) == 12
     assert found.nash_conv < 0.01
     assert found.values == pytest.approx([-1 / 18, 1 / 18], abs=1e-3)
@@ -95,7 +95,7 @@ def test_kuhn_poker_stands_beside_an_equilibrium(args):
 
 def test_a_game_of_many_states_has_no_table_of_them(args):
     plan = GamePlan("tic_tac_toe", args)
-    assert beside_equilibrium("", plan.game, RandomPolicy(), PromptOptions()) is None
+    assert beside_equilibrium("", plan.game, {}) is None
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "tiny_hanabi"])

@@ -136,8 +136,11 @@ def test_trajectories_are_token_exact(chat, model):
         on_invalid="random",
     )
     (episode,) = play(lambda: env, policy, [1], on_error="raise")
-    rows = [Row(t.prompt_ids, t.token_ids, np.zeros(2), 0.0) for t in episode.turns]
-    joined = trajectory_rows(rows, [(0, turn.seat) for turn in episode.turns])
+    rows = [
+        Row(t.prompt_ids, t.token_ids, np.zeros(2), 0.0, trajectory=(0, t.seat))
+        for t in episode.turns
+    ]
+    joined = trajectory_rows(rows)
     assert len(joined) == 2
     for seat, row in enumerate(joined):
         own = [turn for turn in episode.turns if turn.seat == seat]

@@ -85,7 +85,7 @@ def test_a_model_without_a_chat_template_is_refused_at_the_start(
     tokenizer.save_pretrained(folder)
     job = JobConfig(model=str(folder))
     with pytest.raises(ValueError, match="want a tokenizer with a chat template"):
-        load_tokenizer(job, [], PromptOptions("bare"))
+        load_tokenizer(job, folder, [], PromptOptions("bare"))
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"weight_map": [1]}', "{", "\x00"])

@@ -197,6 +197,6 @@ def test_the_share_is_that_of_the_gradient_of_the_loss(
     size = gradient.abs().sum(1).numpy()[: len(turns.game)]
     wanted = np.bincount(turns.game, size) / size.sum()
     assert len(set(turns.num_tokens.tolist())) > 1
-    for plan, share in zip(trainer.game_plans, wanted, strict=True):
+    for plan, share in zip(trainer.games.plans, wanted, strict=True):
         logged = trainer._metrics["train"][f"arena/{plan.name}/gradient_share"][-1]
         assert logged == pytest.approx(share, rel=1e-5)

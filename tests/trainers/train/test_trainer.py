@@ -14,7 +14,10 @@ from trl import GRPOTrainer
 import arena_envs
 from arena_envs.game import TERMINAL, BaseGame
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.train import trainer as trainer_module
 from arena_trainers.train.checkpoint import CREDIT_STATE
+from arena_trainers.train.checkpointed import CheckpointedTrainer
+from arena_trainers.train.prepared_games import prepare_games
 from arena_wrappers import RandomPolicy
 
 
@@ -102,7 +105,7 @@ def generated(trainer):
 
 def real_turns(trainer):
     """The learners' turns in the order of the rows."""
-    learners = trainer.game_plans[0].learners
+    learners = trainer.games.plans[0].learners
     turns = [turn for episode in trainer.last_episodes for turn in episode.turns]
     return [turn for turn in turns if learners[turn.seat]]
 
@@ -244,7 +247,7 @@ def test_language_model_opponents_without_options_sample_as_the_learner(
 ):
     opponent = f"lm:{copy_of(model_folder, None)}"
     trainer = make_trainer(opponents=["self", opponent], temperature=0.7)
-    frozen = trainer._opponents[opponent]
+    frozen = trainer.games.opponents[opponent]
     assert (frozen.max_new_tokens, frozen.temperature) == (2, 0.7)
     generated(trainer)
     assert trainer.last_episodes[0].turns[1].policy == opponent
@@ -376,3 +379,25 @@ def test_bad_settings_are_refused_before_the_first_step(
 ):
     with pytest.raises(ValueError, match=message):
         make_trainer(**overrides)
+
+
+def test_the_module_lists_every_method_of_trl_that_is_overridden():
+    own = {**vars(CheckpointedTrainer), **vars(TurnGRPOTrainer)}
+    overridden = {
+        name
+        for name, value in own.items()
+        if callable(value) and hasattr(GRPOTrainer, name)
+    }
+    overridden -= {"__init__"}
+    lines = trainer_module.__doc__.splitlines()
+    listed = {line.split("`")[1] for line in lines if "| overridden:" in line}
+    assert overridden == listed
+
+
+def test_prepared_games_come_without_policies(model_folder, settings):
+    args = TurnGRPOConfig(**settings)
+    games = prepare_games(args)
+    with pytest.raises(ValueError, match="want games, or policies and columns"):
+        TurnGRPOTrainer(
+            str(model_folder), args, games=games, policies={"x": RandomPolicy()}
+        )

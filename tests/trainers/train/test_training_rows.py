@@ -103,11 +103,11 @@ def test_turns_that_are_not_fair_are_no_part_of_a_row():
 
 def test_turns_are_joined_with_what_was_read_between_them():
     rows = [
-        Row([1, 2], [3, 4], np.array([5.0, 5.0]), 7.0),
-        Row([9], [8], np.array([1.0]), 2.0),
-        Row([1, 2, 3, 4, 6, 6], [7], np.array([-1.0]), 7.0),
+        Row([1, 2], [3, 4], np.array([5.0, 5.0]), 7.0, trajectory=(0, 0)),
+        Row([9], [8], np.array([1.0]), 2.0, trajectory=(0, 1)),
+        Row([1, 2, 3, 4, 6, 6], [7], np.array([-1.0]), 7.0, trajectory=(0, 0)),
     ]
-    first, second = trajectory_rows(rows, [(0, 0), (0, 1), (0, 0)])
+    first, second = trajectory_rows(rows)
     assert (first.prompt_ids, list(first.completion_ids)) == ([1, 2], [3, 4, 6, 6, 7])
     assert first.loss_mask == [1, 1, 0, 0, 1]
     assert first.advantage.tolist() == [5, 5, 0, 0, -1]
@@ -116,11 +116,11 @@ def test_turns_are_joined_with_what_was_read_between_them():
 
 def test_a_prompt_that_was_written_anew_is_refused():
     rows = [
-        Row([1, 2], [3], np.zeros(1), 0.0),
-        Row([1, 2, 4], [5], np.zeros(1), 0.0),
+        Row([1, 2], [3], np.zeros(1), 0.0, trajectory=(0, 1)),
+        Row([1, 2, 4], [5], np.zeros(1), 0.0, trajectory=(0, 1)),
     ]
     with pytest.raises(ValueError, match="seat 1 in episode 0 does not"):
-        trajectory_rows(rows, [(0, 1), (0, 1)])
+        trajectory_rows(rows)
 
 
 TRANSCRIPT = {"history": "transcript", "games": ["tic_tac_toe"]}

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from arena_trainers.credit import estimate
-from arena_trainers.train.training_rows import training_rows, with_dead_rows
-from arena_trainers.train.turn_records import turn_batch, turn_records
+from arena_trainers.train.global_batch import rows_of_process, turn_batch
+from arena_trainers.train.training_rows import training_rows, with_placeholder_rows
+from arena_trainers.train.turn_records import turn_records
 from arena_wrappers import Branching, Episode, Turn
 
 
@@ -117,11 +118,12 @@ def test_episodes_of_different_processes_are_different_episodes():
 
 @pytest.mark.parametrize("per_token", [False, True])
 def test_rows_carry_their_advantages(per_token):
-    batch = turn_batch([turn_records(EPISODES, [0, 0], LEARNERS)], {}, ["kuhn"])
+    records = turn_records(EPISODES, [0, 0], LEARNERS)
+    batch = turn_batch([records], {}, ["kuhn"])
     advantage = np.array([10.0, 20.0, 30.0, 40.0])
     if per_token:
         advantage = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
-    rows = training_rows(EPISODES, [0, 0], LEARNERS, batch, advantage, 0)
+    rows = training_rows(EPISODES, records, batch, advantage, range(4))
     expected = (
         [[1, 2], [3], [4, 5], [6, 7]]
         if per_token
@@ -135,7 +137,8 @@ def test_a_process_takes_back_its_own_rows():
     shares = [turn_records([e], [0], LEARNERS) for e in EPISODES]
     batch = turn_batch(shares, {}, ["kuhn"])
     advantage = np.array([10.0, 20.0, 30.0, 40.0])
-    rows = training_rows(EPISODES[1:], [0], LEARNERS, batch, advantage, len(shares[0]))
+    in_batch = rows_of_process(shares, 1)
+    rows = training_rows(EPISODES[1:], shares[1], batch, advantage, in_batch)
     assert [row.advantage[0] for row in rows] == [30.0, 40.0]
 
 
@@ -154,18 +157,22 @@ def test_later_turns_of_candidates_are_no_fair_sample_where_the_best_is_followed
     batch = turn_batch([records], {}, ["kuhn"], ["parent"])
     assert batch.reward.tolist() == [1.0, 9.0, 2.0, 4.0, 3.0]
     assert batch.unselected.tolist() == [True] * 4 + [follow != "best"]
-    rows = training_rows(TREE, [0, 0], LEARNERS, batch, 10 * batch.reward, 0)
+    rows = training_rows(TREE, records, batch, 10 * batch.reward, range(5))
     want = [10, 90, 20, 40, 30][: int(batch.unselected.sum())]
     assert [row.advantage[0] for row in rows] == want
 
 
-def test_dead_rows_fill_up_and_carry_nothing():
-    batch = turn_batch([turn_records(EPISODES, [0, 0], LEARNERS)], {}, ["kuhn"])
-    rows = training_rows(EPISODES, [0, 0], LEARNERS, batch, np.zeros(4), 0)
-    filled = with_dead_rows(rows, 6, end_id=2)
+def test_placeholder_rows_fill_up_and_carry_nothing():
+    records = turn_records(EPISODES, [0, 0], LEARNERS)
+    batch = turn_batch([records], {}, ["kuhn"])
+    rows = training_rows(EPISODES, records, batch, np.zeros(4), range(4))
+    filled = with_placeholder_rows(rows, 6, end_id=2)
     assert [row.advantage is None for row in filled] == [False] * 4 + [True] * 2
     assert filled[-1].episode_return == np.mean([2.5, 2.5, 4.0, 9.0])
-    assert [row.completion_ids for row in with_dead_rows([], 2, end_id=2)] == [[2], [2]]
+    assert [row.completion_ids for row in with_placeholder_rows([], 2, end_id=2)] == [
+        [2],
+        [2],
+    ]
 
 
 def test_a_learner_without_tokens_is_refused():

@@ -1,4 +1,4 @@
-"""A policy beside an equilibrium, for games of few information states."""
+"""A policy compared with an equilibrium, in games of few information states."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,23 +16,21 @@ from arena_envs.solvers import (
     information_states,
     nash_conv,
 )
-from arena_trainers.evaluate import tabular
-from arena_wrappers import PromptOptions, ScoringPolicy
 
 MAX_SHOWN = 32  # information states
 NUM_ITERATIONS = 1000  # of CFR+; 0.1 s in Kuhn poker
-NEAR = 0.01  # NashConv over the range of returns, of what is called an equilibrium
+NEAR = 0.01  # largest NashConv of an equilibrium, over the range of returns
 
 
 class Decision(NamedTuple):
-    """What a policy does in one information state.
+    """A policy's action probabilities in one information state.
 
     Attributes:
-        seat: who is to move.
+        seat: the seat to move.
         text: what the seat reads.
         actions: canonical texts of the legal actions.
-        policy: their probabilities.
-        equilibrium: those of an equilibrium; None if none was found.
+        policy: their probabilities under the policy.
+        equilibrium: their probabilities at an equilibrium; None if none was found.
     """
 
     seat: int
@@ -43,7 +41,7 @@ class Decision(NamedTuple):
 
     @property
     def beside(self) -> list[float | None]:
-        """The equilibrium's probabilities, with None for each that is not known."""
+        """The equilibrium's probabilities; None for every action if none was found."""
         return (
             [None] * len(self.actions)
             if self.equilibrium is None
@@ -58,7 +56,7 @@ class Comparison(NamedTuple):
         game: name of the game.
         decisions: by seat, then by what it reads.
         values: return of each seat at this equilibrium; None if none was found.
-        nash_conv: of the equilibrium, which CFR+ approaches.
+        nash_conv: NashConv of this equilibrium, which is approximate; None if none was found.
     """
 
     game: str
@@ -68,24 +66,21 @@ class Comparison(NamedTuple):
 
 
 def beside_equilibrium(
-    name: str, game: AnyGame, policy: ScoringPolicy, options: PromptOptions
+    name: str, game: AnyGame, policy: Mapping[Key, Sequence[float]]
 ) -> Comparison | None:
     """The comparison; None in a game of more than `MAX_SHOWN` information states.
 
-    The equilibrium is the average policy of CFR+, where its NashConv shows that it is one:
-    at most `NEAR` of the range of returns. In games of several seats or of general sums
-    CFR+ need not find any.
+    The equilibrium is the average policy of CFR+ if its NashConv is at most `NEAR` times the
+    range of returns. In games of more than two seats or of general sum, CFR+ may find none.
 
     Args:
-        name: of the game.
+        name: name of the game.
         game: the rules, small enough to enumerate.
-        policy: who is compared.
-        options: what its prompts contain.
+        policy: the action probabilities of the policy, by information state.
     """
     states = information_states(game)
     if not 0 < len(states) <= MAX_SHOWN:
         return None
-    table, _ = tabular(policy, game, options)
     solver = CFRPlus(game)
     solver.run(NUM_ITERATIONS)
     average = solver.average_policy()
@@ -96,7 +91,7 @@ def beside_equilibrium(
             seat=key[0],
             text=" ".join(game.observe(state, key[0]).split()),
             actions=[game.action_text(state, a) for a in game.legal_actions(state)],
-            policy=[float(p) for p in table[key]],
+            policy=[float(p) for p in policy[key]],
             equilibrium=[float(p) for p in average[key]] if is_near else None,
         )
         for key, state in _in_order(states)
@@ -108,7 +103,7 @@ def beside_equilibrium(
 
 
 def _in_order(states: Mapping[Key, Any]) -> list[tuple[Key, Any]]:
-    """By seat, then by what it knows, where that can be compared."""
+    """Sorted by seat, then by information state if these can be compared."""
     try:
         return sorted(states.items(), key=lambda item: item[0])
     except TypeError:
@@ -116,7 +111,7 @@ def _in_order(states: Mapping[Key, Any]) -> list[tuple[Key, Any]]:
 
 
 def comparison_table(found: Comparison) -> Table:
-    """The probabilities side by side; only of the second action where there are two."""
+    """The probabilities side by side; of two actions only the second is shown."""
     pair = _only_pair(found.decisions)
     what = f"P({pair[1]})" if pair else "probabilities"
     table = Table(
@@ -144,7 +139,7 @@ def comparison_table(found: Comparison) -> Table:
 
 
 def draw_comparisons(found: Sequence[Comparison], path: Path) -> None:
-    """Writes a picture: a panel for each game, a pair of bars for each probability."""
+    """Writes a picture with a panel per game and a pair of bars per probability."""
     from matplotlib.figure import Figure
 
     panels = [_bars(comparison) for comparison in found]
@@ -171,7 +166,7 @@ def draw_comparisons(found: Sequence[Comparison], path: Path) -> None:
 
 
 def _bars(found: Comparison) -> tuple[list[str], list[float], list[float | None]]:
-    """Label, probability and that of the equilibrium, of each bar."""
+    """Labels, the policy's probabilities and the equilibrium's, one for each bar."""
     pair = _only_pair(found.decisions)
     labels: list[str] = []
     own: list[float] = []
@@ -187,7 +182,7 @@ def _bars(found: Comparison) -> tuple[list[str], list[float], list[float | None]
 
 
 def _only_pair(decisions: Sequence[Decision]) -> list[str] | None:
-    """The two actions that are legal in every decision, where it is always these two."""
+    """The two actions of the game, if the same two are legal in every decision."""
     first = decisions[0].actions
     same = all(decision.actions == first for decision in decisions)
     return first if same and len(first) == 2 else None

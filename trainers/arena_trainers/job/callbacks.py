@@ -1,4 +1,4 @@
-"""Trainer callbacks: exact NashConv in the logs, metrics and rollouts as JSON lines."""
+"""Trainer callbacks: exact NashConv in the logs; metrics and rollouts as JSON lines."""
 
 import json
 import math
@@ -14,7 +14,8 @@ from transformers import (
 )
 
 from arena_envs.game import AnyGame
-from arena_trainers.evaluate import exploitability
+from arena_envs.solvers import Table, nash_conv
+from arena_trainers.evaluate import tabular
 from arena_trainers.train.rollouts import (
     Rollout,
     joined,
@@ -22,7 +23,6 @@ from arena_trainers.train.rollouts import (
     turn_credits,
     write_rollouts,
 )
-from arena_trainers.train.turn_records import trained_turns
 from arena_wrappers import PromptOptions, ScoringPolicy
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class NashConvCallback(TrainerCallback):
 
     Attributes:
         history: (step, NashConv) pairs.
+        tables: the action probabilities of the last measurement, by its step.
     """
 
     def __init__(
@@ -47,9 +48,9 @@ class NashConvCallback(TrainerCallback):
     ) -> None:
         self.policy, self.game, self.options = policy, game, options
         self.every = every
-        self.history: list[
-            tuple[int, float]
-        ] = []  # a resumed run puts in what was before
+        # a resumed run adds the measurements before it
+        self.history: list[tuple[int, float]] = []
+        self.tables: dict[int, Table] = {}
         self._last_step = 0
 
     def last_quarter_mean(self) -> float | None:
@@ -67,8 +68,9 @@ class NashConvCallback(TrainerCallback):
         self._last_step = state.max_steps
         if state.global_step % self.every == 0:
             if state.is_world_process_zero:  # the others only log when it does
-                found = exploitability(self.policy, self.game, self.options)
-                self.history.append((state.global_step, found.nash_conv))
+                table, _ = tabular(self.policy, self.game, self.options)
+                self.history.append((state.global_step, nash_conv(self.game, table)))
+                self.tables = {state.global_step: table}
             control.should_log = True
         return control
 
@@ -111,7 +113,7 @@ class MetricsFile(TrainerCallback):
         self.append({"step": state.global_step, **(logs or {})})
 
     def append(self, record: dict[str, Any]) -> None:
-        """Adds a record; a number that is not finite becomes null, as JSON has no NaN."""
+        """Adds a record; NaN and infinity become null, because JSON has neither."""
         finite = {
             key: None
             if isinstance(value, float) and not math.isfinite(value)
@@ -125,11 +127,11 @@ class MetricsFile(TrainerCallback):
 class RolloutsFile(TrainerCallback):
     """Writes some training groups with their credit at each logging step.
 
-    All processes take part; the first one writes `step-N.jsonl`, see
+    All processes call it; the main process writes `step-N.jsonl`, see
     `arena_trainers.train.rollouts`.
 
     Args:
-        trainer: whose latest generation batch is written.
+        trainer: the trainer; its latest generation batch is written.
         folder: where the files go.
         num_groups: groups in each file; 0 for no files.
     """
@@ -156,22 +158,19 @@ class RolloutsFile(TrainerCallback):
 
 
 def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout]:
-    """The first groups of the latest generation batch, whole, with their credit.
+    """The first whole groups of the latest generation batch, with their credit.
 
-    All processes have to call it; each gets the same.
+    Every process must call it; all get the same result.
     """
     episodes, games = trainer.last_episodes, trainer.last_games
-    learning = [trainer.game_plans[game].learners for game in games]
-    counts = gather_object([sum(map(len, map(trained_turns, episodes, learning)))])
-    rank = trainer.accelerator.process_index
     own = turn_credits(
         episodes,
-        learning,
+        trainer.last_records,
+        trainer.last_rows,
         trainer.last_turns,
         trainer.last_credit,
         estimator=trainer.args.credit,
         weighting=trainer.args.weighting,
-        offset=sum(counts[:rank]),
     )
     roots = [g for g, e in zip(games, episodes, strict=True) if e.parent is None]
     pairs = zip(roots, trees_of(own), strict=True)

@@ -1,4 +1,4 @@
-"""What can be done with a finished training run: command lines that work as printed."""
+"""The command lines that a finished training run prints; they work as printed."""
 
 import json
 import shlex
@@ -58,7 +58,7 @@ def _game(plan: GamePlan) -> list[str]:
 
 
 def _referee(args: TurnGRPOConfig) -> list[str]:
-    """What follows an invalid reply, where that is not the default of `arena eval`."""
+    """The options for invalid replies, if they are not the defaults of `arena eval`."""
     if args.on_invalid == "forfeit":
         return []
     words = ["--on-invalid", args.on_invalid]

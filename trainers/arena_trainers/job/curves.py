@@ -1,4 +1,4 @@
-"""The picture of a training run: `RUN/curves.png`."""
+"""The curves of a training run: `RUN/curves.png`."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ LEAST_KL = 0.1  # nats; the axis of the KL goes up to this at least
 
 @dataclass(frozen=True)
 class Frame:
-    """What stands around the curves.
+    """Title, ranges and reference lines of the curves.
 
     Attributes:
         title: of the picture.
-        first_game: name of the game whose NashConv is measured in training.
+        first_game: name of the first game, whose NashConv is measured in training.
         return_range: least and largest return of the games.
         uniform: NashConv of uniform random play in the first game, if it was measured.
-        values: returns of each seat at an equilibrium, by the name of the curve.
-        moves: optimizer steps after which the reference model moved to the policy.
+        values: return of each seat at an equilibrium, by name of the curve.
+        moves: optimizer steps after which the reference model was synchronised.
     """
 
     title: str
@@ -34,7 +34,7 @@ class Frame:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The records of a metrics file; a last line that a killed run cut off is left out.
+    """The records of a metrics file, without an incomplete last line of a killed run.
 
     Raises:
         ValueError: another line is no record; names the line.
@@ -63,12 +63,12 @@ def draw_curves(metrics: Records, path: Path, frame: Frame) -> None:
 def curves(metrics: Records, frame: Frame) -> Any:
     """A figure of returns per seat, legal rate, NashConv and KL against steps.
 
-    The axes do not follow the noise: returns have the range of the games, rates go from 0
-    to 1, NashConv and KL start at 0. Panels without figures are left out.
+    The axes are fixed: returns have the range of the games, rates go from 0 to 1, NashConv
+    and KL start at 0. Panels without data are left out.
 
     Args:
         metrics: records of the metrics file.
-        frame: what stands around the curves.
+        frame: title, ranges and reference lines.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator

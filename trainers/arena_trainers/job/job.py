@@ -1,4 +1,4 @@
-"""The job of `arena train`: warm start, self-play, exact evaluation, results."""
+"""The job of `arena train`: warm start, self-play, evaluation, results."""
 
 import json
 import time
@@ -8,9 +8,7 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from transformers import (
-    PrinterCallback,
-)
+from transformers import PrinterCallback
 from transformers.utils.logging import disable_progress_bar
 
 from arena_trainers.evaluate.intervals import import_stats
@@ -41,16 +39,15 @@ from arena_trainers.job.start import (
     check_chat,
     check_reply_lengths,
     load_tokenizer,
-    longest_reply,
+    longest_replies,
     make_start,
 )
 from arena_trainers.job.stopping import StopCallback, Stopper
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.column_functions import load_functions
-from arena_trainers.train.columns import check_credit
-from arena_trainers.train.exact_critic import check_exact
-from arena_trainers.train.game_plans import GamePlan, opponents
+from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.prepared_games import prepare_games
 from arena_trainers.train.resume import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, write_episodes
@@ -65,13 +62,13 @@ class TrainingJob:
         folder: the run folder.
         console: where progress and results are shown.
         resume: whether to go on from the folder's last checkpoint.
-        recipe: where the settings come from, for the results.
-        extended: whether it goes on to another last step than it began with.
-        stopper: what ends training early, at a checkpoint.
+        recipe: name of the recipe, for the results.
+        extended: whether a resumed run has another `max_steps` than before.
+        stopper: ends training early, at a checkpoint.
 
     Raises:
         ValueError: an option is unknown, of another type or out of range; the folder is in
-            use, or has nothing to resume. Nothing has been written then.
+            use, or has nothing to resume. Then nothing has been written.
     """
 
     def __init__(
@@ -85,41 +82,38 @@ class TrainingJob:
         extended: bool = False,
         stopper: Stopper | None = None,
     ) -> None:
-        import_stats()  # what measures the result, before hours of training
+        import_stats()  # fails now if scipy is missing, not after hours of training
         self.settings, self.folder, self.console = settings, folder, console
-        self.recipe = recipe
+        self.recipe, self.extended = recipe, extended
+        self.stopper = stopper or Stopper()
         self.job, self.args = build_configs(settings, str(folder))
         disable_progress_bar()  # of transformers; the run has its own
-        self.plans = [GamePlan(spec, self.args) for spec in self.args.games]
-        self.columns = load_functions(self.job.columns)
-        check_credit(self.args, [plan.game for plan in self.plans], self.columns)
         self.options = self.args.prompt
+        plans = [GamePlan(spec, self.args) for spec in self.args.games]
         self.is_tiny = self.job.model == "tiny"
-        as_given = not self.is_tiny and self.job.warm_start_steps == 0
-        self.start = model_folder(self.job.model) if as_given else folder / START
-        self.extended, self.stopper = extended, stopper or Stopper()
+        self.model = None if self.is_tiny else model_folder(self.job.model)
+        warm = self.job.warm_start_steps > 0
+        self.start = folder / START if self.model is None or warm else self.model
         self.checkpoint = newest_checkpoint(folder) if resume else None
         if self.checkpoint is not None:
             check_same_model(self.checkpoint, self.start)
         if not resume and self.is_main:
             check_new(folder)
-        self.tokenizer = load_tokenizer(self.job, self.plans, self.options)
+        self.tokenizer = load_tokenizer(self.job, self.model, plans, self.options)
+        lengths = longest_replies(self.tokenizer, plans, self.args.reply_format)
         if self.is_tiny and "max_completion_length" not in settings:
-            self.args.max_completion_length = max(
-                longest_reply(self.tokenizer, plan, self.args.reply_format)
-                for plan in self.plans
-            )
+            self.args.max_completion_length = max(lengths)
+        check_reply_lengths(lengths, plans, self.args)
         check_chat(self.tokenizer, self.args)
-        self.opponents = opponents(self.plans, self.args, {})
-        check_exact(self.args, self.plans, self.opponents)
-        check_reply_lengths(self.tokenizer, self.plans, self.args)
+        functions = load_functions(self.job.columns)
+        self.games = prepare_games(self.args, columns=functions, plans=plans)
         self.meters = [
-            GameMeter(plan, self.args, self.job.eval_episodes) for plan in self.plans
+            GameMeter(plan, self.args, self.job.eval_episodes) for plan in plans
         ]
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes and speaks for all."""
+        """Whether this process writes files and prints."""
         return bool(self.args.process_index == 0)
 
     def prepare(self) -> None:
@@ -137,7 +131,12 @@ class TrainingJob:
             made_here = self.start == self.folder / START
             if made_here and is_new:
                 model = make_start(
-                    self.job, self.args, self.tokenizer, self.plans, self.console
+                    self.job,
+                    self.args,
+                    self.model,
+                    self.tokenizer,
+                    self.games.plans,
+                    self.console,
                 )
                 options = {"prompt": self.options, **self.args.sampling_options}
                 part = self.folder / partial(START)
@@ -149,10 +148,10 @@ class TrainingJob:
             self.trainer, self.watcher = self._trainer()
 
     def run(self) -> dict[str, Any]:
-        """Trains, evaluates, writes everything to the folder.
+        """Trains and evaluates; writes the results to the folder.
 
         Returns:
-            The results; none in processes other than the main one, which alone evaluates.
+            The results; an empty dict in other processes than the main one.
         """
         self._announce()
         seconds, steps = self._train(self.trainer)
@@ -160,9 +159,15 @@ class TrainingJob:
         if not self.is_main:
             return {}
         policy, last = self.trainer.policy, "after self-play"
-        episodes = [meter.measure(last, policy) for meter in self.meters]
+        tables = self.watcher.tables if self.watcher else {}
+        # the first game may have been measured at the last step
+        known = tables.get(self.trainer.state.global_step)
+        episodes = [
+            meter.measure(last, policy, None if number else known)
+            for number, meter in enumerate(self.meters)
+        ]
         outcomes = [
-            Outcome(m.plan.name, m.stages, m.evaluate(policy), m.compare(policy))
+            Outcome(m.plan.name, m.stages, m.evaluate(policy), m.compare())
             for m in self.meters
         ]
         late = self.watcher.last_quarter_mean() if self.watcher else None
@@ -171,14 +176,14 @@ class TrainingJob:
             "episodes_per_second": round(steps * self._episodes_per_step / seconds, 1),
             "seconds": round(time.monotonic() - self._began, 1),
             "recipe": self.recipe,
-            **provenance(self.job, self.args, self.plans),
+            **provenance(self.job, self.args, self.games.plans),
         }
         self._write(results, episodes, outcomes)
         self._show(outcomes)
         return results
 
     def _announce(self) -> None:
-        """Says from where a resumed run goes on; an extended one is that from here on."""
+        """Prints from where a resumed run goes on, and writes its new `max_steps`."""
         if self.checkpoint is None or not self.is_main:
             return
         if self.extended:
@@ -191,8 +196,7 @@ class TrainingJob:
             str(self.start),
             self.args,
             processing_class=self.tokenizer,
-            policies=self.opponents,
-            columns=self.columns,
+            games=self.games,
             callbacks=[metrics],
         )
         trainer.remove_callback(PrinterCallback)
@@ -216,7 +220,7 @@ class TrainingJob:
         return trainer, watcher
 
     def _metrics_before(self) -> list[dict[str, Any]]:
-        """The metrics up to the checkpoint, in the main process; drops later ones."""
+        """The metrics up to the checkpoint, in the main process; deletes later ones."""
         path = self.folder / METRICS
         if self.checkpoint is None or not self.is_main or not path.exists():
             return []
@@ -230,7 +234,7 @@ class TrainingJob:
         return step_of(self.checkpoint) if self.checkpoint else 0
 
     def _train(self, trainer: TurnGRPOTrainer) -> tuple[float, int]:
-        """Runs the trainer; returns seconds and the steps that were made in them."""
+        """Runs the trainer; returns the seconds and the optimizer steps that it took."""
         began = time.monotonic()
         shown = self.console, self.is_main, self._episodes_per_step
         with shown_progress(trainer, *shown):
@@ -244,14 +248,14 @@ class TrainingJob:
         return time.monotonic() - began, trainer.state.global_step - self._first_step
 
     def _measure_start(self) -> None:
-        """Measures the policy that self-play starts from, and warns if it plays nothing."""
+        """Measures the start of self-play; warns if hardly any of its replies is legal."""
         policy = LMPolicy.from_pretrained(
             self.start,
             device=self.args.device,
             prompt=self.options,
             **self.args.sampling_options,
         )
-        self._say(description(policy, self.plans, self.args))
+        self._say(description(policy, self.games.plans, self.args))
         for meter in self.meters:
             episodes = meter.measure("before self-play", policy)
             warning = legal_warning(meter.plan.name, episodes, self.job, self.args)
@@ -271,7 +275,7 @@ class TrainingJob:
         )
         (self.folder / RESULTS).write_text(json.dumps(results, indent=2) + "\n")
         metrics = read_metrics(self.folder / METRICS)
-        frame = frame_of(self.job, self.args, self.plans, outcomes)
+        frame = frame_of(self.job, self.args, self.games.plans, outcomes)
         draw_curves(metrics, self.folder / "curves.png", frame)
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
         if comparisons:
@@ -282,11 +286,11 @@ class TrainingJob:
             for table in outcome_tables(outcome):
                 self.console.print(table)
         self._say(f"results are in {self.folder}")
-        for line in closing_lines(self.folder, self.plans, self.args):
+        for line in closing_lines(self.folder, self.games.plans, self.args):
             self._say(line)
 
     def _say(self, text: str) -> None:
-        """Prints a text as it is: lines that are to be copied are not broken."""
+        """Prints a text as it is, so that its lines can be copied."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     @property

@@ -1,4 +1,4 @@
-"""What a training run says before it starts."""
+"""What a training run prints before self-play."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
 from arena_wrappers import Episode, RandomPolicy, Turn, play
 
-FEW = 0.05  # legal replies per reply; below this GRPO has almost no positive examples
+FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples
 MAX_SAMPLE = 200  # characters of the reply that is shown
 
 
@@ -35,11 +35,11 @@ def description(
 def legal_warning(
     game: str, episodes: Sequence[Episode], job: JobConfig, args: TurnGRPOConfig
 ) -> str | None:
-    """A warning, if hardly any reply of the model that is to be trained is an action.
+    """A warning, if hardly any reply of the model is a legal action; else None.
 
     Args:
         game: name of the game.
-        episodes: its self-play before training.
+        episodes: self-play before training.
         job: the job's settings.
         args: the trainer's settings.
     """
@@ -58,7 +58,7 @@ def legal_warning(
 
 
 def _advice(turns: Sequence[Turn], job: JobConfig, args: TurnGRPOConfig) -> list[str]:
-    """Options that would raise the rate and are not set, the likeliest first."""
+    """Options that would raise the rate of legal replies, the best first."""
     advice = []
     num_cut = sum(turn.truncated for turn in turns)
     if 2 * num_cut > len(turns):

@@ -1,4 +1,4 @@
-"""What a training run measures of a policy, game by game."""
+"""The measurements of a policy in a training run, game by game."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
-from arena_envs.solvers import information_states, nash_conv, uniform_table
+from arena_envs.solvers import Table, information_states, nash_conv, uniform_table
 from arena_trainers.evaluate import (
     Evaluation,
     EvaluationPlan,
     Row,
-    exploitability,
     legal_rate,
+    tabular,
 )
 from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.evaluate.result_rows import measured, rows_of
@@ -35,7 +35,7 @@ EXACT_SOLVERS = ("minimax", "cfr")  # a search would take minutes
 
 
 class Interval(NamedTuple):
-    """A mean with its 95 % interval, whose ends are None where nothing bounds them."""
+    """A mean with its 95 % interval; an end is None if it cannot be estimated."""
 
     mean: float
     low: float | None
@@ -44,15 +44,15 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Stage:
-    """What a policy reached in self-play of one game.
+    """A policy's measurements in self-play of one game, at one stage of the run.
 
     Attributes:
-        name: of the stage.
-        nash_conv: exact; None where the game or its prompts cannot be enumerated.
-        legal_rate: valid replies per reply; None where nothing was played.
-        num_episodes: that were played.
-        returns: of each seat.
-        measures: means of what the game measures of episodes, by name.
+        name: name of the stage.
+        nash_conv: exact NashConv; None if the game or its prompts cannot be enumerated.
+        legal_rate: valid replies / replies; None if there was no turn.
+        num_episodes: number of episodes.
+        returns: mean return of each seat.
+        measures: means of the game's measures, by name.
     """
 
     name: str
@@ -68,20 +68,20 @@ class GameMeter:
 
     Args:
         plan: the game.
-        args: the trainer's settings, whose prompts are used.
-        num_episodes: of self-play for each stage.
+        args: the trainer's settings, for the prompts.
+        num_episodes: episodes of self-play at each stage.
 
     Attributes:
         game: the rules, if they and the prompts can be enumerated; else None.
-        uniform: NashConv of uniform random play in it.
-        stages: what was measured so far; begins with uniform random play.
+        uniform: NashConv of uniform random play; None without `game`.
+        stages: the stages that were measured; the first is uniform random play.
     """
 
     def __init__(self, plan: GamePlan, args: TurnGRPOConfig, num_episodes: int) -> None:
         self.plan, self.num_episodes = plan, num_episodes
         self._prompt = args.prompt_options
         self.options = args.prompt
-        # a transcript is more than the state, whose prompts are enumerated
+        # only prompts of states can be enumerated, not transcripts
         can_enumerate = args.history == "state" and _is_small(plan.game)
         self.game: AnyGame | None = plan.game if can_enumerate else None
         self.uniform = (
@@ -90,13 +90,24 @@ class GameMeter:
             else nash_conv(self.game, uniform_table(self.game))
         )
         self.stages = [Stage("uniform random", self.uniform)]
+        self._table: Table | None = None  # of the policy of the last stage
 
-    def measure(self, name: str, policy: ScoringPolicy) -> list[Episode]:
-        """Adds a stage: self-play on fixed seeds and, where possible, exact NashConv."""
+    def measure(
+        self, name: str, policy: ScoringPolicy, table: Table | None = None
+    ) -> list[Episode]:
+        """Adds a stage: self-play on fixed seeds and, where possible, exact NashConv.
+
+        Args:
+            name: of the stage.
+            policy: who is measured.
+            table: its action probabilities by information state, if they are known.
+        """
         episodes = play(self.plan.env_fn, policy, range(self.num_episodes))
         conv = None
         if self.game is not None:
-            conv = exploitability(policy, self.game, self.options).nash_conv
+            if table is None:
+                table, _ = tabular(policy, self.game, self.options)
+            self._table, conv = table, nash_conv(self.game, table)
         stage = Stage(
             name,
             conv,
@@ -112,12 +123,11 @@ class GameMeter:
         return episodes
 
     def evaluate(self, policy: Policy) -> Evaluation | None:
-        """The policy in each seat against random play and the solver, if that is exact.
+        """The policy in each seat against random play, and against the solver if exact.
 
-        With scores where uniform play and the solver have exact values.
-
-        Of each `MAX_EPISODES`, or as many as are played in self-play if these are fewer.
-        None in games of one seat and in cooperative ones, where self-play says it all.
+        Rows have scores if uniform play and the solver have exact values. Each pairing has
+        `MAX_EPISODES` episodes, or `num_episodes` if that is fewer. None in games of one
+        seat and in cooperative games, where self-play is the whole evaluation.
         """
         game = self.plan.game
         if game.num_players < 2 or game.kind == "cooperative":
@@ -146,15 +156,15 @@ class GameMeter:
             rows += own if scales is None else scored(game, own, scales)
         return replace(found, rows=tuple(rows))
 
-    def compare(self, policy: ScoringPolicy) -> Comparison | None:
-        """The policy beside an equilibrium, in games of few information states."""
-        if self.game is None:
+    def compare(self) -> Comparison | None:
+        """The policy of the last stage beside an equilibrium; None in larger games."""
+        if self.game is None or self._table is None:
             return None
-        return beside_equilibrium(self.plan.name, self.game, policy, self.options)
+        return beside_equilibrium(self.plan.name, self.game, self._table)
 
 
 class Outcome(NamedTuple):
-    """What a run reached in one of its games."""
+    """The results of a run in one of its games."""
 
     name: str
     stages: Sequence[Stage]

@@ -1,6 +1,6 @@
-"""What `arena train` refuses before it imports torch: most mistakes, within a second.
+"""Quick checks of `arena train` before it imports torch: they find most mistakes.
 
-Nothing that passes here is taken for right: the job checks everything again, with TRL.
+They take less than a second. The job checks everything again, with TRL's own checks.
 """
 
 import os
@@ -51,20 +51,20 @@ REPORTERS = {
     "tensorboard": ("tensorboard", "tensorboardX"),
     "trackio": ("trackio",),
     "wandb": ("wandb",),
-}  # what `report_to` names, and the packages of which it needs one
+}  # by name in `report_to`: the packages of which one must be installed
 
 
 def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
-    """Refuses what can be refused without torch; writes nothing.
+    """Checks all that can be checked without torch; writes nothing.
 
     Args:
         settings: options by name.
         folder: the run folder.
-        resume: whether the folder's run goes on, instead of a new one.
+        resume: whether the folder's run goes on; else a new run starts.
 
     Raises:
-        ValueError: an option is unknown, of another type or out of range; there is no such
-            game, policy, estimator or model; or the folder is in use.
+        ValueError: an option is unknown, of another type or out of range; a game, policy,
+            estimator or model does not exist; or the folder is in use.
         ModuleNotFoundError: a package is missing; says how to install it.
     """
     options, given = _converted(settings)
@@ -85,17 +85,17 @@ def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     if not resume and os.environ.get("RANK", "0") == "0":
         check_new(folder)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the job warns, once
-        # the last, as it runs modules of the user's
+        warnings.simplefilter("ignore")  # the job gives the same warnings
+        # last, because it imports the user's modules
         columns = load_functions(job.columns)
         check_credit(draft, [plan.game for plan in plans], columns)
 
 
 def check_policies(strings: str | Sequence[str]) -> None:
-    """Finds out whether there are policies of these names.
+    """Checks policy strings, without loading a model.
 
     Raises:
-        ValueError: there is none; or no such model.
+        ValueError: a policy or a model does not exist.
     """
     for string in {strings} if isinstance(strings, str) else {*strings}:
         if string != "self":
@@ -103,7 +103,7 @@ def check_policies(strings: str | Sequence[str]) -> None:
 
 
 def _stand_in(model: str) -> RandomPolicy:
-    """A policy in place of a language model, which is looked for, and not loaded."""
+    """A policy in place of a language model, whose folder is found but not loaded."""
     find_model(model)
     return RandomPolicy()
 
@@ -111,7 +111,7 @@ def _stand_in(model: str) -> RandomPolicy:
 def _converted(
     settings: Mapping[str, Any],
 ) -> tuple[dict[str, Option], dict[str, Any]]:
-    """Every option, and the values that were given, of the types that they should have."""
+    """Every option, and the given values, converted to the types of their options."""
     options = {**options_of(JobConfig), **listed_options()}
     exact = is_of_installed_versions()
     given = {}
@@ -120,7 +120,7 @@ def _converted(
         if option is None:
             if exact:
                 raise unknown_option(name, options)
-            continue  # another version of TRL may have it, which is asked later
+            continue  # another version of TRL may have it; the job asks TRL itself
         try:
             given[name] = option.converted(value)
         except ValueError:
@@ -130,10 +130,10 @@ def _converted(
 
 
 def check_reporters(report_to: Any) -> None:
-    """Finds out whether the packages that `report_to` needs are installed.
+    """Checks that the packages of `report_to` are installed.
 
     Raises:
-        ValueError: one is missing, or unknown.
+        ValueError: a package is missing, or a name is unknown.
     """
     names = split_list(report_to) if isinstance(report_to, str) else report_to
     for name in names or ():

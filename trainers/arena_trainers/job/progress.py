@@ -1,4 +1,4 @@
-"""How a training run shows that it goes on: a bar in a terminal, lines elsewhere."""
+"""Progress of a training run: a bar in a terminal, lines elsewhere."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -26,13 +26,13 @@ from transformers import (
 def shown_progress(
     trainer: Trainer, console: Console, is_main: bool, episodes_per_step: int
 ) -> Iterator[None]:
-    """While it trains: a bar in a terminal, else a line at each logging step.
+    """Shows a bar in a terminal during training, else a line at each logging step.
 
     Args:
         trainer: gets a callback.
         console: where progress is shown.
-        is_main: whether this process speaks for all.
-        episodes_per_step: of an optimizer step, for the speed.
+        is_main: whether this is the main process; the others show nothing.
+        episodes_per_step: episodes per optimizer step, for the speed.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -50,7 +50,7 @@ def shown_progress(
 
 
 class ProgressBar(TrainerCallback):
-    """Moves a bar, and tells the latest figures beside it.
+    """A progress bar with the latest figures beside it.
 
     Args:
         progress: where the bar is drawn.
@@ -91,7 +91,7 @@ class ProgressBar(TrainerCallback):
         figures = figures_of(logs or {})
         if figures and state.global_step != self._shown:  # not the summary at the end
             self._shown = state.global_step
-            text = "  ".join(["self-play", *figures[:2]])  # beside it there is no room
+            text = "  ".join(["self-play", *figures[:2]])  # more would not fit
             self.progress.update(self.task, description=text)
 
 
@@ -100,7 +100,7 @@ class ProgressLines(TrainerCallback):
 
     Args:
         console: where the lines go.
-        episodes_per_step: of an optimizer step, for the speed.
+        episodes_per_step: episodes per optimizer step, for the speed.
     """
 
     def __init__(self, console: Console, episodes_per_step: int) -> None:
@@ -139,7 +139,7 @@ class ProgressLines(TrainerCallback):
 
 
 def figures_of(logs: Mapping[str, Any]) -> list[str]:
-    """What is worth showing of a log: legal rate, NashConv and returns by seat.
+    """The figures of a log that are shown: legal rate, NashConv and returns by seat.
 
     >>> figures_of({"arena/legal_rate": 0.5, "arena/kuhn_poker/player_0/return": -0.1})
     ['legal 0.500', 'return -0.100']

@@ -1,4 +1,4 @@
-"""What a run was made of: its configuration, its versions, its command line."""
+"""The origin of a run's results: configuration, versions, command line."""
 
 import platform
 import shlex
@@ -17,21 +17,18 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
 
 PACKAGES = ("arena-envs", "torch", "transformers", "trl", "accelerate", "numpy")
-RESOLVED = (
-    "seed",
-    "bf16",
-    "max_completion_length",
-)  # change the numbers, and may come from defaults
+# options that change the results, and whose defaults depend on the machine or the games
+RESOLVED = ("seed", "bf16", "max_completion_length")
 
 
 def config_text(settings: Mapping[str, Any], args: TurnGRPOConfig) -> str:
-    """`config.yaml`: the settings of recipe and command line, and what they left open.
+    """`config.yaml`: the settings, with the values of `RESOLVED`.
 
     `arena train config.yaml` repeats the run.
 
     Args:
-        settings: options by name, the recipe's and those that override it.
-        args: what was made of them.
+        settings: options by name, of the recipe and of the command line.
+        args: the trainer's settings that follow from them.
     """
     resolved = {name: getattr(args, name) for name in RESOLVED}
     text = yaml.safe_dump({**resolved, **settings}, sort_keys=False)
@@ -61,7 +58,7 @@ def provenance(
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of Python and of the packages that the numbers depend on."""
+    """Versions of Python and of the packages that the results depend on."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -72,9 +69,9 @@ def versions() -> dict[str, str | None]:
 
 
 def git_commit(source: Path = Path(arena_envs.__file__)) -> str | None:
-    """The commit of arena-envs, with "+" where files differ from it.
+    """The commit of arena-envs, with "+" if files differ from it.
 
-    None if it runs from no repository of its own, as a wheel does.
+    None if the package is not in a git repository of its own, such as an installed wheel.
 
     Args:
         source: a file of the package.

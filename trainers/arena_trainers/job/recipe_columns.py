@@ -1,4 +1,4 @@
-"""Parts of the reward that recipes of papers name in their `columns`."""
+"""Parts of the reward that recipes of papers use in `columns`."""
 
 from typing import Any
 
@@ -10,18 +10,18 @@ WON_BY_FORFEIT = 0.5
 
 
 def mars_valid(episode: Episode, turn: Turn, state: Any) -> float:
-    """0.05 for each valid reply, as the released code of MARS pays it."""
+    """0.05 for each valid reply, as in the released code of MARS."""
     return VALID_BONUS if turn.invalid is None else 0.0
 
 
 def mars_length(episode: Episode, turn: Turn, state: Any) -> float:
-    """0 up to 2048 tokens, then -0.5 / 2037 for each more, as in the released code of MARS."""
+    """-0.5 / 2037 for each token beyond 2048, as in the released code of MARS."""
     beyond = len(turn.token_ids or ()) - MAX_LENGTH
     return -SLOPE * max(beyond, 0) / (MAX_LENGTH - MIN_LENGTH)
 
 
 def spiral_forfeit(episode: Episode, turn: Turn, state: Any) -> float:
-    """0.5 to the others, at their last turn, where a seat's invalid reply ended the game."""
+    """0.5 at the last turn of each other seat, if a seat's invalid reply ended the game."""
     if episode.forfeited_by in (None, turn.seat):
         return 0.0
     last = max(t.index for t in episode.turns if t.seat == turn.seat)

@@ -1,4 +1,4 @@
-"""The tables that a training run shows at its end."""
+"""The tables that a training run prints at its end."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,14 +17,14 @@ SCORE = (
     "expected returns. '-': they differ too little for n episodes."
 )
 
-WIDEST = 1000  # points, of the interval of a score that is shown
+WIDEST = 1000  # points; a score with a wider interval is not shown
 
 # fits 80 columns
 NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
 
 
 def outcome_tables(found: Outcome) -> list[Table]:
-    """What a run reached in one game: stages, returns, measures, and the policy itself."""
+    """The results in one game: stages, returns, measures, and action probabilities."""
     tables = [stage_table(found.name, found.stages), return_table(found)]
     if any(stage.measures for stage in found.stages):
         tables.append(_measure_table(found))
@@ -56,7 +56,7 @@ def stage_table(game: str, stages: Sequence[Stage]) -> Table:
 
 
 def return_table(found: Outcome) -> Table:
-    """Mean returns by opponent and seat with intervals, and the scores of the last policy."""
+    """Mean returns by opponent and seat with intervals; scores of the last policy."""
     rows = [] if found.evaluation is None else found.evaluation.rows
     scored = any(row.normalised is not None for row in rows)
     table = Table(
@@ -105,7 +105,7 @@ def _interval(found: Interval) -> tuple[str, str]:
 
 
 def score_with_interval(row: Row) -> str:
-    """The score of a row with its interval; "-" where it has none or a useless one."""
+    """The score of a row with its interval; "-" if it has none or one above `WIDEST`."""
     if row.normalised is None or row.score_interval is None:
         return "-"
     low, high = row.score_interval

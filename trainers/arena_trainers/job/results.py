@@ -1,4 +1,4 @@
-"""What a training run leaves in numbers: for `results.json`, `metrics.jsonl`, `curves.png`."""
+"""The numbers of a training run, for `results.json`, `metrics.jsonl` and `curves.png`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from arena_trainers.train.game_plans import GamePlan
 
 
 def results_of(outcomes: Sequence[Outcome], late: float | None) -> dict[str, Any]:
-    """The figures of a run: of its first game in short, of each game in full.
+    """The results of a run: a summary of the first game, and all of each game.
 
     Args:
-        outcomes: of the games; the stages of each are uniform play, before and after.
-        late: mean NashConv of the last quarter of the steps.
+        outcomes: of each game; its stages are uniform play, before and after self-play.
+        late: mean NashConv over the last quarter of the steps.
     """
     uniform, start, final = outcomes[0].stages
     return {
@@ -31,10 +31,10 @@ def results_of(outcomes: Sequence[Outcome], late: float | None) -> dict[str, Any
 
 
 def step_zero(stages: Sequence[tuple[str, Stage]]) -> dict[str, Any]:
-    """The metrics of the policy that self-play starts from, as a record of step 0.
+    """The metrics before self-play, as a record of step 0.
 
     Args:
-        stages: of each game, with its name.
+        stages: name of each game, and its stage before self-play.
     """
     record: dict[str, Any] = {"step": 0}
     if stages[0][1].nash_conv is not None:
@@ -54,7 +54,7 @@ def frame_of(
     plans: Sequence[GamePlan],
     outcomes: Sequence[Outcome],
 ) -> Frame:
-    """What stands around the curves of a run."""
+    """Title, ranges and reference lines of a run's curves."""
     games = ", ".join(plan.name for plan in plans)
     compared = [o.comparison for o in outcomes if o.comparison is not None]
     return Frame(
@@ -75,7 +75,7 @@ def frame_of(
 
 
 def _moves(args: TurnGRPOConfig) -> list[int]:
-    """Steps after which TRL's `SyncRefModelCallback` has moved the reference."""
+    """Steps after which TRL's `SyncRefModelCallback` has synchronised the reference."""
     if not args.sync_ref_model:
         return []
     every = args.ref_model_sync_steps

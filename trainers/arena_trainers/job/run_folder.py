@@ -1,4 +1,4 @@
-"""The folder of a training run: found usable, or to be resumed, before anything starts."""
+"""The folder of a training run: checks before a run starts or resumes."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ from arena_trainers.job.settings import load_recipe
 from arena_trainers.lm.models import saved_model
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
-START = "start"  # the model that self-play starts from; it appears whole
+START = "start"  # the model that self-play starts from; renamed when it is complete
 CREDIT_STATE = "credit_state.json"  # the last file of a checkpoint
 _WHOLE = ("trainer_state.json", CREDIT_STATE)
 
@@ -27,7 +27,7 @@ def default_folder() -> Path:
 
 
 def check_new(folder: Path) -> None:
-    """Finds out whether a new run can use this folder; creates nothing.
+    """Checks that a new run can use this folder; creates nothing.
 
     Raises:
         ValueError: the folder is in use or cannot be written.
@@ -55,10 +55,10 @@ def check_new(folder: Path) -> None:
 
 @contextmanager
 def new_folder(folder: Path, config: str) -> Iterator[None]:
-    """Makes the folder of a new run, and removes what it made if the run cannot begin.
+    """Makes the folder of a new run; removes its files again if the run cannot begin.
 
-    Of two runs with one folder, the one that creates `config.yaml` gets it. Ctrl-C keeps a
-    finished start, which may have taken long.
+    If two runs want the same folder, the one that creates `config.yaml` first gets it.
+    Ctrl-C keeps a finished `start`, because it may have taken long.
 
     Args:
         folder: the run folder.
@@ -89,7 +89,7 @@ def new_folder(folder: Path, config: str) -> Iterator[None]:
 
 
 def _remove(folder: Path, existed: bool) -> None:
-    """Removes what a run wrote before it began; the folder too, if the run made it."""
+    """Removes the files of a run that did not begin; the folder too, if the run made it."""
     for name in (START, partial(START)):
         shutil.rmtree(folder / name, ignore_errors=True)
     for name in (METRICS, CONFIG):  # the last one frees the folder for another run
@@ -100,12 +100,12 @@ def _remove(folder: Path, existed: bool) -> None:
 
 
 def partial(name: str) -> str:
-    """What something is called until it is whole."""
+    """The name of a file or folder until it is complete."""
     return f"{name}.part"
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint that was written to its end, if there is one."""
+    """The newest complete checkpoint, if there is one."""
     found = [
         path
         for path in folder.glob("checkpoint-*")
@@ -121,15 +121,15 @@ def step_of(checkpoint: Path) -> int:
 
 
 def read_run(folder: Path, max_steps: int | None = None) -> dict[str, Any]:
-    """The settings with which a run goes on.
+    """The settings with which a run resumes.
 
     Args:
         folder: the run folder.
-        max_steps: where it ends, if not where its own settings say.
+        max_steps: the new last step; by default that of the run's own settings.
 
     Raises:
         ValueError: there is no such run, it has no checkpoint, it is finished, or it has
-            reached `max_steps`; says what would do.
+            reached `max_steps`; the message says what to do.
     """
     name = str(folder)
     if not folder.is_dir():
@@ -174,13 +174,13 @@ def _no_checkpoint(folder: Path) -> str:
 
 
 def with_start(folder: Path) -> str:
-    """Arguments of `arena train` that take the start of a stopped run, ready-made."""
+    """Arguments of `arena train` that begin with the `start` of a stopped run."""
     start = shlex.quote(str(folder / START))
     return f"--model {start} --warm_start_steps 0"
 
 
 def extend(folder: Path, max_steps: int) -> None:
-    """Writes the new end of a run into its settings; its old results get another name."""
+    """Writes the new `max_steps` into a run's settings, and renames its old results."""
     path = folder / CONFIG
     text = path.read_text(encoding="utf-8")
     line = f"max_steps: {max_steps}"
@@ -195,7 +195,7 @@ def extend(folder: Path, max_steps: int) -> None:
 
 
 def check_same_model(checkpoint: Path, model: Path) -> None:
-    """Holds the shape of a checkpoint's model against another saved model.
+    """Checks that a checkpoint's model has the shape of another saved model.
 
     Raises:
         ValueError: they differ; names the first difference.

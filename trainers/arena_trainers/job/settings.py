@@ -21,7 +21,7 @@ MODEL_RECIPE = "pretrained"  # where a model is given and no recipe
 
 @dataclass(frozen=True)
 class JobConfig:
-    """What a training run does besides the trainer's own settings."""
+    """Settings of a training run besides the trainer's own."""
 
     model: str = field(
         default="tiny",
@@ -39,7 +39,7 @@ class JobConfig:
         },
     )
     warm_start_episodes: int = field(
-        default=1000, metadata={"help": "Episodes of legal play that are imitated."}
+        default=1000, metadata={"help": "Episodes of legal play to imitate."}
     )
     warm_start_learning_rate: float = field(
         default=3e-3, metadata={"help": "Learning rate of the imitation."}
@@ -56,7 +56,7 @@ class JobConfig:
     columns: dict[str, Any] = field(
         default_factory=dict,
         metadata={
-            "help": "Functions of yours that give columns to the estimator or parts of the "
+            "help": "Python functions that supply columns of the turn batch or parts of the "
             "reward: {rewards.bonus: 'my_module:my_function'}."
         },
     )
@@ -104,7 +104,8 @@ def load_recipe(path: str) -> dict[str, Any]:
         settings = _yaml(source.decode(), f"recipe {path!r}")
     except UnicodeDecodeError:
         raise ValueError(
-            f"want YAML in recipe {path!r}, got bytes that are no text in UTF-8"
+            f"want YAML in recipe {path!r}, got bytes that are not UTF-8; save the file as "
+            "UTF-8"
         ) from None
     if not isinstance(settings, dict) or not all(isinstance(k, str) for k in settings):
         raise ValueError(
@@ -164,7 +165,7 @@ def _no_option(argument: str) -> str:
 def build_configs(
     settings: Mapping[str, Any], output_dir: str
 ) -> tuple[JobConfig, "TurnGRPOConfig"]:
-    """The two configurations that a mapping of options describes.
+    """The job's configuration and the trainer's, from a mapping of options.
 
     Args:
         settings: option values by name.

@@ -1,6 +1,7 @@
 """The model and tokenizer that a training run starts from."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -10,7 +11,6 @@ from arena_trainers.job.settings import JobConfig
 from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
 from arena_trainers.job.warm_start import legal_play, warm_start
 from arena_trainers.lm.chat import Chat
-from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
@@ -18,16 +18,24 @@ from arena_wrappers import FORMATS, PromptOptions, RandomPolicy, play
 
 
 def load_tokenizer(
-    job: JobConfig, plans: Sequence[GamePlan], options: PromptOptions
+    job: JobConfig,
+    folder: Path | None,
+    plans: Sequence[GamePlan],
+    options: PromptOptions,
 ) -> Any:
-    """The tokenizer of the given model, or one of the words of the games.
+    """The tokenizer of the given model, or one that knows the words of the games.
+
+    Args:
+        job: the job's settings.
+        folder: of the given model; None for the tiny model.
+        plans: the games.
+        options: what the prompts contain.
 
     Raises:
-        ValueError: there is no such model, it has no tokenizer, or that no chat template.
+        ValueError: the folder has no tokenizer, or the tokenizer no chat template.
     """
-    if job.model == "tiny":
+    if folder is None:
         return tiny_tokenizer(text for p in plans for text in words_of(p.game, options))
-    folder = model_folder(job.model)
     try:
         AutoConfig.from_pretrained(folder)
         tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -45,16 +53,20 @@ def load_tokenizer(
 
 
 def check_reply_lengths(
-    tokenizer: Any, plans: Sequence[GamePlan], args: TurnGRPOConfig
+    lengths: Sequence[int], plans: Sequence[GamePlan], args: TurnGRPOConfig
 ) -> None:
-    """Finds out whether legal replies fit into `max_completion_length`.
+    """Refuses a `max_completion_length` that cuts legal replies.
+
+    Args:
+        lengths: what `longest_replies` found in each game.
+        plans: the games.
+        args: the trainer's settings.
 
     Raises:
-        ValueError: the longest legal reply of random play does not.
+        ValueError: the longest legal reply of random play is longer.
     """
     limit = args.max_completion_length
-    for plan in plans:
-        longest = longest_reply(tokenizer, plan, args.reply_format)
+    for plan, longest in zip(plans, lengths, strict=True):
         if limit is not None and limit < longest:
             raise ValueError(
                 f"want max_completion_length of at least {longest}, the length of legal "
@@ -63,8 +75,14 @@ def check_reply_lengths(
             )
 
 
-def longest_reply(tokenizer: Any, plan: GamePlan, reply_format: str) -> int:
-    """Tokens of the longest legal reply in random play, its end token included."""
+def longest_replies(
+    tokenizer: Any, plans: Sequence[GamePlan], reply_format: str
+) -> list[int]:
+    """Tokens of the longest legal reply in random play of each game, end token included."""
+    return [_longest_reply(tokenizer, plan, reply_format) for plan in plans]
+
+
+def _longest_reply(tokenizer: Any, plan: GamePlan, reply_format: str) -> int:
     wrap = FORMATS[reply_format].wrap
     texts = {
         text
@@ -79,10 +97,10 @@ def longest_reply(tokenizer: Any, plan: GamePlan, reply_format: str) -> int:
 
 
 def check_chat(tokenizer: Any, args: TurnGRPOConfig) -> None:
-    """Finds out whether the chat template can show what prompts hold.
+    """Checks that the chat template can show the messages of the prompts.
 
     Raises:
-        ValueError: it cannot; says what would do.
+        ValueError: it cannot show earlier replies; names the options without them.
     """
     options: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
     chat = Chat(tokenizer, template_options=options)
@@ -93,12 +111,22 @@ def check_chat(tokenizer: Any, args: TurnGRPOConfig) -> None:
 def make_start(
     job: JobConfig,
     args: TurnGRPOConfig,
+    folder: Path | None,
     tokenizer: Any,
     plans: Sequence[GamePlan],
     console: Console,
 ) -> Any:
-    """The model that self-play starts from: tiny or given, warm-started if asked for."""
-    if job.model == "tiny":
+    """The model that self-play starts from: tiny or given, after an optional warm start.
+
+    Args:
+        job: the job's settings.
+        args: the trainer's settings.
+        folder: of the given model; None for the tiny model.
+        tokenizer: the model's.
+        plans: the games.
+        console: where progress is shown.
+    """
+    if folder is None:
         model: Any = tiny_model(
             tokenizer,
             hidden_size=job.hidden_size,
@@ -106,7 +134,7 @@ def make_start(
             seed=args.seed,
         )
     else:
-        model = AutoModelForCausalLM.from_pretrained(model_folder(job.model))
+        model = AutoModelForCausalLM.from_pretrained(folder)
     if job.warm_start_steps > 0:
         console.print(
             f"warm start: {job.warm_start_steps} steps of imitation of random legal play"

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first ends training at a checkpoint, the second at once."""
+"""Ctrl-C and SIGTERM: the first signal stops at a checkpoint, the second at once."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ _NOTE = (
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal ends the run.
+    """A signal ended the run.
 
     Args:
         signum: number of the signal.
@@ -37,22 +37,22 @@ class Stopped(KeyboardInterrupt):
 
     @property
     def status(self) -> int:
-        """The exit status, as shells have it."""
+        """The exit status by the convention of shells: 128 + the signal's number."""
         return 128 + self.signum
 
 
 class Stopper:
-    """Handles the signals while it is entered.
+    """Handles the signals, as a context manager.
 
-    Within `waiting`, the first signal is remembered, for `StopCallback` to end training;
-    any other raises `Stopped`. A signal that was ignored before stays ignored, as for jobs
-    that a shell started in the background.
+    Within `waiting`, the first signal is stored, and `StopCallback` ends training. Every
+    other signal raises `Stopped`. A signal that was ignored before stays ignored, as in
+    background jobs of a shell.
 
     Args:
-        speaks: whether it says on stderr that it waits.
+        speaks: whether to print on stderr that the run stops at the next checkpoint.
 
     Attributes:
-        asked: number of the first signal.
+        asked: number of the first signal; None before it.
     """
 
     def __init__(self, speaks: bool = True) -> None:
@@ -76,7 +76,7 @@ class Stopper:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """While this is entered, the first signal waits for a checkpoint."""
+        """Within this context, the first signal waits for a checkpoint."""
         self._waits = True
         try:
             yield
@@ -84,9 +84,9 @@ class Stopper:
             self._waits = False
 
     def raise_if_stopped(self, step: int, max_steps: int) -> None:
-        """Raises `Stopped` if training ended for a signal, before its last step."""
+        """Raises `Stopped` if a signal ended training before its last step."""
         if self.asked is not None and step < max_steps:
-            # torchrun ends all processes with the first, and one may still be writing
+            # torchrun ends all processes when one ends; another may still be writing
             PartialState().wait_for_everyone()
             raise Stopped(self.asked)
 
@@ -101,11 +101,12 @@ class Stopper:
 class StopCallback(TrainerCallback):
     """Saves a checkpoint and ends training after a signal to any process.
 
-    A run resumes exactly only where no generation batch is in use, so it waits until the
-    batch has served its optimizer steps. There, all processes agree on whether to stop.
+    A run resumes exactly only between generation batches. So the callback waits until the
+    batch has been used for all its optimizer steps. Then all processes agree on whether to
+    stop.
 
     Args:
-        stopper: what remembers the signal.
+        stopper: stores the signal.
         window: optimizer steps that share a generation batch.
     """
 
@@ -125,5 +126,5 @@ class StopCallback(TrainerCallback):
         if asked:
             self.stopper.asked = asked
             control.should_save = control.should_training_stop = True
-            control.should_log = True  # what was measured since the last log
+            control.should_log = True  # else metrics since the last log are lost
         return control

@@ -1,6 +1,6 @@
-"""A language model small enough to train on a CPU in minutes, made on the spot.
+"""A new language model that is small enough to train on a CPU in minutes.
 
-Its tokenizer knows whole words, so a reply such as "bet" is one token and its end.
+Its tokens are words, so a reply such as "bet" is one token and the end token.
 """
 
 import re
@@ -23,7 +23,7 @@ _SPECIAL = ["<|pad|>", "<|unk|>", "<|end|>", "<|system|>", "<|user|>", "<|assist
 
 
 def tiny_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A word-level tokenizer that knows the words of `texts`, with a chat template."""
+    """A word-level tokenizer with the words of `texts` and a chat template."""
     words = sorted({word for text in texts for word in re.findall(_WORD, text)})
     vocabulary = {token: i for i, token in enumerate([*_SPECIAL, *words])}
     core = Tokenizer(models.WordLevel(vocabulary, unk_token="<|unk|>"))
@@ -49,8 +49,8 @@ def tiny_model(
 ) -> Qwen3ForCausalLM:
     """A model of the Qwen3 architecture with random weights, float32.
 
-    The initial scale is 1/√hidden_size: at the 0.02 of large models a model this narrow
-    hardly sees its prompt.
+    The initial scale is 1/√hidden_size. With the 0.02 of large models, the output of so
+    narrow a model would hardly depend on its prompt.
     """
     config = Qwen3Config(
         vocab_size=len(tokenizer),
@@ -76,7 +76,7 @@ def tiny_model(
 def words_of(
     game: AnyGame, options: PromptOptions, num_episodes: int = 200
 ) -> list[str]:
-    """Texts that hold the words of a game: prompts and legal replies of random play."""
+    """Texts with the words of a game: prompts and legal replies of random play."""
     episodes = play(
         lambda: PromptWrapper(GameEnv(game), **vars(options)),
         RandomPolicy(),

@@ -1,4 +1,4 @@
-"""What a checkpoint holds of credit: whose it is, the state and the critic's weights."""
+"""Credit in a checkpoint: its owner, the estimator's state and the critic's weights."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ CRITIC = "critic.pt"
 
 
 def credited_by(args: TurnGRPOConfig, plans: Sequence[GamePlan]) -> dict[str, Any]:
-    """What states and critics belong to; states number games as they are listed."""
+    """The owner of a state or critic: estimator, critic, and games in their order."""
     names = [plan.name for plan in plans]
     return {"credit": args.credit, "critic": args.critic, "games": names}
 
@@ -29,13 +29,13 @@ def save_credit(
     state: Mapping[str, Any] | None,
     critic: Any = None,
 ) -> None:
-    """Writes what the next batch's credit follows from, and whose it is.
+    """Writes the state from which the next batch's credit follows, and its owner.
 
     Args:
         folder: the checkpoint.
-        owner: what `credited_by` says.
-        state: of the estimator, if it keeps one.
-        critic: the critic, if there is one; only a learned one is written.
+        owner: the result of `credited_by`.
+        state: the estimator's state, if it keeps one.
+        critic: the critic, if there is one; only a `FeatureCritic` is written.
     """
     if isinstance(critic, FeatureCritic):
         torch.save(critic.state_dict(), folder / CRITIC)
@@ -45,13 +45,14 @@ def save_credit(
 def load_credit(
     folder: Path, owner: Mapping[str, Any], critic: Any = None
 ) -> Mapping[str, Any] | None:
-    """The estimator's state in a checkpoint, if any; a learned critic gets its weights.
+    """The estimator's state in a checkpoint, if any; a `FeatureCritic` gets its weights.
 
-    Between estimators that keep no state, with no critic that learns, a run may change.
+    A run may go on with another estimator if neither of the two keeps a state or has a
+    `FeatureCritic`.
 
     Raises:
-        ValueError: the checkpoint is of another estimator, critic or list of games, or says
-            nothing of them, and one of the two keeps a state or has a critic that learns.
+        ValueError: the checkpoint has another owner or none, and its state or critic would
+            be needed or lost.
     """
     file = folder / CREDIT_STATE
     found = json.loads(file.read_text()) if file.is_file() else None

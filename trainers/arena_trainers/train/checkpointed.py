@@ -1,6 +1,6 @@
-"""What a `TurnGRPOTrainer` saves beside TRL's files, and reads when a run goes on."""
+"""The files that a `TurnGRPOTrainer` saves besides TRL's, and reads when a run resumes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from arena_trainers.train.checkpoint import credited_by, load_credit, save_credi
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic
 from arena_trainers.train.exact_critic import ExactCritic
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.prepared_games import PreparedGames
 from arena_trainers.train.resume import keep_to_schedule
 
 REFERENCE = "reference_model.pt"
@@ -22,19 +22,19 @@ class CheckpointedTrainer(GRPOTrainer):
     """The part of `TurnGRPOTrainer` that writes models and checkpoints.
 
     Attributes:
-        critic: what gives values to turns, if anything does.
-        game_plans: the games.
+        critic: supplies values of turns, if there is one.
+        games: the games, as `prepare_games` made them.
     """
 
     args: TurnGRPOConfig
     ref_model: Any
     critic: FeatureCritic | ExactCritic | None
-    game_plans: Sequence[GamePlan]
+    games: PreparedGames
     _credit_state: Mapping[str, Any] | None = None
     _prompt_json: str
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """Writes none: TRL's describes other training."""
+        """Writes no model card: TRL's card describes other training."""
 
     def save_model(
         self, output_dir: str | None = None, _internal_call: bool = False
@@ -55,7 +55,7 @@ class CheckpointedTrainer(GRPOTrainer):
         if self.args.sync_ref_model:
             weights = self.accelerator.unwrap_model(self.ref_model).state_dict()
             torch.save(weights, folder / REFERENCE)
-        owner = credited_by(self.args, self.game_plans)
+        owner = credited_by(self.args, self.games.plans)
         save_credit(folder, owner, self._credit_state, self.critic)  # the last file
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
@@ -63,7 +63,7 @@ class CheckpointedTrainer(GRPOTrainer):
         if checkpoint is None:
             return
         keep_to_schedule(self.lr_scheduler)
-        owner = credited_by(self.args, self.game_plans)
+        owner = credited_by(self.args, self.games.plans)
         self._credit_state = load_credit(Path(checkpoint), owner, self.critic)
         reference = Path(checkpoint) / REFERENCE
         if self.args.sync_ref_model and reference.is_file():

@@ -18,9 +18,10 @@ from arena_trainers.train.column_functions import (
     check_functions,
     part_of,
 )
+from arena_trainers.train.global_batch import turn_batch
 from arena_trainers.train.part_weights import check_part_weights, part_weights
 from arena_trainers.train.return_bounds import check_bounds
-from arena_trainers.train.turn_records import PARTS, TurnRecord, turn_batch
+from arena_trainers.train.turn_records import PARTS, TurnRecord
 
 if TYPE_CHECKING:
     from arena_trainers.train.config import TurnGRPOConfig
@@ -222,6 +223,7 @@ def _trial(games: Sequence[AnyGame], functions: Collection[str]) -> list[TurnRec
                 game=game,
                 seed=0,
                 episode=2 * game + i,
+                place=0,
                 seat=0,
                 turn=0,
                 rewards=rewards,

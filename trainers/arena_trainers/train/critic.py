@@ -1,7 +1,7 @@
-"""`FeatureCritic`: what a turn is worth, learned from `Game.features`.
+"""`FeatureCritic`: values of turns, learned from `Game.features`.
 
-One small network for each game, the same on every process: they see the same global batch
-in the same order, in float64 on the CPU.
+There is one small network for each game. All processes have the same networks: they fit them
+to the same global batch in the same order, in float64 on the CPU.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,23 +22,24 @@ Floats = NDArray[np.float64]
 
 
 class FeatureCritic:
-    """Values of turns before they are played, fitted to what was paid afterwards.
+    """Values of turns, fitted to the returns-to-go of earlier batches.
 
-    Its values of a batch come from the batches before, so that they are no function of what
-    the batch's replies led to; before the first they are 0. It minimises
+    The values of a batch come from the networks before they are fitted to it. So they do not
+    depend on the batch's replies, and a baseline made of them is unbiased. In the first
+    batch they are 0. The networks minimise
 
         mean (Vₖ - Rₖ)²,   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ + γ^{n} V'
 
-    where V' is its own value after the last of the n turns left, if a limit cut the
-    trajectory there, and 0 if the rules ended it.
+    where n is the number of turns from k on, and V' is the critic's value after the last
+    turn if the trajectory was truncated, and 0 if it terminated.
 
     Args:
         games: the rules, by index of the game.
         discount: γ, per turn of the same seat.
-        seed: of the initial weights.
+        seed: seed of the initial weights.
         hidden_size: width of the two hidden layers.
-        learning_rate: of Adam.
-        num_steps: steps of Adam on each batch, each on all of it.
+        learning_rate: learning rate of Adam.
+        num_steps: steps of Adam per batch, each on the whole batch.
 
     Raises:
         ValueError: a number out of range.
@@ -77,14 +78,22 @@ class FeatureCritic:
             records: its turns, with features, in the order of its rows.
         """
         cut = [row for row, r in enumerate(records) if r.next_features is not None]
-        next_value = np.full(len(records), np.nan)  # read where a limit cut, only
+        next_value = np.full(len(records), np.nan)  # read only at truncation
         next_value[cut] = self._values([records[row] for row in cut], is_next=True)
         return replace(
             batch, value=self._values(records, is_next=False), next_value=next_value
         )
 
     def fit(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> float:
-        """Fits the networks to a batch that has values; the mean squared error before."""
+        """Fits the networks to a batch that has values.
+
+        Args:
+            batch: the global batch, from `with_values`.
+            records: its turns, with features, in the order of its rows.
+
+        Returns:
+            The mean squared error before the fit.
+        """
         target = torch.from_numpy(self._targets(batch))
         inputs = self._inputs(records, is_next=False)
         first = 0.0
@@ -109,7 +118,7 @@ class FeatureCritic:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes over what `state_dict` gave."""
+        """Restores the result of `state_dict`."""
         self.networks.load_state_dict(state["networks"])
         self.optimizer.load_state_dict(state["optimizer"])
 
@@ -130,7 +139,7 @@ class FeatureCritic:
     def _inputs(
         self, records: Sequence[TurnRecord], is_next: bool
     ) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
-        """For each game: its index, its rows, float64[rows, features and seat]."""
+        """For each game: its index, its rows, and float64[rows, features and seat]."""
         found = []
         for game, num_seats in enumerate(self.num_seats):
             rows = [i for i, record in enumerate(records) if record.game == game]
@@ -147,13 +156,13 @@ class FeatureCritic:
 
 
 def feature_critic(args: Any, games: Sequence[AnyGame]) -> FeatureCritic:
-    """The critic of these games by a `TurnGRPOConfig`."""
+    """The critic that the settings describe."""
     discount = discount_of(args.credit, args.credit_args)
     return FeatureCritic(games, discount=discount, seed=args.seed, **args.critic_args)
 
 
 def discount_of(estimator: str, options: Mapping[str, Any]) -> float:
-    """The discount of an estimator with these options, which its critic shares."""
+    """The discount of an estimator with these options; its critic uses the same."""
     found = {**credit.default_options(estimator), **options}.get("discount", 1.0)
     return float(found)
 

@@ -1,4 +1,4 @@
-"""`ExactCritic`: what a turn is worth to the policies that play, by enumeration."""
+"""`ExactCritic`: exact values of turns under the policies that play, by enumeration."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -40,35 +40,35 @@ class Worth(NamedTuple):
 class ExactCritic:
     """Exact values of turns, in games that can be enumerated.
 
-    For each batch it asks the policies for their probabilities π in all information states,
-    and computes what the seat can expect to be paid in all, of each legal action a and
-    before it:
+    For each batch the critic asks the policies for their probabilities π in all information
+    states. From these it computes the expected return Q of each legal action a, over the
+    whole episode, and its mean V:
 
         Q(I, a),   V(I) = Σₐ π(a | I) Q(I, a)
 
-    Asked for when a batch was played and before it is learned from, they are the values of
-    the policies that played, with nothing to learn and nothing to save. All processes have
-    the same: those of the probabilities that the first one found.
+    It does so after the batch was played and before the model learns from it, so they are
+    the values of the policies that played. There is nothing to fit and nothing to save. All
+    processes use the probabilities that the first process found.
 
-    π is what a policy says, given that it says the canonical text of a legal action. So V is
-    no mean over illegal replies; it is a function of the information state none the less, and
-    as a baseline without bias. Q takes all other replies, those before included, for
-    canonical ones. Where others are said with probability ε, it is wrong by the order of ε
-    times the range of the returns, and biases the gradient by as much; `illegal_mass` tells
-    whether that matters. For a model that reasons before it answers, it does.
+    π is the policy given that its reply is the canonical text of a legal action.
 
-    The price is a forward pass for each action in each information state and batch: 24 rows
+    - V is a function of the information state, so a baseline made of it is unbiased.
+    - Q counts every other reply as canonical, earlier ones too. If other replies have
+      probability ε, the bias of Q is at most of the order of ε times the range of returns.
+      `illegal_mass` is the mean ε. It is large for a model that reasons before it answers.
+
+    The cost is a forward pass for each action in each information state, per batch: 24 rows
     in Kuhn poker, 2,184 in Leduc poker.
 
     Args:
         games: the rules, by index of the game.
-        seats: for each game, who plays each seat; each with `action_probs`.
-        options: what policies read that carry no prompt options.
-        weight: of the reward part `game`.
+        seats: for each game, the policy of each seat; each has `action_probs`.
+        options: prompt options of policies without their own.
+        weight: weight of the reward part `game`.
 
     Attributes:
-        illegal_mass: of the latest batch, the mean over information states of the mass on
-            what is no canonical legal reply.
+        illegal_mass: mean over information states of the probability of replies that are no
+            legal action's canonical text, in the latest batch.
     """
 
     def __init__(
@@ -85,16 +85,14 @@ class ExactCritic:
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
         """The batch with the columns `value`, `action_value` and `next_value`.
 
-        They are what the part `game` can be expected to pay from the turn on, as it is
-        weighed in `reward`: the expected return, less what the seat had been paid before,
-        times the part's weight. Penalties for replies that break the format are not
-        expected, though `reward` has those that were paid.
+        They are expected returns of the part `game` from the turn on, times the weight of
+        this part: the expected return less what the seat was paid before. They leave out
+        penalties for invalid replies, which `reward` contains.
 
-        A reply that was no action ended its episode: its `action_value` is what it was in
-        fact paid. Where a limit cut a trajectory, `next_value` is what its last action had
-        left to expect: `action_value` less `reward`. That is not what the seat would have
-        seen of the end, but in the mean over what follows the action it is the same, and
-        r + V' is Q.
+        After an invalid reply the episode ended, so `action_value` is the return that was
+        paid. At truncation, `next_value` is `action_value` less `reward`. It is not the
+        value of the final state as the seat sees it, but its mean over what follows the
+        action is the same, and r + V' = Q.
 
         Args:
             batch: the global batch.
@@ -120,7 +118,7 @@ class ExactCritic:
         return replace(batch, value=value, action_value=action_value, next_value=left)
 
     def _table(self, game: int) -> tuple[Table, list[float]]:
-        """Probabilities of the policies that play a game, and their illegal masses."""
+        """Action probabilities of the policies in a game, and their illegal masses."""
         table: dict[Key, Sequence[float]] = {}
         masses: list[float] = []
         policies = self.seats[game]
@@ -141,7 +139,7 @@ def exact_critic(
     learner: LMPolicy,
     opponents: Mapping[str, Policy],
 ) -> ExactCritic:
-    """The critic of these games as they are played in training."""
+    """The critic of these games under the policies of training."""
     return ExactCritic(
         [plan.game for plan in plans],
         [plan.policies(learner, opponents) for plan in plans],
@@ -164,24 +162,24 @@ def _worth(game: AnyGame, table: Table) -> dict[Key, Worth]:
 def check_exact(
     args: TurnGRPOConfig, plans: Sequence[GamePlan], opponents: Mapping[str, Policy]
 ) -> None:
-    """Refuses an exact critic where its table would not be what plays.
+    """Refuses `critic="exact"` if its values would not be those of the policies that play.
 
     Args:
         args: settings; nothing is refused unless `critic="exact"`.
         plans: the games.
-        opponents: who plays the seats that do not learn, by string.
+        opponents: policies of the seats that do not learn, by policy string.
 
     Raises:
         TooLarge: a game has more than `MAX_CRITIC_STATES` states.
-        ValueError: a language game, an opponent without probabilities, or a setting that
-            does not go with exact values, such as a part of the reward that is paid besides
-            the rules' own.
+        ValueError: a language game, an opponent without `action_probs`, or a setting that
+            exact values do not allow, such as another paid part of the reward than `game`
+            and `format`.
     """
     if args.critic != "exact":
         return
     discount = discount_of(args.credit, args.credit_args)
     for name, got, wanted, reason in (
-        ("history", args.history, "state", "a transcript is more than the state tells"),
+        ("history", args.history, "state", "a transcript holds more than the state"),
         ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
         ("branch", args.branch, None, "values are of whole episodes"),
         ("top_k", args.top_k, 0, "action probabilities are of all tokens"),
@@ -213,14 +211,14 @@ def check_exact(
 
 
 def _check_scoring(policy: Policy, who: str) -> None:
-    """Refuses a policy whose probabilities cannot be had, or are not what it plays."""
+    """Refuses a policy without `action_probs`, or with other ones than it plays by."""
     if not hasattr(policy, "action_probs"):
         raise ValueError(f"critic='exact' takes policies with action_probs, got {who}")
     options = own_prompt(policy)
     if options is not None and options.history != "state":
         raise ValueError(
             f"critic='exact' takes history 'state', got {who} with {options.history!r}: a "
-            "transcript is more than the state tells"
+            "transcript holds more than the state"
         )
     inner = without_noise(policy)
     if isinstance(inner, LMPolicy):

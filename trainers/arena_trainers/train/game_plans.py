@@ -1,4 +1,4 @@
-"""The games of a trainer: how to make them, who plays, and how often they start."""
+"""The games of a trainer: their environments, their seats, and how often they start."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arena_envs.registration import make, make_game
+from arena_envs.registration import make
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.prompt_file import read_prompt_file
@@ -21,66 +21,44 @@ if TYPE_CHECKING:
     from arena_trainers.train.config import TurnGRPOConfig
 
 
+_KEYS = {"id", "params", "max_turns", "weight", "opponents"}
+
+
 class GamePlan:
-    """One of the trainer's games: how to make it, who plays, and who learns.
+    """A game of the trainer: its environments, who plays each seat, and which seats learn.
 
     Args:
         spec: an id, or a dict of id, params, max_turns, weight and opponents.
         args: the trainer's settings.
 
     Attributes:
-        name: the id, with the parameters and the limit of turns that were given.
+        id: the id.
+        params: the parameters that were given.
         max_turns: after how many turns episodes are truncated, if that was given.
+        weight: how often the game starts, relative to the others.
+        name: the id, with the parameters and the limit of turns that were given.
+        game: the rules.
         seats: who plays each seat.
         learners: which seats learn.
-        env_fn: makes an environment of the game.
+        env_fn: makes an environment of the game; all of them share `game`.
 
     Raises:
-        ValueError: an unknown key, game, parameter or policy, or no seat that learns.
+        ValueError: a key, the game, a parameter or a policy is unknown, or no seat learns.
     """
 
     def __init__(self, spec: str | Mapping[str, Any], args: "TurnGRPOConfig") -> None:
-        known = {"id", "params", "max_turns", "weight", "opponents"}
-        given: Any = {"id": spec} if isinstance(spec, str) else spec
-        if (
-            not isinstance(given, dict)
-            or not given.keys() <= known
-            or "id" not in given
-        ):
-            raise ValueError(
-                f"want a game as id or dict of {sorted(known)}, got {spec!r}"
-            )
+        given = _checked_spec(spec)
         self.id: str = given["id"]
         self.params: dict[str, Any] = given.get("params", {})
-        if not isinstance(self.params, dict):
-            raise ValueError(
-                f"want params of {self.id} as a mapping, got {self.params!r}"
-            )
-        limit: int | None = given.get("max_turns")
-        self.max_turns = limit
-        named = self.params if limit is None else {**self.params, "max_turns": limit}
-        values = ", ".join(f"{k}={v}" for k, v in sorted(named.items()))
-        self.name = f"{self.id}({values})" if values else self.id
+        self.max_turns: int | None = given.get("max_turns")
         self.weight: float = given.get("weight", 1.0)
-        if not isinstance(self.weight, int | float) or not 0 < self.weight < math.inf:
-            raise ValueError(f"want weight of {self.id} above 0, got {self.weight!r}")
-        self.game = make_game(self.id, **self.params)
-        num_players = self.game.num_players
-        seats = given.get("opponents", args.opponents)
-        check_opponents(seats)
-        self.seats = [seats] * num_players if isinstance(seats, str) else list(seats)
-        if len(self.seats) != num_players:
-            raise ValueError(
-                f"{self.id} has {num_players} seats, opponents names {len(self.seats)}"
-            )
+        self.name = _name(self.id, self.params, self.max_turns)
+        env = make(self.id, max_turns=self.max_turns, **self.params)
+        self.game = env.game
+        who = given.get("opponents", args.opponents)
+        self.seats = _checked_seats(who, self.id, self.game.num_players)
         self.learners = [seat == "self" for seat in self.seats]
-        if not any(self.learners):
-            raise ValueError(
-                f"want a seat of {self.id} that learns, got opponents {self.seats!r}; "
-                "write 'self' for it, such as --opponents self,random"
-            )
-        env = make(self.id, max_turns=limit, **self.params)
-        # one function for all episodes, so that they share what they remember
+        # one function for all episodes, so that they share their caches
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
 
     def policies(
@@ -90,16 +68,53 @@ class GamePlan:
         return [learner if s == "self" else opponents[s] for s in self.seats]
 
 
+def _checked_spec(spec: Any) -> dict[str, Any]:
+    """A game of `args.games` as a dict; refuses keys and values that mean nothing."""
+    given = {"id": spec} if isinstance(spec, str) else spec
+    if not isinstance(given, dict) or not given.keys() <= _KEYS or "id" not in given:
+        raise ValueError(f"want a game as id or dict of {sorted(_KEYS)}, got {spec!r}")
+    params, weight = given.get("params", {}), given.get("weight", 1.0)
+    if not isinstance(params, dict):
+        raise ValueError(f"want params of {given['id']} as a mapping, got {params!r}")
+    if not isinstance(weight, int | float) or not 0 < weight < math.inf:
+        raise ValueError(f"want weight of {given['id']} above 0, got {weight!r}")
+    return given
+
+
+def _name(id: str, params: Mapping[str, Any], max_turns: int | None) -> str:
+    """The id, with the parameters and the limit of turns that were given."""
+    named = params if max_turns is None else {**params, "max_turns": max_turns}
+    values = ", ".join(f"{k}={v}" for k, v in sorted(named.items()))
+    return f"{id}({values})" if values else id
+
+
+def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
+    """Who plays each seat; refuses another number of seats, and none that learns."""
+    check_opponents(who)
+    seats = [who] * num_players if isinstance(who, str) else list(who)
+    if len(seats) != num_players:
+        raise ValueError(
+            f"{id} has {num_players} seats, opponents names {len(seats)}; name one for "
+            "each seat, or one string for all"
+        )
+    if "self" not in seats:
+        raise ValueError(
+            f"want a seat of {id} that learns, got opponents {seats!r}; "
+            "write 'self' for it, such as --opponents self,random"
+        )
+    return seats
+
+
 def opponents(
     plans: Sequence[GamePlan], args: "TurnGRPOConfig", given: Mapping[str, Policy]
 ) -> dict[str, Policy]:
-    """The policies that play seats that do not learn, by their strings.
+    """The policies of the seats that do not learn, by policy string.
 
     Args:
         plans: the games.
-        args: settings. A language model is prompted and samples as its `arena_prompt.json`
-            says; without one, as the learner.
-        given: policies that stand for a string, in place of `make_policy`.
+        args: settings. A language model has the prompt and sampling options of its
+            `arena_prompt.json`; without that file, those of the learner.
+        given: policies by string; `make_policy` makes the others.
 
     Raises:
         ValueError: a string names no policy, a bot cannot play a game, or a model's chat
@@ -126,10 +141,10 @@ def opponents(
 
 
 def check_replies(args: "TurnGRPOConfig", policy: "LMPolicy") -> None:
-    """Refuses a chat template that cannot show earlier replies, where prompts hold them.
+    """Refuses a chat template that cannot show earlier replies, if prompts contain them.
 
     Raises:
-        ValueError: says what would do.
+        ValueError: names the options without earlier replies.
     """
     history = args.history if policy.prompt is None else policy.prompt.history
     if history == "transcript" or args.on_invalid == "retry":

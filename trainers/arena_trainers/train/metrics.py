@@ -1,38 +1,41 @@
 """What the trainer logs of play and credit, besides TRL's metrics.
 
-| metric | formula | healthy |
+| metric | formula | healthy range |
 |---|---|---|
-| `arena/<game>/player_<i>/return` | mean true return of the seat | competitive self-play: sums to the game's |
-| `arena/<game>/player_<i>/advantage_mean` | mean of the seat's turn advantages | near 0, if pools are by seat |
-| `arena/<game>/player_<i>/advantage_std` | std of the seat's turn advantages | above 0 |
-| `arena/<game>/player_<i>/zero_advantages` | share of turns with advantage 0 | below 0.9 |
-| `arena/<game>/player_<i>/pool_size` | mean number of values in a pool of the seat | 4 or more |
-| `arena/<game>/player_<i>/flat_pools` | share of these pools whose advantages are all 0 | below 0.5 |
-| `arena/<game>/gradient_share` | Σ abs(wₜ Aₜ) over the game's trained tokens / that of all games | about the game's weight |
-| `arena/legal_rate` | valid replies / replies, learning seats | rises to 1 |
+| `arena/<game>/player_<i>/return` | mean return by the rules | within the game's range |
+| `arena/<game>/player_<i>/advantage_mean` | mean of turn advantages | near 0 |
+| `arena/<game>/player_<i>/advantage_std` | their standard deviation | above 0 |
+| `arena/<game>/player_<i>/zero_advantages` | turns with advantage 0 / turns | below 0.9 |
+| `arena/<game>/player_<i>/pool_size` | mean number of values in a pool | at least 4 |
+| `arena/<game>/player_<i>/flat_pools` | pools with no advantage but 0 / pools | below 0.5 |
+| `arena/<game>/gradient_share` | Σ abs(wₜ Aₜ), game / all games | the game's share of the weights |
+| `arena/legal_rate` | valid replies / replies, of seats that learn | rises to 1 |
 | `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
-| `arena/episode_turns` | mean turns of an episode, all seats | as the game's |
-| `arena/rows` | turns that are trained in the generation batch | - |
-| `arena/critic_error` | mean squared error of the values of `critic="features"`, before it is fitted | falls |
-| `arena/illegal_mass` | mean over information states of π(no canonical legal reply), `critic="exact"` | near 0 |
-| `arena/reply_tokens` | mean tokens of a learner's reply | does not collapse |
+| `arena/episode_turns` | mean turns of an episode, all seats | typical of the game |
+| `arena/rows` | turns of the generation batch that are trained | at least 1 |
+| `arena/critic_error` | mean squared error of `critic="features"` before its fit | falls |
+| `arena/illegal_mass` | mean probability of illegal replies, `critic="exact"` | below 0.01 |
+| `arena/reply_tokens` | mean tokens of a reply, of seats that learn | does not fall to 1 |
 
-What is said of advantages and rows is said of the turns that are trained, which in turn trees
-that follow the best are the unselected ones.
+Returns leave out penalties. In competitive self-play, the seats' returns add up to the
+game's sum. `advantage_mean` is near 0 where pools are by seat. `illegal_mass` is a mean over
+information states, of replies other than the canonical texts of legal actions.
 
-A turn's advantage is the mean over its tokens, where an estimator credits tokens. What a pool
-compares, turns or trajectories, the estimator decides; a pool of the seat is one that can
-hold its turns: of its game and seat, where pools are by game and seat. `gradient_share` is
-of the advantages as they are trained, times what `weighting` and `loss_type` make of a token:
-wₜ is the weight of `weighting="turn"`, or 1, and with `loss_type` `"grpo"` or `"sapo"`, which
-average the tokens of a row first, over the tokens of the row. It leaves out how large the
-gradients of log-probabilities are, what clipping and the like do, and that `"bnpo"` averages
-each micro-batch by itself, however many tokens it holds.
+Advantages and rows count the turns that are trained. In turn trees that follow the best
+candidate, these are the unselected turns. Returns and replies count the episodes that
+others branch from, not the candidates.
 
-Of turn trees, returns and replies are counted in the episodes that others branch from.
+If an estimator credits tokens, a turn's advantage is the mean over its tokens. A pool holds
+turns or trajectories, as the estimator says. The pools of a seat are those of its game and
+seat, or all pools if pools are not by game and seat.
 
-TRL's own `completions/*`, `reward_std` and `frac_reward_zero_std` count dead rows and TRL's
-groups, which mean nothing here: read these instead.
+In `gradient_share`, Aₜ is the advantage as it is trained, and wₜ is the token's weight in the
+loss: the weight of `weighting="turn"`, or else 1, divided by the tokens of the row if
+`loss_type` is `"grpo"` or `"sapo"`. The share ignores the size of the gradients of
+log-probabilities, clipping, and that `"bnpo"` averages each micro-batch separately.
+
+TRL's `completions/*`, `reward_std` and `frac_reward_zero_std` include placeholder rows and
+TRL's own groups, so they are wrong here. Read the metrics above instead.
 """
 
 from collections import Counter, defaultdict
@@ -49,19 +52,19 @@ from arena_wrappers import Episode
 
 Tally = tuple[dict[tuple[int, int], list[float]], Counter[str]]
 
-TINY = 1e-300  # in place of a total of 0
+TINY = 1e-300  # replaces a total of 0 in a quotient
 REASONS = ("format", "illegal", "ambiguous", "overlong")
 
 
 def tally(
     episodes: Sequence[Episode], games: Sequence[int], plans: Sequence[GamePlan]
 ) -> Tally:
-    """This process's true returns by (game, seat), and its counts."""
+    """This process's returns by (game, seat), and its counts of turns and replies."""
     returns: dict[tuple[int, int], list[float]] = defaultdict(list)
     counts: Counter[str] = Counter()
     for episode, game in zip(episodes, games, strict=True):
         if episode.parent is not None:
-            continue  # no unbiased sample: those that were followed may be the best
+            continue  # candidates may be selected by their return
         for seat, value in enumerate(episode.returns):
             returns[game, seat].append(value)
         counts.update(episodes=1, turns=len(episode.turns))
@@ -78,15 +81,15 @@ def metrics(
     result: Credit,
     trained: Floats | None = None,
 ) -> dict[str, float]:
-    """The metrics of a generation batch, all processes together.
+    """The metrics of a generation batch of all processes.
 
     Args:
         shares: the `tally` of each process.
         names: names of the games, by index.
         turns: the global batch.
         result: its credit.
-        trained: the advantages as they weigh in the loss, per turn or per token; those of
-            `result` by default.
+        trained: the advantages times their weights in the loss, per turn or per token;
+            those of `result` by default.
     """
     returns: dict[tuple[int, int], list[float]] = defaultdict(list)
     counts: Counter[str] = Counter()
@@ -123,13 +126,14 @@ def metrics(
 
 
 def gradient_shares(turns: TurnBatch, trained: Floats, num_games: int) -> list[float]:
-    """Each game's part of Σ abs(wₜ Aₜ) over the trained tokens; 0 if there is none.
+    """Each game's part of Σ abs(wₜ Aₜ) over the trained tokens; 0 if the sum is 0.
 
     >>> from arena_trainers.credit import estimate
     >>> one = dict(turn=[0] * 4, seat=[0] * 4, episode=[0, 1, 2, 3])
     >>> games = dict(game=[0, 0, 1, 1], group=[0, 0, 1, 1], num_tokens=[1, 1, 2, 4])
     >>> turns = TurnBatch(reward=[0, 2, 0, 4], **one, **games)
-    >>> gradient_shares(turns, estimate("mars", turns).advantage, 2)  # 1 + 1 and 2 * 2 + 4 * 2
+    >>> advantage = estimate("mars", turns).advantage
+    >>> gradient_shares(turns, advantage, 2)  # 1 + 1, and 2 * 2 + 4 * 2
     [0.14285714285714285, 0.8571428571428571]
     """
     counts = np.ones(len(turns.game), np.int64)
@@ -144,7 +148,7 @@ def gradient_shares(turns: TurnBatch, trained: Floats, num_games: int) -> list[f
 
 
 def _pools(report: PoolReport, game: int, seat: int) -> tuple[float, float]:
-    """Mean size of the pools that can hold a seat's turns, and the share of flat ones."""
+    """Mean size of the pools that can hold a seat's turns, and the share of flat pools."""
     own = np.ones(len(report), bool)
     for name, value in (("game", game), ("seat", seat)):
         if name in report.names:

@@ -1,4 +1,4 @@
-"""How a resumed run goes on: its learning rate, and what is said of it."""
+"""How a resumed run goes on: its learning rate, and the line that is printed."""
 
 from typing import Any
 
@@ -6,10 +6,11 @@ from torch.optim.lr_scheduler import LambdaLR
 
 
 def keep_to_schedule(scheduler: Any) -> None:
-    """Sets the learning rate to what the schedule says of the step that was reached.
+    """Sets the learning rate to that of the new schedule at the current step.
 
-    A checkpoint brings the rate of its own schedule: 0 at the end of a linear one, where a
-    run goes on to more steps. Where the schedule is the same, nothing changes.
+    A checkpoint holds the rate of its own schedule, such as 0 at the end of a linear one,
+    which would be wrong if the run goes on to more steps. Nothing changes if the schedule is
+    the same.
     """
     schedule = getattr(scheduler, "scheduler", scheduler)  # accelerate may wrap it
     if isinstance(schedule, LambdaLR):
@@ -26,7 +27,7 @@ def keep_to_schedule(scheduler: Any) -> None:
 
 
 def describe(step: int, args: Any, extended: bool) -> str:
-    """What is printed when a run goes on from a step."""
+    """The line that is printed when a run goes on from a step."""
     text = f"going on after step {step} of {args.max_steps}"
     if extended:
         text += (

@@ -1,15 +1,15 @@
 """Training episodes with the credit of each turn: `RUN/rollouts/step-N.jsonl`.
 
 A line is an episode as `Episode.to_json` writes it, with one more field, `credit`: a list as
-long as `turns`. An entry is null for a turn that is not trained: of an opponent, of the
-episode that this one branched from, or masked in a turn tree (`is_unselected` is false). Else it is
-an object with the fields of `TurnCredit`.
+long as `turns`. An entry is an object with the fields of `TurnCredit`, or null for a turn
+that is not trained: a turn of an opponent, a turn that the episode shares with its parent,
+or a turn that was selected by its return (`is_unselected` is false).
 
 A file holds whole groups: all episodes of a start, and all that branched from them.
-`Episode.parent` is the number of a line in the file, counted from 0. `read_rollouts` also
-reads files of episodes without `credit`.
+`Episode.parent` is the number of a line in the file, from 0. `read_rollouts` also reads
+files of episodes without `credit`.
 
-Everything here is free of TRL and of torch.
+This module imports neither TRL nor torch.
 """
 
 import json
@@ -23,7 +23,7 @@ import numpy as np
 
 from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.train.training_rows import turn_weights
-from arena_trainers.train.turn_records import trained_turns
+from arena_trainers.train.turn_records import TurnRecord
 from arena_wrappers import Episode
 from arena_wrappers.files import whole_file
 
@@ -32,17 +32,16 @@ Start = tuple[int, int]  # game and seed: the same for all episodes of a group
 
 @dataclass(frozen=True)
 class TurnCredit:
-    """What credit made of a turn.
+    """The credit of a turn.
 
     Attributes:
-        estimator: its name.
-        advantage: of the turn, or a list with one for each token of the reply.
-        weight: the factor that `weighting` multiplies the advantage by; 1 with `"token"`.
-        pool: the pool that the turn was compared in: the columns of the turn batch that agree
-            within it, and their values.
-        pool_size: values in the pool.
-        pool_mean: their mean.
-        pool_std: their standard deviation.
+        estimator: name of the estimator.
+        advantage: the turn's advantage, or a list of one per token of the reply.
+        weight: factor of the advantage in the loss by `weighting`; 1 with `"token"`.
+        pool: the pool of the turn: the columns that are equal within it, and their values.
+        pool_size: number of values in the pool.
+        pool_mean: mean of these values.
+        pool_std: standard deviation of these values.
     """
 
     estimator: str
@@ -55,7 +54,7 @@ class TurnCredit:
 
 
 class Rollout(NamedTuple):
-    """An episode, and for each of its turns what credit made of it."""
+    """An episode, and the credit of each of its turns."""
 
     episode: Episode
     credit: Sequence[TurnCredit | None]
@@ -148,50 +147,46 @@ _CREDIT_FIELDS: dict[str, Callable[[Any], bool]] = {
 
 def turn_credits(
     episodes: Sequence[Episode],
-    learning: Sequence[Sequence[bool]],
+    records: Sequence[TurnRecord],
+    in_batch: range,
     batch: TurnBatch,
     result: Credit,
     *,
     estimator: str,
     weighting: str,
-    offset: int,
 ) -> list[Rollout]:
     """The episodes of a process with the credit of their turns.
 
     Args:
         episodes: what this process played.
-        learning: for each episode, which seats learn.
+        records: its turns of seats that learn.
+        in_batch: where the records are in the global batch, see `rows_of_process`.
         batch: the global batch.
         result: its credit.
         estimator: name of the estimator.
-        weighting: `"token"` or `"turn"`, see `layouts.turn_weights`.
-        offset: number of turns in the batch of the processes before this one.
+        weighting: `"token"` or `"turn"`, see `turn_weights`.
     """
     weights = turn_weights(batch) if weighting == "turn" else np.ones(len(batch.reward))
     pools = _pools(batch, result)
+    unselected = batch.is_unselected
     ends = None
     if batch.num_tokens is not None and len(result.advantage) != len(batch.reward):
         ends = np.cumsum(batch.num_tokens)
-    found: list[Rollout] = []
-    row = offset
-    for episode, learners in zip(episodes, learning, strict=True):
-        credit: list[TurnCredit | None] = [None] * len(episode.turns)
-        for place in trained_turns(episode, learners):
-            if batch.is_unselected[row]:
-                advantage: Any = float(result.advantage[row])
-                if ends is not None:
-                    first = int(ends[row - 1]) if row else 0
-                    advantage = result.advantage[first : int(ends[row])].tolist()
-                credit[place] = TurnCredit(
-                    estimator, advantage, float(weights[row]), **pools[row]
-                )
-            row += 1
-        found.append(Rollout(episode, credit))
-    return found
+    credit: list[list[TurnCredit | None]] = [[None] * len(e.turns) for e in episodes]
+    for record, row in zip(records, in_batch, strict=True):
+        if unselected[row]:
+            advantage: Any = float(result.advantage[row])
+            if ends is not None:
+                first = int(ends[row]) - record.num_tokens
+                advantage = result.advantage[first : int(ends[row])].tolist()
+            credit[record.episode][record.place] = TurnCredit(
+                estimator, advantage, float(weights[row]), **pools[row]
+            )
+    return [Rollout(*pair) for pair in zip(episodes, credit, strict=True)]
 
 
 def _pools(batch: TurnBatch, result: Credit) -> list[dict[str, Any]]:
-    """For each turn, the fields of `TurnCredit` that tell its pool."""
+    """For each turn, the fields of `TurnCredit` that describe its pool."""
     report, num_turns = result.report, len(batch.reward)
     columns = {name: _column(batch, name) for name in report.names}
     known = {name: c.tolist() for name, c in columns.items() if c is not None}
@@ -217,7 +212,7 @@ def _pools(batch: TurnBatch, result: Credit) -> list[dict[str, Any]]:
 
 
 def _column(batch: TurnBatch, name: str) -> Any:
-    """int64[N]: what pools by this name agree in; None if the batch does not tell."""
+    """int64[N]: the values of a column that defines pools; None if the batch lacks it."""
     if name != "num_turns":
         return getattr(batch, name, None)
     keys = np.stack([batch.episode, batch.seat], axis=1)
@@ -227,7 +222,7 @@ def _column(batch: TurnBatch, name: str) -> Any:
 
 
 def trees_of(rollouts: Sequence[Rollout]) -> list[list[Rollout]]:
-    """Each played episode with those that branched from it; parents count from its place."""
+    """Each episode with all that branched from it; `parent` counts within the tree."""
     trees: list[list[Rollout]] = []
     first = 0
     for number, (episode, credit) in enumerate(rollouts):
@@ -241,7 +236,7 @@ def trees_of(rollouts: Sequence[Rollout]) -> list[list[Rollout]]:
 
 
 def joined(trees: Iterable[Sequence[Rollout]]) -> list[Rollout]:
-    """The rollouts of all trees; parents count from the first of all."""
+    """The rollouts of all trees in one list; `parent` counts within the list."""
     found: list[Rollout] = []
     for tree in trees:
         first = len(found)

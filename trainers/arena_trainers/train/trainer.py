@@ -1,64 +1,73 @@
 """`TurnGRPOTrainer`: TRL's GRPO trainer on self-play episodes with turn-level credit.
 
-One private method of TRL is overridden, `_generate_and_score_completions`: it plays the
-episodes, computes credit over the global batch, hands TRL one row per turn (token for
-token what was sampled), and replaces TRL's advantages by ours, one per token. The loss,
-the optimizer, distribution, checkpoints and logging are TRL's.
+A dataset row is the start of an episode or of a turn tree, so batch sizes count episodes.
+For each generation batch the trainer plays the episodes, computes credit over the global
+batch, and hands TRL one row per turn, with exactly the tokens that were sampled. TRL
+computes the loss from these rows and from one advantage per token. The number of turns
+varies; placeholder rows, which have no loss, fill up the batch of every process.
 
-Where this departs from TRL: a dataset row is the start of an episode or of a turn tree, so
-batch sizes count those; the number of rows varies, and dead rows (no loss) fill it up on every process;
-`reward` in the logs is the mean return of a trajectory, weighted by its turns.
-Metrics logged besides TRL's are explained in `arena_trainers.train.metrics`.
+What this class and `CheckpointedTrainer` use of TRL and transformers beyond their public
+interface:
+
+| name | use |
+|---|---|
+| `_generate_and_score_completions` | overridden: plays, then calls TRL's method with the rows, then replaces its `advantages` |
+| `rollout_func`, `reward_funcs` | arguments of `GRPOTrainer`: they hand over the rows and the logged returns; TRL's warning that `rollout_func` may change is silenced |
+| `eos_token_ids` | replaced by the end tokens of the chat template |
+| `_logs["advantages"]` | the latest entries are replaced by the mean advantage of each row |
+| `_metrics` | written: the metrics of `arena_trainers.train.metrics` |
+| `_tokenizer`, `model_wrapped`, `num_generations`, `num_generations_eval` | read |
+| `create_model_card` | overridden: writes none |
+| `save_model` | overridden: also writes `arena_prompt.json` |
+| `_save_checkpoint` | overridden: also writes the credit state, the critic and a reference model that moved |
+| `_load_optimizer_and_scheduler` | overridden: also reads these, and sets the learning rate to the schedule's |
+| `_get_output_dir`, `ref_model`, `lr_scheduler` | read |
+| `LambdaLR._last_lr` | written with the learning rate |
+
+TRL's own `reward` metric is the mean return of a trajectory, weighted by its turns.
+`arena_trainers.train.metrics` explains the metrics that are logged besides TRL's.
 """
 
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
+from numpy.typing import NDArray
 from trl.models import unwrap_model_for_generation
 
 from arena_trainers import credit
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.train.batch_credit import credited_batch
 from arena_trainers.train.checkpointed import CheckpointedTrainer
 from arena_trainers.train.checks import refuse_absolute_positions
 from arena_trainers.train.column_functions import ColumnFunction
-from arena_trainers.train.columns import check_credit, estimate_credit
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic, feature_critic
-from arena_trainers.train.exact_critic import ExactCritic, check_exact, exact_critic
-from arena_trainers.train.game_plans import (
-    GamePlan,
-    check_replies,
-    episode_starts,
-    opponents,
-)
+from arena_trainers.train.exact_critic import ExactCritic, exact_critic
+from arena_trainers.train.game_plans import check_replies, episode_starts
+from arena_trainers.train.global_batch import rows_of_process
 from arena_trainers.train.metrics import metrics, tally
-from arena_trainers.train.part_weights import part_weights
+from arena_trainers.train.prepared_games import PreparedGames, prepare_games
 from arena_trainers.train.training_rows import (
     Row,
-    episode_return,
     loss_weighted,
-    replay_rows,
     training_rows,
     trajectory_rows,
     weighted,
-    whole_row_lengths,
-    with_dead_rows,
+    with_placeholder_rows,
 )
-from arena_trainers.train.turn_records import (
-    TurnRecord,
-    games_of,
-    turn_batch,
-    turn_records,
+from arena_trainers.train.trl_rows import (
+    episode_return,
+    padded_advantages,
+    relog_advantages,
+    replay_rows,
 )
-from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
-from arena_wrappers.noisy import without_noise
+from arena_trainers.train.turn_records import TurnRecord, games_of, turn_records
+from arena_wrappers import Episode, Policy, play_plans
 
 
 class TurnGRPOTrainer(CheckpointedTrainer):
@@ -78,13 +87,18 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             (`Turn`) and the game's state before it, each returns a number, an integer for
             `"stratum"`. Every process calls them for the episodes that it played. A part of
             the reward is paid only if `part_weights` names it.
+        games: what `prepare_games` made of `args`, `policies` and `columns`; the trainer
+            calls it by default.
         **kwargs: `callbacks`, `optimizers`, `peft_config` and `quantization_config` of
             `trl.GRPOTrainer`.
 
     Attributes:
+        games: the games, their opponents and the columns that credit reads.
         last_episodes: the episodes of this process's latest generation batch.
         last_games: index of the game of each of them.
-        last_turns: the turns of the latest global batch, those of learning seats.
+        last_records: their turns of seats that learn.
+        last_rows: where these turns are in `last_turns`.
+        last_turns: the turns of the latest global batch, those of seats that learn.
         last_credit: their credit.
 
     Raises:
@@ -96,6 +110,10 @@ class TurnGRPOTrainer(CheckpointedTrainer):
     num_generations_eval: int
     eos_token_ids: list[int]
     _logs: Any
+    last_episodes: list[Episode]
+    last_games: list[int]
+    last_records: list[TurnRecord]
+    last_rows: range
     last_turns: credit.TurnBatch
     last_credit: credit.Credit
 
@@ -109,25 +127,23 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         eval_dataset: Dataset | None = None,
         policies: Mapping[str, Policy] | None = None,
         columns: Mapping[str, ColumnFunction] | None = None,
+        games: PreparedGames | None = None,
         **kwargs: Any,
     ) -> None:
-        plans = self.game_plans = [GamePlan(spec, args) for spec in args.games]
-        rules = [plan.game for plan in plans]
-        self._columns = check_credit(args, rules, columns)
-        self._functions = dict(columns or {})
-        self.critic = None
-        if args.critic == "features":
-            self.critic = feature_critic(args, rules)
-            self._columns += ("features",)
-        self._opponents = opponents(plans, args, policies or {})
-        check_exact(args, plans, self._opponents)
+        if games is not None and (policies or columns):
+            raise ValueError(
+                "want games, or policies and columns, got both; give policies and columns "
+                "to prepare_games"
+            )
+        self.games = games = games or prepare_games(args, policies, columns)
+        is_learned = args.critic == "features"
+        self.critic = feature_critic(args, games.rules) if is_learned else None
         if train_dataset is None:
-            train_dataset = episode_starts(args, [p.weight for p in plans])
+            train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self._rows: list[Row] = []
         self._generation = (-1, 0)  # optimizer step, and number within it
-        self.last_episodes: list[Episode] = []
         with warnings.catch_warnings():
-            # the seam is TRL's experiment, not the user's
+            # TRL warns that rollout_func may change; the user did not choose it
             warnings.filterwarnings("ignore", "You are using 'rollout_func'")
             super().__init__(
                 model=model,
@@ -140,16 +156,18 @@ class TurnGRPOTrainer(CheckpointedTrainer):
                 **kwargs,
             )
         refuse_absolute_positions(self.model.config.model_type)
-        for policy in self._opponents.values():
-            inner = without_noise(policy)
-            if isinstance(inner, LMPolicy):
-                inner.model.to(self.accelerator.device)
+        self._set_up_policies()
+
+    def _set_up_policies(self) -> None:
+        """Makes the policy that learns of TRL's model, and what depends on it."""
+        args, games = self.args, self.games
+        games.move_opponents(self.accelerator.device)
         self.policy = self._learner()
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
         self._prompt_json = self.policy.prompt_json()  # refused now, not at the end
         if args.critic == "exact":
-            self.critic = exact_critic(args, plans, self.policy, self._opponents)
+            self.critic = exact_critic(args, games.plans, self.policy, games.opponents)
 
     def _learner(self) -> LMPolicy:
         return LMPolicy(
@@ -159,7 +177,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             context=lambda: unwrap_model_for_generation(
                 self.model_wrapped, self.accelerator
             ),
-            with_entropy="tokens.entropy" in self._columns,
+            with_entropy="tokens.entropy" in self.games.columns,
             prompt=self.args.prompt,
             **self.args.sampling_options,
         )
@@ -170,17 +188,12 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         group = self.num_generations if mode == "train" else self.num_generations_eval
         first = self.accelerator.process_index * len(inputs)
         number = self._generation_number() if mode == "train" else 0
+        branching = self.args.branching if mode == "train" else None
         plans = []
         for index, start in enumerate(inputs):
-            plan = self.game_plans[start["game"]]
-            policies = plan.policies(self.policy, self._opponents)
             sample = number * group + (first + index) % group
-            branch = None
-            if mode == "train":
-                branch = self.args.branching(np.flatnonzero(plan.learners).tolist())
-            seed = int(start["seed"])
-            own = EpisodePlan(plan.env_fn, policies, seed, sample, branch=branch)
-            plans.append(own)
+            plan = self.games.episode_plan(start, self.policy, sample, branching)
+            plans.append(plan)
         return play_plans(plans, on_error="raise")
 
     def _generation_number(self) -> int:
@@ -197,64 +210,63 @@ class TurnGRPOTrainer(CheckpointedTrainer):
     def _generate_and_score_completions(
         self, inputs: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        episodes = self.last_episodes = self.play(inputs)
+        self.last_episodes = self.play(inputs)
         asked_for = [start["game"] for start in inputs]
-        games = self.last_games = games_of(episodes, asked_for)
-        learners = [plan.learners for plan in self.game_plans]
-        rules = [plan.game for plan in self.game_plans]
-        asked = self._columns, self._functions, self.args.branching(())
-        records = turn_records(episodes, games, learners, rules, *asked)
-        shares = gather_object([records])
-        batch, result = self._credited(shares)
-        advantage = result.advantage
+        self.last_games = games_of(self.last_episodes, asked_for)
+        self._estimate(self._shared_records())
+        advantage = self.last_credit.advantage
         if self.args.weighting == "turn":
-            advantage = weighted(advantage, batch)
-        offset = sum(map(len, shares[: self.accelerator.process_index]))
-        rows = training_rows(episodes, games, learners, batch, advantage, offset)
-        if self.args.layout == "trajectory":
-            own = shares[self.accelerator.process_index]
-            keys = [(turn.episode, turn.seat) for turn in own if turn.unselected]
-            rows = trajectory_rows(rows, keys)
-        num_rows = self._num_rows(max(gather_object([len(rows)])))
-        self._rows = with_dead_rows(rows, num_rows, self.policy.eos_ids[0])
+            advantage = weighted(advantage, self.last_turns)
+        self._rows = self._training_rows(advantage)
         label = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
         output: dict[str, Any] = super()._generate_and_score_completions(label)
-        output["advantages"] = self._padded_advantages(output["completion_ids"])
-        self._relog_advantages()
-        tallies = gather_object([tally(episodes, games, self.game_plans)])
-        mode = "train" if self.model.training else "eval"
-        names = [plan.name for plan in self.game_plans]
-        trained = loss_weighted(advantage, batch, self.args.loss_type, self.args.layout)
-        for name, value in metrics(tallies, names, batch, result, trained).items():
-            self._metrics[mode][name].append(value)
-        if isinstance(self.critic, ExactCritic):
-            self._metrics[mode]["arena/illegal_mass"].append(self.critic.illegal_mass)
+        output["advantages"] = padded_advantages(self._rows, output["completion_ids"])
+        relog_advantages(self._logs["advantages"], self._rows)
+        self._log_play(advantage)
         return output
 
-    def _credited(
-        self, shares: list[list[TurnRecord]]
-    ) -> tuple[credit.TurnBatch, credit.Credit]:
-        """The global batch and its credit; in training, states and critics go on."""
-        turns = [turn for share in shares for turn in share]
-        batch = turn_batch(
-            shares,
-            part_weights(self.args, self._functions),
-            [plan.name for plan in self.game_plans],
-            self._columns,
-            [plan.game.teams for plan in self.game_plans],
+    def _shared_records(self) -> list[list[TurnRecord]]:
+        """The records of each process; notes where this process's are in the batch."""
+        games = self.games
+        self.last_records = turn_records(
+            self.last_episodes,
+            self.last_games,
+            games.learners,
+            games.rules,
+            games.columns,
+            games.functions,
+            self.args.branching(()),
         )
-        if self.args.layout == "trajectory":
-            batch = replace(batch, row_length=whole_row_lengths(batch))
-        if self.critic is not None:
-            batch = self.critic.with_values(batch, turns)
-        result = estimate_credit(self.args, batch, self._credit_state)
+        shares: list[list[TurnRecord]] = gather_object([self.last_records])
+        self.last_rows = rows_of_process(shares, self.accelerator.process_index)
+        return shares
+
+    def _estimate(self, shares: list[list[TurnRecord]]) -> None:
+        """Computes the credit; in training, the estimator's state and the critic go on."""
+        batch, result = credited_batch(
+            self.args, self.games, shares, self.critic, self._credit_state
+        )
         if self.model.training:
             self._credit_state = result.state
             if isinstance(self.critic, FeatureCritic):
+                turns = [turn for share in shares for turn in share]
                 error = self.critic.fit(batch, turns)
                 self._metrics["train"]["arena/critic_error"].append(error)
         self.last_turns, self.last_credit = batch, result
-        return batch, result
+
+    def _training_rows(self, advantage: NDArray[np.float64]) -> list[Row]:
+        """This process's rows, as many as every other process trains."""
+        rows = training_rows(
+            self.last_episodes,
+            self.last_records,
+            self.last_turns,
+            advantage,
+            self.last_rows,
+        )
+        if self.args.layout == "trajectory":
+            rows = trajectory_rows(rows)
+        num_rows = self._num_rows(max(gather_object([len(rows)])))
+        return with_placeholder_rows(rows, num_rows, self.policy.eos_ids[0])
 
     def _num_rows(self, most: int) -> int:
         """Rows of each process: enough, whole groups, and whole micro-batches."""
@@ -265,21 +277,15 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             unit = self.num_generations_eval
         return max(math.ceil(most / unit), 1) * unit
 
-    def _padded_advantages(self, completion_ids: torch.Tensor) -> torch.Tensor:
-        advantages = torch.zeros(completion_ids.shape, device=completion_ids.device)
-        for i, row in enumerate(self._rows):
-            if row.advantage is not None:
-                own = torch.from_numpy(np.asarray(row.advantage, np.float32))
-                advantages[i, : len(own)] = own.to(advantages.device)
-        return advantages  # [B, T]
-
-    def _relog_advantages(self) -> None:
-        """TRL has logged its own advantages with the rows; ours take their place."""
-        means = [
-            0.0 if row.advantage is None else float(row.advantage.mean())
-            for row in self._rows
-        ]
-        logged = gather_object(means)
-        for _ in range(min(len(logged), len(self._logs["advantages"]))):
-            self._logs["advantages"].pop()
-        self._logs["advantages"].extend(logged)
+    def _log_play(self, advantage: NDArray[np.float64]) -> None:
+        """Logs the metrics of play and credit, see `arena_trainers.train.metrics`."""
+        plans, args = self.games.plans, self.args
+        tallies = gather_object([tally(self.last_episodes, self.last_games, plans)])
+        turns = self.last_turns
+        trained = loss_weighted(advantage, turns, args.loss_type, args.layout)
+        found = metrics(tallies, self.games.names, turns, self.last_credit, trained)
+        if isinstance(self.critic, ExactCritic):
+            found["arena/illegal_mass"] = self.critic.illegal_mass
+        mode = "train" if self.model.training else "eval"
+        for name, value in found.items():
+            self._metrics[mode][name].append(value)

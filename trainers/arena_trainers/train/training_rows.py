@@ -1,17 +1,16 @@
-"""What a training row holds, how much its tokens weigh, and how TRL is given it.
+"""What a training row holds, and how much its tokens weigh in the loss.
 
-Everything here is free of TRL and of torch.
+This module imports neither TRL nor torch.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_trainers.credit import TurnBatch
-from arena_trainers.train.turn_records import trained_turns
+from arena_trainers.train.turn_records import TurnRecord
 from arena_wrappers.episodes import Episode
 
 LAYOUTS = ("turn", "trajectory")
@@ -30,11 +29,14 @@ class Row:
     """One training sequence: prompt and replies, token by token as sampled.
 
     Attributes:
-        prompt_ids: what the model saw.
-        completion_ids: what it said, its end token included.
-        advantage: float64[num_tokens]; None for a dead row, which carries no loss.
+        prompt_ids: tokens of the prompt.
+        completion_ids: tokens of the reply, its end token included; in a row of a
+            trajectory, of all replies and of what the seat read between them.
+        advantage: float64[num_tokens]; None for a placeholder row, which has no loss.
         episode_return: weighted reward of the whole trajectory, for logging.
-        mask: 1 for tokens that the model said; None if all of them are.
+        mask: 1 for tokens of `completion_ids` that the model sampled, 0 for others; None if
+            it sampled all of them.
+        trajectory: index of the episode in its process, and the seat.
     """
 
     prompt_ids: Sequence[int]
@@ -42,6 +44,7 @@ class Row:
     advantage: NDArray[np.float64] | None
     episode_return: float
     mask: Sequence[int] | None = None
+    trajectory: tuple[int, int] | None = None
 
     @property
     def loss_mask(self) -> Sequence[int]:
@@ -53,64 +56,60 @@ class Row:
 
 def training_rows(
     episodes: Sequence[Episode],
-    games: Sequence[int],
-    learners: Sequence[Sequence[bool]],
+    records: Sequence[TurnRecord],
     batch: TurnBatch,
     advantage: NDArray[np.float64],
-    offset: int,
+    in_batch: range,
 ) -> list[Row]:
-    """One row for each of this process's learner turns, in the order of its records.
+    """One row for each record of this process, in their order.
 
-    Turns that were selected by their return have none: they would be trained on nothing.
+    Turns that were selected by their return have no row: their advantage is no estimate.
 
     Args:
         episodes: what this process played.
-        games: index of each episode's game.
-        learners: for each game, which seats learn.
+        records: its turns.
         batch: the global batch.
         advantage: float64[N] per turn or float64[num_tokens.sum()] per token, global.
-        offset: number of turns of the processes before this one.
+        in_batch: where the records are in the global batch, see `rows_of_process`.
     """
     counts = np.zeros(0, np.int64) if batch.num_tokens is None else batch.num_tokens
+    if len(advantage) == len(batch.reward):
+        advantage = np.repeat(advantage, counts)
     ends = np.cumsum(counts)
-    per_turn = len(advantage) == len(batch.reward)
     returns: dict[tuple[int, int], float] = {}
     for e, s, reward in zip(batch.episode, batch.seat, batch.reward, strict=True):
         returns[e, s] = returns.get((e, s), 0.0) + float(reward)
     unselected = batch.is_unselected
     rows: list[Row] = []
-    n = offset - 1
-    for episode, game in zip(episodes, games, strict=True):
-        for place in trained_turns(episode, learners[game]):
-            turn = episode.turns[place]
-            n += 1
-            if not unselected[n]:
-                continue
-            count = int(counts[n])
-            own = (
-                np.full(count, advantage[n])
-                if per_turn
-                else advantage[ends[n] - count : ends[n]]
-            )
-            row = Row(
-                prompt_ids=turn.prompt_ids or (),
-                completion_ids=turn.token_ids or (),
-                advantage=own,
-                episode_return=returns[batch.episode[n], batch.seat[n]],
-            )
-            rows.append(row)
+    for record, n in zip(records, in_batch, strict=True):
+        if not unselected[n]:
+            continue
+        turn = episodes[record.episode].turns[record.place]
+        row = Row(
+            prompt_ids=turn.prompt_ids or (),
+            completion_ids=turn.token_ids or (),
+            advantage=advantage[ends[n] - counts[n] : ends[n]],
+            episode_return=returns[batch.episode[n], batch.seat[n]],
+            trajectory=(record.episode, record.seat),
+        )
+        rows.append(row)
     return rows
 
 
-def with_dead_rows(rows: Sequence[Row], num_rows: int, end_id: int) -> list[Row]:
-    """`rows` filled up to `num_rows` with rows that carry no loss.
+def with_placeholder_rows(rows: Sequence[Row], num_rows: int, end_id: int) -> list[Row]:
+    """`rows` filled up to `num_rows` with rows that have no loss.
 
     Every process must train the same number of rows, a multiple of its micro-batches.
+
+    Args:
+        rows: the rows that are trained.
+        num_rows: how many rows are returned.
+        end_id: the only token of placeholder rows where there are no other rows.
     """
     template = rows[0] if rows else Row([end_id], [end_id], None, 0.0)
     mean = float(np.mean([row.episode_return for row in rows])) if rows else 0.0
-    dead = Row(template.prompt_ids, template.completion_ids, None, mean)
-    return [*rows, *[dead] * (num_rows - len(rows))]
+    filler = Row(template.prompt_ids, template.completion_ids, None, mean)
+    return [*rows, *[filler] * (num_rows - len(rows))]
 
 
 def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
@@ -118,10 +117,10 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
 
         wₖ = N / (P · Gₚ · Kᵢ · nₖ)
 
-    for a turn of n tokens, in a trajectory of K turns, of a seat with G trajectories, of P
-    seats, of N tokens altogether: 1/N Σ w L over tokens is the mean over seats, then
-    trajectories, then turns, then tokens. They are positive, so that they pass through a
-    clipped loss, and their mean over tokens is 1.
+    for turn k of nₖ tokens, in a trajectory i of Kᵢ turns, of a seat p with Gₚ trajectories,
+    with P seats and N tokens in all. Then 1/N Σ w L over tokens is the mean over seats, then
+    trajectories, then turns, then tokens. Weights are positive, so a weighted advantage
+    keeps its sign in a clipped loss. The mean weight of a token is 1.
 
     See "MARS: Reinforcing Multi-Agent Reasoning of LLMs through Self-Play in Strategic
     Games" (https://arxiv.org/abs/2510.15414).
@@ -130,7 +129,8 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
         batch: the global batch, with `num_tokens`.
 
     Returns:
-        float64[N], one for each turn; 0 for one that was selected by its return, and so not trained.
+        float64[N], one for each turn; 0 for a turn that was selected by its return, which
+            is not trained.
     """
     if batch.num_tokens is None:
         raise ValueError("want the column 'num_tokens' in the turn batch, got None")
@@ -149,9 +149,9 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
 
 
 def whole_row_lengths(batch: TurnBatch) -> NDArray[np.int64]:
-    """int64[N]: length of the row of each turn's trajectory, which ends with its last turn.
+    """int64[N]: length of the row that holds each turn's whole trajectory.
 
-    Turns that were selected by their return are in no row; their own length stands there.
+    A turn that was selected by its return is in no row; it keeps its own length.
     """
     if batch.row_length is None:
         raise ValueError("want the column 'row_length' in the turn batch, got None")
@@ -163,7 +163,7 @@ def whole_row_lengths(batch: TurnBatch) -> NDArray[np.int64]:
 
 
 def _rows_of(batch: TurnBatch) -> NDArray[np.int64]:
-    """int64[N]: which row whole trajectories give a turn."""
+    """int64[N]: index of each turn's row, if rows hold whole trajectories."""
     keys = np.stack([batch.episode, batch.seat], axis=1)
     _, row = np.unique(keys, axis=0, return_inverse=True)
     return row.ravel().astype(np.int64)
@@ -177,13 +177,13 @@ def weighted(advantage: NDArray[np.float64], batch: TurnBatch) -> NDArray[np.flo
 def loss_weighted(
     advantage: NDArray[np.float64], batch: TurnBatch, loss_type: str, layout: str
 ) -> NDArray[np.float64]:
-    """Advantages times what their tokens weigh in TRL's loss, up to a common factor.
+    """Advantages times the weights of their tokens in TRL's loss, up to a common factor.
 
     Args:
         advantage: as it is trained, one per turn or one per token.
         batch: the global batch, with `num_tokens`.
         loss_type: of TRL; those of `PER_ROW_LOSSES` divide by the tokens of the row.
-        layout: what a row holds.
+        layout: what a row holds, `"turn"` or `"trajectory"`.
     """
     if loss_type not in PER_ROW_LOSSES or batch.num_tokens is None:
         return advantage
@@ -204,29 +204,32 @@ def _times(
     return product
 
 
-def trajectory_rows(rows: Sequence[Row], keys: Sequence[tuple[int, int]]) -> list[Row]:
-    """One row for each seat and episode: its turns, and between them what it read.
+def trajectory_rows(rows: Sequence[Row]) -> list[Row]:
+    """One row for each trajectory: a seat's turns, and between them what it read.
 
-    What other seats and the environment said is masked. Tokens are those that were sampled,
-    so each turn's prompt has to begin with the turn before, as in a transcript.
+    Tokens that the seat read are masked. Tokens are exactly those that were sampled, so
+    each turn's prompt has to begin with the turn before, as in a transcript.
 
     Args:
         rows: of single turns, in playing order.
-        keys: episode and seat of each.
 
     Raises:
-        ValueError: a prompt does not begin with the turn before.
+        ValueError: a prompt does not begin with the turn before, or a row names no
+            trajectory.
     """
     joined: dict[tuple[int, int], Row] = {}
-    for row, key in zip(rows, keys, strict=True):
+    for row in rows:
+        key = row.trajectory
+        if key is None:
+            raise ValueError("want rows of turns with their trajectory, got None")
         joined[key] = _joined(joined[key], row, key) if key in joined else row
     return list(joined.values())
 
 
 def _joined(before: Row, row: Row, key: tuple[int, int]) -> Row:
-    """A row that goes on with the next turn of the same seat."""
+    """The row with the next turn of the same seat appended."""
     if before.advantage is None or row.advantage is None:
-        raise ValueError("want rows that carry a loss, got a dead one")
+        raise ValueError("want rows that have a loss, got a placeholder row")
     known = [*before.prompt_ids, *before.completion_ids]
     if list(row.prompt_ids[: len(known)]) != known:
         raise ValueError(
@@ -242,21 +245,5 @@ def _joined(before: Row, row: Row, key: tuple[int, int]) -> Row:
         ),
         episode_return=before.episode_return,
         mask=[*before.loss_mask, *[0] * len(read), *row.loss_mask],
+        trajectory=key,
     )
-
-
-def episode_return(episode_return: list[float], **_: Any) -> list[float | None]:
-    """TRL's reward function: the return of the row's trajectory, for its logs alone."""
-    return list(episode_return)
-
-
-def replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
-    """TRL's rollout function: hands over the rows that were already played."""
-    rows = trainer._rows
-    return {
-        "prompt_ids": [list(row.prompt_ids) for row in rows],
-        "completion_ids": [list(row.completion_ids) for row in rows],
-        "logprobs": None,
-        "env_mask": [list(row.loss_mask) for row in rows],
-        "episode_return": [row.episode_return for row in rows],
-    }

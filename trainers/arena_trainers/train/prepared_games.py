@@ -1,0 +1,109 @@
+"""The games of a run: built once, checked once, and handed to all that need them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arena_envs.game import AnyGame
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.train.column_functions import ColumnFunction
+from arena_trainers.train.columns import check_credit
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.exact_critic import check_exact
+from arena_trainers.train.game_plans import GamePlan, opponents
+from arena_wrappers import Branching, EpisodePlan, Policy
+from arena_wrappers.noisy import without_noise
+
+
+@dataclass(frozen=True)
+class PreparedGames:
+    """What `prepare_games` built and checked.
+
+    Attributes:
+        plans: the games.
+        opponents: who plays the seats that do not learn, by policy string.
+        functions: functions that supply columns of the turn batch, by column.
+        columns: the columns of the turn batch that are gathered for the estimator and for
+            the critic.
+    """
+
+    plans: Sequence[GamePlan]
+    opponents: Mapping[str, Policy]
+    functions: Mapping[str, ColumnFunction]
+    columns: tuple[str, ...]
+
+    @property
+    def rules(self) -> list[AnyGame]:
+        """The rules of each game."""
+        return [plan.game for plan in self.plans]
+
+    @property
+    def learners(self) -> list[list[bool]]:
+        """Which seats learn, by game."""
+        return [plan.learners for plan in self.plans]
+
+    @property
+    def names(self) -> list[str]:
+        """The name of each game, with its parameters."""
+        return [plan.name for plan in self.plans]
+
+    def move_opponents(self, device: Any) -> None:
+        """Moves language models among the opponents to a device."""
+        for policy in self.opponents.values():
+            inner = without_noise(policy)
+            if isinstance(inner, LMPolicy):
+                inner.model.to(device)
+
+    def episode_plan(
+        self,
+        start: Mapping[str, Any],
+        learner: Policy,
+        sample: int,
+        branching: Callable[[Sequence[int]], Branching | None] | None,
+    ) -> EpisodePlan:
+        """The episode, or the turn tree, that a row of the data set starts.
+
+        Args:
+            start: the row, with `game` and `seed`.
+            learner: the policy of the seats that learn.
+            sample: number of the episode among those of the same start.
+            branching: where episodes branch, as a function of the seats that learn.
+        """
+        plan = self.plans[start["game"]]
+        seats = [seat for seat, learns in enumerate(plan.learners) if learns]
+        return EpisodePlan(
+            plan.env_fn,
+            plan.policies(learner, self.opponents),
+            int(start["seed"]),
+            sample,
+            branch=None if branching is None else branching(seats),
+        )
+
+
+def prepare_games(
+    args: TurnGRPOConfig,
+    policies: Mapping[str, Policy] | None = None,
+    columns: Mapping[str, ColumnFunction] | None = None,
+    *,
+    plans: Sequence[GamePlan] | None = None,
+) -> PreparedGames:
+    """Builds the games of a run and loads their opponents; checks both and the credit.
+
+    Args:
+        args: the trainer's settings.
+        policies: policies by name, for opponents that are objects and not strings.
+        columns: functions that supply columns of the turn batch, by column.
+        plans: the games, if they are built already; by default those of `args.games`.
+
+    Raises:
+        ValueError: settings that do not fit together, see `GamePlan`, `check_credit`,
+            `opponents` and `check_exact`.
+    """
+    if plans is None:
+        plans = [GamePlan(spec, args) for spec in args.games]
+    found = check_credit(args, [plan.game for plan in plans], columns)
+    if args.critic == "features":
+        found = (*found, "features")
+    seated = opponents(plans, args, policies or {})
+    check_exact(args, plans, seated)
+    return PreparedGames(tuple(plans), seated, dict(columns or {}), found)
