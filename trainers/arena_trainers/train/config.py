@@ -86,6 +86,10 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             `per_device_train_batch_size`, which counts episodes here.
         rollout_batch_size (`int`, *optional*):
             Most prompts in one call of the model during play; all that wait by default.
+        max_tokens_per_forward (`int`, *optional*):
+            Most tokens, padding included, that run through the model at once in training. The
+            gradient is the same for any bound; a lower one takes less memory and up to a
+            third more time. Default: from the model's size and the memory that is free.
         num_starts (`int`, *optional*):
             Number of different starts (seeds). Each is played `num_generations` times.
             Default: enough that `max_steps` repeat none, or 1000.
@@ -168,6 +172,12 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     )
     rollout_batch_size: int | None = field(
         default=None, metadata={"help": "Most prompts in one call of the model."}
+    )
+    max_tokens_per_forward: int | None = field(
+        default=None,
+        metadata={
+            "help": "Most tokens in one training pass; by default what memory allows."
+        },
     )
     num_starts: int | None = field(
         default=None, metadata={"help": "Number of different starts."}
