@@ -147,11 +147,12 @@ def make_trainer(model_folder, settings):
 
     from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 
-    def make(columns=None, **overrides):
+    def make(columns=None, peft_config=None, **overrides):
         args = TurnGRPOConfig(**{**settings, **overrides})
         tokenizer = AutoTokenizer.from_pretrained(model_folder)
+        given = {"columns": columns, "peft_config": peft_config}
         return TurnGRPOTrainer(
-            str(model_folder), args, processing_class=tokenizer, columns=columns
+            str(model_folder), args, processing_class=tokenizer, **given
         )
 
     return make

@@ -18,7 +18,7 @@ from arena_trainers.job.beside_equilibrium import draw_comparisons
 from arena_trainers.job.callbacks import MetricsFile, NashConvCallback, RolloutsFile
 from arena_trainers.job.closing import closing_lines
 from arena_trainers.job.curves import draw_curves, read_metrics
-from arena_trainers.job.opening import description, legal_warning
+from arena_trainers.job.opening import description, legal_warning, memory_line
 from arena_trainers.job.outcome import GameMeter, Outcome
 from arena_trainers.job.progress import shown_progress
 from arena_trainers.job.provenance import config_text, provenance
@@ -147,6 +147,8 @@ class TrainingJob:
             if self.is_main:
                 self._measure_start()
             self.trainer, self.watcher = self._trainer()
+            if self.is_main:
+                self._say(memory_line(self.trainer.max_tokens_per_forward, self.args))
 
     def run(self) -> dict[str, Any]:
         """Trains, evaluates, writes everything to the folder.

@@ -230,7 +230,7 @@ class LMPolicy:
             for text in request.legal
         ]
         scores: list[float] = []
-        size = self.batch_size or 512
+        size = self.batch_size or max(len(rows), 1)
         for start in range(0, len(rows), size):
             scores += self._score(rows[start : start + size])
         results, used = [], 0
@@ -286,12 +286,13 @@ class LMPolicy:
 
     def _score(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
         """Log-probability of each answer after its prompt, whichever token ends it."""
-        full = [prompt + answer for prompt, answer in rows]
-        inputs = left_padded(full, self.pad_id, self.model.device)
-        lengths = [len(answer) for _, answer in rows]
         with self._context() as model:
             return reply_logprobs(
-                model, inputs, lengths, self.temperature, self.eos_ids
+                model,
+                rows,
+                pad_id=self.pad_id,
+                temperature=self.temperature,
+                eos_ids=self.eos_ids,
             )
 
 

@@ -29,9 +29,9 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from trl import GRPOTrainer
 
-from arena_trainers.lm.memory import default_max_tokens
+from arena_trainers.lm.memory import chunks_by_length, default_max_tokens
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.row_sharing import chunks_by_length, distinct_rows
+from arena_trainers.train.row_sharing import distinct_rows
 
 
 class Scores(NamedTuple):
@@ -56,9 +56,14 @@ class BoundedForwardTrainer(GRPOTrainer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        model, device = self.accelerator.unwrap_model(self.model), self.args.device
-        given = self.args.max_tokens_per_forward
-        self.max_tokens_per_forward = given or default_max_tokens(model, device)
+        self.max_tokens_per_forward = (
+            self.args.max_tokens_per_forward
+            or default_max_tokens(
+                self.accelerator.unwrap_model(self.model),
+                self.args.device,
+                checkpointing=self.args.gradient_checkpointing,
+            )
+        )
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         self._loss_inputs = inputs
@@ -90,8 +95,8 @@ class BoundedForwardTrainer(GRPOTrainer):
         if inputs is not None:
             live = self._have_gradient(inputs)
         firsts, kind = distinct_rows(*rows, live)
-        distinct = [tensor[firsts] for tensor in rows]
-        scores = self._score(model, *distinct, logits_to_keep, compute_entropy)
+        distinct = input_ids[firsts], attention_mask[firsts]
+        scores = self._score(model, distinct, logits_to_keep, compute_entropy)
         if inputs is not None:
             self._log_shares(len(firsts), kind, inputs)
         return _spread(scores, kind, inputs)
@@ -120,12 +125,12 @@ class BoundedForwardTrainer(GRPOTrainer):
     def _score(
         self,
         model: Any,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
+        rows: tuple[torch.Tensor, torch.Tensor],
         width: int,
         compute_entropy: bool,
     ) -> Scores:
-        """Scores of all rows, chunk by chunk; `width` is that of the replies."""
+        """Scores of rows (ids and attention mask), whose last `width` columns are replies."""
+        input_ids, attention_mask = rows
         prompts = attention_mask[:, :-width].sum(dim=1).tolist()
         replies = attention_mask[:, -width:].sum(dim=1).clamp(min=1).tolist()
         chunks = chunks_by_length(prompts, replies, self.max_tokens_per_forward)
@@ -136,19 +141,19 @@ class BoundedForwardTrainer(GRPOTrainer):
         for chunk in chunks:
             reply = max(replies[i] for i in chunk)
             columns = slice(start - max(prompts[i] for i in chunk), start + reply)
-            rows = input_ids[chunk, columns], attention_mask[chunk, columns]
+            part = input_ids[chunk, columns], attention_mask[chunk, columns]
             if chunk is chunks[-1]:
                 # Through the wrapper of a distributed run, once for each backward pass. Its
                 # backward comes first, so that its activations go before others come back.
-                found = self._score_chunk(model, *rows, reply, compute_entropy)
+                found = self._score_chunk(model, *part, reply, compute_entropy)
             elif torch.is_grad_enabled():
                 found = checkpoint(
                     self._score_chunk,
-                    *(inner, *rows, reply, compute_entropy),
+                    *(inner, *part, reply, compute_entropy),
                     use_reentrant=False,
                 )
             else:
-                found = self._score_chunk(inner, *rows, reply, compute_entropy)
+                found = self._score_chunk(inner, *part, reply, compute_entropy)
             logprobs += found[0]
             entropies += found[1]
         order = torch.tensor([i for chunk in chunks for i in chunk]).argsort()
@@ -221,16 +226,14 @@ def _spread(
     A row that did not run gets the log-probabilities that it was sampled with, so that its
     importance ratio is 1, and the mean entropy of the others, which leaves the mean as it is.
     """
-    logprobs, entropies = (
-        None if part is None else part[kind.clamp(min=0)] for part in scores[:2]
-    )
-    ran = (kind >= 0)[:, None]
+    source, ran = kind.clamp(min=0), (kind >= 0)[:, None]
+    logprobs = scores.logprobs[source]
+    entropies = None if scores.entropies is None else scores.entropies[source]
     if inputs is None or bool(ran.all()):
         return Scores(logprobs, entropies)
     old = inputs.get("old_per_token_logps")
-    logprobs = torch.where(
-        ran, logprobs, torch.zeros_like(logprobs) if old is None else old
-    )
+    sampled = torch.zeros_like(logprobs) if old is None else old
+    logprobs = torch.where(ran, logprobs, sampled)
     if entropies is not None:
         counted = _loss_mask(inputs) & ran
         mean = (entropies.detach() * counted).sum() / counted.sum().clamp(min=1)

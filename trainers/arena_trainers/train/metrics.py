@@ -13,6 +13,8 @@
 | `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
 | `arena/episode_turns` | mean turns of an episode, all seats | as the game's |
 | `arena/rows` | turns that are trained in the generation batch | - |
+| `arena/rows_run` | distinct rows that run through the model / rows, mean over micro-batches | low in small games |
+| `arena/rows_dropped` | rows without gradient that do not run / rows | below 0.9 |
 | `arena/critic_error` | mean squared error of the values of `critic="features"`, before it is fitted | falls |
 | `arena/illegal_mass` | mean over information states of π(no canonical legal reply), `critic="exact"` | near 0 |
 | `arena/reply_tokens` | mean tokens of a learner's reply | does not collapse |

@@ -1,6 +1,4 @@
-"""Which rows of a batch run through the model, in which chunks; free of TRL."""
-
-from collections.abc import Sequence
+"""Which rows of a batch run through the model."""
 
 import torch
 
@@ -29,29 +27,3 @@ def distinct_rows(
             firsts.append(i)
     kind = [kinds.get(text, -1) for text in texts]
     return firsts, torch.tensor(kind, device=input_ids.device)
-
-
-def chunks_by_length(
-    prompts: Sequence[int], replies: Sequence[int], max_tokens: int
-) -> list[list[int]]:
-    """Rows in order of their length, in chunks that hold `max_tokens` with their padding.
-
-    A row that is longer than the bound is a chunk by itself.
-
-    Args:
-        prompts: tokens of each row's prompt, padded on the left to the longest.
-        replies: tokens of each row's reply, padded on the right.
-        max_tokens: most tokens of a chunk.
-
-    >>> chunks_by_length([3, 1, 1], [1, 1, 1], max_tokens=4)
-    [[1, 2], [0]]
-    """
-    chunks: list[list[int]] = [[]]
-    prompt = reply = 0
-    for i in sorted(range(len(prompts)), key=lambda i: prompts[i] + replies[i]):
-        prompt, reply = max(prompt, prompts[i]), max(reply, replies[i])
-        if chunks[-1] and (len(chunks[-1]) + 1) * (prompt + reply) > max_tokens:
-            chunks.append([])
-            prompt, reply = prompts[i], replies[i]
-        chunks[-1].append(i)
-    return chunks
