@@ -9,9 +9,9 @@ ROWS = [([5, 6, 7], [8, 9]), ([5], [8]), ([6, 5, 7, 9, 4], [9, 4]), ([7, 7], [])
 
 
 def scored(policy, **options):
-    ends = {"pad_id": policy.pad_id, "eos_ids": policy.eos_ids}
+    ends = policy.pad_id, policy.eos_ids
     with torch.no_grad():
-        return reply_logprobs(policy.model, ROWS, temperature=0.7, **ends, **options)
+        return reply_logprobs(policy.model, ROWS, 0.7, *ends, **options)
 
 
 def expected(policy, prompt, reply):

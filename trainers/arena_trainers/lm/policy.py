@@ -286,14 +286,9 @@ class LMPolicy:
 
     def _score(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
         """Log-probability of each answer after its prompt, whichever token ends it."""
+        ends = self.pad_id, self.eos_ids
         with self._context() as model:
-            return reply_logprobs(
-                model,
-                rows,
-                pad_id=self.pad_id,
-                temperature=self.temperature,
-                eos_ids=self.eos_ids,
-            )
+            return reply_logprobs(model, rows, self.temperature, *ends)
 
 
 def load(path: str) -> LMPolicy:

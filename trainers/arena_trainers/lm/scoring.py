@@ -48,9 +48,8 @@ def left_padded(
 def reply_logprobs(
     model: PreTrainedModel,
     rows: Sequence[tuple[Sequence[int], Sequence[int]]],
-    *,
-    pad_id: int,
     temperature: float,
+    pad_id: int,
     eos_ids: Sequence[int],
     max_tokens: int | None = None,
 ) -> list[float]:
@@ -61,8 +60,8 @@ def reply_logprobs(
     Args:
         model: the language model.
         rows: token ids of a prompt, and of a reply without its end.
-        pad_id: fills rows up.
         temperature: divides the logits.
+        pad_id: fills rows up.
         eos_ids: tokens that end a reply.
         max_tokens: most tokens that run at once; by default what memory allows.
     """
