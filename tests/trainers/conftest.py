@@ -54,7 +54,8 @@ def kuhn_env():
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory, tokenizer):
     """A saved model that has learned to reply legally."""
-    from arena_trainers.job.warm_start import legal_play, warm_start
+    from arena_trainers.data import legal_play
+    from arena_trainers.job.warm_start import warm_start
 
     model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=2)
     env_fns = [
