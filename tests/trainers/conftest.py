@@ -54,7 +54,8 @@ def kuhn_env():
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory, tokenizer):
     """A saved model that has learned to reply legally."""
-    from arena_trainers.job.warm_start import legal_play, warm_start
+    from arena_trainers.data import legal_play
+    from arena_trainers.job.warm_start import warm_start
 
     model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=2)
     env_fns = [
@@ -147,11 +148,12 @@ def make_trainer(model_folder, settings):
 
     from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 
-    def make(columns=None, **overrides):
+    def make(columns=None, peft_config=None, **overrides):
         args = TurnGRPOConfig(**{**settings, **overrides})
         tokenizer = AutoTokenizer.from_pretrained(model_folder)
+        given = {"columns": columns, "peft_config": peft_config}
         return TurnGRPOTrainer(
-            str(model_folder), args, processing_class=tokenizer, columns=columns
+            str(model_folder), args, processing_class=tokenizer, **given
         )
 
     return make

@@ -93,6 +93,7 @@ def train(model, out, settings):
         report_to="none",
         disable_tqdm=True,
         save_strategy="no",
+        logging_steps=1,
         seed=3,
     )
     trainer = Recorder(
@@ -110,6 +111,7 @@ def train(model, out, settings):
         **trainer.first,
         "weights": digest.hexdigest(),
         "critic": None if trainer.critic is None else critic_values(trainer),
+        "grad_norm": trainer.state.log_history[0]["grad_norm"],
         "processes": args.world_size,
     }
     (out / f"rank{args.process_index}.json").write_text(json.dumps(record))

@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).parent / "ddp_script.py"
 
 SETTINGS = {
     "mars": {"credit": "mars"},
-    "rae": {"credit": "rae"},
+    "rae": {"credit": "rae", "beta": 0.1, "max_tokens_per_forward": 70},
     "entropies": {
         "credit": "aepo",
         "credit_args": {"entropy_pool": ["game", "state_key"], "strength": 0.01},
@@ -121,6 +121,8 @@ def hold_alike(name, one, two):
             expected = np.repeat(expected, one["num_tokens"])
         expected = np.array(expected)[np.repeat(one["unselected"], one["num_tokens"])]
         np.testing.assert_allclose(own, expected, rtol=1e-6, atol=tolerance)
+    # the loss is a mean over all tokens, in however many chunks they run
+    assert two[0]["grad_norm"] == pytest.approx(one["grad_norm"], rel=1e-4)
     # every process trains the same number of rows and ends with the same weights
     assert two[0]["num_rows"] == two[1]["num_rows"]
     assert two[0]["weights"] == two[1]["weights"]

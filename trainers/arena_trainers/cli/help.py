@@ -88,7 +88,7 @@ GROUPS = {
     "Run": ("output_dir", "resume", "seed", "max_steps"),
     "Model": (
         *("model", "hidden_size", "num_layers", "warm_start_steps"),
-        *("warm_start_episodes", "warm_start_learning_rate"),
+        *("warm_start_episodes", "warm_start_teacher", "warm_start_learning_rate"),
     ),
     "Games and prompts": (
         *("games", "opponents", "num_starts", "reply_format", "history", "rules"),
@@ -101,7 +101,8 @@ GROUPS = {
     ),
     "Episodes and batch": (
         *("episodes_per_step", "num_generations", "per_device_train_batch_size"),
-        *("gradient_accumulation_steps", "num_iterations", "branch", "layout"),
+        *("gradient_accumulation_steps", "max_tokens_per_forward", "num_iterations"),
+        *("branch", "layout"),
     ),
     "Credit": (
         *("credit", "credit_args", "within_turn", "critic", "critic_args", "columns"),

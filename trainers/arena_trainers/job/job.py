@@ -16,7 +16,7 @@ from arena_trainers.job.beside_equilibrium import draw_comparisons
 from arena_trainers.job.callbacks import MetricsFile, NashConvCallback, RolloutsFile
 from arena_trainers.job.closing import closing_lines
 from arena_trainers.job.curves import draw_curves, read_metrics
-from arena_trainers.job.opening import description, legal_warning
+from arena_trainers.job.opening import description, legal_warning, memory_line
 from arena_trainers.job.outcome import GameMeter, Outcome
 from arena_trainers.job.progress import shown_progress
 from arena_trainers.job.provenance import config_text, provenance
@@ -129,23 +129,31 @@ class TrainingJob:
         config = config_text(self.settings, self.args)
         with new_folder(self.folder, config) if is_new else nullcontext():
             made_here = self.start == self.folder / START
-            if made_here and is_new:
-                model = make_start(
-                    self.job,
-                    self.args,
-                    self.model,
-                    self.tokenizer,
-                    self.games.plans,
-                    self.console,
-                )
-                options = {"prompt": self.options, **self.args.sampling_options}
-                part = self.folder / partial(START)
-                LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
-                part.rename(self.start)
+            if made_here and self.checkpoint is None:
+                self._make_start()
             self.args.distributed_state.wait_for_everyone()
             if self.is_main:
                 self._measure_start()
             self.trainer, self.watcher = self._trainer()
+            if self.is_main:
+                self._say(memory_line(self.trainer.max_tokens_per_forward, self.args))
+
+    def _make_start(self) -> None:
+        """Every process trains the start; the main one saves it."""
+        console = self.console if self.is_main else Console(quiet=True)
+        model = make_start(
+            self.job,
+            self.args,
+            self.model,
+            self.tokenizer,
+            self.games.plans,
+            console,
+        )
+        if self.is_main:
+            options = {"prompt": self.options, **self.args.sampling_options}
+            part = self.folder / partial(START)
+            LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
+            part.rename(self.start)
 
     def run(self) -> dict[str, Any]:
         """Trains and evaluates; writes the results to the folder.

@@ -32,6 +32,16 @@ def description(
     )
 
 
+def memory_line(max_tokens: int, args: TurnGRPOConfig) -> str:
+    """How many tokens run through the model at once in training."""
+    given = args.max_tokens_per_forward is not None
+    source = "as given" if given else "from the free memory and the model's size"
+    return (
+        f"at most {max_tokens:,} tokens run at once in training "
+        f"(max_tokens_per_forward, {source})"
+    )
+
+
 def legal_warning(
     game: str, episodes: Sequence[Episode], job: JobConfig, args: TurnGRPOConfig
 ) -> str | None:

@@ -41,8 +41,18 @@ class JobConfig:
     warm_start_episodes: int = field(
         default=1000, metadata={"help": "Episodes of legal play to imitate."}
     )
-    warm_start_learning_rate: float = field(
-        default=3e-3, metadata={"help": "Learning rate of the imitation."}
+    warm_start_teacher: str | None = field(
+        default=None,
+        metadata={
+            "help": "Policy string of a bot whose replies are imitated, such as 'cfr'; by "
+            "default random legal play is."
+        },
+    )
+    warm_start_learning_rate: float | None = field(
+        default=None,
+        metadata={
+            "help": "Learning rate of the imitation; by default from the model's size."
+        },
     )
     evaluate_every: int = field(
         default=10, metadata={"help": "Steps between exact evaluations; 0 for none."}

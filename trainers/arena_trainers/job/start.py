@@ -7,14 +7,15 @@ from typing import Any
 from rich.console import Console
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
+from arena_trainers.data import Example, legal_play, solver_replies
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
-from arena_trainers.job.warm_start import legal_play, warm_start
+from arena_trainers.job.warm_start import warm_start
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
-from arena_wrappers import FORMATS, PromptOptions, RandomPolicy, play
+from arena_wrappers import FORMATS, PromptOptions, RandomPolicy, make_policy, play
 
 
 def load_tokenizer(
@@ -118,6 +119,8 @@ def make_start(
 ) -> Any:
     """The model that self-play starts from: tiny or given, after an optional warm start.
 
+    Every process of a distributed run calls it: a warm start shares its batches among them.
+
     Args:
         job: the job's settings.
         args: the trainer's settings.
@@ -136,8 +139,9 @@ def make_start(
     else:
         model = AutoModelForCausalLM.from_pretrained(folder)
     if job.warm_start_steps > 0:
+        teacher = job.warm_start_teacher or "random legal play"
         console.print(
-            f"warm start: {job.warm_start_steps} steps of imitation of random legal play"
+            f"warm start: {job.warm_start_steps} steps of imitation of {teacher}"
         )
 
         def tell(step: int, loss: float) -> None:
@@ -146,12 +150,22 @@ def make_start(
 
         warm_start(
             LMPolicy(model.to(args.device), tokenizer),
-            legal_play(
-                [plan.env_fn for plan in plans], job.warm_start_episodes, args.seed
-            ),
+            _examples(job, args, plans),
             num_steps=job.warm_start_steps,
             learning_rate=job.warm_start_learning_rate,
             seed=args.seed,
+            max_tokens=args.max_tokens_per_forward,
             on_step=tell,
         )
     return model
+
+
+def _examples(
+    job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
+) -> list[Example]:
+    """What the warm start imitates."""
+    play_of = [plan.env_fn for plan in plans], job.warm_start_episodes, args.seed
+    if job.warm_start_teacher is None:
+        return legal_play(*play_of)
+    env_fns, *rest = play_of
+    return solver_replies(env_fns, make_policy(job.warm_start_teacher), *rest)

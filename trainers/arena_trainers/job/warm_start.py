@@ -1,120 +1,196 @@
-"""Supervised start on legal play, so that self-play begins with replies that parse."""
+"""Supervised start, so that self-play begins with replies that parse: TRL's `SFTTrainer`.
 
-import random
-from collections.abc import Callable, Sequence
+Only the tokens of a reply are trained, and the token that ends it, as the policy would
+sample them. Memory is bounded: a step's batch is cut into micro-batches of at most
+`max_tokens_per_forward` tokens, in which equal rows run once.
+"""
+
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy
-from torch.nn.utils.rnn import pad_sequence
+from datasets import Dataset
+from transformers import PrinterCallback, TrainerCallback
+from trl import SFTConfig, SFTTrainer
 
-from arena_envs.game import AnyGame
+from arena_trainers.data import Example
+from arena_trainers.lm.memory import default_max_tokens
 from arena_trainers.lm.policy import LMPolicy
-from arena_wrappers import BotPolicy, Episode, EpisodePlan, play_plans
-from arena_wrappers.play import EnvFn
+from arena_trainers.lm.scoring import left_padded
+from arena_trainers.train.bounded_forward import scoring_replies
+from arena_trainers.train.row_sharing import distinct_rows
+
+IGNORED = -100  # the label of tokens that are not trained
 
 
-class FixedRandomBot:
-    """Plays legal actions with probabilities fixed at random per information state.
+class SharingSFTTrainer(SFTTrainer):
+    """TRL's trainer, whose equal rows run once and score the vocabulary at replies alone."""
 
-    Half uniform, half drawn from the simplex: play that differs between information
-    states teaches a model to read its prompt, and says nothing about good play.
+    aux_loss_enabled: bool
 
-    Args:
-        seed: of the probabilities.
-    """
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        shared = model if self.aux_loss_enabled else self._sharing(model)
+        return super().compute_loss(shared, inputs, return_outputs, num_items_in_batch)
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def _sharing(self, model: Any) -> Callable[..., Any]:
+        """The model as a function of a batch in which equal rows run once."""
+        inner = self.accelerator.unwrap_model(model)
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
-        seat, legal = game.current_player(state), game.legal_actions(state)
-        own = random.Random(
-            f"{self.seed} {seat} {game.information_state(state, seat)!r}"
-        )
-        weights = [own.expovariate(1.0) for _ in legal]
-        total = sum(weights)
-        chances = [0.5 / len(legal) + 0.5 * w / total for w in weights]
-        return rng.choices(legal, chances)[0]
+        def forward(*, labels: torch.Tensor, **inputs: Any) -> Any:
+            ids, mask = inputs.pop("input_ids"), inputs.pop("attention_mask")
+            live = torch.ones(len(ids), dtype=torch.bool)
+            firsts, kind = distinct_rows(ids, mask, live)
+            rows = {"input_ids": ids[firsts], "attention_mask": mask[firsts]}
+            trained = (labels != IGNORED).any(dim=0)
+            width = int(trained.sum())  # replies end at the right edge
+            with scoring_replies(inner, width):
+                output = model(labels=labels[firsts], **rows, **inputs)
+            for name in ("log_probs", "entropy", "is_top1", "label_mask"):
+                output[name] = output[name][kind]
+            return output
+
+        return forward
 
 
-def legal_play(env_fns: Sequence[EnvFn], num_episodes: int, seed: int) -> list[Episode]:
-    """Episodes of `FixedRandomBot`, spread evenly over the environments."""
-    policy = BotPolicy(FixedRandomBot(seed), name="fixed_random")
-    num_players = [len(env_fn().possible_agents) for env_fn in env_fns]
-    plans = [
-        EpisodePlan(
-            env_fns[i % len(env_fns)],
-            [policy] * num_players[i % len(env_fns)],
-            seed * num_episodes + i,
-        )
-        for i in range(num_episodes)
-    ]
-    return play_plans(plans, batch_size=256, on_error="raise")
+class Steps(TrainerCallback):
+    """Calls a function with the number and the loss of each step."""
+
+    def __init__(self, on_step: Callable[[int, float], None]) -> None:
+        self.on_step = on_step
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
+    ) -> None:
+        if "loss" in logs:
+            self.on_step(state.global_step, float(logs["loss"]))
+
+
+def default_learning_rate(num_parameters: int) -> float:
+    """3e-3 up to 100,000 parameters, from there on falling: 2.5e-5 at 135 million."""
+    share: float = min(1.0, 1e5 / num_parameters)
+    return 3e-3 * math.cbrt(share) ** 2
 
 
 def warm_start(
     policy: LMPolicy,
-    episodes: Sequence[Episode],
+    examples: Sequence[Example],
     *,
     num_steps: int,
-    learning_rate: float,
+    learning_rate: float | None = None,
     batch_size: int = 256,
     seed: int = 0,
+    max_tokens: int | None = None,
     on_step: Callable[[int, float], None] = lambda step, loss: None,
 ) -> list[float]:
-    """Trains the policy's model to say the replies of `episodes` to their prompts.
+    """Trains the policy's model to say the replies of `examples` to their prompts.
+
+    In a distributed run every process calls it with the same examples.
 
     Args:
         policy: whose model is trained.
-        episodes: what is imitated; every turn counts alike.
+        examples: what is imitated; every example counts alike.
         num_steps: optimizer steps (AdamW, linear decay to 0).
-        learning_rate: at the start.
-        batch_size: turns per step.
-        seed: of the order of the turns.
+        learning_rate: at the start; by default from the model's size.
+        batch_size: examples per step, all processes together.
+        seed: of the order of the examples.
+        max_tokens: most tokens that run at once; by default what memory allows.
         on_step: called after each step with its number, from 1, and its loss.
 
     Returns:
         The loss of each step, in nats per token.
     """
-    tokenizer, model = policy.tokenizer, policy.model
-    examples = []
-    for turn in (turn for episode in episodes for turn in episode.turns):
-        prompt = policy.encode(turn.messages)
-        reply = tokenizer.encode(turn.reply, add_special_tokens=False)
-        examples.append((prompt, [*reply, policy.eos_ids[0]]))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
-    schedule = torch.optim.lr_scheduler.LinearLR(
-        optimizer, 1.0, 0.0, total_iters=num_steps
-    )
-    rng = random.Random(seed)
-    losses = []
-    training = model.training
-    model.train()
-    for _ in range(num_steps):
-        batch = rng.choices(examples, k=batch_size)
-        loss = _imitation_loss(policy, batch)
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        losses.append(float(loss.detach()))
-        on_step(len(losses), losses[-1])
-    model.train(training)
+    model: Any = policy.model
+    rows = [_row(policy, example) for example in examples]
+    longest = max(len(row["input_ids"]) for row in rows)
+    if max_tokens is None:
+        max_tokens = default_max_tokens(model, model.device)
+    if learning_rate is None:
+        learning_rate = default_learning_rate(model.num_parameters())
+    losses: list[float] = []
+
+    def note(step: int, loss: float) -> None:
+        losses.append(loss)
+        on_step(step, loss)
+
+    with tempfile.TemporaryDirectory() as folder, _restored(model):
+        args = _arguments(folder, model, batch_size, max_tokens // longest)
+        args.max_steps, args.learning_rate = num_steps, learning_rate
+        args.seed = args.data_seed = seed
+        trainer = SharingSFTTrainer(
+            model,
+            args,
+            train_dataset=Dataset.from_list(rows),
+            processing_class=policy.tokenizer,
+            data_collator=lambda rows: _batch(rows, policy.pad_id),
+            callbacks=[Steps(note)],
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
     return losses
 
 
-def _imitation_loss(
-    policy: LMPolicy, batch: Sequence[tuple[list[int], list[int]]]
-) -> torch.Tensor:
-    device = policy.model.device
-    ids = [torch.tensor(prompt + reply) for prompt, reply in batch]
-    labels = [torch.tensor([-100] * len(prompt) + reply) for prompt, reply in batch]
-    input_ids = pad_sequence(ids, batch_first=True, padding_value=policy.pad_id)
-    target = pad_sequence(labels, batch_first=True, padding_value=-100)
-    # padding is on the right, where a causal model cannot see it
-    logits = policy.model(input_ids=input_ids.to(device)).logits
-    return cross_entropy(
-        logits[:, :-1].flatten(0, 1).float(), target[:, 1:].flatten().to(device)
+def _row(policy: LMPolicy, example: Example) -> dict[str, list[int]]:
+    """Token ids, and labels of the reply and of the token that ends it."""
+    prompt = policy.encode(example.messages)
+    reply = [*policy.chat.ids(example.reply), policy.eos_ids[0]]
+    return {
+        "input_ids": prompt + reply,
+        "labels": [IGNORED] * len(prompt) + reply,
+    }
+
+
+def _batch(rows: Sequence[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
+    """Rows that end at the right edge, where the replies then are."""
+    cpu = torch.device("cpu")
+    ids, mask = left_padded([row["input_ids"] for row in rows], pad_id, cpu)
+    labels, _ = left_padded([row["labels"] for row in rows], IGNORED, cpu)
+    return {"input_ids": ids, "attention_mask": mask, "labels": labels}
+
+
+def _arguments(folder: str, model: Any, batch_size: int, most: int) -> SFTConfig:
+    """Settings for steps of `batch_size` rows, of which at most `most` run at once."""
+    args = SFTConfig(
+        output_dir=folder,
+        use_cpu=model.device.type == "cpu",
+        bf16=False,
+        gradient_checkpointing=False,
+        lr_scheduler_type="linear",
+        weight_decay=0.01,
+        max_grad_norm=1.0,
+        max_length=None,
+        dataset_kwargs={"skip_prepare_dataset": True},
+        remove_unused_columns=False,
+        save_strategy="no",
+        logging_steps=1,
+        report_to="none",
+        disable_tqdm=True,
+        ddp_find_unused_parameters=False,
     )
+    share = math.ceil(batch_size / args.world_size)
+    args.gradient_accumulation_steps = math.ceil(share / max(most, 1))
+    args.per_device_train_batch_size = math.ceil(
+        share / args.gradient_accumulation_steps
+    )
+    return args
+
+
+@contextmanager
+def _restored(model: Any) -> Iterator[None]:
+    """Takes back what trainers change of a model beside its weights."""
+    training, own = model.training, vars(model).get("forward")
+    try:
+        yield
+    finally:
+        model.train(training)
+        vars(model).pop("forward", None)
+        if own is not None:
+            model.forward = own

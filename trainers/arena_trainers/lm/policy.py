@@ -230,7 +230,7 @@ class LMPolicy:
             for text in request.legal
         ]
         scores: list[float] = []
-        size = self.batch_size or 512
+        size = self.batch_size or max(len(rows), 1)
         for start in range(0, len(rows), size):
             scores += self._score(rows[start : start + size])
         results, used = [], 0
@@ -286,13 +286,9 @@ class LMPolicy:
 
     def _score(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
         """Log-probability of each answer after its prompt, whichever token ends it."""
-        full = [prompt + answer for prompt, answer in rows]
-        inputs = left_padded(full, self.pad_id, self.model.device)
-        lengths = [len(answer) for _, answer in rows]
+        ends = self.pad_id, self.eos_ids
         with self._context() as model:
-            return reply_logprobs(
-                model, inputs, lengths, self.temperature, self.eos_ids
-            )
+            return reply_logprobs(model, rows, self.temperature, *ends)
 
 
 def load(path: str) -> LMPolicy:

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from arena_trainers.lm.memory import chunks_by_length, default_max_tokens
+
 
 def refuse_prompt_tuning(model: PreTrainedModel) -> None:
     """Raises ValueError at adapters that a plain forward pass ignores."""
@@ -45,26 +47,56 @@ def left_padded(
 
 def reply_logprobs(
     model: PreTrainedModel,
+    rows: Sequence[tuple[Sequence[int], Sequence[int]]],
+    temperature: float,
+    pad_id: int,
+    eos_ids: Sequence[int],
+    max_tokens: int | None = None,
+) -> list[float]:
+    """Log-probability of each reply after its prompt, whichever token ends it.
+
+    The vocabulary is scored at the replies' positions alone.
+
+    Args:
+        model: the language model.
+        rows: token ids of a prompt, and of a reply without its end.
+        temperature: divides the logits.
+        pad_id: fills rows up.
+        eos_ids: tokens that end a reply.
+        max_tokens: most tokens that run at once; by default what memory allows.
+    """
+    if max_tokens is None:
+        max_tokens = default_max_tokens(model, model.device, training=False)
+    full = [[*prompt, *reply] for prompt, reply in rows]
+    lengths = [len(reply) for _, reply in rows]
+    found = [0.0] * len(rows)
+    sizes = [len(ids) for ids in full]
+    for chunk in chunks_by_length(sizes, [0] * len(rows), max_tokens):
+        inputs = left_padded([full[i] for i in chunk], pad_id, model.device)
+        own = [lengths[i] for i in chunk]
+        values = _chunk_logprobs(model, inputs, own, temperature, eos_ids)
+        for i, value in zip(chunk, values, strict=True):
+            found[i] = value
+    return found
+
+
+def _chunk_logprobs(
+    model: PreTrainedModel,
     inputs: tuple[torch.Tensor, torch.Tensor],
     lengths: Sequence[int],
     temperature: float,
     eos_ids: Sequence[int],
 ) -> list[float]:
-    """Log-probability of each reply after its prompt, whichever token ends it.
-
-    Args:
-        model: the language model.
-        inputs: prompts with their replies, of `left_padded`.
-        lengths: tokens of each reply.
-        temperature: divides the logits.
-        eos_ids: tokens that end a reply.
-    """
+    """`reply_logprobs` of rows of `left_padded`, whose replies have these lengths."""
     input_ids, attention_mask = inputs
-    with evaluating(model):
-        logits: Any = model(input_ids=input_ids, attention_mask=attention_mask).logits
     longest = max(lengths)
-    tail = logits[:, -longest - 1 :].float() / temperature
-    logprobs = tail.log_softmax(dim=-1)  # [B, longest + 1, V]
+    with evaluating(model):
+        logits: Any = model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            logits_to_keep=longest + 1,
+        ).logits
+    logprobs = (logits.float() / temperature).log_softmax(dim=-1)  # [B, longest + 1, V]
     targets = input_ids[:, input_ids.shape[1] - longest :]  # at the right edge
     picked = logprobs[:, :-1].gather(2, targets[..., None])[..., 0]
     sizes = torch.tensor(lengths, device=picked.device)

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from trl import GRPOTrainer
 
 from arena_trainers.lm.prompt_file import PROMPT_FILE
+from arena_trainers.train.bounded_forward import BoundedForwardTrainer
 from arena_trainers.train.checkpoint import credited_by, load_credit, save_credit
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic
@@ -18,7 +18,7 @@ from arena_trainers.train.resume import keep_to_schedule
 REFERENCE = "reference_model.pt"
 
 
-class CheckpointedTrainer(GRPOTrainer):
+class CheckpointedTrainer(BoundedForwardTrainer):
     """The part of `TurnGRPOTrainer` that writes models and checkpoints.
 
     Attributes:

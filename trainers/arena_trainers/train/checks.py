@@ -38,6 +38,10 @@ def check_ranges(args: Any) -> None:
             args.rollout_batch_size is None or args.rollout_batch_size >= 1,
             "above 0",
         ),
+        "max_tokens_per_forward": (
+            args.max_tokens_per_forward is None or args.max_tokens_per_forward >= 1,
+            "above 0",
+        ),
         "loss_type": (args.loss_type in LOSS_TYPES, f"from {LOSS_TYPES}"),
     }
     for name, (holds, wanted) in ranges.items():

@@ -87,6 +87,10 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             `per_device_train_batch_size`, which counts episodes here.
         rollout_batch_size (`int`, *optional*):
             The most prompts in one call of the model during play. Default: all that wait.
+        max_tokens_per_forward (`int`, *optional*):
+            The most tokens, padding included, that run through the model at once in
+            training. The gradient is the same for any bound. A lower bound takes less memory
+            and up to a third more time. Default: from the model's size and the free memory.
         num_starts (`int`, *optional*):
             Number of different starts (seeds). Each is played `num_generations` times.
             Default: enough for `max_steps` without repetition, or 1000.
@@ -174,6 +178,12 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     )
     rollout_batch_size: int | None = field(
         default=None, metadata={"help": "The most prompts in one call of the model."}
+    )
+    max_tokens_per_forward: int | None = field(
+        default=None,
+        metadata={
+            "help": "Most tokens in one training pass; by default what memory allows."
+        },
     )
     num_starts: int | None = field(
         default=None, metadata={"help": "Number of different starts."}

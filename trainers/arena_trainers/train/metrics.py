@@ -13,6 +13,8 @@
 | `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
 | `arena/episode_turns` | mean turns of an episode, all seats | typical of the game |
 | `arena/rows` | turns of the generation batch that are trained | at least 1 |
+| `arena/rows_run` | distinct rows that run through the model / rows, mean over micro-batches | low in small games |
+| `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |
 | `arena/critic_error` | mean squared error of `critic="features"` before its fit | falls |
 | `arena/illegal_mass` | mean probability of illegal replies, `critic="exact"` | below 0.01 |
 | `arena/reply_tokens` | mean tokens of a reply, of seats that learn | does not fall to 1 |

@@ -1,0 +1,99 @@
+"""How many tokens a model may run at once, and which rows make up as many."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+FLOAT = 4  # bytes
+OF_FREE = 0.5  # part of the free memory that activations may take
+LEAST = 256  # tokens; with less memory than they take, nothing can be trained
+TILE = 32_768  # most words that TRL scores at once
+LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container under Linux
+USED = Path("/sys/fs/cgroup/memory.current")
+
+
+def default_max_tokens(
+    model: Any,
+    device: torch.device,
+    *,
+    training: bool = True,
+    checkpointing: bool = False,
+) -> int:
+    """A power of two, so that small changes of the free memory change nothing.
+
+    Args:
+        model: a causal language model.
+        device: where it runs.
+        training: whether activations are kept for a backward pass, and gradients and the
+            state of an optimizer like Adam are still to come.
+        checkpointing: whether layers keep their inputs alone.
+    """
+    free = free_memory(device)
+    if training:
+        trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+        free -= 3 * FLOAT * trained
+    size = bytes_per_token(model, training=training, checkpointing=checkpointing)
+    return 1 << max(int(OF_FREE * free / size), LEAST).bit_length() - 1
+
+
+def bytes_per_token(
+    model: Any, *, training: bool = True, checkpointing: bool = False
+) -> int:
+    """Bytes of a token's activations in float32, if the token is of a reply.
+
+    A layer of Llama keeps 8 vectors of the hidden size, 4 of the queries, keys and values,
+    and 4 of the feed-forward width (1.75 MB measured in SmolLM2-135M's architecture, as
+    calculated). Scores of the vocabulary take 4 tiles.
+    """
+    config = model.config.get_text_config()
+    hidden, layers = config.hidden_size, config.num_hidden_layers
+    heads = getattr(config, "num_attention_heads", 1)
+    head_dim = getattr(config, "head_dim", None) or hidden // heads
+    keys = getattr(config, "num_key_value_heads", None) or heads
+    inner = getattr(config, "intermediate_size", None) or 4 * hidden
+    layer = 8 * hidden + 4 * (heads + 2 * keys) * head_dim + 4 * inner
+    kept = layer
+    if training:
+        kept = layers * hidden + layer if checkpointing else layers * layer
+    return int(FLOAT * (kept + 4 * min(config.vocab_size, TILE)))
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that this process may still take on the device."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    free = int(psutil.virtual_memory().available)
+    limit = LIMIT.read_text().strip() if LIMIT.is_file() else "max"
+    if limit != "max":
+        free = min(free, int(limit) - int(USED.read_text()))
+    return max(free, 0) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+
+
+def chunks_by_length(
+    prompts: Sequence[int], replies: Sequence[int], max_tokens: int
+) -> list[list[int]]:
+    """Rows in order of their length, in chunks that hold `max_tokens` with their padding.
+
+    A row that is longer than the bound is a chunk by itself.
+
+    Args:
+        prompts: tokens of each row that are padded on the left to the longest of the chunk.
+        replies: tokens of each row that are padded on the right.
+        max_tokens: most tokens of a chunk.
+
+    >>> chunks_by_length([3, 1, 1], [1, 1, 1], max_tokens=4)
+    [[1, 2], [0]]
+    """
+    chunks: list[list[int]] = [[]]
+    prompt = reply = 0
+    for i in sorted(range(len(prompts)), key=lambda i: prompts[i] + replies[i]):
+        prompt, reply = max(prompt, prompts[i]), max(reply, replies[i])
+        if chunks[-1] and (len(chunks[-1]) + 1) * (prompt + reply) > max_tokens:
+            chunks.append([])
+            prompt, reply = prompts[i], replies[i]
+        chunks[-1].append(i)
+    return chunks

@@ -1,0 +1,241 @@
+"""TRL's loss on log-probabilities that are computed once per distinct row, in bounded memory.
+
+TRL's loss reads a tensor of log-probabilities, one for each token of each reply. Here that
+tensor is put together from fewer and smaller forward passes:
+
+- Equal rows (the same prompt and reply tokens) run through the model once. Autograd adds up
+  what the loss says of each of them, so that the gradient is exact for every loss, KL term,
+  entropy bonus and importance ratio, and no normaliser changes.
+- Rows whose loss has no gradient do not run: placeholder rows, and rows of advantage 0 if
+  no KL term and no entropy bonus is added.
+- The rows that run are sorted by length and cut into chunks of at most
+  `max_tokens_per_forward` tokens. Where there are several, all but the last are computed
+  anew in the backward pass (checkpointing), so that activations of one chunk live at a time.
+- The vocabulary is scored at the replies' positions alone. TRL scores prompts, too, where
+  there is no Triton.
+
+Where this departs from TRL: with dropout, equal rows share one mask, and the metric
+`entropy` is the mean over the rows that ran. Models with an auxiliary loss of routers
+(mixture of experts) run as TRL runs them: that loss depends on the whole batch.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn import Module
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.checkpoint import checkpoint
+from trl import GRPOTrainer
+
+from arena_trainers.lm.memory import chunks_by_length, default_max_tokens
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.row_sharing import distinct_rows
+
+
+class Scores(NamedTuple):
+    """What TRL's loss reads of a model; log-probabilities and entropies float32[B, T]."""
+
+    logprobs: torch.Tensor
+    entropies: torch.Tensor | None
+    aux_loss: torch.Tensor | None = None
+
+
+class BoundedForwardTrainer(GRPOTrainer):
+    """The part of `TurnGRPOTrainer` that runs rows through the model.
+
+    Attributes:
+        max_tokens_per_forward: most tokens that run at once, padding included.
+    """
+
+    args: TurnGRPOConfig
+    model: Any
+    _metrics: Any
+    _loss_inputs: dict[str, Any] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.max_tokens_per_forward = (
+            self.args.max_tokens_per_forward
+            or default_max_tokens(
+                self.accelerator.unwrap_model(self.model),
+                self.args.device,
+                checkpointing=self.args.gradient_checkpointing,
+            )
+        )
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        self._loss_inputs = inputs
+        try:
+            loss: torch.Tensor = super()._compute_loss(model, inputs)
+        finally:
+            self._loss_inputs = None
+        return loss
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,
+        compute_entropy: bool = False,
+        compute_aux_loss: bool = False,
+        **images: Any,
+    ) -> Scores:
+        rows = input_ids, attention_mask
+        if compute_aux_loss:
+            score = super()._get_per_token_logps_and_entropies
+            return Scores(
+                *score(model, *rows, logits_to_keep, batch_size, compute_entropy, True)
+            )
+        inputs = self._loss_inputs
+        live = torch.ones(len(input_ids), dtype=torch.bool)
+        if inputs is not None:
+            live = self._have_gradient(inputs)
+        firsts, kind = distinct_rows(*rows, live)
+        distinct = input_ids[firsts], attention_mask[firsts]
+        scores = self._score(model, distinct, logits_to_keep, compute_entropy)
+        if inputs is not None:
+            self._log_shares(len(firsts), kind, inputs)
+        return _spread(scores, kind, inputs)
+
+    def _have_gradient(self, inputs: dict[str, Any]) -> torch.Tensor:
+        """bool[B]: the rows whose loss depends on the model; at least one."""
+        trained = _loss_mask(inputs)
+        added = self.beta != 0 or self._entropy_bonus_enabled
+        if not added and self.top_entropy_quantile == 1.0:
+            trained = trained & (inputs["advantages"] != 0)
+        live = trained.any(dim=1)
+        live[0] |= ~live.any()  # every process needs a backward pass
+        return live
+
+    def _log_shares(
+        self, num_run: int, kind: torch.Tensor, inputs: dict[str, Any]
+    ) -> None:
+        """Logs the shares of the rows, but for placeholder rows, that ran or were dropped."""
+        mode = "train" if self.model.training else "eval"
+        real = _loss_mask(inputs).any(dim=1)
+        num_rows = max(int(real.sum()), 1)
+        dropped = int((real & (kind < 0)).sum())
+        self._metrics[mode]["arena/rows_run"].append(num_run / num_rows)
+        self._metrics[mode]["arena/rows_dropped"].append(dropped / num_rows)
+
+    def _score(
+        self,
+        model: Any,
+        rows: tuple[torch.Tensor, torch.Tensor],
+        width: int,
+        compute_entropy: bool,
+    ) -> Scores:
+        """Scores of rows (ids and attention mask), whose last `width` columns are replies."""
+        input_ids, attention_mask = rows
+        prompts = attention_mask[:, :-width].sum(dim=1).tolist()
+        replies = attention_mask[:, -width:].sum(dim=1).clamp(min=1).tolist()
+        chunks = chunks_by_length(prompts, replies, self.max_tokens_per_forward)
+        inner = self.accelerator.unwrap_model(model)
+        start = input_ids.shape[1] - width
+        logprobs: list[torch.Tensor] = []
+        entropies: list[torch.Tensor] = []
+        for chunk in chunks:
+            reply = max(replies[i] for i in chunk)
+            columns = slice(start - max(prompts[i] for i in chunk), start + reply)
+            part = input_ids[chunk, columns], attention_mask[chunk, columns]
+            if chunk is chunks[-1]:
+                # Through the wrapper of a distributed run, once for each backward pass. Its
+                # backward comes first, so that its activations go before others come back.
+                found = self._score_chunk(model, *part, reply, compute_entropy)
+            elif torch.is_grad_enabled():
+                found = checkpoint(
+                    self._score_chunk,
+                    *(inner, *part, reply, compute_entropy),
+                    use_reentrant=False,
+                )
+            else:
+                found = self._score_chunk(inner, *part, reply, compute_entropy)
+            logprobs += found[0]
+            entropies += found[1]
+        order = torch.tensor([i for chunk in chunks for i in chunk]).argsort()
+        order = order.to(input_ids.device)
+        return Scores(
+            _padded(logprobs, width)[order],
+            _padded(entropies, width)[order] if compute_entropy else None,
+        )
+
+    def _score_chunk(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        width: int,
+        compute_entropy: bool,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probabilities and entropies, float32[B, width]; no entropies: bool[0]."""
+        with scoring_replies(self.accelerator.unwrap_model(model), width):
+            logprobs, entropies, _ = super()._get_per_token_logps_and_entropies(
+                model,
+                input_ids,
+                attention_mask,
+                width,
+                compute_entropy=compute_entropy,
+            )
+        return logprobs, logprobs[:0] if entropies is None else entropies
+
+
+@contextmanager
+def scoring_replies(model: Any, width: int) -> Iterator[None]:
+    """Has TRL's fused head score the vocabulary at the last `width` tokens alone."""
+    causal = model.get_base_model() if hasattr(model, "peft_config") else model
+
+    def cut_labels(module: Module, args: Any, kwargs: dict[str, Any]) -> Any:
+        return args, {**kwargs, "labels": kwargs["labels"][:, -width - 1 :]}
+
+    def cut_states(module: Module, args: Any, output: Any) -> Any:
+        output.last_hidden_state = output.last_hidden_state[:, -width - 1 :]
+        return output
+
+    hooks = [
+        causal.register_forward_pre_hook(cut_labels, with_kwargs=True),
+        causal.base_model.register_forward_hook(cut_states),
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _loss_mask(inputs: dict[str, Any]) -> torch.Tensor:
+    """bool[B, T]: the tokens that are trained."""
+    mask: torch.Tensor = inputs["completion_mask"].bool()
+    return mask & inputs["tool_mask"].bool() if "tool_mask" in inputs else mask
+
+
+def _padded(rows: list[torch.Tensor], width: int) -> torch.Tensor:
+    """float32[B, width] of rows that may be shorter; 0 on the right."""
+    joined = pad_sequence(rows, batch_first=True)
+    return torch.nn.functional.pad(joined, (0, width - joined.shape[1]))
+
+
+def _spread(
+    scores: Scores, kind: torch.Tensor, inputs: dict[str, Any] | None
+) -> Scores:
+    """Scores of the distinct rows, given to all rows of their kind.
+
+    A row that did not run gets the log-probabilities that it was sampled with, so that its
+    importance ratio is 1, and the mean entropy of the others, which leaves the mean as it is.
+    """
+    source, ran = kind.clamp(min=0), (kind >= 0)[:, None]
+    logprobs = scores.logprobs[source]
+    entropies = None if scores.entropies is None else scores.entropies[source]
+    if inputs is None or bool(ran.all()):
+        return Scores(logprobs, entropies)
+    old = inputs.get("old_per_token_logps")
+    sampled = torch.zeros_like(logprobs) if old is None else old
+    logprobs = torch.where(ran, logprobs, sampled)
+    if entropies is not None:
+        counted = _loss_mask(inputs) & ran
+        mean = (entropies.detach() * counted).sum() / counted.sum().clamp(min=1)
+        entropies = torch.where(ran, entropies, mean)
+    return Scores(logprobs, entropies)
