@@ -26,8 +26,9 @@ from rich.table import Table
 from transformers import GenerationConfig
 
 import arena_envs
+from arena_trainers.data import examples_of, legal_play
 from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
-from arena_trainers.job.warm_start import legal_play, warm_start
+from arena_trainers.job.warm_start import warm_start
 from arena_trainers.lm.policy import LMPolicy
 from arena_wrappers import Episode, PromptOptions, PromptWrapper, TurnRequest, play
 
@@ -65,7 +66,7 @@ class Bench:
         )
         warm_start(
             self.policy,
-            legal_play([self.env], 300, seed=0),
+            examples_of(legal_play([self.env], 300, seed=0)),
             num_steps=60,
             learning_rate=3e-3,
             batch_size=64,

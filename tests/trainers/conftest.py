@@ -54,7 +54,8 @@ def kuhn_env():
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory, tokenizer):
     """A saved model that has learned to reply legally."""
-    from arena_trainers.job.warm_start import legal_play, warm_start
+    from arena_trainers.data import examples_of, legal_play
+    from arena_trainers.job.warm_start import warm_start
 
     model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=2)
     env_fns = [
@@ -66,7 +67,7 @@ def model_folder(tmp_path_factory, tokenizer):
     policy = LMPolicy(model, tokenizer, prompt=SHORT, max_new_tokens=2)
     warm_start(
         policy,
-        legal_play(env_fns, 200, seed=0),
+        examples_of(legal_play(env_fns, 200, seed=0)),
         num_steps=60,
         learning_rate=1e-2,
         batch_size=64,

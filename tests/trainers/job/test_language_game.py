@@ -8,6 +8,7 @@ from rich.console import Console
 
 import arena_envs
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.data import examples_of
 from arena_trainers.evaluate import exploitability
 from arena_trainers.job.job import TrainingJob
 from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
@@ -44,7 +45,7 @@ def start():
     episodes = play(env.clone, BotPolicy(talkative), range(200))
     warm_start(
         LMPolicy(model, tokenizer),
-        episodes,
+        examples_of(episodes),
         num_steps=80,
         learning_rate=1e-2,
         batch_size=32,

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 import arena_envs
+from arena_trainers.data import examples_of, legal_play
 from arena_trainers.evaluate import exploitability
 from arena_trainers.job.tiny import tiny_model
-from arena_trainers.job.warm_start import legal_play, warm_start
+from arena_trainers.job.warm_start import warm_start
 from arena_trainers.lm.policy import LMPolicy
 from arena_wrappers import PromptOptions, PromptWrapper, RandomPolicy, play
 
@@ -21,7 +22,7 @@ def gemma(stand_in):
     tokenizer = stand_in.tokenizer_of(stand_in.TEMPLATES["gemma"], names)
     model = tiny_model(tokenizer, hidden_size=32, num_layers=1, seed=1)
     policy = LMPolicy(model, tokenizer, max_new_tokens=5)
-    episodes = legal_play([env], 100, seed=0)
+    episodes = examples_of(legal_play([env], 100, seed=0))
     warm_start(policy, episodes, num_steps=60, learning_rate=1e-2, batch_size=32)
     model.eval()
     return policy

@@ -129,8 +129,9 @@ TRANSCRIPT = {"history": "transcript", "games": ["tic_tac_toe"]}
 @pytest.fixture(scope="module")
 def ttt_folder(tmp_path_factory, _one_thread):
     """A tiny model that knows the words of tic-tac-toe and little more."""
+    from arena_trainers.data import examples_of, legal_play
     from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
-    from arena_trainers.job.warm_start import legal_play, warm_start
+    from arena_trainers.job.warm_start import warm_start
     from arena_trainers.lm.policy import LMPolicy
     from arena_wrappers import PromptOptions, PromptWrapper
 
@@ -140,7 +141,7 @@ def ttt_folder(tmp_path_factory, _one_thread):
     env = PromptWrapper(arena_envs.make("tic_tac_toe"), "bare", rules=False)
     warm_start(
         LMPolicy(model, tokenizer),
-        legal_play([env.clone], 50, seed=0),
+        examples_of(legal_play([env.clone], 50, seed=0)),
         num_steps=30,
         learning_rate=1e-2,
         batch_size=32,

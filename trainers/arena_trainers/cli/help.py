@@ -89,6 +89,7 @@ GROUPS = {
     "Model": (
         *("model", "hidden_size", "num_layers", "warm_start_steps"),
         *("warm_start_episodes", "warm_start_learning_rate"),
+        *("warm_start_from", "warm_start_batch_size"),
     ),
     "Games and prompts": (
         *("games", "opponents", "num_starts", "reply_format", "history", "rules"),

@@ -135,18 +135,22 @@ class TrainingJob:
         config = config_text(self.settings, self.args)
         with new_folder(self.folder, config) if is_new else nullcontext():
             made_here = self.start == self.folder / START
-            if made_here and is_new:
-                model = make_start(
-                    self.job, self.args, self.tokenizer, self.plans, self.console
-                )
-                options = {"prompt": self.options, **self.args.sampling_options}
-                part = self.folder / partial(START)
-                LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
-                part.rename(self.start)
+            if made_here and self.checkpoint is None:
+                self._make_start()  # every process: they train it together
             self.args.distributed_state.wait_for_everyone()
             if self.is_main:
                 self._measure_start()
             self.trainer, self.watcher = self._trainer()
+
+    def _make_start(self) -> None:
+        """Makes the model that self-play starts from; the main process saves it."""
+        console = self.console if self.is_main else Console(quiet=True)
+        model = make_start(self.job, self.args, self.tokenizer, self.plans, console)
+        if self.is_main:
+            options = {"prompt": self.options, **self.args.sampling_options}
+            part = self.folder / partial(START)
+            LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
+            part.rename(self.start)
 
     def run(self) -> dict[str, Any]:
         """Trains, evaluates, writes everything to the folder.

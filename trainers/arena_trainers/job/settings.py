@@ -41,8 +41,21 @@ class JobConfig:
     warm_start_episodes: int = field(
         default=1000, metadata={"help": "Episodes of legal play that are imitated."}
     )
-    warm_start_learning_rate: float = field(
-        default=3e-3, metadata={"help": "Learning rate of the imitation."}
+    warm_start_from: str = field(
+        default="legal_play",
+        metadata={
+            "help": "Who is imitated: 'legal_play' (random, by fixed probabilities in each "
+            "state), 'random' (uniform), or a policy string such as 'cfr'."
+        },
+    )
+    warm_start_batch_size: int = field(
+        default=256, metadata={"help": "Replies imitated per optimizer step."}
+    )
+    warm_start_learning_rate: float | None = field(
+        default=None,
+        metadata={
+            "help": "Learning rate of the imitation; by default by the model's size."
+        },
     )
     evaluate_every: int = field(
         default=10, metadata={"help": "Steps between exact evaluations; 0 for none."}
@@ -69,7 +82,7 @@ class JobConfig:
 
     def __post_init__(self) -> None:
         lowest = {"hidden_size": 4, "num_layers": 1, "warm_start_episodes": 1}
-        lowest["eval_episodes"] = 1
+        lowest |= {"warm_start_batch_size": 1, "eval_episodes": 1}
         for option in dataclasses.fields(self):
             value, least = getattr(self, option.name), lowest.get(option.name, 0)
             if isinstance(value, int | float) and not least <= value < math.inf:

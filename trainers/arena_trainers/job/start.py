@@ -6,15 +6,16 @@ from typing import Any
 from rich.console import Console
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
+from arena_trainers.data import Example, examples_of, legal_play, solver_replies
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
-from arena_trainers.job.warm_start import legal_play, warm_start
+from arena_trainers.job.warm_start import warm_start
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
-from arena_wrappers import FORMATS, PromptOptions, RandomPolicy, play
+from arena_wrappers import FORMATS, PromptOptions, RandomPolicy, make_policy, play
 
 
 def load_tokenizer(
@@ -108,22 +109,46 @@ def make_start(
     else:
         model = AutoModelForCausalLM.from_pretrained(model_folder(job.model))
     if job.warm_start_steps > 0:
-        console.print(
-            f"warm start: {job.warm_start_steps} steps of imitation of random legal play"
-        )
-
-        def tell(step: int, loss: float) -> None:
-            if step % -(-job.warm_start_steps // 5) == 0:  # five lines at most
-                console.print(f"  step {step}, loss {loss:.2f} nats per token")
-
-        warm_start(
-            LMPolicy(model.to(args.device), tokenizer),
-            legal_play(
-                [plan.env_fn for plan in plans], job.warm_start_episodes, args.seed
-            ),
-            num_steps=job.warm_start_steps,
-            learning_rate=job.warm_start_learning_rate,
-            seed=args.seed,
-            on_step=tell,
+        _warm_start(
+            LMPolicy(model.to(args.device), tokenizer), job, args, plans, console
         )
     return model
+
+
+def _warm_start(
+    policy: LMPolicy,
+    job: JobConfig,
+    args: TurnGRPOConfig,
+    plans: Sequence[GamePlan],
+    console: Console,
+) -> None:
+    """Trains the policy on what the job imitates, and tells the loss on the way."""
+    whom = {"legal_play": "random legal play", "random": "uniform random play"}
+    console.print(
+        f"warm start: {job.warm_start_steps} steps of imitation of "
+        f"{whom.get(job.warm_start_from, job.warm_start_from)}"
+    )
+
+    def tell(step: int, loss: float) -> None:
+        if step % -(-job.warm_start_steps // 5) == 0:  # five lines at most
+            console.print(f"  step {step}, loss {loss:.2f} nats per token")
+
+    warm_start(
+        policy,
+        imitated(job, plans, args.seed),
+        num_steps=job.warm_start_steps,
+        learning_rate=job.warm_start_learning_rate,
+        batch_size=job.warm_start_batch_size,
+        seed=args.seed,
+        on_step=tell,
+    )
+
+
+def imitated(job: JobConfig, plans: Sequence[GamePlan], seed: int) -> list[Example]:
+    """The replies that the supervised start learns from."""
+    env_fns, num = [plan.env_fn for plan in plans], job.warm_start_episodes
+    if job.warm_start_from in ("legal_play", "random"):
+        uniform = job.warm_start_from == "random"
+        return examples_of(legal_play(env_fns, num, seed, uniform=uniform))
+    teacher = make_policy(job.warm_start_from)
+    return solver_replies(env_fns, teacher, num, seed)
