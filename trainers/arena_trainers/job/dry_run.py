@@ -51,7 +51,9 @@ def dry_run(settings: Mapping[str, Any], folder: Path, console: Console) -> None
     longest = args.max_completion_length or 256
     load = plans.load_of(games, episodes, longest, tokenizer)
     say = _plain(console)
-    say(f"model {job.model}: {model.num_parameters:,} parameters, {_trained(model, method)}")
+    say(
+        f"model {job.model}: {model.num_parameters:,} parameters, {_trained(model, method)}"
+    )
     say(
         f"games: {', '.join(game.name for game in games)}; per step: {load.episodes} "
         f"episodes, {load.turns} rows, {load.tokens:,} tokens; prompts of "
@@ -129,7 +131,9 @@ def memory_table(
 
 def gpu_table(model: Architecture, method: Method, load: Load) -> Table:
     """Settings by the size of the GPU."""
-    table = Table("GPU", "max_tokens_per_forward", "rollout_batch_size", title="Settings")
+    table = Table(
+        "GPU", "max_tokens_per_forward", "rollout_batch_size", title="Settings"
+    )
     for fit in plans.fits(model, method, load):
         if fit.tokens == 0:
             table.add_row(f"{fit.gib} GiB", "does not fit", "-")

@@ -61,7 +61,7 @@ def _shards(index: Path) -> list[str]:
 
 
 def find_model(name: str) -> Path | None:
-    """The folder of a model, or None where it is on the hub and not on this machine.
+    """The folder of a model, or None where it must be downloaded or converted first.
 
     A folder that exists comes before a model of a package, that before an id of the hub,
     and what has been downloaded before the network.
@@ -76,7 +76,7 @@ def find_model(name: str) -> Path | None:
     if Path(name).is_dir():
         return saved_model(Path(name))
     if name == smollm2.NAME:
-        return smollm2.smollm2_folder()
+        return smollm2.converted()
     if not _ID.fullmatch(name):
         raise ValueError(
             f"want a folder with a saved model, got {name!r}, which does not exist"
@@ -88,10 +88,12 @@ def find_model(name: str) -> Path | None:
 
 
 def model_folder(name: str) -> Path:
-    """The folder of a model, which is downloaded if need be; see `find_model`."""
+    """The folder of a model, downloaded or converted if need be; see `find_model`."""
     found = find_model(name)
     if found is not None:
         return found
+    if name == smollm2.NAME:
+        return smollm2.convert()
     hub = import_extra("huggingface_hub", "train")
     safe = any(file.endswith(".safetensors") for file in _files(name))
     with _asking_for(name):

