@@ -13,6 +13,7 @@ from rich.console import Console
 
 from arena_trainers.cli import credit as credit_commands
 from arena_trainers.cli import episodes as episode_commands
+from arena_trainers.cli import export as export_command
 from arena_trainers.cli import games as game_commands
 from arena_trainers.cli import play as play_commands
 from arena_trainers.cli import solve as solve_command
@@ -121,6 +122,7 @@ def _how_it_stopped(folder: Path) -> str:
 game_commands.add_commands(app)
 play_commands.add_commands(app)
 episode_commands.add_commands(app)
+export_command.add_commands(app)
 solve_command.add_commands(app)
 tournament_commands.add_commands(app)
 credit_commands.add_commands(app)
