@@ -88,7 +88,8 @@ GROUPS = {
     "Run": ("output_dir", "resume", "seed", "max_steps"),
     "Model": (
         *("model", "hidden_size", "num_layers", "warm_start_steps"),
-        *("warm_start_episodes", "warm_start_teacher", "warm_start_learning_rate"),
+        *("warm_start_episodes", "warm_start_teacher"),
+        *("warm_start_batch_size", "warm_start_learning_rate"),
     ),
     "Games and prompts": (
         *("games", "opponents", "num_starts", "reply_format", "history", "rules"),

@@ -14,6 +14,7 @@ from rich.console import Console
 from arena_trainers.cli import credit as credit_commands
 from arena_trainers.cli import episodes as episode_commands
 from arena_trainers.cli import evaluate as eval_command
+from arena_trainers.cli import export as export_command
 from arena_trainers.cli import games as game_commands
 from arena_trainers.cli import play as play_command
 from arena_trainers.cli import solve as solve_command
@@ -123,6 +124,7 @@ game_commands.add_commands(app)
 eval_command.add_commands(app)
 play_command.add_commands(app)
 episode_commands.add_commands(app)
+export_command.add_commands(app)
 solve_command.add_commands(app)
 tournament_command.add_commands(app)
 credit_commands.add_commands(app)

@@ -61,14 +61,16 @@ class Recorder:
     def act(self, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
         replies = self.teacher.act(requests)
         for request, reply in zip(requests, replies, strict=True):
+            if reply.error is not None:
+                raise ValueError(f"{self.teacher.name} gave no reply: {reply.error}")
             self.examples.append(Example(request.messages, reply.text))
         return self.player.act(requests)
 
 
 def examples_of(episodes: Iterable[Episode]) -> list[Example]:
-    """Every turn of the episodes."""
+    """The valid replies of the episodes, in order."""
     turns = (turn for episode in episodes for turn in episode.turns)
-    return [Example(turn.messages, turn.reply) for turn in turns]
+    return [Example(t.messages, t.reply) for t in turns if t.invalid is None]
 
 
 def legal_play(env_fns: Sequence[EnvFn], num_episodes: int, seed: int) -> list[Example]:

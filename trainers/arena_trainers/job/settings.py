@@ -48,6 +48,9 @@ class JobConfig:
             "default random legal play is."
         },
     )
+    warm_start_batch_size: int = field(
+        default=256, metadata={"help": "Replies imitated per optimizer step."}
+    )
     warm_start_learning_rate: float | None = field(
         default=None,
         metadata={
@@ -79,7 +82,7 @@ class JobConfig:
 
     def __post_init__(self) -> None:
         lowest = {"hidden_size": 4, "num_layers": 1, "warm_start_episodes": 1}
-        lowest["eval_episodes"] = 1
+        lowest |= {"warm_start_batch_size": 1, "eval_episodes": 1}
         for option in dataclasses.fields(self):
             value, least = getattr(self, option.name), lowest.get(option.name, 0)
             if isinstance(value, int | float) and not least <= value < math.inf:

@@ -153,6 +153,7 @@ def make_start(
             _examples(job, args, plans),
             num_steps=job.warm_start_steps,
             learning_rate=job.warm_start_learning_rate,
+            batch_size=job.warm_start_batch_size,
             seed=args.seed,
             max_tokens=args.max_tokens_per_forward,
             on_step=tell,

@@ -6,11 +6,13 @@ sample them. Memory is bounded: a step's batch is cut into micro-batches of at m
 """
 
 import math
+import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
@@ -107,7 +109,12 @@ def warm_start(
 
     Returns:
         The loss of each step, in nats per token.
+
+    Raises:
+        ValueError: there are no examples.
     """
+    if not examples:
+        raise ValueError("want examples to imitate, got none")
     model: Any = policy.model
     rows = [_row(policy, example) for example in examples]
     longest = max(len(row["input_ids"]) for row in rows)
@@ -185,11 +192,15 @@ def _arguments(folder: str, model: Any, batch_size: int, most: int) -> SFTConfig
 
 @contextmanager
 def _restored(model: Any) -> Iterator[None]:
-    """Takes back what trainers change of a model beside its weights."""
+    """Undoes what trainers change, except the model's weights: its mode, random states."""
     training, own = model.training, vars(model).get("forward")
+    states = random.getstate(), np.random.get_state()
     try:
-        yield
+        with torch.random.fork_rng():
+            yield
     finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
         model.train(training)
         vars(model).pop("forward", None)
         if own is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_trainers.extras import import_extra
+from arena_trainers.lm import smollm2
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -60,19 +61,22 @@ def _shards(index: Path) -> list[str]:
 
 
 def find_model(name: str) -> Path | None:
-    """The folder of a model, or None where it is on the hub and not on this machine.
+    """The folder of a model, or None where it must be downloaded or converted first.
 
-    A folder that exists comes before an id of the hub, and what has been downloaded before
-    the network.
+    A folder that exists comes before a model of a package, that before an id of the hub,
+    and what has been downloaded before the network.
 
     Args:
-        name: a folder, or an id of the hub such as `"Qwen/Qwen3-0.6B"`.
+        name: a folder, `"smollm2"` (see `arena_trainers.lm.smollm2`), or an id of the hub
+            such as `"Qwen/Qwen3-0.6B"`.
 
     Raises:
         ValueError: there is no such model, or the hub cannot be asked; says what would do.
     """
     if Path(name).is_dir():
         return saved_model(Path(name))
+    if name == smollm2.NAME:
+        return smollm2.converted()
     if not _ID.fullmatch(name):
         raise ValueError(
             f"want a folder with a saved model, got {name!r}, which does not exist"
@@ -84,10 +88,12 @@ def find_model(name: str) -> Path | None:
 
 
 def model_folder(name: str) -> Path:
-    """The folder of a model, which is downloaded if need be; see `find_model`."""
+    """The folder of a model, downloaded or converted if need be; see `find_model`."""
     found = find_model(name)
     if found is not None:
         return found
+    if name == smollm2.NAME:
+        return smollm2.convert()
     hub = import_extra("huggingface_hub", "train")
     safe = any(file.endswith(".safetensors") for file in _files(name))
     with _asking_for(name):

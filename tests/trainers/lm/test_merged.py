@@ -1,0 +1,70 @@
+"""`arena export`: an adapter and its base become one model that plays alike."""
+
+import json
+
+import pytest
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import AutoModelForCausalLM
+
+from arena_trainers.cli import main as cli
+from arena_trainers.lm.policy import LMPolicy
+
+
+@pytest.fixture
+def adapter(tmp_path, model_folder):
+    """A run folder whose model is an adapter with weights other than 0."""
+    policy = LMPolicy.from_pretrained(model_folder, device="cpu")
+    config = LoraConfig(r=2, target_modules="all-linear", task_type="CAUSAL_LM")
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = get_peft_model(policy.model, config)
+        for name, weights in model.named_parameters():
+            if "lora_B" in name:
+                torch.nn.init.normal_(weights.data, std=0.5)
+    policy.model = model
+    policy.save_pretrained(tmp_path / "run" / "model")
+    return tmp_path / "run"
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["arena", "export", *map(str, arguments)])
+    with pytest.raises(SystemExit) as done:
+        cli.main()
+    return done.value.code or 0
+
+
+def test_the_merged_model_is_the_adapter_on_its_base(
+    adapter, model_folder, monkeypatch
+):
+    assert run(monkeypatch, adapter, "--merged") == 0
+    ids = torch.tensor([[3, 7, 9, 11]])
+    merged = LMPolicy.from_pretrained(adapter / "merged", device="cpu")
+    base = AutoModelForCausalLM.from_pretrained(model_folder)
+    plain = base(ids).logits
+    wanted = PeftModel.from_pretrained(base, adapter / "model")(ids).logits
+    torch.testing.assert_close(merged.model(ids).logits, wanted, atol=1e-4, rtol=1e-4)
+    assert (plain - wanted).abs().max() > 0.1
+    assert merged.prompt is not None
+    assert not (adapter / "merged" / "adapter_config.json").exists()
+
+
+def test_an_existing_folder_is_left_alone(adapter, monkeypatch, capsys):
+    (adapter / "merged").mkdir()
+    assert run(monkeypatch, adapter, "--merged") == 2
+    assert "want a new folder" in capsys.readouterr().err
+    assert not list((adapter / "merged").iterdir())
+
+
+def test_an_adapter_without_its_base_is_refused(adapter, monkeypatch, capsys):
+    path = adapter / "model" / "adapter_config.json"
+    config = json.loads(path.read_text()) | {"base_model_name_or_path": "/no/such/base"}
+    path.write_text(json.dumps(config))
+    assert run(monkeypatch, adapter, "--merged") == 2
+    assert "want the base model '/no/such/base'" in capsys.readouterr().err
+    assert not list(adapter.glob("merged*"))
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path, monkeypatch, capsys):
+    assert run(monkeypatch, tmp_path / "none", "--merged") == 2
+    assert "found none at" in capsys.readouterr().err

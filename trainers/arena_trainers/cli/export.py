@@ -1,0 +1,54 @@
+"""The command that writes a trained model for other programs: `arena export`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena_trainers.cli.usage import usage_errors
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the command to the `arena` command."""
+    app.command("export")(export)
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
+    merged: Annotated[
+        bool,
+        typer.Option(
+            "--merged", help="Write one whole model, adapters merged into it."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to make. [RUN/merged]", show_default=False),
+    ] = None,
+) -> None:
+    """Write a trained model so that other programs load it: transformers, vLLM, llama.cpp.
+
+    RUN is the folder of a training run, or one with a saved model or adapter.
+
+    For example:
+
+    arena export runs/first --merged
+    """
+    with usage_errors():
+        if not merged:
+            raise ValueError(
+                "want --merged, the form that can be written; an adapter alone is in "
+                f"{run / 'model'} already"
+            )
+        source = run / "model" if (run / "model").is_dir() else run
+        if not source.is_dir():
+            raise ValueError(
+                f"want the folder of a run, found none at {str(run)!r}; give one such as "
+                "runs/first"
+            )
+        from arena_trainers.lm.merged import write_merged
+
+        target = run / "merged" if out is None else out
+        size = write_merged(source, target)
+    typer.echo(f"wrote {size:,} parameters, tokenizer and prompt options to {target}")
+    typer.echo(f"  play it:  arena play kuhn_poker --seat human --seat lm:{target}")

