@@ -31,7 +31,6 @@ LONG_FUNCTIONS = {
     "trainers/arena_trainers/evaluate/matches.py: EvaluationPlan.__init__": 45,
     "trainers/arena_trainers/evaluate/terminal.py: _table": 41,
     "trainers/arena_trainers/job/job.py: TrainingJob.__init__": 42,
-    "trainers/arena_trainers/lm/policy.py: LMPolicy.__init__": 45,
     "trainers/arena_trainers/tournament/round_robin.py: TournamentPlan.__init__": 43,
     "trainers/arena_trainers/train/game_plans.py: GamePlan.__init__": 43,
     "trainers/arena_trainers/train/trainer.py: TurnGRPOTrainer.__init__": 51,

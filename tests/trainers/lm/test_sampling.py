@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.sampling import SeededSampler, gumbel_noise
 
 LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0, 0.5])
 
 
 def sample(num_rows, **options):
-    sampler = SeededSampler(list(range(num_rows)), **options)
+    sampler = SeededSampler(range(num_rows), Sampling(**options))
     scores = sampler(
         torch.zeros(num_rows, 1, dtype=torch.long), LOGITS.repeat(num_rows, 1)
     )
@@ -56,15 +57,17 @@ def test_logprobs_are_those_before_the_cut():
 
 def test_entropies_are_those_before_the_cut_and_kept_on_request():
     seeds = list(range(5))
-    sampler = SeededSampler(seeds, temperature=0.5, top_k=2, with_entropy=True)
+    sampler = SeededSampler(
+        seeds, Sampling(temperature=0.5, top_k=2, with_entropy=True)
+    )
     sampler(None, LOGITS.repeat(len(seeds), 1))
     p = (LOGITS / 0.5).softmax(dim=0)
     expected = -(p * p.log()).sum().repeat(len(seeds))
     torch.testing.assert_close(sampler.entropies[0], expected)
-    sampler = SeededSampler(seeds, with_entropy=True)
+    sampler = SeededSampler(seeds, Sampling(with_entropy=True))
     sampler(None, torch.tensor([[0.0, -torch.inf, -torch.inf]] * len(seeds)))
     assert sampler.entropies[0].tolist() == [0.0] * len(seeds)
-    sampler = SeededSampler(seeds)
+    sampler = SeededSampler(seeds, Sampling())
     sampler(None, LOGITS.repeat(len(seeds), 1))
     assert sampler.entropies == []
 
@@ -77,3 +80,22 @@ def test_top_p_keeps_the_smallest_set_with_the_mass():
 def test_temperature_zero_is_greedy():
     tokens, _ = sample(50, temperature=0.0)
     assert set(tokens.tolist()) == {0}
+
+
+def test_min_p_keeps_tokens_by_their_share_of_the_likeliest():
+    """Shares are e⁰, e⁻¹, e⁻¹·⁵, e⁻², e⁻³; the third is 0.22."""
+    tokens, sampler = sample(500, min_p=0.2)
+    assert set(tokens.tolist()) == {0, 1, 4}
+    torch.testing.assert_close(sampler.logprobs[0], LOGITS.log_softmax(dim=0)[tokens])
+
+
+def test_the_repetition_penalty_counts_what_a_row_holds_and_not_its_padding():
+    """Divided by 8, logit 2 falls below 1; times 8, logit -1 falls to -8."""
+    sampling = Sampling(temperature=0.0, repetition_penalty=8.0)
+    sampler = SeededSampler([0, 0, 0], sampling, [[0], [3, 3], [0, 1]])
+    padded = torch.tensor([[3, 0], [3, 3], [0, 1]])
+    steps = [sampler(padded, LOGITS.repeat(3, 1)).argmax(dim=1) for _ in range(3)]
+    assert torch.stack(steps, dim=1).tolist() == [[1, 4, 0], [0, 1, 4], [4, 0, 0]]
+    expected = LOGITS.log_softmax(dim=0)
+    for step, logprobs in zip(steps, sampler.logprobs, strict=True):
+        torch.testing.assert_close(logprobs, expected[step])

@@ -1,6 +1,7 @@
 """Generation: noise that belongs to the request, and alike prompts computed once."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,75 +9,90 @@ from transformers import (
     DynamicCache,
     GenerationConfig,
     LogitsProcessor,
+    MinPLogitsWarper,
     PreTrainedModel,
     TopKLogitsWarper,
     TopPLogitsWarper,
 )
+
+from arena_trainers.lm.backends import Sampling
 
 
 class SeededSampler(LogitsProcessor):
     """Samples by the Gumbel-max trick with noise hashed from (seed, step, token).
 
     Greedy decoding of the returned scores is a sample from softmax(logits / temperature),
-    cut by top-k and top-p: argmaxᵥ(log pᵥ + gᵥ) with independent Gumbel noise gᵥ. A row's
-    noise depends on its own seed alone, so what is sampled does not depend on which rows
-    share the batch. At temperature 0 there is no noise.
+    after the repetition penalty and cut by top-k, top-p and min-p: argmaxᵥ(log pᵥ + gᵥ) with
+    independent Gumbel noise gᵥ. A row's noise depends on its own seed alone, so what is
+    sampled does not depend on which rows share the batch. At temperature 0 there is no
+    noise.
 
     Attributes:
-        logprobs: for each step, float32[B], log-probability of the chosen token under
-            softmax(logits / temperature), before top-k and top-p: the quantity that TRL
-            computes again for its loss.
+        logprobs: for each step, float32[B], log-probability of the chosen token as
+            `Generated` defines it.
         entropies: for each step, float32[B], entropy of that distribution in nats; none
             unless `with_entropy`.
 
     Args:
         seeds: one integer per row.
-        temperature: divides the logits.
-        top_k: keeps the k likeliest tokens; 0 for all.
-        top_p: keeps the likeliest tokens that make up this mass; 1 for all.
-        with_entropy: whether entropies are kept.
+        sampling: how tokens are drawn.
+        prompt_ids: the prompts, which the repetition penalty reads.
     """
 
     def __init__(
         self,
-        seeds: list[int],
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        with_entropy: bool = False,
+        seeds: Sequence[int],
+        sampling: Sampling,
+        prompt_ids: Sequence[Sequence[int]] = (),
     ) -> None:
         self.seeds = torch.tensor([[_signed(seed)] for seed in seeds])  # [B, 1]
-        self.temperature = temperature
+        self.sampling, self.prompt_ids = sampling, prompt_ids
         self.warpers: list[LogitsProcessor] = []
-        if top_k > 0:
-            self.warpers.append(TopKLogitsWarper(top_k))
-        if top_p < 1.0:
-            self.warpers.append(TopPLogitsWarper(top_p))
-        self.with_entropy = with_entropy
+        if sampling.top_k > 0:
+            self.warpers.append(TopKLogitsWarper(sampling.top_k))
+        if sampling.top_p < 1.0:
+            self.warpers.append(TopPLogitsWarper(sampling.top_p))
+        if sampling.min_p > 0:
+            self.warpers.append(MinPLogitsWarper(sampling.min_p))
+        self._held: torch.Tensor | None = None  # bool[B, V], tokens of prompt and reply
         self.logprobs: list[torch.Tensor] = []
         self.entropies: list[torch.Tensor] = []
 
     def __call__(
         self, input_ids: torch.LongTensor, scores: torch.FloatTensor
     ) -> torch.FloatTensor:
-        logits = scores.float()
-        if self.temperature > 0:
-            logits = logits / self.temperature
+        divisor = self.sampling.temperature or 1.0
+        logits = scores.float() / divisor
         logprobs = logits.log_softmax(dim=-1)  # [B, V]
         noisy: torch.Tensor = logprobs
+        if self.sampling.repetition_penalty != 1:
+            noisy = (self._penalized(scores.float()) / divisor).log_softmax(dim=-1)
         for warper in self.warpers:
             noisy = warper(input_ids, noisy)
-        if self.temperature > 0:
+        if self.sampling.temperature > 0:
             noise = gumbel_noise(
                 self.seeds.to(logits.device), len(self.logprobs), logits.shape[1]
             )
             noisy = noisy + noise
         chosen = noisy.argmax(dim=-1, keepdim=True)
         self.logprobs.append(logprobs.gather(1, chosen)[:, 0])
-        if self.with_entropy:
+        if self._held is not None:
+            self._held.scatter_(1, chosen, True)
+        if self.sampling.with_entropy:
             entropy = torch.special.entr(logprobs.exp()).sum(dim=-1)
             self.entropies.append(entropy.clamp(min=0))  # rounding
         return noisy  # type: ignore[return-value]
+
+    def _penalized(self, logits: torch.Tensor) -> torch.Tensor:
+        """Logits after the repetition penalty; what fills up a row is not repeated."""
+        if self._held is None:
+            held = torch.zeros(logits.shape, dtype=torch.bool)
+            for row, ids in enumerate(self.prompt_ids):
+                held[row, list(ids)] = True
+            self._held = held.to(logits.device)
+        penalty = self.sampling.repetition_penalty
+        changed = torch.where(logits > 0, logits / penalty, logits * penalty)
+        return torch.where(self._held, changed, logits)
 
 
 def gumbel_noise(seeds: torch.Tensor, step: int, num_tokens: int) -> torch.Tensor:

@@ -213,6 +213,8 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             "temperature": self.temperature,
             "top_k": self.top_k,
             "top_p": self.top_p,
+            "min_p": self.min_p or 0.0,
+            "repetition_penalty": self.repetition_penalty,
             "batch_size": self.rollout_batch_size,
             "chat_template_kwargs": self.chat_template_kwargs,
         }
