@@ -179,3 +179,10 @@ def test_a_saved_policy_says_the_same(policy, tmp_path):
 def test_numbers_out_of_range_are_refused(policy, options, message):
     with pytest.raises(ValueError, match=message):
         LMPolicy(policy.model, policy.tokenizer, **options)
+
+
+def test_weights_that_have_diverged_are_named(policy):
+    with torch.no_grad():
+        policy.model.get_input_embeddings().weight.fill_(math.nan)
+    with pytest.raises(ValueError, match=r"want finite logits, .* lower learning_rate"):
+        policy.act([request(0)])

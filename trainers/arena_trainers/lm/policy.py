@@ -36,7 +36,7 @@ MAX_MEMO = 50_000  # prompts whose token ids are remembered
 class LMPolicy:
     """Batched generation; keeps the token ids and log-probabilities of what it says.
 
-    Each reply is sampled with noise from its request's seed, so that the other requests
+    Each reply is sampled by numbers from its request's seed, so that the other requests
     in the batch do not change it. Where a seat's history is a transcript, the tokens of
     earlier turns are kept as they were sampled, never encoded again from text.
 

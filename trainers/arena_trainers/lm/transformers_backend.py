@@ -64,6 +64,12 @@ class TransformersBackend:
                 logits_processor=LogitsProcessorList([sampler]),
                 **shared_prefix(model, *inputs),
             )
+        logprobs = torch.stack(sampler.logprobs, dim=1)
+        if bool(logprobs.isnan().any()):
+            raise ValueError(
+                "want finite logits, the model gave some that are not: its weights have "
+                "diverged; train it with a lower learning_rate or max_grad_norm"
+            )
         token_ids = sequences[:, inputs[0].shape[1] :].tolist()
         lengths = [_length(ids, sampling.end_ids) for ids in token_ids]
         entropies = None
@@ -71,7 +77,7 @@ class TransformersBackend:
             entropies = _cut(torch.stack(sampler.entropies, dim=1).tolist(), lengths)
         return Generated(
             _cut(token_ids, lengths),
-            _cut(torch.stack(sampler.logprobs, dim=1).tolist(), lengths),
+            _cut(logprobs.tolist(), lengths),
             entropies,
         )
 
