@@ -37,7 +37,7 @@ REFUSED = [
     (["--num_generations", "1"], "want num_generations of at least 2"),
     (["--episodes_per_step", "0"], "want episodes_per_step of at least 1, got 0"),
     (["--save_steps", "0"], "want save_steps above 0, got 0"),
-    (["--use_vllm", "true"], "does not support use_vllm"),
+    (["--use_vllm", "true", "--top_k", "5"], "use_vllm does not support top_k"),
     (["--seed", "--rules", "false"], "option --seed lacks a value"),
     (["-seed", "1"], "options have two hyphens"),
     (["--seed", "1", "kuhn-tiny"], "arena train kuhn-tiny --seed 1"),

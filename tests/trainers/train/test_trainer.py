@@ -355,7 +355,6 @@ def test_steps_per_generation_and_accumulation_train_all_rows(
         ({"reply_format": "answr"}, "did you mean 'answer'"),
         ({"history": "states"}, "did you mean 'state'"),
         ({"on_invalid": "raise"}, "unknown on_invalid .raise.; known are forfeit"),
-        ({"use_vllm": True}, "does not support use_vllm"),
         ({"repetition_penalty": 0.0}, "want repetition_penalty above 0, got 0.0"),
         ({"episodes_per_step": 0}, "episodes_per_step"),
         ({"num_starts": 0}, "num_starts"),

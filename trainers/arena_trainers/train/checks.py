@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from arena_envs.registration import did_you_mean
+from arena_trainers.train.engine import check_engine
 
 ABSOLUTE_POSITIONS = ("gpt2", "gpt_neo", "gpt_bigcode", "opt", "codegen")
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
@@ -67,7 +68,6 @@ def refuse_what_is_not_supported(args: Any) -> None:
     untested = "its rollouts have not been tested with it"
     bypassed = "advantages come from credit; see credit_args and part_weights"
     refused = {
-        "use_vllm": (args.use_vllm, untested),
         "use_transformers_continuous_batching": (
             args.use_transformers_continuous_batching,
             untested,
@@ -94,6 +94,7 @@ def refuse_what_is_not_supported(args: Any) -> None:
             raise ValueError(
                 f"TurnGRPOTrainer does not support {name}: {reason}; leave it out"
             )
+    check_engine(args)
 
 
 def refuse_absolute_positions(model_type: str) -> None:

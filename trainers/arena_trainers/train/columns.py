@@ -19,6 +19,7 @@ from arena_trainers.train.column_functions import (
     check_functions,
     part_of,
 )
+from arena_trainers.train.engine import check_engine_columns
 from arena_trainers.train.return_bounds import check_bounds
 from arena_trainers.train.turn_records import PARTS, TurnRecord, turn_batch
 
@@ -116,6 +117,7 @@ def check_credit_columns(
         provided += BRANCH_COLUMNS
         wanted = tuple(dict.fromkeys([*wanted, *BRANCH_COLUMNS]))
     _check_provided(args, wanted, provided)
+    check_engine_columns(args, wanted)
     return tuple(dict.fromkeys([*wanted, *functions]))
 
 

@@ -11,6 +11,7 @@ from arena_trainers.train.checks import (
     refuse_saving_between_generations,
     refuse_what_is_not_supported,
 )
+from arena_trainers.train.engine import correction_mode
 from arena_trainers.train.own_options import OwnOptions
 from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS
@@ -86,6 +87,9 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             `per_device_train_batch_size`, which counts episodes here.
         rollout_batch_size (`int`, *optional*):
             Most prompts in one call of the model during play; all that wait by default.
+        vllm_importance_sampling_mode (`str`, *optional*):
+            As in TRL; by default `"token_truncate"` with `layout="trajectory"`, where a row
+            holds several turns, else TRL's `"sequence_mask"`.
         num_starts (`int`, *optional*):
             Number of different starts (seeds). Each is played `num_generations` times.
             Default: enough that `max_steps` repeat none, or 1000.
@@ -169,6 +173,13 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     rollout_batch_size: int | None = field(
         default=None, metadata={"help": "Most prompts in one call of the model."}
     )
+    vllm_importance_sampling_mode: str | None = field(  # type: ignore[assignment] # filled in
+        default=None,
+        metadata={
+            "help": "Mode of the importance-sampling correction with use_vllm; by default "
+            "'token_truncate' where a row is a trajectory, else 'sequence_mask'."
+        },
+    )
     num_starts: int | None = field(
         default=None, metadata={"help": "Number of different starts."}
     )
@@ -184,6 +195,8 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
                     f"gradient_accumulation_steps), got {self.episodes_per_step}"
                 )
             self.per_device_train_batch_size = self.episodes_per_step // share
+        if self.vllm_importance_sampling_mode is None:
+            self.vllm_importance_sampling_mode = correction_mode(self)
         super().__post_init__()
         check_ranges(self)
         refuse_what_is_not_supported(self)

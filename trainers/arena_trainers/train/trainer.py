@@ -31,6 +31,7 @@ from arena_trainers.train.column_functions import ColumnFunction
 from arena_trainers.train.columns import check_credit, estimate_credit, part_weights
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic, feature_critic
+from arena_trainers.train.engine import engine_backend
 from arena_trainers.train.exact_critic import ExactCritic, check_exact, exact_critic
 from arena_trainers.train.game_plans import (
     GamePlan,
@@ -91,6 +92,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
     """
 
     model: Any
+    vllm_generation: Any
     num_generations: int
     num_generations_eval: int
     eos_token_ids: list[int]
@@ -160,6 +162,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             ),
             with_entropy="tokens.entropy" in self._columns,
             prompt=self.args.prompt,
+            backend=engine_backend(self),
             **self.args.sampling_options,
         )
 

@@ -35,6 +35,8 @@ class Row:
         advantage: float64[num_tokens]; None for a dead row, which carries no loss.
         episode_return: weighted reward of the whole trajectory, for logging.
         mask: 1 for tokens that the model said; None if all of them are.
+        logprobs: of the tokens as they were sampled; 0 for those that the model read. Empty
+            for a dead row.
     """
 
     prompt_ids: Sequence[int]
@@ -42,6 +44,7 @@ class Row:
     advantage: NDArray[np.float64] | None
     episode_return: float
     mask: Sequence[int] | None = None
+    logprobs: Sequence[float] = ()
 
     @property
     def loss_mask(self) -> Sequence[int]:
@@ -97,6 +100,7 @@ def training_rows(
                 completion_ids=turn.token_ids or (),
                 advantage=own,
                 episode_return=returns[batch.episode[n], batch.seat[n]],
+                logprobs=turn.logprobs or (),
             )
             rows.append(row)
     return rows
@@ -242,6 +246,7 @@ def _joined(before: Row, row: Row, key: tuple[int, int]) -> Row:
         ),
         episode_return=before.episode_return,
         mask=[*before.loss_mask, *[0] * len(read), *row.loss_mask],
+        logprobs=[*before.logprobs, *[0.0] * len(read), *row.logprobs],
     )
 
 
@@ -256,7 +261,17 @@ def replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
     return {
         "prompt_ids": [list(row.prompt_ids) for row in rows],
         "completion_ids": [list(row.completion_ids) for row in rows],
-        "logprobs": None,
+        "logprobs": sampling_logprobs(rows) if trainer.use_vllm else None,
         "env_mask": [list(row.loss_mask) for row in rows],
         "episode_return": [row.episode_return for row in rows],
     }
+
+
+def sampling_logprobs(rows: Sequence[Row]) -> list[list[float]]:
+    """For each row the log-probabilities of its tokens as sampled; 0 where it has no loss."""
+    return [
+        [x if own else 0.0 for x, own in zip(row.logprobs, row.loss_mask, strict=True)]
+        if row.logprobs
+        else [0.0] * len(row.completion_ids)
+        for row in rows
+    ]
