@@ -38,6 +38,8 @@ REFUSED = [
     (["--episodes_per_step", "0"], "want episodes_per_step of at least 1, got 0"),
     (["--save_steps", "0"], "want save_steps above 0, got 0"),
     (["--use_vllm", "true", "--top_k", "5"], "use_vllm does not support top_k"),
+    (["--lora_r", "4"], "want sync_ref_model false with lora_r"),
+    (["--lora_alpha", "4"], "lora_r is 0; give a rank: --lora_r 16"),
     (["--seed", "--rules", "false"], "option --seed lacks a value"),
     (["-seed", "1"], "options have two hyphens"),
     (["--seed", "1", "kuhn-tiny"], "arena train kuhn-tiny --seed 1"),

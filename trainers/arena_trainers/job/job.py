@@ -194,6 +194,7 @@ class TrainingJob:
             policies=self.opponents,
             columns=self.columns,
             callbacks=[metrics],
+            peft_config=self.job.peft_config,
         )
         trainer.remove_callback(PrinterCallback)
         folder = self.folder / "rollouts"

@@ -9,7 +9,7 @@ from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from arena_trainers.lm.backends import Backend, Sampling
 from arena_trainers.lm.chat import Chat
-from arena_trainers.lm.models import model_folder
+from arena_trainers.lm.models import adapter_base, model_folder, prompt_folder
 from arena_trainers.lm.prompt_file import (
     PROMPT_FILE,
     check_sampling,
@@ -26,6 +26,7 @@ from arena_trainers.lm.transformers_backend import (
     GenerateContext,
     TransformersBackend,
     load_model,
+    with_adapter,
 )
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import Message, PromptOptions
@@ -58,12 +59,15 @@ class LMPolicy:
         chat: from messages to tokens.
         sampling: how tokens are drawn.
         backend: what generates.
+        context: gives the model that scores.
         eos_ids: tokens that end a reply, the one that the chat template writes first.
 
     Raises:
         ValueError: the chat template cannot prompt, a number is out of range, or the model
             is prompt-tuned: a plain forward pass ignores the learned prompt.
     """
+
+    backend: Backend
 
     def __init__(
         self,
@@ -81,7 +85,7 @@ class LMPolicy:
         self.chat_template_kwargs = chat_template_kwargs or {}
         check_sampling({"chat_template_kwargs": self.chat_template_kwargs})
         refuse_prompt_tuning(model)
-        self.model, self.tokenizer = model, tokenizer
+        self.tokenizer = tokenizer
         self.name, self.prompt, self.batch_size = name, prompt, batch_size
         self.chat = Chat(tokenizer, known_ends(model), chat_template_kwargs)
         self.eos_ids = self.chat.end_ids
@@ -94,11 +98,24 @@ class LMPolicy:
         self.sampling = Sampling(end_ids=tuple(self.eos_ids), **sampling)
         pad = tokenizer.pad_token_id
         self.pad_id: int = self.eos_ids[0] if pad is None else int(pad)
-        own = TransformersBackend(model, self.pad_id, context)
-        self.backend: Backend = backend or own
-        self._context = own.context
+        self.run_on(model, context)
+        if backend is not None:
+            self.backend = backend
         self._memo: dict[tuple[str, ...], list[int]] = {}
         self._texts: dict[tuple[int, ...], str] = {}
+
+    def run_on(
+        self, model: PreTrainedModel, context: GenerateContext | None = None
+    ) -> None:
+        """Generates and scores with this model from here on.
+
+        Args:
+            model: the language model.
+            context: replaces it while it is used.
+        """
+        backend = TransformersBackend(model, self.pad_id, context)
+        self.model, self.context = model, backend.context
+        self.backend = backend
 
     @classmethod
     def from_pretrained(
@@ -112,7 +129,8 @@ class LMPolicy:
         """The policy of a model and tokenizer in a folder, or on the Hugging Face hub.
 
         Args:
-            path: a folder that `save_pretrained` or a trainer wrote, or an id of the hub.
+            path: a folder that `save_pretrained` or a trainer wrote, of a model or an
+                adapter, or an id of the hub.
             device: where it runs; by default the accelerator if there is one, else the CPU.
             dtype: of its weights; by default as saved, but float32 for half precision on a
                 CPU.
@@ -120,14 +138,19 @@ class LMPolicy:
                 `arena_prompt.json` says, see `arena_trainers.lm.prompt_file`.
 
         Raises:
-            ValueError: there is no such model, or it has a broken
-                `arena_prompt.json`.
+            ValueError: there is no such model, it has a broken `arena_prompt.json`, or the
+                adapter is of another base model.
         """
-        folder = model_folder(str(path))
-        options = {**read_prompt_file(folder), **options}
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        base = adapter_base(str(path))
+        folder = model_folder(base or str(path))
+        model = load_model(folder, device, dtype)
+        if base is not None:
+            model = with_adapter(model, Path(path))
+        options = {**read_prompt_file(prompt_folder(str(path))), **options}
         options.setdefault("name", f"lm:{path}")
-        return cls(load_model(folder, device, dtype), tokenizer, **options)
+        own = base is not None and (Path(path) / "tokenizer_config.json").is_file()
+        tokenizer = AutoTokenizer.from_pretrained(path if own else folder)
+        return cls(model, tokenizer, **options)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes model, tokenizer and `arena_prompt.json`, for `from_pretrained`.
@@ -246,7 +269,7 @@ class LMPolicy:
         full = [prompt + answer for prompt, answer in rows]
         inputs = left_padded(full, self.pad_id, self.model.device)
         lengths = [len(answer) for _, answer in rows]
-        with self._context() as model:
+        with self.context() as model:
             return reply_logprobs(
                 model, inputs, lengths, self.sampling.temperature, self.eos_ids
             )

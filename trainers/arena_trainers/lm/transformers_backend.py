@@ -1,5 +1,6 @@
 """`TransformersBackend`: tokens by the forward passes of a transformers model."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -14,6 +15,7 @@ from transformers import (
     PreTrainedModel,
 )
 
+from arena_trainers.extras import import_extra
 from arena_trainers.lm.backends import Generated, Sampling
 from arena_trainers.lm.devices import default_device, default_dtype
 from arena_trainers.lm.sampling import SeededSampler, shared_prefix, with_settings
@@ -116,6 +118,34 @@ def load_model(
         wanted = _floating(dtype)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=wanted)
     loaded: PreTrainedModel = model.to(place).eval()
+    return loaded
+
+
+def with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
+    """A model with the adapter of a folder, for generation.
+
+    Raises:
+        ValueError: the adapter does not fit the model.
+    """
+    peft = import_extra("peft", "train")
+    try:
+        with warnings.catch_warnings():
+            # layers of the model that lack weights are found below
+            warnings.filterwarnings("ignore", "Found missing adapter keys")
+            adapted: Any = peft.PeftModel.from_pretrained(model, str(folder))
+        saved = peft.load_peft_weights(str(folder), device="cpu")
+        fits = saved.keys() == peft.get_peft_model_state_dict(adapted).keys()
+    except (RuntimeError, ValueError) as error:
+        if "size mismatch" not in str(error) and "arget modules" not in str(error):
+            raise
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"the adapter in {str(folder)!r} is of another base model than the one in "
+            f"{model.name_or_path!r}: their layers differ; give base_model_name_or_path in "
+            "adapter_config.json the model that it was trained on"
+        )
+    loaded: PreTrainedModel = adapted.eval()
     return loaded
 
 

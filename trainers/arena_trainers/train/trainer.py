@@ -24,6 +24,7 @@ from datasets import Dataset
 from trl.models import unwrap_model_for_generation
 
 from arena_trainers import credit
+from arena_trainers.lm.adapters import share_base
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.checkpointed import CheckpointedTrainer
 from arena_trainers.train.checks import refuse_absolute_positions
@@ -141,11 +142,11 @@ class TurnGRPOTrainer(CheckpointedTrainer):
                 **kwargs,
             )
         refuse_absolute_positions(self.model.config.model_type)
+        self.policy = self._learner()
         for policy in self._opponents.values():
             inner = without_noise(policy)
-            if isinstance(inner, LMPolicy):
+            if isinstance(inner, LMPolicy) and not share_base(inner, self.policy):
                 inner.model.to(self.accelerator.device)
-        self.policy = self._learner()
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
         self._prompt_json = self.policy.prompt_json()  # refused now, not at the end
