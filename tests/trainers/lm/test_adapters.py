@@ -6,9 +6,11 @@ import shutil
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
+from rich.console import Console
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.job.job import TrainingJob
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.job.tiny import tiny_model
 from arena_trainers.lm.adapters import lora_config
@@ -228,3 +230,23 @@ def test_the_options_of_the_job_make_the_adapter():
 def test_wrong_options_of_the_adapter_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         JobConfig(**options)
+
+
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+def test_a_run_with_an_adapter_saves_it_as_a_policy(model_folder, tmp_path):
+    settings = {
+        **{"model": str(model_folder), "lora_r": 4, "learning_rate": 1e-2},
+        **{"rules": False, "reply_format": "bare", "max_completion_length": 2},
+        **{"max_steps": 1, "episodes_per_step": 8, "num_generations": 4},
+        **{"eval_episodes": 2, "evaluate_every": 0, "gradient_checkpointing": False},
+    }
+    job = TrainingJob(settings, tmp_path / "run", Console(quiet=True))
+    job.prepare()
+    job.run()
+    folder = tmp_path / "run" / "model"
+    assert adapter_base(str(folder)) == str(model_folder)
+    policy = LMPolicy.from_pretrained(folder)
+    assert policy.prompt == SHORT
+    assert policy.model.peft_config["default"].r == 4
+    trained = job.trainer.policy.model.state_dict()
+    assert equal(weights(policy.model), trained)
