@@ -1,19 +1,21 @@
-# All targets work in .venv, which they make when it is missing or out of date.
+# All targets but `engine` work in .venv, which they make when it is missing or out of date.
 #
 #   make train   trains the default recipe; options: make train ARGS="--seed 1"
 #   make quick   runs the tests of tests/quick.txt, in a minute
 #   make test    runs the tests; options: make test ARGS="-k kuhn"
 #   make slow    runs the tests that take minutes
+#   make engine  runs the tests of vLLM on a CPU, in an environment of their own
 #   make mutants plants small faults, and looks whether the tests find them
 #   make lint    ruff and mypy
 #   make format  ruff's fixes and format
 #   make wheel   builds sdist and wheel, and tests the wheel away from the sources
-#   make clean   removes .venv and build outputs
+#   make clean   removes the environments and build outputs
 
 PYTHON ?= python3
 ARGS ?=
 
 VENV := .venv
+ENGINE := .venv-engine
 BIN := $(VENV)/bin
 # Two processes, a file to each at a time: what the tests of a file share is made once.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
@@ -24,7 +26,7 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .DELETE_ON_ERROR:
-.PHONY: train quick test slow mutants lint format wheel clean
+.PHONY: train quick test slow engine mutants lint format wheel clean
 
 train: $(VENV)/.train
 	$(BIN)/arena train $(ARGS)
@@ -37,6 +39,9 @@ test: $(VENV)/.dev
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+engine: $(ENGINE)/.made
+	$(ENGINE)/bin/python -m pytest tests/engine $(ARGS)
 
 mutants: $(VENV)/.dev
 	$(BIN)/python tests/mutants/run.py $(ARGS)
@@ -54,7 +59,7 @@ wheel: $(VENV)/.dev
 	$(BIN)/python tests/packaging/check_wheel.py
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ENGINE) build dist .mypy_cache .pytest_cache .ruff_cache
 
 # torch first and by itself: asked for together with the rest, pip may choose a newer
 # build with gigabytes of CUDA packages.
@@ -73,3 +78,11 @@ $(VENV)/.train: $(VENV)/.torch pyproject.toml
 $(VENV)/.dev: $(VENV)/.torch pyproject.toml
 	$(PIP) -e '.[dev]'
 	@touch $@ $(VENV)/.train
+
+# torchvision, torchaudio and torchcodec come with vLLM, built for CUDA, and break its import.
+$(ENGINE)/.made: tests/engine/requirements.txt pyproject.toml
+	$(PYTHON) -m venv --clear $(ENGINE)
+	$(ENGINE)/bin/python -m pip install --quiet torch==2.13.0
+	$(ENGINE)/bin/python -m pip install --quiet -r tests/engine/requirements.txt -e '.[train]'
+	$(ENGINE)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@

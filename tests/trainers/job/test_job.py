@@ -178,7 +178,7 @@ def test_every_model_of_a_run_is_prompted_as_it_was_trained(run_folder):
     for folder in folders:
         policy = LMPolicy.from_pretrained(folder)
         assert policy.prompt == PromptOptions("bare", rules=False)
-        assert policy.max_new_tokens == 2
+        assert policy.sampling.max_new_tokens == 2
 
 
 def test_saved_episodes_replay(run_folder):

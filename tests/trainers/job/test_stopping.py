@@ -94,6 +94,7 @@ def test_ctrl_c_saves_a_checkpoint_from_which_the_run_ends_alike(tmp_path, monke
     assert all(torch.equal(t, again[name]) for name, t in weights(whole).items())
 
 
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_sigterm_waits_until_the_generation_batch_is_used_up(
     monkeypatch, tmp_path, capfd
 ):
@@ -106,6 +107,7 @@ def test_sigterm_waits_until_the_generation_batch_is_used_up(
     assert "press Ctrl-C again to stop at once" in capfd.readouterr().err
 
 
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_the_second_signal_stops_at_once(monkeypatch, tmp_path, capfd):
     folder = tmp_path / "run"
     signals = Signals(3, signal.SIGTERM, times=2)

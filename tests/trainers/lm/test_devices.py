@@ -5,8 +5,9 @@ import torch
 from rich.console import Console
 
 from arena_trainers.job.job import TrainingJob
-from arena_trainers.lm import devices
+from arena_trainers.lm import devices, transformers_backend
 from arena_trainers.lm import policy as lm_policy
+from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.sampling import SeededSampler
 from arena_trainers.lm.scoring import left_padded
@@ -42,7 +43,9 @@ def test_the_default_is_the_accelerator_if_there_is_one(monkeypatch):
 def test_a_loaded_policy_runs_on_the_default_device_or_where_it_is_told(
     model_folder, monkeypatch, moves
 ):
-    monkeypatch.setattr(lm_policy, "default_device", lambda: torch.device("cuda"))
+    monkeypatch.setattr(
+        transformers_backend, "default_device", lambda: torch.device("cuda")
+    )
     LMPolicy.from_pretrained(model_folder)
     lm_policy.load(str(model_folder))
     LMPolicy.from_pretrained(model_folder, device="xpu")
@@ -54,7 +57,9 @@ def test_inputs_and_noise_follow_the_device_of_the_model(policy):
     policy.model.to("meta")
     ids, mask = left_padded([[1, 2], [3]], policy.pad_id, policy.model.device)
     assert {ids.device.type, mask.device.type} == {"meta"}
-    sampler = SeededSampler([1, 2], 0.7, top_k=3, top_p=0.9, with_entropy=True)
+    cuts = {"top_k": 3, "top_p": 0.9, "min_p": 0.1, "repetition_penalty": 1.1}
+    sampling = Sampling(temperature=0.7, **cuts, with_entropy=True)
+    sampler = SeededSampler([1, 2], sampling, [[1, 2], [3]])
     scores = sampler(ids, torch.zeros(2, 11, device="meta"))
     made = [scores, *sampler.logprobs, *sampler.entropies]
     assert {tensor.device.type for tensor in made} == {"meta"}
@@ -67,7 +72,9 @@ def test_opponents_of_a_trainer_run_where_it_trains(
 
     spec = f"lm:{model_folder}"
     args = TurnGRPOConfig(**settings, opponents=["self", spec])
-    monkeypatch.setattr(lm_policy, "default_device", lambda: torch.device("cuda"))
+    monkeypatch.setattr(
+        transformers_backend, "default_device", lambda: torch.device("cuda")
+    )
     opponents([GamePlan("kuhn_poker", args)], args, {})
     assert moves == [args.device] == [torch.device("cpu")]
 
@@ -96,3 +103,34 @@ def test_the_first_process_alone_loads_the_model_that_is_evaluated(
     job.prepare()
     assert loaded == [job.args.device] * is_main
     assert [len(meter.stages) for meter in job.meters] == [1 + is_main]
+
+
+@pytest.mark.parametrize(
+    ("saved", "device", "runs"),
+    [
+        (torch.float32, "cpu", torch.float32),
+        (torch.bfloat16, "cpu", torch.float32),
+        (torch.float16, "cpu", torch.float32),
+        (torch.float32, "cuda", torch.float32),
+        (torch.bfloat16, "cuda", torch.bfloat16),
+        (torch.float16, "cuda", torch.float16),
+        (torch.bfloat16, "mps", torch.bfloat16),
+    ],
+)
+def test_half_precision_is_kept_where_it_is_fast(monkeypatch, saved, device, runs):
+    is_new = [True]
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: is_new[0])
+    assert devices.default_dtype(saved, torch.device(device)) == runs
+    is_new[0] = False  # CUDA devices before Ampere
+    old = torch.float32 if (saved, device) == (torch.bfloat16, "cuda") else runs
+    assert devices.default_dtype(saved, torch.device(device)) == old
+
+
+def test_a_saved_model_runs_in_the_precision_that_it_is_told(policy, tmp_path):
+    policy.model.to(torch.bfloat16)
+    policy.save_pretrained(tmp_path)
+    assert LMPolicy.from_pretrained(tmp_path, device="cpu").model.dtype == torch.float32
+    told = LMPolicy.from_pretrained(tmp_path, device="cpu", dtype="bfloat16")
+    assert told.model.dtype == torch.bfloat16
+    with pytest.raises(ValueError, match=r"want dtype .* got 'int8'"):
+        LMPolicy.from_pretrained(tmp_path, dtype="int8")

@@ -44,6 +44,15 @@ def with_extras(policy, extras):
     return LMPolicy(model, policy.tokenizer, max_new_tokens=4)
 
 
+def trained(speaker, reply):
+    """The log-probability of each token of a reply that the loss computes."""
+    ids = torch.tensor([[*reply.prompt_ids, *reply.token_ids]])
+    with torch.no_grad():
+        logits = speaker.model(input_ids=ids).logits[0].log_softmax(dim=-1)
+    start = len(reply.prompt_ids) - 1
+    return [float(logits[start + i, t]) for i, t in enumerate(reply.token_ids)]
+
+
 @pytest.mark.parametrize("extras", EXTRAS, ids=lambda extras: next(iter(extras)))
 def test_the_models_own_settings_do_not_change_what_is_sampled(policy, prompts, extras):
     plain = LMPolicy(policy.model, policy.tokenizer, max_new_tokens=4)
@@ -54,12 +63,7 @@ def test_the_models_own_settings_do_not_change_what_is_sampled(policy, prompts, 
     assert [r.token_ids for r in found] == [r.token_ids for r in expected]
     assert len({tuple(r.token_ids) for r in found}) > 5
     for reply in found:
-        ids = torch.tensor([[*reply.prompt_ids, *reply.token_ids]])
-        with torch.no_grad():
-            logits = speaker.model(input_ids=ids).logits[0].log_softmax(dim=-1)
-        start = len(reply.prompt_ids) - 1
-        trained = [float(logits[start + i, t]) for i, t in enumerate(reply.token_ids)]
-        assert list(reply.logprobs) == pytest.approx(trained, abs=1e-5)
+        assert list(reply.logprobs) == pytest.approx(trained(speaker, reply), abs=1e-5)
     assert speaker.model.generation_config.to_dict() == before
 
 
@@ -69,3 +73,21 @@ def test_a_prompt_tuned_model_is_refused(policy):
     model = peft.get_peft_model(copy.deepcopy(policy.model), config)
     with pytest.raises(ValueError, match="such as LoRA, got PROMPT_TUNING"):
         LMPolicy(model, policy.tokenizer)
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [{"min_p": 0.4}, {"repetition_penalty": 1.5}],
+    ids=lambda cut: next(iter(cut)),
+)
+def test_our_own_settings_change_what_is_drawn_and_no_logprob(policy, prompts, cut):
+    plain = LMPolicy(policy.model, policy.tokenizer, max_new_tokens=4)
+    speaker = LMPolicy(policy.model, policy.tokenizer, max_new_tokens=4, **cut)
+    seeds = range(len(prompts))
+    found = speaker.generate(prompts, seeds)
+    expected = plain.generate(prompts, seeds)
+    assert [r.token_ids for r in found] != [r.token_ids for r in expected]
+    for reply in found:
+        assert list(reply.logprobs) == pytest.approx(trained(speaker, reply), abs=1e-5)
+    apart = [speaker.generate([p], [s])[0] for p, s in zip(prompts, seeds, strict=True)]
+    assert [r.token_ids for r in apart] == [r.token_ids for r in found]

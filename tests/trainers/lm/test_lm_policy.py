@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -58,7 +59,8 @@ def test_logprobs_are_those_of_a_plain_forward_pass(policy):
 
 
 def test_entropies_are_those_of_a_plain_forward_pass(policy):
-    policy.with_entropy = True
+    assert policy.act([request(0)])[0].entropies is None
+    policy.sampling = replace(policy.sampling, with_entropy=True)
     for reply in policy.act([request(seed) for seed in range(10)]):
         ids = torch.tensor([[*reply.prompt_ids, *reply.token_ids]])
         with torch.no_grad():
@@ -67,8 +69,6 @@ def test_entropies_are_those_of_a_plain_forward_pass(policy):
             ]
         expected = torch.distributions.Categorical(logits=logits).entropy().tolist()
         assert list(reply.entropies) == pytest.approx(expected, abs=1e-5)
-    policy.with_entropy = False
-    assert policy.act([request(0)])[0].entropies is None
 
 
 def test_a_reply_without_an_end_token_is_truncated(policy):
@@ -172,8 +172,17 @@ def test_a_saved_policy_says_the_same(policy, tmp_path):
         ({"temperature": math.nan}, "want temperature as a number of at least 0"),
         ({"top_k": -1}, "want top_k as an integer of at least 0"),
         ({"top_p": 1.5}, "want top_p as a number above 0, at most 1"),
+        ({"min_p": 1.5}, "want min_p as a number from 0 to 1"),
+        ({"repetition_penalty": 0}, "want repetition_penalty as a number above 0"),
     ],
 )
 def test_numbers_out_of_range_are_refused(policy, options, message):
     with pytest.raises(ValueError, match=message):
         LMPolicy(policy.model, policy.tokenizer, **options)
+
+
+def test_weights_that_have_diverged_are_named(policy):
+    with torch.no_grad():
+        policy.model.get_input_embeddings().weight.fill_(math.nan)
+    with pytest.raises(ValueError, match=r"want finite logits, .* lower learning_rate"):
+        policy.act([request(0)])

@@ -27,7 +27,7 @@ def test_sampling_options_of_a_command_reach_a_noisy_model(model_folder):
     noisy, other, itself = PolicyOptions(max_new_tokens=3).policies(
         [spec, "minimax", "self"]
     )
-    assert without_noise(noisy).max_new_tokens == 3
+    assert without_noise(noisy).sampling.max_new_tokens == 3
     assert (noisy.name, other.name, itself) == (spec, "minimax", "self")
     with pytest.raises(ValueError, match="--max-new-tokens needs a policy lm:PATH"):
         PolicyOptions(max_new_tokens=3).policies(["noisy:0.1(random)"])
@@ -41,7 +41,7 @@ def test_a_noisy_opponent_in_training_samples_as_its_file_says_on_the_device(
     args = TurnGRPOConfig(**{**settings, "opponents": ["self", spec]})
     found = opponents([GamePlan("kuhn_poker", args)], args, {})[spec]
     inner = without_noise(found)
-    assert (inner.max_new_tokens, inner.top_k) == (3, 2)
+    assert (inner.sampling.max_new_tokens, inner.sampling.top_k) == (3, 2)
     assert inner.batch_size == args.rollout_batch_size
     assert inner.model.device == torch.device(args.device)
     assert found.prompt.reply_format == "bare"

@@ -95,6 +95,7 @@ def test_no_warning_where_half_of_the_replies_are_legal():
 
 def test_a_saved_policy_comes_back_as_it_was(policy, tmp_path):
     options = {"temperature": 0.5, "top_k": 3, "top_p": 0.9, "max_new_tokens": 7}
+    options |= {"min_p": 0.1, "repetition_penalty": 1.5}
     template = {"enable_thinking": False}
     saved = LMPolicy(
         policy.model,
@@ -107,8 +108,9 @@ def test_a_saved_policy_comes_back_as_it_was(policy, tmp_path):
     for loaded in (make_policy(f"lm:{tmp_path}"), LMPolicy.from_pretrained(tmp_path)):
         assert loaded.prompt == SHORT
         assert loaded.chat_template_kwargs == template
-        assert {name: getattr(loaded, name) for name in options} == options
-    assert LMPolicy.from_pretrained(tmp_path, top_k=0).top_k == 0  # what is given holds
+        assert loaded.sampling.options == options
+    given = LMPolicy.from_pretrained(tmp_path, top_k=0)
+    assert given.sampling.top_k == 0  # what is given holds
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_every_model_that_a_trainer_saves_has_the_file(make_trainer, tmp_path):
     for folder in (tmp_path / "model", tmp_path / "out" / "checkpoint-1"):
         loaded = LMPolicy.from_pretrained(folder)
         assert loaded.prompt == trainer.policy.prompt == SHORT
-        assert (loaded.max_new_tokens, loaded.temperature) == (2, 0.9)
+        assert (loaded.sampling.max_new_tokens, loaded.sampling.temperature) == (2, 0.9)
 
 
 def test_two_models_with_different_options_meet_and_replay(model_folder, copy_of):
@@ -196,8 +198,8 @@ def test_opponents_in_training_read_their_own_prompts(model_folder, copy_of, set
     args = TurnGRPOConfig(**{**settings, **learner, "games": games})
     plans = [GamePlan(spec, args) for spec in args.games]
     found = opponents(plans, args, {})
-    assert (found[own].prompt, found[own].max_new_tokens) == (SHORT, 2)
-    assert (found[bare].prompt, found[bare].max_new_tokens) == (None, 9)
+    assert (found[own].prompt, found[own].sampling.max_new_tokens) == (SHORT, 2)
+    assert (found[bare].prompt, found[bare].sampling.max_new_tokens) == (None, 9)
     seats = plans[0].policies(RandomPolicy(), found)
     (episode,) = play(plans[0].env_fn, seats, [0])
     assert seat_options(episode.prompt, 0) == args.prompt == PromptOptions("boxed")

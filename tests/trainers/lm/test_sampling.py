@@ -1,16 +1,17 @@
-"""Sampling: the right distribution, and noise that belongs to the request alone."""
+"""Sampling: the right distribution, and draws that belong to the request alone."""
 
 import numpy as np
 import pytest
 import torch
 
-from arena_trainers.lm.sampling import SeededSampler, gumbel_noise
+from arena_trainers.lm.backends import Sampling
+from arena_trainers.lm.sampling import SeededSampler, drawn, uniform
 
 LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0, 0.5])
 
 
 def sample(num_rows, **options):
-    sampler = SeededSampler(list(range(num_rows)), **options)
+    sampler = SeededSampler(range(num_rows), Sampling(**options))
     scores = sampler(
         torch.zeros(num_rows, 1, dtype=torch.long), LOGITS.repeat(num_rows, 1)
     )
@@ -25,26 +26,66 @@ def test_frequencies_are_those_of_the_softmax():
     assert ((observed - expected) ** 2 / expected).sum() < 18.47
 
 
-def test_noise_has_the_moments_of_the_gumbel_distribution():
-    """Mean is Euler's constant 0.5772, variance π²/6 = 1.6449."""
-    noise = gumbel_noise(torch.arange(500)[:, None], step=3, num_tokens=400).double()
-    assert float(noise.mean()) == pytest.approx(0.5772, abs=0.01)
-    assert float(noise.var()) == pytest.approx(1.6449, abs=0.02)
+def test_numbers_have_the_moments_of_the_uniform_distribution():
+    """Mean 1/2 and variance 1/12, within 4 standard errors of 200,000 numbers."""
+    numbers = torch.cat([uniform(torch.arange(1000)[:, None], t) for t in range(200)])
+    assert float(numbers.min()) >= 0
+    assert float(numbers.max()) < 1
+    assert float(numbers.mean()) == pytest.approx(1 / 2, abs=0.0026)
+    assert float(numbers.var()) == pytest.approx(1 / 12, abs=0.0007)
 
 
-def test_noise_of_neighbouring_seeds_steps_and_tokens_is_uncorrelated():
-    noise = gumbel_noise(torch.arange(300)[:, None], step=0, num_tokens=300).double()
-    later = gumbel_noise(torch.arange(300)[:, None], step=1, num_tokens=300).double()
-    pairs = [(noise[1:], noise[:-1]), (noise[:, 1:], noise[:, :-1]), (noise, later)]
-    for a, b in pairs:
+def test_numbers_of_neighbouring_seeds_and_steps_are_uncorrelated():
+    seeds = torch.arange(300)[:, None]
+    numbers = torch.cat([uniform(seeds, step) for step in range(300)], dim=1)
+    for a, b in ((numbers[1:], numbers[:-1]), (numbers[:, 1:], numbers[:, :-1])):
         correlation = torch.corrcoef(torch.stack([a.ravel(), b.ravel()]))[0, 1]
         assert abs(float(correlation)) < 0.015  # 4.5 standard errors of 90,000 pairs
 
 
 def test_a_row_does_not_depend_on_the_rows_beside_it():
-    alone = gumbel_noise(torch.tensor([[7]]), step=2, num_tokens=50)
-    among = gumbel_noise(torch.tensor([[1], [7], [9]]), step=2, num_tokens=50)
+    alone = uniform(torch.tensor([[7]]), step=2)
+    among = uniform(torch.tensor([[1], [7], [9]]), step=2)
     assert torch.equal(alone[0], among[1])
+    weights = torch.rand(64, 3000, generator=torch.Generator().manual_seed(0))
+    numbers = uniform(torch.arange(64)[:, None], step=0)
+    apart = [drawn(weights[i : i + 1], numbers[i : i + 1]) for i in range(64)]
+    assert torch.equal(torch.cat(apart), drawn(weights, numbers))
+
+
+@pytest.mark.parametrize("size", [1, 5, 256, 257, 3000])
+def test_a_number_chooses_the_token_in_whose_share_it_falls(size):
+    """As by exact sums of integers, wherever it falls, also next to the edges."""
+    weights = np.random.default_rng(size).integers(0, 4, size)
+    weights[-1] += size == 1
+    total = int(weights.sum())
+    numbers = (np.arange(4 * total) + 0.5) / (4 * total)
+    expected = np.searchsorted(weights.cumsum() / total, numbers, side="right")
+    rows = torch.from_numpy(weights).float().expand(len(numbers), -1)
+    found = drawn(rows, torch.from_numpy(numbers)[:, None])
+    assert found[:, 0].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("number", [0.0, 1e-300, 0.5, 1 - 2**-53, 1.0])
+def test_a_token_of_weight_0_is_never_drawn(number):
+    """Neither at the edges of the range nor where tiny weights are lost in the sum."""
+    weights = torch.zeros(4, 700)
+    weights[0, 3] = 1.0
+    weights[1, 699] = 1e-30
+    weights[2, [0, 698]] = torch.tensor([1.0, 1e-38])
+    weights[3, 100:600] = 1 / 3
+    found = drawn(weights, torch.full((4, 1), number, dtype=torch.float64))
+    assert (weights.gather(1, found) > 0).all()
+
+
+def test_a_likely_token_among_many_unlikely_ones_has_its_share():
+    """One token of 1/2 beside 49,151 alike ones: 4 standard errors of 4,000 draws."""
+    weights = torch.full((1, 49152), 1.0)
+    weights[0, 20_000] = 49151.0
+    numbers = uniform(torch.arange(4000)[:, None], step=0)
+    found = torch.cat([drawn(weights, n) for n in numbers.split(1)])
+    assert int((found == 20_000).sum()) == pytest.approx(2000, abs=127)
+    assert float(found.double().mean()) == pytest.approx(22288, abs=660)
 
 
 def test_logprobs_are_those_before_the_cut():
@@ -56,15 +97,17 @@ def test_logprobs_are_those_before_the_cut():
 
 def test_entropies_are_those_before_the_cut_and_kept_on_request():
     seeds = list(range(5))
-    sampler = SeededSampler(seeds, temperature=0.5, top_k=2, with_entropy=True)
+    sampler = SeededSampler(
+        seeds, Sampling(temperature=0.5, top_k=2, with_entropy=True)
+    )
     sampler(None, LOGITS.repeat(len(seeds), 1))
     p = (LOGITS / 0.5).softmax(dim=0)
     expected = -(p * p.log()).sum().repeat(len(seeds))
     torch.testing.assert_close(sampler.entropies[0], expected)
-    sampler = SeededSampler(seeds, with_entropy=True)
+    sampler = SeededSampler(seeds, Sampling(with_entropy=True))
     sampler(None, torch.tensor([[0.0, -torch.inf, -torch.inf]] * len(seeds)))
     assert sampler.entropies[0].tolist() == [0.0] * len(seeds)
-    sampler = SeededSampler(seeds)
+    sampler = SeededSampler(seeds, Sampling())
     sampler(None, LOGITS.repeat(len(seeds), 1))
     assert sampler.entropies == []
 
@@ -77,3 +120,22 @@ def test_top_p_keeps_the_smallest_set_with_the_mass():
 def test_temperature_zero_is_greedy():
     tokens, _ = sample(50, temperature=0.0)
     assert set(tokens.tolist()) == {0}
+
+
+def test_min_p_keeps_tokens_by_their_share_of_the_likeliest():
+    """Shares are e⁰, e⁻¹, e⁻¹·⁵, e⁻², e⁻³; the third is 0.22."""
+    tokens, sampler = sample(500, min_p=0.2)
+    assert set(tokens.tolist()) == {0, 1, 4}
+    torch.testing.assert_close(sampler.logprobs[0], LOGITS.log_softmax(dim=0)[tokens])
+
+
+def test_the_repetition_penalty_counts_what_a_row_holds_and_not_its_padding():
+    """Divided by 8, logit 2 falls below 1; times 8, logit -1 falls to -8."""
+    sampling = Sampling(temperature=0.0, repetition_penalty=8.0)
+    sampler = SeededSampler([0, 0, 0], sampling, [[0], [3, 3], [0, 1]])
+    padded = torch.tensor([[3, 0], [3, 3], [0, 1]])
+    steps = [sampler(padded, LOGITS.repeat(3, 1)).argmax(dim=1) for _ in range(3)]
+    assert torch.stack(steps, dim=1).tolist() == [[1, 4, 0], [0, 1, 4], [4, 0, 0]]
+    expected = LOGITS.log_softmax(dim=0)
+    for step, logprobs in zip(steps, sampler.logprobs, strict=True):
+        torch.testing.assert_close(logprobs, expected[step])

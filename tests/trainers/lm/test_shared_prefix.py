@@ -5,7 +5,9 @@ import copy
 import pytest
 import torch
 
-from arena_trainers.lm import policy as lm_policy
+from arena_trainers.lm import transformers_backend
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm.sampling import shared_prefix
 from arena_trainers.lm.scoring import left_padded
 from arena_wrappers import RandomPolicy, play
 
@@ -33,12 +35,12 @@ def batches(policy, kuhn_env):
 
 
 def test_sharing_changes_no_reply(policy, model, kuhn_env, monkeypatch):
-    speaker = lm_policy.LMPolicy(model, policy.tokenizer, max_new_tokens=4)
+    speaker = LMPolicy(model, policy.tokenizer, max_new_tokens=4)
     for prompts in batches(policy, kuhn_env):
         seeds = range(len(prompts))
         shared = speaker.generate(prompts, seeds)
         with monkeypatch.context() as patch:
-            patch.setattr(lm_policy, "shared_prefix", lambda *inputs: {})
+            patch.setattr(transformers_backend, "shared_prefix", lambda *inputs: {})
             apart = speaker.generate(prompts, seeds)
         for one, two in zip(shared, apart, strict=True):
             assert (one.text, one.token_ids) == (two.text, two.token_ids)
@@ -49,4 +51,4 @@ def test_rows_are_shared_only_where_most_are_alike(policy, kuhn_env):
     alike, distinct, single, pairs = batches(policy, kuhn_env)
     for prompts, shared in [(alike, 1), (distinct, 0), (single, 0), (pairs, 1)]:
         inputs = left_padded(prompts, policy.pad_id, policy.model.device)
-        assert len(lm_policy.shared_prefix(policy.model, *inputs)) == shared
+        assert len(shared_prefix(policy.model, *inputs)) == shared

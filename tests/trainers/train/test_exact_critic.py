@@ -304,7 +304,7 @@ def test_the_columns_of_a_trainer_are_those_of_its_model(make_trainer, generated
     trainer = make_trainer(**EXACT, temperature=2.0, part_weights={"game": 3.0})
     generated(trainer)
     policy, turns = trainer.policy, trainer.last_turns
-    assert policy.temperature == 2.0
+    assert policy.sampling.temperature == 2.0
     values, of_actions = exact_returns(KUHN, probabilities_of(policy, KUHN))
     records = turn_records(
         trainer.last_episodes, [0] * 8, [[True, True]], [KUHN], COLUMNS
@@ -427,7 +427,7 @@ def test_a_paid_judge_has_no_exact_value(make_trainer):
 def test_opponents_that_cut_their_distribution_are_refused(policy, settings):
     args = TurnGRPOConfig(**settings, **EXACT, opponents=["self", "cut"])
     cut = LMPolicy(policy.model, policy.tokenizer, top_k=5)
-    message = "got 'cut' in seat 1 of kuhn_poker with .* \\(1.0, 5, 1.0\\)"
+    message = "got 'cut' in seat 1 of kuhn_poker with .*'top_k': 5"
     with pytest.raises(ValueError, match=message):
         check_exact(args, [GamePlan("kuhn_poker", args)], {"cut": cut})
 
@@ -439,6 +439,8 @@ def test_opponents_that_cut_their_distribution_are_refused(policy, settings):
         ({"on_invalid": "retry"}, "takes on_invalid 'forfeit', got 'retry'"),
         ({"top_k": 5}, "takes top_k 0, got 5"),
         ({"top_p": 0.9}, "takes top_p 1.0, got 0.9"),
+        ({"min_p": 0.1}, "takes min_p 0.0, got 0.1"),
+        ({"repetition_penalty": 2.0}, "takes repetition_penalty 1.0, got 2.0"),
         ({"credit": "turn_ppo"}, r"takes discount in credit_args 1.0, got 0.99"),
         ({"branch": {"num_candidates": 2}}, "does not support branch"),
         ({"credit": "mars"}, "credit 'mars' reads no values"),

@@ -248,7 +248,7 @@ def test_language_model_opponents_without_options_sample_as_the_learner(
     opponent = f"lm:{copy_of(model_folder, None)}"
     trainer = make_trainer(opponents=["self", opponent], temperature=0.7)
     frozen = trainer.games.opponents[opponent]
-    assert (frozen.max_new_tokens, frozen.temperature) == (2, 0.7)
+    assert (frozen.sampling.max_new_tokens, frozen.sampling.temperature) == (2, 0.7)
     generated(trainer)
     assert trainer.last_episodes[0].turns[1].policy == opponent
 
@@ -358,13 +358,12 @@ def test_steps_per_generation_and_accumulation_train_all_rows(
         ({"reply_format": "answr"}, "did you mean 'answer'"),
         ({"history": "states"}, "did you mean 'state'"),
         ({"on_invalid": "raise"}, "unknown on_invalid .raise.; known are forfeit"),
-        ({"use_vllm": True}, "does not support use_vllm"),
-        ({"repetition_penalty": 1.1}, "does not support repetition_penalty"),
+        ({"repetition_penalty": 0.0}, "want repetition_penalty above 0, got 0.0"),
         ({"episodes_per_step": 0}, "episodes_per_step"),
         ({"num_starts": 0}, "num_starts"),
         ({"seed": -1}, "seed"),
         ({"generation_kwargs": {"top_k": 2}}, "does not support generation_kwargs"),
-        ({"min_p": 0.1}, "does not support min_p"),
+        ({"min_p": 1.1}, "want min_p from 0 to 1, got 1.1"),
         ({"cache_implementation": "static"}, "does not support cache_implementation"),
         ({"reward_weights": [1.0]}, "does not support reward_weights"),
         (

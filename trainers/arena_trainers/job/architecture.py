@@ -57,7 +57,7 @@ def architecture_of(config: Any) -> Architecture:
 
     heads = getattr(config, "num_attention_heads", None)
     hidden = getattr(config, "hidden_size", None)
-    found = {
+    found: dict[str, Any] = {
         "hidden_size": hidden,
         "num_layers": getattr(config, "num_hidden_layers", None),
         "num_heads": heads,

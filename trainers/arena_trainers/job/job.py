@@ -206,6 +206,7 @@ class TrainingJob:
             processing_class=self.tokenizer,
             games=self.games,
             callbacks=[metrics],
+            peft_config=self.job.peft_config,
         )
         trainer.remove_callback(PrinterCallback)
         folder = self.folder / "rollouts"

@@ -4,13 +4,14 @@ Nothing is loaded and nothing is trained. The assumptions stand in `ASSUMPTIONS`
 printed plan shows beside its figures.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from arena_trainers.job.architecture import Architecture
 from arena_trainers.train.game_plans import GamePlan
 from arena_wrappers import RandomPolicy, play
+from arena_wrappers.prompts import Message
 
 GIB = 2**30
 CHARACTERS_PER_TOKEN = 4.0
@@ -116,7 +117,7 @@ def load_of(
     )
 
 
-def _length(messages: Sequence[Mapping[str, str]], tokenizer: Any) -> int:
+def _length(messages: Sequence[Message], tokenizer: Any) -> int:
     if tokenizer is not None:
         ids = tokenizer.apply_chat_template(
             list(messages), add_generation_prompt=True, return_dict=True

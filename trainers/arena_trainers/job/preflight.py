@@ -13,7 +13,7 @@ from arena_envs.checks import did_you_mean
 from arena_trainers import extras
 from arena_trainers.job.run_folder import check_new
 from arena_trainers.job.settings import JobConfig
-from arena_trainers.lm.models import find_model
+from arena_trainers.lm.models import adapter_base, find_model
 from arena_trainers.train.checks import (
     check_ranges,
     refuse_what_is_not_supported,
@@ -67,7 +67,7 @@ def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
             estimator or model does not exist; or the folder is in use.
         ModuleNotFoundError: a package is missing; says how to install it.
     """
-    options, given = _converted(settings)
+    options, given = converted(settings)
     extras.require(NEEDED, "train")
     own = {o.name for o in options_of(JobConfig).values()}
     job = JobConfig(**{name: value for name, value in given.items() if name in own})
@@ -80,6 +80,7 @@ def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     plans = [GamePlan(spec, draft) for spec in draft.games]
     for plan in plans:
         check_policies(plan.seats)
+    check_lora(job, draft)
     if job.model != "tiny":
         find_model(job.model)
     if not resume and os.environ.get("RANK", "0") == "0":
@@ -104,11 +105,28 @@ def check_policies(strings: str | Sequence[str]) -> None:
 
 def _stand_in(model: str) -> RandomPolicy:
     """A policy in place of a language model, whose folder is found but not loaded."""
-    find_model(model)
+    find_model(adapter_base(model) or model)
     return RandomPolicy()
 
 
-def _converted(
+def check_lora(job: JobConfig, args: Any) -> None:
+    """Refuses an adapter without its package, or with a reference that moves.
+
+    Raises:
+        ValueError: `sync_ref_model` is set.
+        ModuleNotFoundError: peft is missing; says how to install it.
+    """
+    if job.lora_r == 0:
+        return
+    extras.require(["peft"], "train")
+    if args.sync_ref_model:
+        raise ValueError(
+            "want sync_ref_model false with lora_r: the reference model is the learner "
+            "without its adapter, which does not change; give --sync_ref_model false"
+        )
+
+
+def converted(
     settings: Mapping[str, Any],
 ) -> tuple[dict[str, Option], dict[str, Any]]:
     """Every option, and the given values, converted to the types of their options."""

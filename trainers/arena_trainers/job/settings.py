@@ -32,6 +32,25 @@ class JobConfig:
     )
     hidden_size: int = field(default=64, metadata={"help": "Width of the tiny model."})
     num_layers: int = field(default=2, metadata={"help": "Layers of the tiny model."})
+    lora_r: int = field(
+        default=0,
+        metadata={
+            "help": "Rank of a LoRA adapter that is trained; 0 to train all weights."
+        },
+    )
+    lora_alpha: int | None = field(
+        default=None,
+        metadata={
+            "help": "Scale of the adapter, over its rank; twice the rank by default."
+        },
+    )
+    lora_target_modules: list[str] = field(
+        default_factory=lambda: ["all-linear"],
+        metadata={
+            "help": "Layers that get an adapter, such as q_proj,v_proj; all linear layers "
+            "but the output by default."
+        },
+    )
     warm_start_steps: int = field(
         default=0,
         metadata={
@@ -82,13 +101,35 @@ class JobConfig:
 
     def __post_init__(self) -> None:
         lowest = {"hidden_size": 4, "num_layers": 1, "warm_start_episodes": 1}
-        lowest |= {"warm_start_batch_size": 1, "eval_episodes": 1}
+        lowest |= {"warm_start_batch_size": 1, "eval_episodes": 1, "lora_alpha": 1}
         for option in dataclasses.fields(self):
             value, least = getattr(self, option.name), lowest.get(option.name, 0)
             if isinstance(value, int | float) and not least <= value < math.inf:
                 raise ValueError(f"want {option.name} of at least {least}, got {value}")
         if self.hidden_size % 4:
             raise ValueError(f"want hidden_size divisible by 4, got {self.hidden_size}")
+        self._check_lora()
+
+    @property
+    def peft_config(self) -> Any:
+        """The `LoraConfig` of the adapter that is trained; None where there is none."""
+        if self.lora_r == 0:
+            return None
+        from arena_trainers.lm.adapters import lora_config
+
+        return lora_config(self.lora_r, self.lora_alpha, self.lora_target_modules)
+
+    def _check_lora(self) -> None:
+        if not self.lora_target_modules:
+            raise ValueError("want a layer in lora_target_modules, got none")
+        given = self.lora_alpha is not None or self.lora_target_modules != [
+            "all-linear"
+        ]
+        if given and not self.lora_r:
+            raise ValueError(
+                "lora_alpha and lora_target_modules are of an adapter, and lora_r is 0; "
+                "give a rank: --lora_r 16"
+            )
 
 
 def recipes() -> list[str]:

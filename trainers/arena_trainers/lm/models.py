@@ -10,6 +10,7 @@ from typing import Any
 from arena_trainers.extras import import_extra
 from arena_trainers.lm import smollm2
 
+ADAPTER = "adapter_config.json"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _TIMEOUT = 10  # seconds, of a question to the hub
@@ -30,7 +31,7 @@ def saved_model(folder: Path) -> Path:
             )
         return folder
     lacks = "without config.json"
-    if (folder / "adapter_config.json").is_file():
+    if (folder / ADAPTER).is_file():
         lacks = "with an adapter: save its merge_and_unload() instead"
     elif (folder / "model" / "config.json").is_file():
         lacks = f"which is a run: its model is in {str(folder / 'model')!r}"
@@ -58,6 +59,48 @@ def _shards(index: Path) -> list[str]:
             f"want a weight_map of files in {str(index)!r}; save the model again with "
             "model.save_pretrained(FOLDER)"
         ) from None
+
+
+def adapter_base(name: str) -> str | None:
+    """The base model of the adapter in a folder; None where the folder holds none.
+
+    Args:
+        name: a folder. One with a whole model holds no adapter.
+
+    Returns:
+        A folder or an id of the hub. The base of a run that was moved is looked for beside
+        the adapter, as `RUN/start` is beside `RUN/model`.
+
+    Raises:
+        ValueError: `adapter_config.json` names no base model, or its folder is not there.
+    """
+    folder = Path(name)
+    file = folder / ADAPTER
+    if not file.is_file() or (folder / "config.json").is_file():
+        return None
+    try:
+        base = json.loads(file.read_bytes())["base_model_name_or_path"]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        base = None
+    if not isinstance(base, str) or not base:
+        raise ValueError(
+            f"want base_model_name_or_path in {str(file)!r}, which names no base model; "
+            "write there the folder of the model that the adapter was trained on"
+        )
+    for place in (Path(base), folder.absolute().parent / Path(base).name):
+        if place.is_dir():
+            return str(place)
+    if _ID.fullmatch(base):
+        return base
+    raise ValueError(
+        f"the adapter in {name!r} was trained on the model in {base!r}, which does not "
+        f"exist; put it there, or write its new place into {str(file)!r}"
+    )
+
+
+def prompt_folder(name: str) -> Path:
+    """The folder where a policy's `arena_prompt.json` is: of its adapter or its model."""
+    return model_folder(name) if adapter_base(name) is None else Path(name)
 
 
 def find_model(name: str) -> Path | None:

@@ -1,73 +1,64 @@
-"""`LMPolicy`: a causal language model of transformers plays a seat."""
+"""`LMPolicy`: a causal language model plays a seat."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    GenerationConfig,
-    LogitsProcessorList,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from arena_trainers.lm.backends import Backend, Sampling
 from arena_trainers.lm.chat import Chat
-from arena_trainers.lm.devices import default_device
-from arena_trainers.lm.models import model_folder
+from arena_trainers.lm.models import adapter_base, model_folder, prompt_folder
 from arena_trainers.lm.prompt_file import (
     PROMPT_FILE,
     check_sampling,
     prompt_json,
     read_prompt_file,
 )
-from arena_trainers.lm.sampling import (
-    SeededSampler,
-    known_ends,
-    shared_prefix,
-    with_settings,
-)
+from arena_trainers.lm.sampling import known_ends
 from arena_trainers.lm.scoring import (
-    evaluating,
-    left_padded,
     refuse_prompt_tuning,
     reply_logprobs,
+)
+from arena_trainers.lm.transformers_backend import (
+    GenerateContext,
+    TransformersBackend,
+    load_model,
+    with_adapter,
 )
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import Message, PromptOptions
 
 MAX_MEMO = 50_000  # prompts whose token ids are remembered
 
-GenerateContext = Callable[[], AbstractContextManager[PreTrainedModel]]
-
 
 class LMPolicy:
     """Batched generation; keeps the token ids and log-probabilities of what it says.
 
-    Each reply is sampled with noise from its request's seed, so that the other requests
+    Each reply is sampled by numbers from its request's seed, so that the other requests
     in the batch do not change it. Where a seat's history is a transcript, the tokens of
     earlier turns are kept as they were sampled, never encoded again from text.
 
     Args:
-        model: the language model.
+        model: the language model, which scores actions, and generates unless there is a
+            `backend`.
         tokenizer: its tokenizer, with a chat template.
-        max_new_tokens: longest reply; a longer one is cut and reported as truncated.
-        temperature: of sampling; 0 for the likeliest token.
-        top_k: keeps the k likeliest tokens; 0 for all.
-        top_p: keeps the likeliest tokens that make up this mass; 1 for all.
         batch_size: most rows in one forward pass; None for all.
         chat_template_kwargs: passed to the chat template.
         prompt: what the model reads and how its replies are read, in whatever environment
             it plays; None: as the environment says.
         name: how the policy is called in records.
-        with_entropy: whether replies carry the entropies of their tokens.
-        context: replaces the model while generating, where a trainer has to unwrap it.
+        context: replaces the model while it is used, where a trainer has to unwrap it.
+        backend: generates in place of the model.
+        **sampling: `max_new_tokens`, `temperature`, `top_k`, `top_p`, `min_p`,
+            `repetition_penalty` and `with_entropy` of `Sampling`.
 
     Attributes:
         chat: from messages to tokens.
+        sampling: how tokens are drawn.
+        backend: what generates.
+        context: gives the model that scores.
         eos_ids: tokens that end a reply, the one that the chat template writes first.
 
     Raises:
@@ -75,39 +66,26 @@ class LMPolicy:
             is prompt-tuned: a plain forward pass ignores the learned prompt.
     """
 
+    backend: Backend
+
     def __init__(
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         *,
-        max_new_tokens: int = 256,
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
         batch_size: int | None = None,
         chat_template_kwargs: dict[str, Any] | None = None,
         prompt: PromptOptions | None = None,
         name: str = "lm",
-        with_entropy: bool = False,
         context: GenerateContext | None = None,
+        backend: Backend | None = None,
+        **sampling: Any,
     ) -> None:
         self.chat_template_kwargs = chat_template_kwargs or {}
-        check_sampling(
-            {
-                "max_new_tokens": max_new_tokens,
-                "temperature": temperature,
-                "top_k": top_k,
-                "top_p": top_p,
-                "chat_template_kwargs": self.chat_template_kwargs,
-            }
-        )
-        self.model, self.tokenizer, self.name = model, tokenizer, name
-        self.max_new_tokens, self.batch_size = max_new_tokens, batch_size
-        self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
-        self.with_entropy = with_entropy
+        check_sampling({"chat_template_kwargs": self.chat_template_kwargs})
         refuse_prompt_tuning(model)
-        self.prompt = prompt
-        self._context = context or (lambda: nullcontext(self.model))
+        self.tokenizer = tokenizer
+        self.name, self.prompt, self.batch_size = name, prompt, batch_size
         self.chat = Chat(tokenizer, known_ends(model), chat_template_kwargs)
         self.eos_ids = self.chat.end_ids
         if not self.eos_ids:
@@ -116,10 +94,27 @@ class LMPolicy:
                 f"{tokenizer.name_or_path or type(tokenizer).__name__!r} without one; "
                 "set tokenizer.eos_token"
             )
+        self.sampling = Sampling(end_ids=tuple(self.eos_ids), **sampling)
         pad = tokenizer.pad_token_id
         self.pad_id: int = self.eos_ids[0] if pad is None else int(pad)
+        self.run_on(model, context)
+        if backend is not None:
+            self.backend = backend
         self._memo: dict[tuple[str, ...], list[int]] = {}
         self._texts: dict[tuple[int, ...], str] = {}
+
+    def run_on(
+        self, model: PreTrainedModel, context: GenerateContext | None = None
+    ) -> None:
+        """Generates and scores with this model from here on.
+
+        Args:
+            model: the language model.
+            context: replaces it while it is used.
+        """
+        backend = TransformersBackend(model, self.pad_id, context)
+        self.model, self.context = model, backend.context
+        self.backend = backend
 
     @classmethod
     def from_pretrained(
@@ -127,27 +122,34 @@ class LMPolicy:
         path: str | Path,
         *,
         device: str | torch.device | None = None,
+        dtype: str | torch.dtype | None = None,
         **options: Any,
     ) -> "LMPolicy":
         """The policy of a model and tokenizer in a folder, or on the Hugging Face hub.
 
         Args:
-            path: a folder that `save_pretrained` or a trainer wrote, or an id of the hub.
+            path: a folder that `save_pretrained` or a trainer wrote, of a model or an
+                adapter, or an id of the hub.
             device: where it runs; by default the accelerator if there is one, else the CPU.
+            dtype: of its weights; by default as saved, but float32 for half precision on a
+                CPU.
             **options: as for the constructor; by default what the folder's
                 `arena_prompt.json` says, see `arena_trainers.lm.prompt_file`.
 
         Raises:
-            ValueError: there is no such model, or it has a broken
-                `arena_prompt.json`.
+            ValueError: there is no such model, it has a broken `arena_prompt.json`, or the
+                adapter is of another base model.
         """
-        folder = model_folder(str(path))
-        options = {**read_prompt_file(folder), **options}
-        model: Any = AutoModelForCausalLM.from_pretrained(folder)
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        base = adapter_base(str(path))
+        folder = model_folder(base or str(path))
+        model = load_model(folder, device, dtype)
+        if base is not None:
+            model = with_adapter(model, Path(path))
+        options = {**read_prompt_file(prompt_folder(str(path))), **options}
         options.setdefault("name", f"lm:{path}")
-        model.to(default_device() if device is None else device)
-        return cls(model.eval(), tokenizer, **options)
+        own = base is not None and (Path(path) / "tokenizer_config.json").is_file()
+        tokenizer = AutoTokenizer.from_pretrained(path if own else folder)
+        return cls(model, tokenizer, **options)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Writes model, tokenizer and `arena_prompt.json`, for `from_pretrained`.
@@ -162,7 +164,8 @@ class LMPolicy:
 
     def prompt_json(self) -> str:
         """The content of `arena_prompt.json`."""
-        return prompt_json(self.prompt, vars(self))
+        chat = {"chat_template_kwargs": self.chat_template_kwargs}
+        return prompt_json(self.prompt, {**self.sampling.options, **chat})
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         size = self.batch_size or max(len(requests), 1)
@@ -173,38 +176,14 @@ class LMPolicy:
             replies += self.generate(prompts, [request.seed for request in chunk])
         return replies
 
-    @torch.no_grad()
     def generate(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int]
     ) -> list[Reply]:
         """One reply for each prompt of token ids, sampled from its seed."""
-        input_ids, attention_mask = left_padded(prompts, self.pad_id, self.model.device)
-        cuts = self.temperature, self.top_k, self.top_p
-        sampler = SeededSampler(list(seeds), *cuts, self.with_entropy)
-        config = GenerationConfig(
-            max_new_tokens=self.max_new_tokens,
-            do_sample=False,
-            eos_token_id=self.eos_ids,
-            pad_token_id=self.pad_id,
-            disable_compile=True,
-        )
-        with self._context() as model, evaluating(model):
-            sequences = with_settings(model, config).generate(  # type: ignore[operator]
-                input_ids=input_ids,
-                attention_mask=attention_mask,
-                generation_config=config,
-                logits_processor=LogitsProcessorList([sampler]),
-                **shared_prefix(model, input_ids, attention_mask),
-            )
-        new = sequences[:, input_ids.shape[1] :].tolist()
-        logprobs = torch.stack(sampler.logprobs, dim=1).tolist()
-        entropies: list[list[float] | None] = [None] * len(new)
-        if self.with_entropy:
-            entropies = torch.stack(sampler.entropies, dim=1).tolist()
-        return [
-            self._reply(list(prompt), *parts)
-            for prompt, *parts in zip(prompts, new, logprobs, entropies, strict=True)
-        ]
+        made = self.backend.generate(prompts, seeds, self.sampling)
+        entropies: Sequence[Any] = made.entropies or [None] * len(prompts)
+        rows = zip(prompts, made.token_ids, made.logprobs, entropies, strict=True)
+        return [self._reply(list(row[0]), *row[1:]) for row in rows]
 
     @torch.no_grad()
     def action_probs(
@@ -213,7 +192,8 @@ class LMPolicy:
         """Scores the canonical reply of every legal action, with any of its end tokens.
 
         Other spellings that would also parse are not scored: the illegal mass is an upper
-        bound. Probabilities are those at the sampling temperature, without top-k or top-p.
+        bound. Probabilities are those at the sampling temperature, of all tokens: without
+        top-k, top-p, min-p and repetition penalty.
 
         Returns:
             For each request: probabilities over `legal`, which sum to 1, and the mass that
@@ -222,7 +202,7 @@ class LMPolicy:
         Raises:
             ValueError: the temperature is 0, where there is no distribution.
         """
-        if self.temperature == 0:
+        if self.sampling.temperature == 0:
             raise ValueError("a policy at temperature 0 has no action probabilities")
         rows = [
             (self.prompt_ids(request), self.chat.ids(request.wrap(text)))
@@ -266,9 +246,8 @@ class LMPolicy:
         logprobs: list[float],
         entropies: list[float] | None = None,
     ) -> Reply:
-        ends = [i for i, token in enumerate(ids) if token in self.eos_ids]
-        length = ends[0] + 1 if ends else len(ids)
-        spoken = tuple(ids[: length - 1] if ends else ids)
+        is_whole = ids[-1] in self.eos_ids
+        spoken = tuple(ids[:-1] if is_whole else ids)
         if spoken not in self._texts:
             if len(self._texts) >= MAX_MEMO:
                 self._texts.clear()
@@ -278,17 +257,17 @@ class LMPolicy:
         return Reply(
             text=self._texts[spoken],
             prompt_ids=prompt,
-            token_ids=ids[:length],
-            logprobs=logprobs[:length],
-            truncated=not ends,
-            entropies=entropies and entropies[:length],
+            token_ids=ids,
+            logprobs=logprobs,
+            truncated=not is_whole,
+            entropies=entropies,
         )
 
     def _score(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
         """Log-probability of each answer after its prompt, whichever token ends it."""
         ends = self.pad_id, self.eos_ids
-        with self._context() as model:
-            return reply_logprobs(model, rows, self.temperature, *ends)
+        with self.context() as model:
+            return reply_logprobs(model, rows, self.sampling.temperature, *ends)
 
 
 def load(path: str) -> LMPolicy:

@@ -5,7 +5,8 @@ this file in its folder, and every `lm:PATH` policy reads it back:
 
     {"reply_format": "bare", "rules": false, "show_legal_actions": true,
      "history": "state", "parsing": "strict", "max_new_tokens": 2,
-     "temperature": 1.0, "top_k": 0, "top_p": 1.0, "chat_template_kwargs": {}}
+     "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0,
+     "chat_template_kwargs": {}}
 
 The first five are `arena_wrappers.PromptOptions`, the others arguments of `LMPolicy`. What a
 file leaves out has its default, so that one can be written by hand for any model, or changed:
@@ -97,5 +98,7 @@ _SAMPLING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "temperature": (_is_number, "a number of at least 0"),
     "top_k": (_is_count, "an integer of at least 0"),
     "top_p": (lambda v: _is_number(v) and 0 < v <= 1, "a number above 0, at most 1"),
+    "min_p": (lambda v: _is_number(v) and v <= 1, "a number from 0 to 1"),
+    "repetition_penalty": (lambda v: _is_number(v) and v > 0, "a number above 0"),
     "chat_template_kwargs": (lambda v: isinstance(v, dict), "an object"),
 }

@@ -1,6 +1,7 @@
-"""Generation: noise that belongs to the request, and alike prompts computed once."""
+"""Generation: draws that belong to the request, and alike prompts computed once."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,93 +9,170 @@ from transformers import (
     DynamicCache,
     GenerationConfig,
     LogitsProcessor,
+    MinPLogitsWarper,
     PreTrainedModel,
     TopKLogitsWarper,
     TopPLogitsWarper,
 )
 
+from arena_trainers.lm.backends import Sampling
+
 
 class SeededSampler(LogitsProcessor):
-    """Samples by the Gumbel-max trick with noise hashed from (seed, step, token).
+    """Draws tokens by one uniform number per row and step, hashed from (seed, step).
 
-    Greedy decoding of the returned scores is a sample from softmax(logits / temperature),
-    cut by top-k and top-p: argmaxᵥ(log pᵥ + gᵥ) with independent Gumbel noise gᵥ. A row's
-    noise depends on its own seed alone, so what is sampled does not depend on which rows
-    share the batch. At temperature 0 there is no noise.
+    The number is inverted through the cumulative distribution of softmax(logits /
+    temperature), after the repetition penalty and cut by top-k, top-p and min-p. It depends
+    on the row's own seed alone, and so does what is drawn: not on the rows that share the
+    batch. Greedy decoding of the returned scores gives the token. At temperature 0 it is
+    the likeliest one.
 
     Attributes:
-        logprobs: for each step, float32[B], log-probability of the chosen token under
-            softmax(logits / temperature), before top-k and top-p: the quantity that TRL
-            computes again for its loss.
+        logprobs: for each step, float32[B], log-probability of the chosen token as
+            `Generated` defines it.
         entropies: for each step, float32[B], entropy of that distribution in nats; none
             unless `with_entropy`.
 
     Args:
         seeds: one integer per row.
-        temperature: divides the logits.
-        top_k: keeps the k likeliest tokens; 0 for all.
-        top_p: keeps the likeliest tokens that make up this mass; 1 for all.
-        with_entropy: whether entropies are kept.
+        sampling: how tokens are drawn.
+        prompt_ids: the prompts, which the repetition penalty reads.
     """
 
     def __init__(
         self,
-        seeds: list[int],
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        with_entropy: bool = False,
+        seeds: Sequence[int],
+        sampling: Sampling,
+        prompt_ids: Sequence[Sequence[int]] = (),
     ) -> None:
         self.seeds = torch.tensor([[_signed(seed)] for seed in seeds])  # [B, 1]
-        self.temperature = temperature
+        self.sampling, self.prompt_ids = sampling, prompt_ids
         self.warpers: list[LogitsProcessor] = []
-        if top_k > 0:
-            self.warpers.append(TopKLogitsWarper(top_k))
-        if top_p < 1.0:
-            self.warpers.append(TopPLogitsWarper(top_p))
-        self.with_entropy = with_entropy
+        if sampling.top_k > 0:
+            self.warpers.append(TopKLogitsWarper(sampling.top_k))
+        if sampling.top_p < 1.0:
+            self.warpers.append(TopPLogitsWarper(sampling.top_p))
+        if sampling.min_p > 0:
+            self.warpers.append(MinPLogitsWarper(sampling.min_p))
+        self._held: torch.Tensor | None = None  # bool[B, V], tokens of prompt and reply
         self.logprobs: list[torch.Tensor] = []
         self.entropies: list[torch.Tensor] = []
 
     def __call__(
         self, input_ids: torch.LongTensor, scores: torch.FloatTensor
     ) -> torch.FloatTensor:
-        logits = scores.float()
-        if self.temperature > 0:
-            logits = logits / self.temperature
-        logprobs = logits.log_softmax(dim=-1)  # [B, V]
-        noisy: torch.Tensor = logprobs
+        logits = self._tempered(scores.float())
+        top = logits.amax(dim=-1, keepdim=True)
+        weights = (logits - top).exp_()  # [B, V], in proportion to the probabilities
+        total = weights.sum(dim=-1, keepdim=True)
+        cut = self._cut(input_ids, scores, logits)
+        if self.sampling.temperature > 0:
+            number = uniform(self.seeds.to(logits.device), len(self.logprobs))
+            chosen = drawn(weights if cut is logits else cut.softmax(dim=-1), number)
+        else:
+            chosen = cut.argmax(dim=-1, keepdim=True)
+        logprobs = logits.gather(1, chosen) - top - total.log()
+        self.logprobs.append(logprobs[:, 0])
+        if self._held is not None:
+            self._held.scatter_(1, chosen, True)
+        if self.sampling.with_entropy:
+            self.entropies.append(torch.special.entr(weights / total).sum(dim=-1))
+        only = torch.full_like(logits, -torch.inf).scatter_(1, chosen, 0.0)
+        return only  # type: ignore[return-value]
+
+    def _tempered(self, logits: torch.Tensor) -> torch.Tensor:
+        divisor = self.sampling.temperature or 1.0
+        return logits if divisor == 1 else logits / divisor
+
+    def _cut(
+        self,
+        input_ids: torch.LongTensor,
+        scores: torch.FloatTensor,
+        logits: torch.Tensor,
+    ) -> torch.Tensor:
+        """`logits`, or what penalty and cuts make of `scores`; -inf is not drawn."""
+        cut = logits
+        if self.sampling.repetition_penalty != 1:
+            cut = self._tempered(self._penalized(scores.float()))
         for warper in self.warpers:
-            noisy = warper(input_ids, noisy)
-        if self.temperature > 0:
-            noise = gumbel_noise(
-                self.seeds.to(logits.device), len(self.logprobs), logits.shape[1]
-            )
-            noisy = noisy + noise
-        chosen = noisy.argmax(dim=-1, keepdim=True)
-        self.logprobs.append(logprobs.gather(1, chosen)[:, 0])
-        if self.with_entropy:
-            entropy = torch.special.entr(logprobs.exp()).sum(dim=-1)
-            self.entropies.append(entropy.clamp(min=0))  # rounding
-        return noisy  # type: ignore[return-value]
+            cut = warper(input_ids, cut)
+        return cut
+
+    def _penalized(self, logits: torch.Tensor) -> torch.Tensor:
+        """Logits after the repetition penalty; what fills up a row is not repeated."""
+        if self._held is None:
+            held = torch.zeros(logits.shape, dtype=torch.bool)
+            for row, ids in enumerate(self.prompt_ids):
+                held[row, list(ids)] = True
+            self._held = held.to(logits.device)
+        penalty = self.sampling.repetition_penalty
+        changed = torch.where(logits > 0, logits / penalty, logits * penalty)
+        return torch.where(self._held, changed, logits)
 
 
-def gumbel_noise(seeds: torch.Tensor, step: int, num_tokens: int) -> torch.Tensor:
-    """Standard Gumbel noise from the SplitMix64 stream of each (seed, step).
+BLOCK = 256  # tokens; about the square root of a vocabulary
+
+
+def drawn(weights: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
+    """Inverts the cumulative distribution: first to a block of tokens, then within it.
+
+    Args:
+        weights: float32[B, V], not negative; they need not add up to 1.
+        number: float64[B, 1] in [0, 1).
+
+    Returns:
+        int64[B, 1], the tokens; none has weight 0.
+
+    >>> half = torch.tensor([[0.5]], dtype=torch.float64)
+    >>> drawn(torch.tensor([[1.0, 0.0, 1.0]]), half).item()
+    2
+    """
+    lacking = -weights.shape[1] % BLOCK
+    if lacking:
+        weights = torch.nn.functional.pad(weights, (0, lacking))
+    blocks = weights.unflatten(1, (-1, BLOCK))  # [B, V / BLOCK, BLOCK]
+    block, rest = _inverted(blocks.sum(dim=2), number)
+    inside = blocks.take_along_dim(block[:, :, None], dim=1)[:, 0]  # [B, BLOCK]
+    return block * BLOCK + _inverted(inside, rest)[0]
+
+
+def _inverted(
+    weights: torch.Tensor, number: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The entry of each row in which a number falls, and where in it.
+
+    Rounding cannot choose an entry of weight 0, nor pass by the last one.
+
+    Args:
+        weights: float32[B, N].
+        number: float64[B, 1] from 0 to 1.
+
+    Returns:
+        int64[B, 1], and float64[B, 1] from 0 to 1.
+    """
+    own = weights.double()
+    ends = own.cumsum(dim=1)
+    last = ends.where(own > 0, 0.0).amax(dim=1, keepdim=True)
+    below = torch.nextafter(last, torch.zeros_like(last))
+    target = torch.minimum(number * last, below)
+    index = ((ends > target) & (own > 0)).byte().argmax(dim=1, keepdim=True)
+    share = own.gather(1, index)
+    rest = 1 - (ends.gather(1, index) - target) / share
+    return index, rest.clamp(0, 1)
+
+
+def uniform(seeds: torch.Tensor, step: int) -> torch.Tensor:
+    """A uniform number in [0, 1) from the SplitMix64 stream of each (seed, step).
 
     Args:
         seeds: int64[B, 1].
         step: which token of the reply.
-        num_tokens: V, size of the vocabulary.
 
     Returns:
-        float32[B, V].
+        float64[B, 1], multiples of 2⁻⁵³.
     """
-    tokens = torch.arange(1, num_tokens + 1, device=seeds.device)[None]  # [1, V]
     key = _mix(seeds + _signed((step + 1) * _GOLDEN))
-    bits = _shift(_mix(key + tokens * _signed(_GOLDEN)), 11)  # 53 of them
-    uniform = (bits.double() + 0.5) * 2.0**-53
-    return -torch.log(-torch.log(uniform)).float()
+    return _shift(_mix(key + _signed(_GOLDEN)), 11).double() * 2.0**-53
 
 
 _GOLDEN = 0x9E3779B97F4A7C15

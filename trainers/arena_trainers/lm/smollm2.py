@@ -74,9 +74,11 @@ def _convert(path: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
-    source = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
-    tokenizer = AutoTokenizer.from_pretrained(**source)
-    read: Any = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
+    file = {"gguf_file": path.name}
+    tokenizer = AutoTokenizer.from_pretrained(path.parent, **file)
+    read: Any = AutoModelForCausalLM.from_pretrained(
+        path.parent, **file, dtype=torch.float32
+    )
     config = read.config
     del config.quantization_config  # what was read is not quantised any more
     model = LlamaForCausalLM(config)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from arena_envs.checks import did_you_mean
+from arena_trainers.train.engine import check_engine
 
 ABSOLUTE_POSITIONS = ("gpt2", "gpt_neo", "gpt_bigcode", "opt", "codegen")
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
@@ -31,6 +32,8 @@ def check_ranges(args: Any) -> None:
         "beta": (0 <= args.beta < math.inf, "of at least 0"),
         "temperature": (0 < args.temperature < math.inf, "above 0"),
         "top_p": (0 < args.top_p <= 1, "above 0 and at most 1"),
+        "min_p": (args.min_p is None or 0 <= args.min_p <= 1, "from 0 to 1"),
+        "repetition_penalty": (0 < args.repetition_penalty < math.inf, "above 0"),
         "learning_rate": (0 <= args.learning_rate < math.inf, "of at least 0"),
         "max_completion_length": (length is None or length >= 1, "of at least 1"),
         "num_starts": (args.num_starts is None or args.num_starts >= 1, "above 0"),
@@ -71,7 +74,6 @@ def refuse_what_is_not_supported(args: Any) -> None:
     untested = "its rollouts have not been tested with it"
     bypassed = "advantages come from credit; see credit_args and part_weights"
     refused = {
-        "use_vllm": (args.use_vllm, untested),
         "use_transformers_continuous_batching": (
             args.use_transformers_continuous_batching,
             untested,
@@ -84,8 +86,6 @@ def refuse_what_is_not_supported(args: Any) -> None:
             deepspeed is not None and deepspeed.is_zero3(),
             untested,
         ),
-        "min_p": (bool(args.min_p), untested),
-        "repetition_penalty": (args.repetition_penalty != 1.0, untested),
         "generation_kwargs": (bool(args.generation_kwargs), untested),
         "cache_implementation": (args.cache_implementation is not None, untested),
         "scale_rewards": (args.scale_rewards != "group", bypassed),
@@ -100,6 +100,7 @@ def refuse_what_is_not_supported(args: Any) -> None:
             raise ValueError(
                 f"TurnGRPOTrainer does not support {name}: {reason}; leave it out"
             )
+    check_engine(args)
 
 
 def refuse_absolute_positions(model_type: str) -> None:

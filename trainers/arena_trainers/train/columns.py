@@ -18,6 +18,7 @@ from arena_trainers.train.column_functions import (
     check_functions,
     part_of,
 )
+from arena_trainers.train.engine import check_engine_columns
 from arena_trainers.train.global_batch import turn_batch
 from arena_trainers.train.part_weights import check_part_weights, part_weights
 from arena_trainers.train.return_bounds import check_bounds
@@ -97,6 +98,7 @@ def check_credit_columns(
         provided += BRANCH_COLUMNS
         wanted = tuple(dict.fromkeys([*wanted, *BRANCH_COLUMNS]))
     _check_provided(args, wanted, provided)
+    check_engine_columns(args, wanted)
     return tuple(dict.fromkeys([*wanted, *functions]))
 
 

@@ -11,6 +11,7 @@ from arena_trainers.train.checks import (
     refuse_saving_between_generations,
     refuse_what_is_not_supported,
 )
+from arena_trainers.train.engine import correction_mode
 from arena_trainers.train.own_options import OwnOptions
 from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS
@@ -91,6 +92,9 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             The most tokens, padding included, that run through the model at once in
             training. The gradient is the same for any bound. A lower bound takes less memory
             and up to a third more time. Default: from the model's size and the free memory.
+        vllm_importance_sampling_mode (`str`, *optional*):
+            As in TRL. Default: `"token_truncate"` with `layout="trajectory"`, where a row
+            holds several turns, else TRL's `"sequence_mask"`.
         num_starts (`int`, *optional*):
             Number of different starts (seeds). Each is played `num_generations` times.
             Default: enough for `max_steps` without repetition, or 1000.
@@ -185,6 +189,13 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             "help": "Most tokens in one training pass; by default what memory allows."
         },
     )
+    vllm_importance_sampling_mode: str | None = field(  # type: ignore[assignment] # filled in
+        default=None,
+        metadata={
+            "help": "Mode of the importance-sampling correction with use_vllm; by default "
+            "'token_truncate' where a row is a trajectory, else 'sequence_mask'."
+        },
+    )
     num_starts: int | None = field(
         default=None, metadata={"help": "Number of different starts."}
     )
@@ -200,6 +211,8 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
                     f"gradient_accumulation_steps), got {self.episodes_per_step}"
                 )
             self.per_device_train_batch_size = self.episodes_per_step // share
+        if self.vllm_importance_sampling_mode is None:
+            self.vllm_importance_sampling_mode = correction_mode(self)
         super().__post_init__()
         check_ranges(self)
         refuse_what_is_not_supported(self)
@@ -229,6 +242,8 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             "temperature": self.temperature,
             "top_k": self.top_k,
             "top_p": self.top_p,
+            "min_p": self.min_p or 0.0,
+            "repetition_penalty": self.repetition_penalty,
             "batch_size": self.rollout_batch_size,
             "chat_template_kwargs": self.chat_template_kwargs,
         }

@@ -178,12 +178,15 @@ def check_exact(
     if args.critic != "exact":
         return
     discount = discount_of(args.credit, args.credit_args)
+    all_tokens = "action probabilities are of all tokens"
     for name, got, wanted, reason in (
         ("history", args.history, "state", "a transcript holds more than the state"),
         ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
         ("branch", args.branch, None, "values are of whole episodes"),
-        ("top_k", args.top_k, 0, "action probabilities are of all tokens"),
-        ("top_p", args.top_p, 1.0, "action probabilities are of all tokens"),
+        ("top_k", args.top_k, 0, all_tokens),
+        ("top_p", args.top_p, 1.0, all_tokens),
+        ("min_p", args.min_p or 0.0, 0.0, all_tokens),
+        ("repetition_penalty", args.repetition_penalty, 1.0, all_tokens),
         ("discount in credit_args", discount, 1.0, "values are not discounted"),
     ):
         if got != wanted:
@@ -221,10 +224,8 @@ def _check_scoring(policy: Policy, who: str) -> None:
             "transcript holds more than the state"
         )
     inner = without_noise(policy)
-    if isinstance(inner, LMPolicy):
-        cuts = inner.temperature, inner.top_k, inner.top_p
-        if not inner.temperature > 0 or inner.top_k > 0 or inner.top_p < 1:
-            raise ValueError(
-                "critic='exact' takes language models that sample from all tokens, got "
-                f"{who} with temperature, top_k and top_p {cuts}"
-            )
+    if isinstance(inner, LMPolicy) and not inner.sampling.draws_from_all:
+        raise ValueError(
+            "critic='exact' takes language models that sample from all tokens, got "
+            f"{who} with {dict(inner.sampling.options)}"
+        )

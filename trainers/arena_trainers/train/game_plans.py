@@ -8,7 +8,7 @@ import numpy as np
 
 from arena_envs.registration import make
 from arena_trainers.evaluate.baselines import prepared
-from arena_trainers.lm.models import model_folder
+from arena_trainers.lm.models import prompt_folder
 from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_trainers.train.own_options import check_opponents
 from arena_wrappers import Policy, PromptWrapper, make_policy
@@ -123,7 +123,7 @@ def opponents(
     from arena_trainers.lm.policy import LMPolicy
 
     def load(path: str) -> Policy:
-        own = read_prompt_file(model_folder(path))
+        own = read_prompt_file(prompt_folder(path))
         sampling = own and {"batch_size": args.rollout_batch_size}
         sampling = sampling or args.sampling_options
         policy = LMPolicy.from_pretrained(path, device=args.device, **sampling)

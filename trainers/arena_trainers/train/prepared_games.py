@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_envs.game import AnyGame
+from arena_trainers.lm.adapters import share_base
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.column_functions import ColumnFunction
 from arena_trainers.train.columns import check_credit
@@ -47,11 +48,11 @@ class PreparedGames:
         """The name of each game, with its parameters."""
         return [plan.name for plan in self.plans]
 
-    def move_opponents(self, device: Any) -> None:
-        """Moves language models among the opponents to a device."""
+    def place_opponents(self, learner: LMPolicy, device: Any) -> None:
+        """Moves language models among the opponents to a device, or onto the learner's base."""
         for policy in self.opponents.values():
             inner = without_noise(policy)
-            if isinstance(inner, LMPolicy):
+            if isinstance(inner, LMPolicy) and not share_base(inner, learner):
                 inner.model.to(device)
 
     def episode_plan(

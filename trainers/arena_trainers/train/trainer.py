@@ -47,6 +47,7 @@ from arena_trainers.train.checks import refuse_absolute_positions
 from arena_trainers.train.column_functions import ColumnFunction
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic, feature_critic
+from arena_trainers.train.engine import engine_backend
 from arena_trainers.train.exact_critic import ExactCritic, exact_critic
 from arena_trainers.train.game_plans import check_replies, episode_starts
 from arena_trainers.train.global_batch import rows_of_process
@@ -106,6 +107,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
     """
 
     model: Any
+    vllm_generation: Any
     num_generations: int
     num_generations_eval: int
     eos_token_ids: list[int]
@@ -161,8 +163,8 @@ class TurnGRPOTrainer(CheckpointedTrainer):
     def _set_up_policies(self) -> None:
         """Makes the policy that learns of TRL's model, and what depends on it."""
         args, games = self.args, self.games
-        games.move_opponents(self.accelerator.device)
         self.policy = self._learner()
+        games.place_opponents(self.policy, self.accelerator.device)
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
         self._prompt_json = self.policy.prompt_json()  # refused now, not at the end
@@ -179,6 +181,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             ),
             with_entropy="tokens.entropy" in self.games.columns,
             prompt=self.args.prompt,
+            backend=engine_backend(self),
             **self.args.sampling_options,
         )
 

@@ -37,6 +37,8 @@ class Row:
         mask: 1 for tokens of `completion_ids` that the model sampled, 0 for others; None if
             it sampled all of them.
         trajectory: index of the episode in its process, and the seat.
+        logprobs: of the tokens of `completion_ids` as they were sampled; 0 for others. Empty
+            in a placeholder row.
     """
 
     prompt_ids: Sequence[int]
@@ -45,6 +47,7 @@ class Row:
     episode_return: float
     mask: Sequence[int] | None = None
     trajectory: tuple[int, int] | None = None
+    logprobs: Sequence[float] = ()
 
     @property
     def loss_mask(self) -> Sequence[int]:
@@ -91,6 +94,7 @@ def training_rows(
             advantage=advantage[ends[n] - counts[n] : ends[n]],
             episode_return=returns[batch.episode[n], batch.seat[n]],
             trajectory=(record.episode, record.seat),
+            logprobs=turn.logprobs or (),
         )
         rows.append(row)
     return rows
@@ -246,4 +250,5 @@ def _joined(before: Row, row: Row, key: tuple[int, int]) -> Row:
         episode_return=before.episode_return,
         mask=[*before.loss_mask, *[0] * len(read), *row.loss_mask],
         trajectory=key,
+        logprobs=[*before.logprobs, *[0.0] * len(read), *row.logprobs],
     )

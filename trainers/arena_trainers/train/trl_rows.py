@@ -21,10 +21,20 @@ def replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
     return {
         "prompt_ids": [list(row.prompt_ids) for row in rows],
         "completion_ids": [list(row.completion_ids) for row in rows],
-        "logprobs": None,
+        "logprobs": sampling_logprobs(rows) if trainer.use_vllm else None,
         "env_mask": [list(row.loss_mask) for row in rows],
         "episode_return": [row.episode_return for row in rows],
     }
+
+
+def sampling_logprobs(rows: Sequence[Row]) -> list[list[float]]:
+    """For each row the log-probabilities of its tokens as sampled; 0 where it has no loss."""
+    return [
+        [x if own else 0.0 for x, own in zip(row.logprobs, row.loss_mask, strict=True)]
+        if row.logprobs
+        else [0.0] * len(row.completion_ids)
+        for row in rows
+    ]
 
 
 def padded_advantages(

@@ -1,0 +1,158 @@
+"""`TransformersBackend`: tokens by the forward passes of a transformers model."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    GenerationConfig,
+    LogitsProcessorList,
+    PreTrainedModel,
+)
+
+from arena_trainers.extras import import_extra
+from arena_trainers.lm.backends import Generated, Sampling
+from arena_trainers.lm.devices import default_device, default_dtype
+from arena_trainers.lm.sampling import SeededSampler, shared_prefix, with_settings
+from arena_trainers.lm.scoring import evaluating, left_padded
+
+GenerateContext = Callable[[], AbstractContextManager[PreTrainedModel]]
+
+
+class TransformersBackend:
+    """Generates on the device and in the dtype of the model.
+
+    Args:
+        model: the language model.
+        pad_id: fills rows up on the left; no row reads it.
+        context: replaces the model while generating, where a trainer has to unwrap it.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        pad_id: int,
+        context: GenerateContext | None = None,
+    ) -> None:
+        self.model, self.pad_id = model, pad_id
+        self.context = context or (lambda: nullcontext(self.model))
+
+    @torch.no_grad()
+    def generate(
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        seeds: Sequence[int],
+        sampling: Sampling,
+    ) -> Generated:
+        inputs = left_padded(prompt_ids, self.pad_id, self.model.device)
+        sampler = SeededSampler(seeds, sampling, prompt_ids)
+        config = GenerationConfig(
+            max_new_tokens=sampling.max_new_tokens,
+            do_sample=False,
+            eos_token_id=list(sampling.end_ids),
+            pad_token_id=self.pad_id,
+            disable_compile=True,
+        )
+        with self.context() as model, evaluating(model):
+            sequences = with_settings(model, config).generate(  # type: ignore[operator]
+                input_ids=inputs[0],
+                attention_mask=inputs[1],
+                generation_config=config,
+                logits_processor=LogitsProcessorList([sampler]),
+                **shared_prefix(model, *inputs),
+            )
+        logprobs = torch.stack(sampler.logprobs, dim=1)
+        if bool(logprobs.isnan().any()):
+            raise ValueError(
+                "want finite logits, the model gave some that are not: its weights have "
+                "diverged; train it with a lower learning_rate or max_grad_norm"
+            )
+        token_ids = sequences[:, inputs[0].shape[1] :].tolist()
+        lengths = [_length(ids, sampling.end_ids) for ids in token_ids]
+        entropies = None
+        if sampling.with_entropy:
+            entropies = _cut(torch.stack(sampler.entropies, dim=1).tolist(), lengths)
+        return Generated(
+            _cut(token_ids, lengths),
+            _cut(logprobs.tolist(), lengths),
+            entropies,
+        )
+
+
+def _length(ids: Sequence[int], end_ids: Sequence[int]) -> int:
+    """Tokens up to the first that ends a reply, which counts."""
+    ends = (i + 1 for i, token in enumerate(ids) if token in end_ids)
+    return next(ends, len(ids))
+
+
+def _cut(rows: list[list[Any]], lengths: Sequence[int]) -> list[list[Any]]:
+    return [row[:length] for row, length in zip(rows, lengths, strict=True)]
+
+
+def load_model(
+    folder: Path,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+) -> PreTrainedModel:
+    """The model of a folder, for generation.
+
+    Args:
+        folder: of a saved model.
+        device: where it runs; by default the accelerator if there is one, else the CPU.
+        dtype: of its weights, such as `"bfloat16"`; by default as saved, but float32 for
+            half precision on a device that is slow at it.
+
+    Raises:
+        ValueError: torch has no such floating-point type.
+    """
+    place = torch.device(default_device() if device is None else device)
+    if dtype is None:
+        saved = AutoConfig.from_pretrained(folder).dtype
+        wanted = default_dtype(saved or torch.float32, place)
+    else:
+        wanted = _floating(dtype)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=wanted)
+    loaded: PreTrainedModel = model.to(place).eval()
+    return loaded
+
+
+def with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
+    """A model with the adapter of a folder, for generation.
+
+    Raises:
+        ValueError: the adapter does not fit the model.
+    """
+    peft = import_extra("peft", "train")
+    try:
+        with warnings.catch_warnings():
+            # layers of the model that lack weights are found below
+            warnings.filterwarnings("ignore", "Found missing adapter keys")
+            adapted: Any = peft.PeftModel.from_pretrained(model, str(folder))
+        saved = peft.load_peft_weights(str(folder), device="cpu")
+        fits = saved.keys() == peft.get_peft_model_state_dict(adapted).keys()
+    except (RuntimeError, ValueError) as error:
+        if "size mismatch" not in str(error) and "arget modules" not in str(error):
+            raise
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"the adapter in {str(folder)!r} is of another base model than the one in "
+            f"{model.name_or_path!r}: their layers differ; give base_model_name_or_path in "
+            "adapter_config.json the model that it was trained on"
+        )
+    loaded: PreTrainedModel = adapted.eval()
+    return loaded
+
+
+def _floating(dtype: str | torch.dtype) -> torch.dtype:
+    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+        raise ValueError(
+            f"want dtype 'float32', 'bfloat16' or 'float16', got {dtype!r}"
+        )
+    return found

@@ -1,0 +1,149 @@
+"""`use_vllm`: which settings the engine takes, and when it gets the weights.
+
+TRL builds the engine and copies the weights. It does so after play, when its own generation
+begins; here they are copied before the first reply that follows an optimizer step.
+"""
+
+import warnings
+from collections.abc import Collection
+from importlib.metadata import packages_distributions, version
+from typing import TYPE_CHECKING, Any
+
+from arena_trainers import extras
+from arena_trainers.lm.vllm_backend import VLLMBackend
+
+if TYPE_CHECKING:
+    from arena_trainers.train.trainer import TurnGRPOTrainer
+
+VERSIONS = ("0.22", "0.32")  # from, and below; of vLLM, as TRL 1.16 supports
+
+
+def check_engine(args: Any) -> None:
+    """Refuses settings that the engine's rollouts do not take; none without `use_vllm`.
+
+    Raises:
+        ValueError: names the setting and the reason, or the version of vLLM.
+        ModuleNotFoundError: vLLM is missing.
+    """
+    if not args.use_vllm:
+        return
+    untested = "its rollouts have not been tested with it"
+    group = "processes that share an engine would have to ask for equally many replies"
+    refused = {
+        "vllm_mode 'server'": (args.vllm_mode != "colocate", untested),
+        "vllm_tensor_parallel_size above 1": (
+            args.vllm_tensor_parallel_size != 1,
+            group,
+        ),
+        "vllm_enable_sleep_mode": (args.vllm_enable_sleep_mode, untested),
+        "vllm_structured_outputs_regex": (
+            args.vllm_structured_outputs_regex is not None,
+            untested,
+        ),
+    }
+    for name, (used, reason) in refused.items():
+        if used:
+            raise ValueError(
+                f"use_vllm does not support {name}: {reason}; leave it out"
+            )
+    if args.vllm_importance_sampling_correction and changes_draws(args):
+        raise ValueError(
+            f"use_vllm does not support {changes_draws(args)} with "
+            "vllm_importance_sampling_correction: the engine's log-probabilities are those "
+            "after it, the loss computes those before it; leave one of them out"
+        )
+    check_installed()
+
+
+def changes_draws(args: Any) -> str | None:
+    """The option that changes what is drawn from softmax(logits / temperature), if any."""
+    neutral = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
+    found = (name for name, x in neutral.items() if (getattr(args, name) or 0.0) != x)
+    return next(found, None)
+
+
+def check_installed() -> None:
+    """Finds out whether a supported vLLM is installed, without importing it.
+
+    Raises:
+        ModuleNotFoundError: it is missing; says how to install it.
+        ValueError: it is of another version.
+    """
+    extras.require(["vllm"], "vllm")
+    from packaging.version import Version
+
+    found = version(packages_distributions()["vllm"][0])
+    if not Version(VERSIONS[0]) <= Version(found) < Version(VERSIONS[1]):
+        raise ValueError(
+            f"want vLLM from {VERSIONS[0]} to below {VERSIONS[1]}, got {found}; install it "
+            "with: pip install 'arena-envs[vllm]'"
+        )
+
+
+def check_engine_columns(args: Any, columns: Collection[str]) -> None:
+    """Refuses estimators that read what the engine does not give.
+
+    Args:
+        args: settings.
+        columns: that the estimator reads.
+
+    Raises:
+        ValueError: names the column and the reason.
+    """
+    if not args.use_vllm:
+        return
+    reasons = {"tokens.entropy": "vLLM gives none"}
+    if changes_draws(args):
+        reasons["tokens.logprob"] = f"vLLM gives those after {changes_draws(args)}"
+    for name in columns:
+        if name in reasons:
+            raise ValueError(
+                f"credit {args.credit!r} with within_turn={args.within_turn!r} reads "
+                f"{name!r}, and {reasons[name]}; leave use_vllm out"
+            )
+
+
+def correction_mode(args: Any) -> str:
+    """The mode of TRL's importance-sampling correction where none is given.
+
+    TRL's own default drops a row whose product of ratios is too large. A row of several
+    turns would be dropped for one of its tokens, so there each ratio is truncated.
+    """
+    return "token_truncate" if args.layout == "trajectory" else "sequence_mask"
+
+
+def engine_backend(trainer: "TurnGRPOTrainer") -> VLLMBackend | None:
+    """What generates for the learner: TRL's engine, or None without `use_vllm`.
+
+    Warns once if the engine and the training differ in precision.
+    """
+    if not trainer.use_vllm:
+        return None
+    generation = trainer.vllm_generation
+
+    def refresh() -> None:
+        step = trainer.state.global_step
+        if trainer._last_loaded_step != step:
+            generation.sync_weights()  # resets the prefix cache, too
+            trainer._last_loaded_step = step
+
+    engine = str(generation.llm.llm_engine.model_config.dtype).removeprefix("torch.")
+    training = training_dtype(trainer)
+    if engine != training:
+        warnings.warn(
+            f"vLLM generates in {engine}, and the loss is computed in {training}: their "
+            "log-probabilities differ by some hundredths, which the importance-sampling "
+            "correction makes up for; see sampling/sampling_logp_difference in the metrics, "
+            "or train with --bf16 true",
+            stacklevel=2,
+        )
+    return VLLMBackend(generation.llm, refresh)
+
+
+def training_dtype(trainer: "TurnGRPOTrainer") -> str:
+    """Name of the precision of the training's forward passes, as torch calls it."""
+    if trainer.args.bf16:
+        return "bfloat16"
+    if trainer.args.fp16:
+        return "float16"
+    return str(trainer.model.dtype).removeprefix("torch.")
