@@ -106,6 +106,23 @@ def test_an_adapter_is_merged_into_what_the_engine_plays(make_trainer):
     check_in_step(trained(trainer))
 
 
+def test_an_opponents_adapter_plays_beside_the_engine(make_trainer, folder, tmp_path):
+    """Of the same base as the learner's, it is swapped in and out between replies."""
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    options = {"r": 4, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    other = get_peft_model(model, LoraConfig(**options, init_lora_weights=False))
+    other.save_pretrained(tmp_path / "other")
+    spec = f"lm:{tmp_path / 'other'}"
+    trainer = make_trainer(
+        peft_config=LoraConfig(**options), opponents=["self", spec], num_generations=8
+    )
+    assert trainer._opponents[spec].model is trainer.policy.model
+    check_in_step(trained(trainer))
+
+
 def test_replies_do_not_depend_on_the_batch(make_trainer):
     policy = make_trainer().policy
     prompts = prompts_of(policy)

@@ -153,7 +153,7 @@ def test_an_opponents_adapter_is_swapped_in_on_the_learners_base(
     shutil.copytree(model_folder, copied)
     folder = save_adapter(base=copied)
     trainer = trainer_of(model_folder, settings, folder, max_steps=2)
-    opponent, learner = trainer._opponents[f"lm:{folder}"], trainer.policy
+    opponent, learner = trainer.games.opponents[f"lm:{folder}"], trainer.policy
     assert opponent.model is learner.model
     alone, seeds = LMPolicy.from_pretrained(folder), range(len(prompts))
     for _ in range(2):
@@ -172,7 +172,7 @@ def test_the_learner_is_as_it_was_when_an_opponent_fails(
     model_folder, settings, save_adapter
 ):
     trainer = trainer_of(model_folder, settings, save_adapter())
-    (opponent,) = trainer._opponents.values()
+    (opponent,) = trainer.games.opponents.values()
     before = weights(trainer.policy.model)
     with pytest.raises(IndexError), opponent.context():
         raise IndexError
@@ -200,7 +200,7 @@ def test_an_adapter_that_does_not_fit_the_learner_has_a_model_of_its_own(
         options = {"base": other}
     folder = save_adapter(**options)
     trainer = trainer_of(model_folder, settings, folder, lora)
-    (opponent,) = trainer._opponents.values()
+    (opponent,) = trainer.games.opponents.values()
     assert opponent.model is not trainer.policy.model
     alone, seeds = LMPolicy.from_pretrained(folder), range(len(prompts))
     found, expected = (p.generate(prompts, seeds) for p in (opponent, alone))

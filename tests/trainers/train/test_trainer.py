@@ -354,7 +354,7 @@ def test_steps_per_generation_and_accumulation_train_all_rows(
         ({"opponents": ["random", "random"]}, "that learns"),
         ({"opponents": ["self"]}, "2 seats"),
         ({"opponents": ["self", "ranom"]}, "did you mean 'random'"),
-        ({"opponents": ["self", "mcts"]}, 'the bot "ismcts" does not'),
+        ({"opponents": ["self", "mcts"]}, 'use the bot "ismcts"'),
         ({"reply_format": "answr"}, "did you mean 'answer'"),
         ({"history": "states"}, "did you mean 'state'"),
         ({"on_invalid": "raise"}, "unknown on_invalid .raise.; known are forfeit"),
