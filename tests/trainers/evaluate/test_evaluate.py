@@ -328,7 +328,7 @@ class Refusing(RandomPolicy):
         ((Refusing(), "kuhn_poker", ["cfr:x"]), "want an integer after 'cfr:'"),
         ((Refusing(), "kuhn_poker", ["constant:2"]), "has actions 0 to 1, got 2"),
         ((Refusing(), "kuhn_poker", ["minimax"]), "perfect information"),
-        ((Refusing(), "kuhn_poker", ["mcts"]), 'the bot "ismcts" does not'),
+        ((Refusing(), "kuhn_poker", ["mcts"]), 'use the bot "ismcts"'),
         ((Refusing(), "kuhn_poker", []), "want at least one opponent"),
         (
             (Refusing(), "kuhn_poker", ["random"], 0),

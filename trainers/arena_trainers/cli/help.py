@@ -72,16 +72,13 @@ HELP = {
     "ref_model_mixup_alpha": "Weight of the current policy in such an update.",
     "temperature": "Sampling temperature.",
     "top_k": "Samples from the k likeliest tokens; 0 for all.",
-<<<<<<< HEAD
     "top_p": "Samples from the likeliest tokens of this total probability; 1 for all.",
     "max_completion_length": "Longest reply, in tokens.",
-=======
     "top_p": "Samples from this mass of tokens; 1 for all.",
     "min_p": "Samples from tokens of this share of the likeliest one's probability.",
     "repetition_penalty": "Makes tokens that were there before less likely; 1 for none.",
     "use_vllm": "Whether vLLM generates, in this process.",
     "max_completion_length": "Most tokens of a reply.",
->>>>>>> backend
     "chat_template_kwargs": "Arguments of the chat template.",
     "bf16": "Whether to train in bfloat16.",
     "gradient_checkpointing": "Whether to recompute activations: less memory, more time.",
@@ -96,13 +93,9 @@ GROUPS = {
     "Run": ("output_dir", "resume", "seed", "max_steps"),
     "Model": (
         *("model", "hidden_size", "num_layers", "warm_start_steps"),
-<<<<<<< HEAD
         *("warm_start_episodes", "warm_start_teacher"),
         *("warm_start_batch_size", "warm_start_learning_rate"),
-=======
-        *("warm_start_episodes", "warm_start_learning_rate"),
         *("lora_r", "lora_alpha", "lora_target_modules"),
->>>>>>> backend
     ),
     "Games and prompts": (
         *("games", "opponents", "num_starts", "reply_format", "history", "rules"),
