@@ -1,0 +1,76 @@
+"""The supervised start: replies alone are trained, in micro-batches of any size."""
+
+import math
+
+import pytest
+import torch
+
+from arena_trainers.data import legal_play
+from arena_trainers.job.tiny import tiny_model
+from arena_trainers.job.warm_start import default_learning_rate, warm_start
+from arena_trainers.lm.policy import LMPolicy
+
+
+@pytest.fixture
+def started(tokenizer, kuhn_env):
+    """A policy after a few steps, and their losses."""
+
+    def start(num_steps=4, **options):
+        model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=1).eval()
+        policy = LMPolicy(model, tokenizer, max_new_tokens=2)
+        examples = legal_play([kuhn_env], 40, seed=0)
+        sizes = {"num_steps": num_steps, "batch_size": 24}
+        return policy, warm_start(policy, examples, **sizes, **options)
+
+    return start
+
+
+def test_micro_batches_change_nothing(started):
+    whole, losses = started(max_tokens=10_000)
+    parts, same = started(max_tokens=100)
+    assert len(losses) == 4
+    assert same == pytest.approx(losses, abs=1e-5)
+    found, wanted = parts.model.state_dict(), whole.model.state_dict()
+    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=0)
+
+
+def test_equal_rows_run_once_and_prompts_are_not_scored(started, monkeypatch):
+    from trl.trainer import utils
+
+    scored, inner = [], utils._ChunkedLogProbFunction.apply
+    monkeypatch.setattr(
+        utils._ChunkedLogProbFunction,
+        "apply",
+        lambda hidden, *args: scored.append(len(hidden)) or inner(hidden, *args),
+    )
+    started(num_steps=1)
+    assert len(scored) == 1
+    assert 0 < scored[0] < 2 * 24  # two tokens of each distinct row
+
+
+def test_the_first_loss_is_that_of_the_reply_and_its_end(tokenizer, kuhn_env, started):
+    """By a plain forward pass over the only example."""
+    model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=1).eval()
+    policy = LMPolicy(model, tokenizer, max_new_tokens=2)
+    (example, *_) = legal_play([kuhn_env], 1, seed=0)
+    prompt = policy.encode(example.messages)
+    reply = [*policy.chat.ids(example.reply), policy.eos_ids[0]]
+    with torch.no_grad():
+        logprobs = model(torch.tensor([prompt + reply])).logits[0].log_softmax(-1)
+    wanted = -sum(
+        float(logprobs[len(prompt) - 1 + i, token]) for i, token in enumerate(reply)
+    )
+    (loss,) = warm_start(policy, [example], num_steps=1, batch_size=1)
+    assert loss == pytest.approx(wanted / len(reply), rel=1e-4)
+
+
+def test_the_model_is_left_as_it_was_but_for_its_weights(started):
+    policy, losses = started()
+    assert losses[-1] < losses[0]
+    assert not policy.model.training
+    assert "forward" not in vars(policy.model)
+
+
+def test_the_learning_rate_falls_with_the_size_of_the_model():
+    assert default_learning_rate(82_000) == 3e-3
+    assert math.isclose(default_learning_rate(135_000_000), 2.5e-5, rel_tol=0.05)
