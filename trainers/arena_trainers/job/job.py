@@ -8,9 +8,7 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from transformers import (
-    PrinterCallback,
-)
+from transformers import PrinterCallback
 from transformers.utils.logging import disable_progress_bar
 
 from arena_trainers.evaluate.intervals import import_stats
