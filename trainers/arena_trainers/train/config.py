@@ -88,8 +88,8 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             Most prompts in one call of the model during play; all that wait by default.
         max_tokens_per_forward (`int`, *optional*):
             Most tokens, padding included, that run through the model at once in training. The
-            gradient is the same for any bound; a lower one takes less memory and up to a
-            third more time. Default: from the model's size and the memory that is free.
+            gradient is the same for any bound; a lower one takes less memory and about 40 %
+            more time. Default: from the model's size and the memory that is free.
         num_starts (`int`, *optional*):
             Number of different starts (seeds). Each is played `num_generations` times.
             Default: enough that `max_steps` repeat none, or 1000.
