@@ -1,48 +1,84 @@
-"""The supervised start is TRL's, whatever the size of its micro-batches."""
+"""The supervised start: replies alone are trained, in micro-batches of any size."""
 
+import math
 import random
 
 import numpy as np
 import pytest
 import torch
 
-import arena_envs
 from arena_trainers.data import legal_play
 from arena_trainers.job.tiny import tiny_model
 from arena_trainers.job.warm_start import default_learning_rate, warm_start
 from arena_trainers.lm.policy import LMPolicy
-from arena_wrappers import PromptWrapper
 
 
-def env():
-    return PromptWrapper(arena_envs.make("kuhn_poker"), "bare", rules=False)
+@pytest.fixture
+def started(tokenizer, kuhn_env):
+    """A policy after a few steps, and their losses."""
+
+    def start(num_steps=4, **options):
+        model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=1).eval()
+        policy = LMPolicy(model, tokenizer, max_new_tokens=2)
+        examples = legal_play([kuhn_env], 40, seed=0)
+        sizes = {"num_steps": num_steps, "batch_size": 24}
+        return policy, warm_start(policy, examples, **sizes, **options)
+
+    return start
 
 
-def trained(tokenizer, **options):
-    model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=1)
-    examples = legal_play([env], 40, seed=0)
-    settings = {"num_steps": 3, "batch_size": 8, "learning_rate": 1e-2} | options
-    losses = warm_start(LMPolicy(model, tokenizer), examples, **settings)
-    return losses, torch.cat([p.detach().flatten() for p in model.parameters()])
+def test_micro_batches_change_nothing(started):
+    whole, losses = started(max_tokens=10_000)
+    parts, same = started(max_tokens=100)
+    assert len(losses) == 4
+    assert same == pytest.approx(losses, abs=1e-5)
+    found, wanted = parts.model.state_dict(), whole.model.state_dict()
+    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=0)
 
 
-def test_the_bound_of_tokens_changes_nothing(tokenizer):
-    """Replies have one token and their end each, so that every micro-batch weighs alike."""
-    whole, one = trained(tokenizer), trained(tokenizer, max_tokens=1)
-    assert whole[0] == pytest.approx(one[0], abs=1e-4)
-    torch.testing.assert_close(whole[1], one[1], atol=1e-5, rtol=0)
+def test_equal_rows_run_once_and_prompts_are_not_scored(started, monkeypatch):
+    from trl.trainer import utils
 
-
-def test_losses_fall_and_are_told(tokenizer):
-    told = []
-    losses, _ = trained(
-        tokenizer, num_steps=30, on_step=lambda *step: told.append(step)
+    scored, inner = [], utils._ChunkedLogProbFunction.apply
+    monkeypatch.setattr(
+        utils._ChunkedLogProbFunction,
+        "apply",
+        lambda hidden, *args: scored.append(len(hidden)) or inner(hidden, *args),
     )
-    assert told == list(enumerate(losses, start=1))
-    assert losses[-1] < losses[0] / 2
+    started(num_steps=1)
+    assert len(scored) == 1
+    assert 0 < scored[0] < 2 * 24  # two tokens of each distinct row
 
 
-def test_global_random_generators_are_as_before(tokenizer):
+def test_the_first_loss_is_that_of_the_reply_and_its_end(tokenizer, kuhn_env, started):
+    """By a plain forward pass over the only example."""
+    model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=1).eval()
+    policy = LMPolicy(model, tokenizer, max_new_tokens=2)
+    (example, *_) = legal_play([kuhn_env], 1, seed=0)
+    prompt = policy.encode(example.messages)
+    reply = [*policy.chat.ids(example.reply), policy.eos_ids[0]]
+    with torch.no_grad():
+        logprobs = model(torch.tensor([prompt + reply])).logits[0].log_softmax(-1)
+    wanted = -sum(
+        float(logprobs[len(prompt) - 1 + i, token]) for i, token in enumerate(reply)
+    )
+    (loss,) = warm_start(policy, [example], num_steps=1, batch_size=1)
+    assert loss == pytest.approx(wanted / len(reply), rel=1e-4)
+
+
+def test_the_model_is_left_as_it_was_but_for_its_weights(started):
+    policy, losses = started()
+    assert losses[-1] < losses[0]
+    assert not policy.model.training
+    assert "forward" not in vars(policy.model)
+
+
+def test_the_learning_rate_falls_with_the_size_of_the_model():
+    assert default_learning_rate(82_000) == 3e-3
+    assert math.isclose(default_learning_rate(135_000_000), 2.5e-5, rel_tol=0.05)
+
+
+def test_global_random_generators_are_as_before(started):
     def drawn():
         return random.random(), np.random.random(), float(torch.rand(()))
 
@@ -51,7 +87,7 @@ def test_global_random_generators_are_as_before(tokenizer):
     random.setstate(seeds[0])
     np.random.set_state(seeds[1])
     torch.set_rng_state(seeds[2])
-    trained(tokenizer, num_steps=1)
+    started(num_steps=1)
     assert drawn() == first
 
 
@@ -59,8 +95,3 @@ def test_no_examples_are_refused(tokenizer):
     model = tiny_model(tokenizer, hidden_size=16, num_layers=1)
     with pytest.raises(ValueError, match="want examples to imitate, got none"):
         warm_start(LMPolicy(model, tokenizer), [], num_steps=1)
-
-
-def test_larger_models_learn_slower():
-    rates = [default_learning_rate(n) for n in (10**4, 10**5, 135 * 10**6, 4 * 10**9)]
-    assert rates == pytest.approx([3e-3, 3e-3, 2.46e-5, 2.57e-6], rel=0.01)

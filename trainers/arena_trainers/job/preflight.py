@@ -77,6 +77,7 @@ def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     check_ranges(draft)
     refuse_what_is_not_supported(draft)
     check_policies(draft.opponents)
+    check_policies(job.warm_start_teacher or [])
     plans = [GamePlan(spec, draft) for spec in draft.games]
     for plan in plans:
         check_policies(plan.seats)

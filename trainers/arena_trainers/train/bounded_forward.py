@@ -29,7 +29,11 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from trl import GRPOTrainer
 
-from arena_trainers.lm.memory import chunks_by_length, default_max_tokens
+from arena_trainers.lm.memory import (
+    chunks_by_length,
+    default_max_tokens,
+    release_free_memory,
+)
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.row_sharing import distinct_rows
 
@@ -146,14 +150,9 @@ class BoundedForwardTrainer(GRPOTrainer):
                 # Through the wrapper of a distributed run, once for each backward pass. Its
                 # backward comes first, so that its activations go before others come back.
                 found = self._score_chunk(model, *part, reply, compute_entropy)
-            elif torch.is_grad_enabled():
-                found = checkpoint(
-                    self._score_chunk,
-                    *(inner, *part, reply, compute_entropy),
-                    use_reentrant=False,
-                )
             else:
-                found = self._score_chunk(inner, *part, reply, compute_entropy)
+                arguments = inner, *part, reply, compute_entropy
+                found = checkpoint(self._score_again, *arguments, use_reentrant=False)
             logprobs += found[0]
             entropies += found[1]
         order = torch.tensor([i for chunk in chunks for i in chunk]).argsort()
@@ -162,6 +161,11 @@ class BoundedForwardTrainer(GRPOTrainer):
             _padded(logprobs, width)[order],
             _padded(entropies, width)[order] if compute_entropy else None,
         )
+
+    def _score_again(self, *arguments: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """`_score_chunk` of one chunk of several, in the forward and the backward pass."""
+        release_free_memory()
+        return self._score_chunk(*arguments)
 
     def _score_chunk(
         self,

@@ -91,7 +91,7 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
         max_tokens_per_forward (`int`, *optional*):
             The most tokens, padding included, that run through the model at once in
             training. The gradient is the same for any bound. A lower bound takes less memory
-            and up to a third more time. Default: from the model's size and the free memory.
+            and about 40 % more time. Default: from the model's size and the free memory.
         vllm_importance_sampling_mode (`str`, *optional*):
             As in TRL. Default: `"token_truncate"` with `layout="trajectory"`, where a row
             holds several turns, else TRL's `"sequence_mask"`.
