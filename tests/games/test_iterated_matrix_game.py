@@ -204,7 +204,7 @@ def test_the_longest_text_fits() -> None:
         payoffs = [payoffs, payoffs]
     rules = IteratedMatrixGame(payoffs, names, num_rounds=100)
     state = played(rules, [(0,) * 8] * 100)
-    assert len(rules.observe(state, 7)) <= arena_envs.env.MAX_TEXT
+    assert len(rules.observe(state, 7)) <= arena_envs.spaces.MAX_TEXT
 
 
 @pytest.mark.parametrize("value", [0, 101, -1, 2.0, "3", None, True])
