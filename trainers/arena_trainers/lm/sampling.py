@@ -1,12 +1,10 @@
-"""Generation: draws that belong to the request, and alike prompts computed once."""
+"""Generation: draws that belong to the request, and settings that are ours alone."""
 
 import copy
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from transformers import (
-    DynamicCache,
     GenerationConfig,
     LogitsProcessor,
     MinPLogitsWarper,
@@ -209,35 +207,6 @@ def with_settings(model: PreTrainedModel, config: GenerationConfig) -> PreTraine
     twin = copy.copy(model if base is None else base())
     twin.generation_config = config
     return twin
-
-
-def shared_prefix(
-    model: PreTrainedModel, input_ids: torch.Tensor, attention_mask: torch.Tensor
-) -> dict[str, Any]:
-    """The prompts but for their last token, computed once for rows that are alike.
-
-    Lockstep play asks the same prompt many times: samples of one seed start alike, and a
-    small game has few prompts.
-
-    Returns:
-        Arguments for `generate`; none where most rows differ, or the model keeps anything
-        but keys and values of each row.
-    """
-    rows = torch.stack([input_ids, attention_mask])  # [2, B, L]
-    distinct, row_of = rows.unique(dim=1, return_inverse=True)
-    if 2 * distinct.shape[1] > len(input_ids) or input_ids.shape[1] < 2:
-        return {}
-    ids, mask = distinct[:, :, :-1]
-    cache = model.get_decoder()(
-        input_ids=ids,
-        attention_mask=mask,
-        position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0),
-        use_cache=True,
-    ).past_key_values
-    if not isinstance(cache, DynamicCache):
-        return {}
-    cache.reorder_cache(row_of)
-    return {"past_key_values": cache}
 
 
 def known_ends(model: PreTrainedModel) -> list[int]:

@@ -18,7 +18,8 @@ from transformers import (
 from arena_trainers.extras import import_extra
 from arena_trainers.lm.backends import Generated, Sampling
 from arena_trainers.lm.devices import default_device, default_dtype
-from arena_trainers.lm.sampling import SeededSampler, shared_prefix, with_settings
+from arena_trainers.lm.distinct import generate_distinct
+from arena_trainers.lm.sampling import SeededSampler, with_settings
 from arena_trainers.lm.scoring import evaluating, left_padded
 
 GenerateContext = Callable[[], AbstractContextManager[PreTrainedModel]]
@@ -51,28 +52,17 @@ class TransformersBackend:
     ) -> Generated:
         inputs = left_padded(prompt_ids, self.pad_id, self.model.device)
         sampler = SeededSampler(seeds, sampling, prompt_ids)
-        config = GenerationConfig(
-            max_new_tokens=sampling.max_new_tokens,
-            do_sample=False,
-            eos_token_id=list(sampling.end_ids),
-            pad_token_id=self.pad_id,
-            disable_compile=True,
-        )
         with self.context() as model, evaluating(model):
-            sequences = with_settings(model, config).generate(  # type: ignore[operator]
-                input_ids=inputs[0],
-                attention_mask=inputs[1],
-                generation_config=config,
-                logits_processor=LogitsProcessorList([sampler]),
-                **shared_prefix(model, *inputs),
-            )
+            replies = generate_distinct(model, inputs, sampler, sampling)
+            if replies is None:
+                replies = self._generate(model, inputs, sampler, sampling)
         logprobs = torch.stack(sampler.logprobs, dim=1)
         if bool(logprobs.isnan().any()):
             raise ValueError(
                 "want finite logits, the model gave some that are not: its weights have "
                 "diverged; train it with a lower learning_rate or max_grad_norm"
             )
-        token_ids = sequences[:, inputs[0].shape[1] :].tolist()
+        token_ids = replies.tolist()
         lengths = [_length(ids, sampling.end_ids) for ids in token_ids]
         entropies = None
         if sampling.with_entropy:
@@ -82,6 +72,29 @@ class TransformersBackend:
             _cut(logprobs.tolist(), lengths),
             entropies,
         )
+
+    def _generate(
+        self,
+        model: PreTrainedModel,
+        inputs: tuple[torch.Tensor, torch.Tensor],
+        sampler: SeededSampler,
+        sampling: Sampling,
+    ) -> torch.Tensor:
+        """int64[B, T]: the tokens of the replies, by the `generate` of transformers."""
+        config = GenerationConfig(
+            max_new_tokens=sampling.max_new_tokens,
+            do_sample=False,
+            eos_token_id=list(sampling.end_ids),
+            pad_token_id=self.pad_id,
+            disable_compile=True,
+        )
+        sequences: torch.Tensor = with_settings(model, config).generate(  # type: ignore[operator]
+            input_ids=inputs[0],
+            attention_mask=inputs[1],
+            generation_config=config,
+            logits_processor=LogitsProcessorList([sampler]),
+        )
+        return sequences[:, inputs[0].shape[1] :]
 
 
 def _length(ids: Sequence[int], end_ids: Sequence[int]) -> int:

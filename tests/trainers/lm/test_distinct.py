@@ -1,14 +1,12 @@
-"""Prompts that are alike are computed once, and nothing else changes."""
+"""Rows that are equal are computed once, and nothing else changes."""
 
 import copy
 
 import pytest
 import torch
 
-from arena_trainers.lm import transformers_backend
+from arena_trainers.lm import distinct, transformers_backend
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.lm.sampling import shared_prefix
-from arena_trainers.lm.scoring import left_padded
 from arena_wrappers import RandomPolicy, play
 
 
@@ -40,15 +38,39 @@ def test_sharing_changes_no_reply(policy, model, kuhn_env, monkeypatch):
         seeds = range(len(prompts))
         shared = speaker.generate(prompts, seeds)
         with monkeypatch.context() as patch:
-            patch.setattr(transformers_backend, "shared_prefix", lambda *inputs: {})
+            patch.setattr(
+                transformers_backend, "generate_distinct", lambda *inputs: None
+            )
             apart = speaker.generate(prompts, seeds)
         for one, two in zip(shared, apart, strict=True):
             assert (one.text, one.token_ids) == (two.text, two.token_ids)
             assert one.logprobs == pytest.approx(two.logprobs, abs=1e-5)
 
 
-def test_rows_are_shared_only_where_most_are_alike(policy, kuhn_env):
-    alike, distinct, single, pairs = batches(policy, kuhn_env)
-    for prompts, shared in [(alike, 1), (distinct, 0), (single, 0), (pairs, 1)]:
-        inputs = left_padded(prompts, policy.pad_id, policy.model.device)
-        assert len(shared_prefix(policy.model, *inputs)) == shared
+def test_equal_rows_run_once(policy, kuhn_env, monkeypatch):
+    """Six prompts of the first turn; then at most as many rows as there are replies."""
+    alike, different, *_ = batches(policy, kuhn_env)
+    run = []
+    forward = policy.model.forward
+
+    def counted(*args, **kwargs):
+        run.append(len(kwargs["input_ids"]))
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(policy.model, "forward", counted)
+    replies = policy.generate(alike, range(len(alike)))
+    first = {(*r.prompt_ids, r.token_ids[0]) for r in replies if len(r.token_ids) > 1}
+    assert run == [len(different), len(first)]
+    run.clear()
+    policy.generate(different, range(len(different)))
+    assert run == [len(different)] * 2
+
+
+def test_a_model_without_a_cache_of_keys_and_values_generates_alike(
+    policy, kuhn_env, monkeypatch
+):
+    prompts = batches(policy, kuhn_env)[0]
+    shared = policy.generate(prompts, range(len(prompts)))
+    monkeypatch.setattr(distinct, "DynamicCache", str)
+    apart = policy.generate(prompts, range(len(prompts)))
+    assert [r.token_ids for r in shared] == [r.token_ids for r in apart]
