@@ -1,4 +1,4 @@
-"""Weights of the parts of the reward."""
+"""Weights of the parts of the reward, such as `game` and `format`."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 def part_weights(
     args: "TurnGRPOConfig", functions: Collection[str]
 ) -> dict[str, float]:
-    """Weights of the reward parts that `part_weights` or a function names.
+    """Weights of the parts of the reward, by name.
 
-    The default weight of a part that a function gives is 0.
+    These are the parts in `part_weights`, and those that column functions supply. A supplied
+    part has weight 0 unless `part_weights` sets it.
     """
     given = [part for name in functions if (part := part_of(name))]
     return {**dict.fromkeys(given, 0.0), **args.part_weights}
 
 
 def check_part_weights(args: "TurnGRPOConfig", functions: Collection[str]) -> None:
-    """Raises for a weight of an unknown part, and if a part must be paid and is not.
-
-    Which part must be paid is declared by the estimator (`paid_part` of `needs`).
+    """Checks the names and weights of `part_weights`.
 
     Raises:
-        ValueError: names the part.
+        ValueError: a weight for an unknown part, or weight 0 for the part that the
+            estimator needs as a reward (`paid_part` of its `needs`).
     """
     known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
     for name in args.part_weights:
