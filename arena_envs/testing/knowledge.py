@@ -35,9 +35,9 @@ def check_knowledge(sample: Sample) -> None:
                 known = seen.setdefault((seat, key), shown)
                 demand(
                     known == shown,
-                    "one information state has one text, features and legal actions",
+                    "states with one information state have the same text, features and legal actions",
                     difference(known, shown),
-                    fix="Put what differs into information_state, or do not show it.",
+                    fix="Add what differs to information_state, or do not show it to this seat.",
                 )
             if player >= 0:
                 _check_features(game, state, player, seen)

@@ -205,12 +205,12 @@ def one(*_):
         (
             {"part_weights": {"game": 0.0}, "credit": "mt_grpo"},
             {},
-            "'mt_grpo' needs outcome to name a part that is paid, got 'game' with weight 0",
+            "'mt_grpo' needs as outcome a reward part with a weight other than 0, got 'game'",
         ),
         (
             {"credit": "mt_grpo", "credit_args": {"outcome": "judge"}},
             {"rewards.judge": one},
-            "'mt_grpo' needs outcome to name a part that is paid, got 'judge' with",
+            "'mt_grpo' needs as outcome a reward part with a weight other than 0, got 'judge'",
         ),
     ],
 )

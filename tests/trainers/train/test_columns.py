@@ -233,7 +233,7 @@ def test_they_train(make_trainer, name):
         ),
         (
             {"credit": "adca"},
-            "give a function to TurnGRPOTrainer, columns={'rewards.judge': function}",
+            "set columns={'rewards.judge': 'my_module:my_function'}",
         ),
         ({"credit": "archer"}, "or give a function.*columns={'value': function}"),
         (

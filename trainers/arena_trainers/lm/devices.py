@@ -1,4 +1,4 @@
-"""Where language models run unless they are told."""
+"""The default device of language models."""
 
 import torch
 

@@ -86,7 +86,7 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             Episodes per optimizer step of all processes together. Sets
             `per_device_train_batch_size`, which counts episodes here.
         rollout_batch_size (`int`, *optional*):
-            The most prompts in one call of the model during play. Default: all that wait.
+            Largest number of prompts per call of the model during play. Default: no limit.
         num_starts (`int`, *optional*):
             Number of different starts (seeds). Each is played `num_generations` times.
             Default: enough for `max_steps` without repetition, or 1000.
@@ -120,7 +120,8 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     critic: str | None = field(
         default=None,
         metadata={
-            "help": "Source of the column value: 'features', a network, or 'exact'."
+            "help": "Critic: 'features' (a network over game features) or 'exact' "
+            "(enumeration, in small games); none by default."
         },
     )
     critic_args: dict[str, Any] = field(
@@ -167,16 +168,21 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
         metadata={"help": "How replies are read: 'strict' or 'tolerant'."},
     )
     part_weights: dict[str, float] = field(
-        default_factory=dict, metadata={"help": "Weights of the reward parts."}
+        default_factory=dict,
+        metadata={"help": "Weights of the reward parts, such as {format: 0.5}."},
     )
     episodes_per_step: int | None = field(
         default=None, metadata={"help": "Episodes per optimizer step."}
     )
     rollout_batch_size: int | None = field(
-        default=None, metadata={"help": "The most prompts in one call of the model."}
+        default=None,
+        metadata={"help": "Largest number of prompts per call of the model."},
     )
     num_starts: int | None = field(
-        default=None, metadata={"help": "Number of different starts."}
+        default=None,
+        metadata={
+            "help": "Number of different starts (seeds); by default enough for max_steps."
+        },
     )
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ def check_part_weights(args: "TurnGRPOConfig", functions: Collection[str]) -> No
     for name in args.part_weights:
         if name not in known:
             raise ValueError(
-                f"part_weights names {name!r}, which is no reward part; "
+                f"part_weights names {name!r}, which is not a reward part; "
                 f"{did_you_mean(str(name), known)}"
             )
     option = needs_of(find_estimator(args.credit)).paid_part
@@ -46,6 +46,6 @@ def check_part_weights(args: "TurnGRPOConfig", functions: Collection[str]) -> No
     part = {**credit.default_options(args.credit), **args.credit_args}[option]
     if part_weights(args, functions).get(part, 1.0) == 0:
         raise ValueError(
-            f"credit {args.credit!r} needs {option} to name a part that is paid, got "
-            f"{part!r} with weight 0; set part_weights to {{{part!r}: 1.0}}"
+            f"credit {args.credit!r} needs as {option} a reward part with a weight other "
+            f"than 0, got {part!r} with weight 0; set part_weights to {{{part!r}: 1.0}}"
         )
