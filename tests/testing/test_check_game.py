@@ -454,7 +454,7 @@ BROKEN = [
         "states with one information state have the same text, features and legal actions",
     ),
     (LeakyKey, "resample keeps the information state of the seat"),
-    (Forgetful, "one information state has one"),
+    (Forgetful, "states with one information state have the same"),
     (Careless, "resample keeps the information state of the seat"),
     (GlobalChance, "resample draws from the given generator alone"),
     (Peeking, "all seats choose in each round|no text, features or mask shows"),
@@ -462,7 +462,7 @@ BROKEN = [
     (Overt, "in a perfect-information game each state has its own information state"),
     (
         LeakyDealer,
-        "what a seat cannot know shows in no text, features or mask; got .two f",
+        "what a seat cannot know shows in no text, features or mask; got .f",
     ),
     (Blind, "features tell apart what the text tells the seat to move"),
     (NumpySeats, "current_player is a seat, CHANCE or TERMINAL, as an int; got"),

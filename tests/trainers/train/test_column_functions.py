@@ -183,7 +183,7 @@ def one(*_):
         (
             {"credit": "adca"},
             {"rewards.jugde": one},
-            "columns={'rewards.judge': function}",
+            "columns={'rewards.judge': 'my_module",
         ),
         ({}, {"strata": one}, "columns gives 'strata'.* did you mean 'stratum'"),
         ({}, {"judge": one}, "parts of the reward; did you mean 'rewards.judge'"),
