@@ -180,9 +180,7 @@ class TurnBatch:
         if self.tokens is None:
             return
         if self.num_tokens is None:
-            raise ValueError(
-                "want num_tokens with tokens, got None; give the number of tokens per turn"
-            )
+            raise ValueError("want num_tokens with tokens, got None; add the column")
         columns = checks.parts("tokens", self.tokens, int(self.num_tokens.sum()))
         live = None if self.mask is None else np.repeat(self.mask, self.num_tokens)
         for name, column in columns.items():

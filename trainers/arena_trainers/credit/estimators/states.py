@@ -51,8 +51,8 @@ def at_grpo(
     neither compared nor credited. In a tree that follows the best candidate, the later
     turns of candidates are of this kind.
 
-    Departs from the released code, which keeps raw rewards where no state occurs twice.
-    Here these turns get 0.
+    Departs from the released code where no state occurs twice: the released code keeps raw
+    rewards, this estimator gives 0.
 
     Reduces to: `episode` with the same ddof and eps in games of one turn and one state;
     `mars` with γ = 1, `scale="none"` and `pool=("game", "seat")`.
