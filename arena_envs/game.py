@@ -152,7 +152,7 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
         """
 
     def rules(self, seat: int) -> str:
-        """What a player is told before the first turn."""
+        """The rules, as this seat reads them before the first turn."""
 
     def resample(self, state: S, seat: int, rng: random.Random) -> S:
         """A random state among those that this seat cannot tell from `state`."""

@@ -59,8 +59,8 @@ def register(
         entry_point: `"module:attribute"` of the game's class, imported when first made.
         split: whether the game is for training or held out for evaluation.
         extra: the extra of this distribution that the game needs.
-        facts: kind, number of players and information, such as `("mixed", 2, "perfect")`,
-            with which `game_infos()` lists a game whose extra is not installed.
+        facts: kind, number of players and information, such as `("mixed", 2, "perfect")`.
+            `game_infos()` lists them if the game's extra is not installed.
         plugin: the distribution that the game comes from, if not this one.
         **params: parameters of the class, where the id is a preset.
 

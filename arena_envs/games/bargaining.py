@@ -37,7 +37,11 @@ no action. The legal actions are a finite set without messages: "accept", "rejec
 `num_offers` offers evenly spaced from 0 to the pie. The other player sees a message in quotation
 marks and in one line, so that it cannot look like the referee's words. Blanks break markup in
 it, such as special tokens of chat templates (`arena_envs.hostile`). Words of a reply outside its
-answer are not part of the message. Features hold amounts and answers, but no messages.
+answer are not part of the message.
+
+The prompt shows the latest three utterances in full and, of the earlier ones, only the amounts
+of the latest six offers; states keep all utterances. Features hold all amounts and answers, but
+no messages.
 
 Measures of an episode: `agreement` (1 or 0), `efficiency` (the sum of both returns) and
 `fairness` (1 - 4(p - 1/2)², with p a share before discounting). The last two follow GLEE and are

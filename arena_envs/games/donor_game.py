@@ -19,8 +19,8 @@ see them.
 Chance draws a shift for each round, and seat i gives to seat (i + shift) mod N. A shift comes
 again only after all other shifts. So each player is donor once and recipient once in every
 round, and gives to all others before it gives to one of them again. Units are counted in
-hundredths: gifts are rounded down to 0.01 units. A share of less than 0.01 units cannot be
-given.
+hundredths: gifts are rounded down to 0.01 units. A gift that would come to less than 0.01
+units is illegal, except "give 0%".
 
 With `punishment=True` a donor may, instead of giving, pay 1 unit to take 2 units from its
 recipient, or all units of the recipient if it has fewer than 2 after the gifts of the round.
@@ -29,11 +29,11 @@ A gift in the last round earns nothing, so by backward induction nobody gives in
 If all always give the share p, units grow by 1 + p * (multiplier - 1) a round, up to rounding.
 
 Measure of an episode: `donation`, the mean share of the own units that is given, over all
-players and rounds; a punishment counts as 0. The measure is ours.
+players and rounds; a punishment counts as 0. This measure is not in the paper.
 
 The paper has 12 agents, 12 rounds and random pairs with one donor each. Its donors name amounts,
-see what the recipient did in the latest rounds, and may pay to take twice as much. It passes
-strategies on over generations. Here all players are donors at the same time, gifts come in
+see what the recipient did in the latest rounds, and may pay to take twice as much. Its
+strategies are passed on from one generation of agents to the next. Here all players are donors at the same time, gifts come in
 steps, all past choices are public, and punishment has one size.
 """
 

@@ -96,11 +96,11 @@ def pure_equilibria(payoffs: ArrayLike) -> list[tuple[int, ...]]:
 def mixed_equilibria(
     payoffs: ArrayLike, max_supports: int = 1_000_000
 ) -> list[MixedEquilibrium]:
-    """The Nash equilibria of two players whose supports are of equal size.
+    """The Nash equilibria of two players with supports of equal size.
 
     Tries all supports, smaller ones first. In a game that is not degenerate these are all
-    its equilibria, an odd number; a degenerate one may have more, between and beside
-    them. von Stengel, *Computing Equilibria for Two-Person Games* (2002), section 2.
+    its equilibria, an odd number. A degenerate game may have more: mixtures of these, and
+    others. von Stengel, *Computing Equilibria for Two-Person Games* (2002), section 2.
 
     Args:
         payoffs: float64[2, m, n], as from `normal_form`.

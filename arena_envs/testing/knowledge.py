@@ -35,9 +35,9 @@ def check_knowledge(sample: Sample) -> None:
                 known = seen.setdefault((seat, key), shown)
                 demand(
                     known == shown,
-                    "one information state has one text, features and legal actions",
+                    "states with one information state have the same text, features and legal actions",
                     difference(known, shown),
-                    fix="Put what differs into information_state, or do not show it.",
+                    fix="Add what differs to information_state, or do not show it to this seat.",
                 )
             if player >= 0:
                 _check_features(game, state, player, seen)
@@ -94,7 +94,7 @@ def check_resampling(sample: Sample) -> None:
 
 def _check_draw(game: AnyGame, state: Any, seat: int, drawn: Any) -> None:
     advice = "Redraw only what the seat cannot see."
-    rule = "resample leaves the seat to move as it is"
+    rule = "resample does not change the seat to move"
     alike = game.current_player(drawn) == game.current_player(state)
     demand(alike, rule, drawn, fix=advice)
     key, found = (game.information_state(s, seat) for s in (state, drawn))
@@ -153,7 +153,7 @@ def check_hidden(sample: Sample) -> None:
 def _twins(
     game: AnyGame, episode: Episode, index: int, rng: random.Random
 ) -> Iterator[tuple[Any, Any]]:
-    """Decision states of an episode beside those after another action at `index`."""
+    """Pairs of decision states: of an episode, and after another action at `index`."""
     twin, played = episode[index]
     others = [action for action in possible_actions(game, twin) if action != played]
     if not others:

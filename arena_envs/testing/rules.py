@@ -169,7 +169,9 @@ def check_returns(sample: Sample) -> None:
     """Returns keep to `kind`, `zero_sum`, `min_return` and `max_return`."""
     game = sample.game
     start = list(game.returns(game.initial_state()))
-    demand(start == [0.0] * game.num_players, "nothing is paid at the start", start)
+    demand(
+        start == [0.0] * game.num_players, "returns of the initial state are 0", start
+    )
     for state in sample.states():
         returns = game.returns(state)
         rule = "returns has an entry for each seat"

@@ -22,13 +22,13 @@ class BrokenRule(AssertionError):
 
 
 def demand(kept: bool, rule: str, *found: Any, fix: str = "") -> None:
-    """Raises `BrokenRule` unless a rule is kept.
+    """Raises `BrokenRule` unless a rule holds.
 
     Args:
-        kept: whether it is.
-        rule: what holds of a game that keeps it.
-        *found: values that break it.
-        fix: what to do about it, as a sentence; empty where the rule already says that.
+        kept: whether the rule holds.
+        rule: the rule, as a statement about a correct game.
+        *found: values that break the rule.
+        fix: what to do, as a sentence; empty where the rule already says that.
     """
     if not kept:
         got = ", ".join(short(value) for value in found)
@@ -117,5 +117,5 @@ def difference(shown: Any, again: Any) -> str:
     names = ("text", "features", "legal actions")
     for name, one, other in zip(names, shown, again, strict=True):
         if one != other:
-            return f"two {name}: {one!r:.100} and {other!r:.100}"
+            return f"{name} {one!r:.100} and {other!r:.100}"
     return "no difference"

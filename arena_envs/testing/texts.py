@@ -31,7 +31,7 @@ def check_texts(sample: Sample) -> None:
     shape = game.features(game.initial_state(), 0).shape
     for seat in range(game.num_players):
         rules = game.rules(seat)
-        demand(bool(rules.strip()), "every seat is told rules", rules)
+        demand(bool(rules.strip()), "rules has a text for every seat", rules)
         demand(rules.isascii(), "rules are ASCII", rules)
         rule = f"rules have at most {MAX_RULES} characters"
         demand(len(rules) <= MAX_RULES, rule, len(rules))
@@ -47,9 +47,7 @@ def check_texts(sample: Sample) -> None:
             features = game.features(state, seat)
             demand(features.dtype == np.float32, "features are float32", features.dtype)
             constant = features.shape == shape and features.ndim == 1
-            demand(
-                constant, "features have one dimension and one length", features.shape
-            )
+            demand(constant, "features are vectors of one length", features.shape)
             finite = bool(np.isfinite(features).all())
             demand(finite, "features are finite", features)
 
@@ -99,7 +97,7 @@ def check_parse(sample: Sample) -> None:
 
 
 def _check_reading(game: AnyGame, state: object, text: str, action: object) -> None:
-    rule = f"parse reads the text of action {action!r}"
+    rule = f"parse returns action {action!r} for its text"
     try:
         found = game.parse(state, text)
     except IllegalAction as error:

@@ -268,11 +268,11 @@ def test_rae_keeps_baselines_of_seats_that_did_not_play(batch):
         (
             "mars",
             {"pool": ("game", "seet")},
-            "want pools by columns among .* got 'seet'",
+            "want pool columns among .* got 'seet'",
         ),
         ("mars", {"pool": "game"}, r"sequence of columns such as \('game',\)"),
         ("mars", {"pool": ("team",)}, "want the column 'team' in the turn batch"),
-        ("episode", {"pool": ("turn",)}, "want pools by columns among .* got 'turn'"),
+        ("episode", {"pool": ("turn",)}, "want pool columns among .* got 'turn'"),
         ("mars_loo", {"baseline": "none"}, "want baseline among"),
         ("rae", {"order": "before"}, "want order among pre, post, got 'before'"),
         ("rae", {"decay": 95}, "want decay between 0 and 1, got 95"),

@@ -319,7 +319,7 @@ TURNS = {
         (
             "aepo",
             {"entropy_pool": ("gme",)},
-            "want pools by columns among .* got 'gme'",
+            "want pool columns among .* got 'gme'",
         ),
         ("hapo", {"strength": 2.0}, "want strength between 0 and 1, got 2.0"),
         ("hapo", {"quantile": 80}, "want quantile between 0 and 1, got 80"),

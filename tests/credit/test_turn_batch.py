@@ -86,7 +86,7 @@ GOOD = {
         (
             {"truncated": [True, False, False]},
             r"want truncated on last turns only, got truncated\[0\] = True on turn 0 of "
-            "seat 0 in episode 4, which goes on",
+            "seat 0 in episode 4, which is not the last",
         ),
         ({"terminated": [True, True, True]}, r"got terminated\[0\] = True on turn 0"),
         (
@@ -95,7 +95,7 @@ GOOD = {
         ),
         ({"parent": [4, 4, 4]}, "want parents .* got a circle from episode 4"),
         ({"parent": [0, 0, 1]}, "want one parent in episode 4, got 0 and 1"),
-        ({"tokens": {"entropy": [0.0]}}, "want num_tokens beside tokens"),
+        ({"tokens": {"entropy": [0.0]}}, "want num_tokens with tokens"),
         (
             {"num_tokens": [1, 2, 1], "tokens": {"entropy": [0.0] * 3}},
             r"want tokens\['entropy'\] of shape \(4,\), got \(3,\)",

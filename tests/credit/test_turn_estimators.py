@@ -402,7 +402,7 @@ def test_bi_level_gae_by_hand(batch):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("rloo", {"pool": ("turn",)}, "want pools by columns among .* got 'turn'"),
+        ("rloo", {"pool": ("turn",)}, "want pool columns among .* got 'turn'"),
         ("flow_grpo", {"outcome": "win"}, "want the column 'rewards.win'"),
         ("flow_grpo", {"eps": -1}, "want eps between 0 and inf, got -1"),
         ("mt_grpo", {"outcome": "win"}, "want the column 'rewards.win'"),

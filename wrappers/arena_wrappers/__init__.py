@@ -1,4 +1,7 @@
-"""Prompts, replies, policies, and play in lockstep."""
+"""Prompts, replies, policies, and `play`, which runs many episodes in lockstep.
+
+In lockstep, one call of a policy answers the waiting turns of all episodes.
+"""
 
 from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode, Turn, read_episodes, write_episodes

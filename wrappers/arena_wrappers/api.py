@@ -38,21 +38,22 @@ class Usage:
 class ChatAPIPolicy:
     """Asks a chat endpoint for each reply, several at a time.
 
-    A request that fails after all retries gives a reply with `error`, which forfeits its
-    episode only. The constructor reads the key from the environment. Records, errors and
-    `repr` never contain the key.
+    If a request fails after all retries, its reply has an `error`, and the seat forfeits
+    that episode. Other episodes go on. The constructor reads the key from the environment.
+    Replies and errors show `***` in place of a key of 12 characters or more. Shorter keys
+    stay, since local servers accept any word as a key.
 
     Args:
         model: name of the model at the endpoint.
         base_url: URL of the endpoint; None: `OPENAI_BASE_URL`, else OpenAI's own.
         key_variable: environment variable with the key.
-        max_concurrent: most requests in flight.
+        max_concurrent: largest number of requests at the same time.
         timeout: longest wait of one attempt for a connection or for more bytes, in seconds.
         max_retries: attempts after the first, on connection errors, timeouts, and status
             408, 409, 429 and 5xx; exponential backoff, or the header `Retry-After`.
         max_tokens: longest reply; None: the endpoint's default.
         temperature: sampling temperature; None: the endpoint's default.
-        send_seed: whether requests carry the seed of the turn.
+        send_seed: whether requests contain the seed of the turn, modulo 2³¹.
         prices: price of a million prompt tokens, and of a million completion tokens.
 
     Attributes:
@@ -146,7 +147,7 @@ class ChatAPIPolicy:
 
 
 def load(argument: str) -> ChatAPIPolicy:
-    """The policy of the string `api:MODEL`; the environment has endpoint and key."""
+    """The policy of the string `api:MODEL`; environment variables give endpoint and key."""
     if not argument:
         raise ValueError("want the name of a model, as in 'api:my-model', got 'api:'")
     return ChatAPIPolicy(argument)

@@ -18,7 +18,7 @@ class TurnRequest:
     """A turn for which a policy chooses the reply.
 
     Attributes:
-        episode: index of the episode within the running `play`.
+        episode: index of the episode within the call of `play`.
         turn: index of the turn among this seat's turns of the episode, from 0.
         seat: the seat to move.
         game: the rules.
@@ -57,7 +57,8 @@ class Reply:
         token_ids: token ids of the reply, with its end token.
         logprobs: log-probability of each reply token under the sampling distribution.
         truncated: whether a length limit cut the reply.
-        error: why there is no reply (exception, timeout); the seat forfeits.
+        error: why there is no reply (exception, timeout), None if there is one; the seat
+            of a reply with an error forfeits.
         entropies: entropy of the distribution of each reply token, in nats.
     """
 
@@ -102,9 +103,10 @@ def own_prompt(policy: Policy) -> PromptOptions | None:
 
 
 def addressed(request: TurnRequest, policy: Policy) -> TurnRequest:
-    """The request with the prompt of another policy than the seat's own.
+    """The request as another policy than the seat's own reads it.
 
-    This prompt depends on the state only, since the policy has had no conversation.
+    If this policy has prompt options, they make its prompt from the state alone, because it
+    took part in no earlier turn. Otherwise the request stays as it is.
     """
     options = own_prompt(policy)
     if options is None:
@@ -123,7 +125,11 @@ class ScoringPolicy(Policy, Protocol):
     def action_probs(
         self, requests: Sequence[TurnRequest]
     ) -> list[tuple[list[float], float]]:
-        """For each request: probabilities over `legal` (sum 1), and the illegal mass."""
+        """For each request: probabilities of `legal` (sum 1), and the illegal mass.
+
+        The illegal mass is the probability of all replies that are not the canonical text of
+        a legal action.
+        """
 
 
 class RandomPolicy:
@@ -144,7 +150,7 @@ class RandomPolicy:
 
 
 class ScriptedPolicy:
-    """Gives the replies of a script, as they are, in no reply format.
+    """Gives the replies of a script unchanged: they must contain the reply format's marks.
 
     Args:
         script: the replies of a seat, one per turn, or a function of the request.
@@ -213,7 +219,7 @@ class ScoringBotPolicy(BotPolicy):
 
 
 def turn_seed(seed: int, sample: int, turn: int, seat: int) -> int:
-    """Seed of a turn: a hash of the episode's seed and sample, the turn and the seat.
+    """Seed of a turn: a hash of the episode's seed, its index in the group, turn and seat.
 
     >>> turn_seed(7, 0, 0, 1) == turn_seed(7, 0, 0, 1) != turn_seed(7, 0, 1, 1)
     True

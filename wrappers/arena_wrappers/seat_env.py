@@ -133,7 +133,7 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
         return self.env.render()
 
     def _is_legal(self, action: Any) -> bool:
-        """Whether the environment accepts the action; it parses texts by itself."""
+        """Whether the environment accepts the action; a text is parsed first."""
         if self.env.game.num_actions is None:
             return isinstance(action, str)
         try:

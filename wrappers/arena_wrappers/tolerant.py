@@ -1,17 +1,17 @@
 r"""Tolerant parsing: fixed rules that accept more replies than strict parsing.
 
 1. Only the text after the last `</think>` is read. Reasoning that is not closed is invalid.
-2. The answer is the last one in the asked format; without one, the last line that is not
-   blank. A bare reply in a language game is read as a whole, because its lines may be words
-   to the other players.
+2. The answer is the last one in the reply format. If there is none, it is the last line
+   with text. A bare reply in a language game is read as a whole, because its lines may be
+   words to the other players.
 3. If the answer names no action, it is read again without surrounding quotes, emphasis,
    brackets and punctuation, and without a label such as `Action:` or `Final answer:`.
-4. If it still names none: the one legal action whose text occurs in it as words. A longer
-   text hides shorter ones inside it. Several actions make the reply ambiguous. Parts of
-   numbers, such as 2.5, -2, 2,000 or 2%, do not count. Language games skip this rule: only
-   the game itself reads texts.
+4. If it still names none, the answer is searched for the texts of legal actions, as whole
+   words. One action found is the action; several make the reply ambiguous. Where one text
+   contains another ("bet 2" and "bet"), the longer counts. An action "2" is not found in
+   2.5, -2, 2,000 or 2%. Language games skip this rule: only the game itself reads texts.
 
-These rules read "I do not bet." as "bet". Use strict parsing, the default, to measure a
+These rules take "I do not bet." for "bet". Use strict parsing, the default, to measure a
 policy.
 """
 
@@ -45,7 +45,7 @@ def parse_tolerantly(
     reply_format: str = "answer",
     legal: Sequence[str] | None = None,
 ) -> Any | InvalidReply:
-    r"""The same as `arena_wrappers.formats.parse_reply`, by the rules above.
+    r"""Like `arena_wrappers.formats.parse_reply`, but by the rules above.
 
     >>> import arena_envs
     >>> game = arena_envs.make_game("kuhn_poker")

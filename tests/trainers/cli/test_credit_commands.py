@@ -40,7 +40,7 @@ def cells(output):
     return [line.split("\t") for line in output.splitlines()]
 
 
-def test_what_holds_is_printed_beside_what_is_promised(mine):
+def test_claims_are_printed_with_findings(mine):
     done = run("my_credit:kept")
     assert done.exit_code == 0, done.output
     rows = cells(done.output)
@@ -50,11 +50,11 @@ def test_what_holds_is_printed_beside_what_is_promised(mine):
     assert ["zero_mean", "-", "game, seat"] in rows
     assert ["toll", "reversed", "-1.000", "-2.000", "exact", "1.000", "1.000"] in rows
     assert ["hidden_card", "exact", "1.000", "1.000"] in rows
-    last = "kept keeps its promises on 40 random batches and on the diagnostic games"
+    last = "the claims of kept hold on 40 random batches and on the diagnostic games"
     assert done.output.splitlines()[-1] == last
 
 
-def test_a_broken_promise_is_an_error(mine):
+def test_a_broken_claim_is_an_error(mine):
     done = run("my_credit:broken", "--num-batches", "20")
     assert done.exit_code == 1
     assert "estimator 'broken' breaks a claim: `groups_apart`: other" in done.output

@@ -373,7 +373,7 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--part_weights", "3"], "want dict as part_weights, got 3"),
         (
             ["--credit", "adca"],
-            "give a function to TurnGRPOTrainer, columns={'rewards.judge': function}",
+            "set columns={'rewards.judge': 'my_module:my_function'}",
         ),
         (["--part_weights", "{gme: 1}"], "did you mean 'game'"),
         (["--within_turn", "values"], "'mars' with within_turn='values' reads"),

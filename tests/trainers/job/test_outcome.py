@@ -116,7 +116,7 @@ def test_the_tables_fit_a_terminal_of_80_columns(game, args):
         found = found._replace(evaluation=replace(found.evaluation, rows=rows))
     text = page(found)
     assert "…" not in text
-    assert "beside equilibrium" in text
+    assert "and an equilibrium" in text
     assert max(map(len, text.splitlines())) <= 80
 
 

@@ -183,7 +183,7 @@ def one(*_):
         (
             {"credit": "adca"},
             {"rewards.jugde": one},
-            "columns={'rewards.judge': function}",
+            "columns={'rewards.judge': 'my_module",
         ),
         ({}, {"strata": one}, "columns gives 'strata'.* did you mean 'stratum'"),
         ({}, {"judge": one}, "parts of the reward; did you mean 'rewards.judge'"),
@@ -205,12 +205,12 @@ def one(*_):
         (
             {"part_weights": {"game": 0.0}, "credit": "mt_grpo"},
             {},
-            "'mt_grpo' needs outcome to name a part that is paid, got 'game' with weight 0",
+            "'mt_grpo' needs as outcome a reward part with a weight other than 0, got 'game'",
         ),
         (
             {"credit": "mt_grpo", "credit_args": {"outcome": "judge"}},
             {"rewards.judge": one},
-            "'mt_grpo' needs outcome to name a part that is paid, got 'judge' with",
+            "'mt_grpo' needs as outcome a reward part with a weight other than 0, got 'judge'",
         ),
     ],
 )

@@ -219,32 +219,32 @@ def test_they_train(make_trainer, name):
     [
         (
             {"credit": "archer"},
-            "'archer' reads the column 'value'.*set critic='features'",
+            "'archer' needs the column 'value'.*set critic='features'",
         ),
-        ({"credit": "counterfactual"}, "'counterfactual' reads the column 'value'"),
-        ({"credit": "poad"}, "'poad' reads the column 'tokens.value'.*no critic"),
+        ({"credit": "counterfactual"}, "'counterfactual' needs the column 'value'"),
+        ({"credit": "poad"}, "'poad' needs the column 'tokens.value'.*no critic"),
         (
             {"credit": "adca"},
-            "'adca' reads the column 'rewards.judge'.*no function gives",
+            "'adca' needs the column 'rewards.judge'.*no function supplies",
         ),
         (
             {"credit_args": {"pool": ["game", "stratum"]}},
-            "reads the column 'stratum'.*columns={'stratum': function}",
+            "needs the column 'stratum'.*columns={'stratum': 'my_module",
         ),
         (
             {"credit": "adca"},
-            "give a function to TurnGRPOTrainer, columns={'rewards.judge': function}",
+            "set columns={'rewards.judge': 'my_module:my_function'}",
         ),
-        ({"credit": "archer"}, "or give a function.*columns={'value': function}"),
+        ({"credit": "archer"}, "or set columns={'value': 'my_module"),
         (
             {"within_turn": "values"},
-            "'mars' with within_turn='values' reads the column 'tokens.value'.*no critic",
+            "'mars' with within_turn='values' needs the column 'tokens.value'.*no critic",
         ),
         (
             {"credit": "aepo", "within_turn": "entropy"},
             "'aepo' credits tokens itself; want within_turn 'uniform', got 'entropy'",
         ),
-        ({"credit_args": {"pool": ["game", "seet"]}}, "want pools by columns .*'seet'"),
+        ({"credit_args": {"pool": ["game", "seet"]}}, "want pool columns .*'seet'"),
         ({"credit": "salt", "credit_args": {"pol": 1}}, "did you mean 'pool'"),
     ],
 )
@@ -304,7 +304,7 @@ def test_every_estimator_is_taken_or_refused_for_a_column_it_needs(settings, nam
     args = TurnGRPOConfig(**settings, credit=name)
     absent = [c for c in needed_columns(name) if c not in PROVIDED]
     if absent:
-        with pytest.raises(ValueError, match=f"reads the column '{absent[0]}'"):
+        with pytest.raises(ValueError, match=f"needs the column '{absent[0]}'"):
             check_credit(args)
     else:
         assert check_credit(args) == needed_columns(name)

@@ -20,7 +20,7 @@ credit_app = typer.Typer(
     name="credit",
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Check, report and compare estimators of credit.",
+    help="Check, report and compare credit estimators.",
 )
 
 
@@ -41,10 +41,11 @@ def check(
         int, typer.Option(min=1, help="Number of random batches.")
     ] = 40,
 ) -> None:
-    """Check the claims of an estimator; ESTIMATOR is module:function or a name.
+    """Check the claims of an estimator.
 
-    Prints the claims, the findings, and the bias on the diagnostic games. If a claim is
-    wrong: one sentence about the first such claim, and status 1.
+    ESTIMATOR is a name, or module:function for your own. Prints the claims, the findings,
+    and the bias on the diagnostic games. If a claim is wrong, it prints the first wrong
+    claim and exits with status 1.
 
     Example: arena credit check my_package.credit:my_estimator
     """
@@ -65,7 +66,7 @@ def check(
     if missing := undefined(found):
         columns = ", ".join(missing)
         typer.echo(f"bias not measured: the diagnostic games have no column {columns}")
-    kept = f"{evidence.name} keeps its promises on {num_batches} random batches"
+    kept = f"the claims of {evidence.name} hold on {num_batches} random batches"
     typer.echo(kept if missing else f"{kept} and on the diagnostic games")
 
 
@@ -77,9 +78,9 @@ def _tables(evidence: "Evidence") -> Iterable[Table]:
         found |= dict.fromkeys(
             ("bias_two", "bias_infinite", "bias_shared_chance", "bootstraps")
         )
-    table = Table("claim", "promised", "found")
-    for field, promised in asdict(evidence.claimed).items():
-        table.add_row(field, _word(promised), _word(found[field]))
+    table = Table("property", "claimed", "found")
+    for field, claimed in asdict(evidence.claimed).items():
+        table.add_row(field, _word(claimed), _word(found[field]))
     yield table
     if evidence.findings:
         sizes = ("of two", "cosine", "factor", "large", "cosine", "factor")
@@ -116,8 +117,9 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Write the bias of every estimator on small games, and the estimators' pages.
+    """Write report.md and estimators.md.
 
+    They hold the bias of every estimator on small games, and a page of each estimator.
     Takes about a minute. The same code writes the same files.
     """
     from arena_trainers.credit.proofs.pages import estimators_page
@@ -154,12 +156,12 @@ def bench(
     ] = None,
     num_jobs: Annotated[int, typer.Option("--jobs", help="Number of processes.")] = 2,
 ) -> None:
-    """Compare all estimators at equal samples, by tabular self-play on small games.
+    """Compare all estimators by training on small games.
 
-    `episode`, `mars` and `mars_released` also train the tiny language model (setting
-    tiny_model, at most three seeds). Does the runs that are missing in
-    DIRECTORY/bench.json, draws the curves and writes the significant differences. All runs
-    take less than an hour on two cores. The same code gives the same numbers.
+    All train a tabular policy by self-play on the same number of samples. `episode`, `mars` and `mars_released` also train the tiny language model (setting
+    tiny_model, at most three seeds). Only runs that DIRECTORY/bench.json lacks are
+    done. Draws the curves and writes the significant differences. All runs take less than
+    an hour on two cores. The same code gives the same numbers.
     """
     from arena_trainers.bench import experiment, page
     from arena_trainers.credit import estimator_names

@@ -30,9 +30,9 @@ def show_episodes(
         typer.Option("--full", help="Show whole prompts, not only the last message."),
     ] = False,
 ) -> None:
-    """Print recorded episodes: each turn's prompt, reply, reward and credit.
+    """Print recorded episodes, turn by turn.
 
-    FILE has JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, or the
+    A turn has its prompt, reply, reward and credit. FILE has JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, or the
     --out file of eval or play. Only rollouts have credit.
 
     For example:

@@ -58,7 +58,9 @@ def evaluate(
     out: EpisodesFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play a policy in every seat against opponents, with intervals and baselines.
+    """Measure a policy against opponents.
+
+    It plays in every seat. Results have confidence intervals and are compared with baselines.
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, api:MODEL; an opponent may also be "self".
@@ -118,7 +120,9 @@ def _want_game_or_suite(
             "and games"
         )
     if max_turns is not None:
-        raise ValueError("want --max-turns with a GAME, got it with --suite")
+        raise ValueError(
+            "want --max-turns with a GAME only, got it with --suite; leave it out"
+        )
 
 
 def _print(found: "Evaluation | SuiteEvaluation") -> None:

@@ -106,7 +106,7 @@ def show_game(
     game: GameName,
     params: Params = None,
 ) -> None:
-    """Print the page of a game, with a prompt of every player.
+    """Print the page of a game and a prompt of every player.
 
     Example: arena show kuhn_poker -p num_players=3
     """
@@ -124,10 +124,11 @@ def check(
         int, typer.Option(min=1, help="Most random episodes.")
     ] = 40,
 ) -> None:
-    """Check that a game keeps the contract of games; GAME is module:Class or an id.
+    """Check that a game obeys the contract of games.
 
-    If it breaks a rule: one sentence about the first broken rule, and status 1. A game of
-    your own gets a warning if its module's docstring is not a page.
+    GAME is an id, or module:Class for a game of your own. If the game breaks a rule, it
+    prints the first broken rule and exits with status 1. It warns if the docstring of your
+    module is not a page.
 
     Example: arena check my_package.my_game:MyGame -p size=3
     """
@@ -154,7 +155,7 @@ def new_game(
         Path, typer.Option("--directory", "-d", help="Folder of the two files.")
     ] = Path(),
 ) -> None:
-    """Write a small complete game with its test, for you to change.
+    """Write a small game and its test, as a start for yours.
 
     Example: arena new-game capture_the_hill
     """

@@ -64,7 +64,7 @@ def train(
         list[str] | None, typer.Argument(metavar="[RECIPE.yaml] [--key value]...")
     ] = None,
 ) -> None:
-    """Train a language model by self-play; `arena train --help` lists every option."""
+    """Train a language model by self-play."""
     arguments = arguments or []
     if any(word in HELP for word in arguments):
         with usage_errors():

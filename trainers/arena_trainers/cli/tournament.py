@@ -46,8 +46,9 @@ def tournament(
     timeout: Timeout = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play policies against each other in every seat of every game, and rate them.
+    """Rate policies that play against each other.
 
+    They meet in every seat of every game.
     DIR gets results.jsonl (each episode as soon as it ends), summary.json and matrix.png.
     The same command resumes after a stop. Policies are named, prompted and sampled as in
     `arena eval`. Status 0: played; 1: files not written; 2: refused; 130: stopped.

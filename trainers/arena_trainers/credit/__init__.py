@@ -17,7 +17,7 @@
 | `dr_grpo` | return less the pool's mean |
 | `episode` | z-score of the return (GRPO; also named `grpo`) |
 | `flow_grpo` | z-score of the outcome |
-| `gae` | sum of temporal differences of a critic |
+| `gae` | discounted sum of TD errors of a critic |
 | `gigpo` | z-score of the return, plus that of the return-to-go at its state |
 | `grpo_passk` | lead of the best trajectory over the second best |
 | `hapo` | z-score over tokens, smaller for tokens of low entropy |
@@ -35,15 +35,16 @@
 | `stratified_grpo` | z-score of the return in its stratum, and in its pool |
 | `turn_ppo` | `gae` with γ = .99, λ = .9 |
 
-Return means the return of the turn's trajectory. The bias of each one is in its docstring and, for all of them in one table, in
-`docs/credit/report.md`. The episodes of a group share the draws of chance (one seed). Division
+Return means the return of the turn's trajectory. The docstring of an estimator says how it is
+biased, and `docs/credit/report.md` has a table of all. The episodes of a group share the draws
+of chance (one seed). Division
 by the spread of such a group can turn the sign of the gradient, however large the group is.
 
 An estimator is a function. It takes `Trajectories` (the turns that are not masked, in
 order) and keyword options, and returns `Credit`. An estimator with memory also takes and
 returns `state`. It declares with `needs` which columns it reads, whether it credits tokens,
-and which settings it does not support. Its name plays no role. It declares with `claims` what
-it promises of the gradient. `testing.check_estimator` tests these claims, and the properties
+and which settings it does not support. Its name plays no role. It declares with `claims` how
+its gradient may be biased. `testing.check_estimator` tests these claims, and the properties
 of every estimator. `exact`, `expectation` and `report` compute the expected gradient in small
 games.
 

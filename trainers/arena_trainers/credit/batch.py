@@ -55,16 +55,16 @@ class TurnBatch:
         mask: bool[N], false: the turn is ignored. Its floats and flags are not read (they
             may be NaN) and its advantage is 0. If a trajectory's last turns are masked, it
             ends before them, and is not truncated.
-        unselected: bool[N], false where the turn, or what it led to, was selected by its
-            return, as in a turn tree that follows the best. Such a turn counts in the
-            returns-to-go of earlier turns, is not compared, and has advantage 0.
+        unselected: bool[N], false where the turn may be in the batch because of its return:
+            after the branch in a turn tree that follows only the best candidate. Such a turn
+            counts in the returns-to-go of earlier turns, is not compared, and has advantage 0.
         terminated: bool[N], true on a trajectory's last turn if the rules ended it. Of the
             segments of a rollout only the flags of the last one are read.
         truncated: bool[N], true on a trajectory's last turn if a limit cut it; excludes
             `terminated`.
         value: float64[N], critic's value before the turn.
         next_value: float64[N], critic's value after the last turn of a truncated trajectory;
-            read nowhere else.
+            other entries are not read.
         action_value: float64[N], expected return-to-go after the action.
         num_tokens: int64[N], trained tokens of the turn.
         row_length: int64[N], tokens of the training row that holds the turn, prompt included.
@@ -180,7 +180,7 @@ class TurnBatch:
         if self.tokens is None:
             return
         if self.num_tokens is None:
-            raise ValueError("want num_tokens beside tokens, got None")
+            raise ValueError("want num_tokens with tokens, got None; add the column")
         columns = checks.parts("tokens", self.tokens, int(self.num_tokens.sum()))
         live = None if self.mask is None else np.repeat(self.mask, self.num_tokens)
         for name, column in columns.items():
@@ -236,7 +236,7 @@ class TurnBatch:
                 raise ValueError(
                     f"want {name} on last turns only, got {name}[{row}] = True on turn "
                     f"{self.turn[row]} of seat {self.seat[row]} in episode "
-                    f"{self.episode[row]}, which goes on"
+                    f"{self.episode[row]}, which is not the last"
                 )
         if self.terminated is None or self.truncated is None:
             return

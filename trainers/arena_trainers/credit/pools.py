@@ -52,7 +52,7 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
     for name in names:
         if name not in known:
             raise ValueError(
-                f"want pools by columns among {', '.join(known)}, got {name!r}"
+                f"want pool columns among {', '.join(known)}, got {name!r}"
             )
     if "group" in names and "game" not in names:
         names = ("game", *names)

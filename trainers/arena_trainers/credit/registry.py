@@ -145,7 +145,7 @@ def estimator_names() -> list[str]:
 
 
 def estimators_with(fits: Callable[[Needs], bool]) -> str:
-    """Built-in estimators whose declaration fits, as errors suggest them.
+    """The built-in estimators with needs that fit, as a text for errors.
 
     >>> estimators_with(lambda needs: "team" in needs.columns)
     "'advevo_public_baseline'"
@@ -165,7 +165,7 @@ def name_of(name: str | Estimator) -> str:
 
 
 def find_estimator(name: str | Estimator) -> Estimator:
-    """The estimator of this name; a function is returned as it is.
+    """The estimator of this name; a function is returned unchanged.
 
     Raises:
         ValueError: unknown estimator, or neither a name nor a function.

@@ -50,12 +50,12 @@ def warn_of_flat_pools(name: str, report: PoolReport) -> None:
         found = report.within
     if (found.zeros == 1).any():
         what = (
-            "all advantages are" if found is report else "a part of all advantages is"
+            "the advantages are" if found is report else "a part of the advantages is"
         )
         warnings.warn(
-            f"estimator {name!r}: {what} 0 in some pool by "
-            f"({', '.join(found.names)}), which holds one value or equal ones; "
-            "see the report",
+            f"estimator {name!r}: a pool by ({', '.join(found.names)}) holds a single "
+            f"value or equal values, so {what} 0 there; `report` of the result lists the "
+            "pools",
             FlatPoolWarning,
             stacklevel=3,
         )

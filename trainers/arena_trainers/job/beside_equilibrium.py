@@ -50,7 +50,7 @@ class Decision(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A policy beside an equilibrium of a game.
+    """A policy and an equilibrium of a game.
 
     Attributes:
         game: name of the game.
@@ -115,7 +115,7 @@ def comparison_table(found: Comparison) -> Table:
     pair = _only_pair(found.decisions)
     what = f"P({pair[1]})" if pair else "probabilities"
     table = Table(
-        title=escape(f"{found.game}: {what} of the trained policy beside equilibrium"),
+        title=escape(f"{found.game}: {what} of the trained policy and an equilibrium"),
         caption=_caption(found),
         box=box.SIMPLE_HEAD,
     )
@@ -160,7 +160,7 @@ def draw_comparisons(found: Sequence[Comparison], path: Path) -> None:
         panel.set_xlim(0, 1)
         pair = _only_pair(comparison.decisions)
         panel.set_xlabel(f"P({pair[1]})" if pair else "probability")
-        panel.set_title(f"{comparison.game}: the policy beside equilibrium")
+        panel.set_title(f"{comparison.game}: the policy and an equilibrium")
         panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
     figure.savefig(path, dpi=120)
 

@@ -157,7 +157,7 @@ class GameMeter:
         return replace(found, rows=tuple(rows))
 
     def compare(self) -> Comparison | None:
-        """The policy of the last stage beside an equilibrium; None in larger games."""
+        """The policy of the last stage and an equilibrium; None in larger games."""
         if self.game is None or self._table is None:
             return None
         return beside_equilibrium(self.plan.name, self.game, self._table)

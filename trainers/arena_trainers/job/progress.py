@@ -50,7 +50,7 @@ def shown_progress(
 
 
 class ProgressBar(TrainerCallback):
-    """A progress bar with the latest figures beside it.
+    """A progress bar, followed by the latest figures.
 
     Args:
         progress: where the bar is drawn.

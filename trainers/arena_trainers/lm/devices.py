@@ -1,4 +1,4 @@
-"""Where language models run, and in which precision, unless they are told."""
+"""The default device and precision of language models."""
 
 import torch
 

@@ -1,15 +1,15 @@
-"""`arena_prompt.json`: how a saved model is prompted and sampled, beside its weights.
+"""`arena_prompt.json`: how a saved model is prompted and sampled.
 
-A language model is another policy under other prompts. So every model that is saved here has
-this file in its folder, and every `lm:PATH` policy reads it back:
+Other prompts make another policy of the same weights. So every saved model has this file in
+its folder, and every `lm:PATH` policy reads it:
 
     {"reply_format": "bare", "rules": false, "show_legal_actions": true,
      "history": "state", "parsing": "strict", "max_new_tokens": 2,
      "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0,
      "chat_template_kwargs": {}}
 
-The first five are `arena_wrappers.PromptOptions`, the others arguments of `LMPolicy`. What a
-file leaves out has its default, so that one can be written by hand for any model, or changed:
+The first five are `arena_wrappers.PromptOptions`, the others arguments of `LMPolicy`. Keys
+that a file leaves out have their defaults, so you can write one by hand for any model:
 `{"reply_format": "boxed", "max_new_tokens": 512}`.
 """
 

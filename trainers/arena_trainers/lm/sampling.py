@@ -200,7 +200,7 @@ def with_settings(model: PreTrainedModel, config: GenerationConfig) -> PreTraine
     what the loss takes log-probabilities of.
 
     Args:
-        model: left as it is. Of one with adapters, what they adapt is taken.
+        model: not changed. If it has adapters, the adapted model is taken.
         config: of the copy.
     """
     base = getattr(model, "get_base_model", None)  # of peft

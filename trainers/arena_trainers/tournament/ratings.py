@@ -149,7 +149,7 @@ def nash_average(payoffs: ArrayLike) -> NashAverage:
     """The maximum-entropy equilibrium of the game of choosing a policy.
 
     Balduzzi et al., *Re-evaluating Evaluation* (2018), https://arxiv.org/abs/1806.02643.
-    It is discontinuous where payoffs tie: read it beside their intervals.
+    It is discontinuous where payoffs tie, so also read the intervals of the payoffs.
 
     Args:
         payoffs: float64[n, n], mean return of the row against the column in a zero-sum

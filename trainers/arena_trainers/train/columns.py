@@ -48,7 +48,7 @@ PER_BATCH_IDS = (
     *("group", "episode", "rollout", "parent"),
     *("state_key", "action"),
 )  # the same number means something else in the next batch
-FUNCTION = "give a function to TurnGRPOTrainer, columns={'NAME': function}"
+FUNCTION = "set columns={'NAME': 'my_module:my_function'}"
 CRITICS = "set critic='features', or 'exact' for games that can be enumerated"
 ABSENT = {
     "value": f"{CRITICS}, or {FUNCTION}",
@@ -146,7 +146,7 @@ def _named_columns(args: "TurnGRPOConfig") -> list[str]:
 def _check_provided(
     args: "TurnGRPOConfig", wanted: Sequence[str], provided: Sequence[str]
 ) -> None:
-    """Raises if rollouts do not give a column; the message says what to set."""
+    """Raises if the rollouts lack a column; the message says what to set."""
     own = credit.needed_columns(args.credit)
     within = credit.needed_columns(args.credit, args.within_turn)
     for name in wanted:
@@ -154,14 +154,14 @@ def _check_provided(
             continue
         reason = ABSENT.get(name, f"choose from {', '.join(provided)}")
         if part_of(name):
-            reason = f"no function gives this reward part; {FUNCTION}"
+            reason = f"no function supplies this reward part; {FUNCTION}"
         if name in BRANCH_COLUMNS and "state_key" not in wanted:
             reason = "rollouts have no workers; choose another estimator or column"
         who = f"credit {args.credit!r}"
         if name in within and name not in own:
             who += f" with within_turn={args.within_turn!r}"
         raise ValueError(
-            f"{who} reads the column {name!r}, which these rollouts do not give: "
+            f"{who} needs the column {name!r}, which these rollouts do not have: "
             + reason.replace("NAME", name)
         )
 

@@ -87,11 +87,12 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             Episodes per optimizer step of all processes together. Sets
             `per_device_train_batch_size`, which counts episodes here.
         rollout_batch_size (`int`, *optional*):
-            The most prompts in one call of the model during play. Default: all that wait.
+            Largest number of prompts per call of the model during play. Default: no limit.
         max_tokens_per_forward (`int`, *optional*):
-            The most tokens, padding included, that run through the model at once in
-            training. The gradient is the same for any bound. A lower bound takes less memory
-            and about 40 % more time. Default: from the model's size and the free memory.
+            Largest number of tokens, padding included, that run through the model at once
+            in training. The gradient is the same for any bound. A lower bound takes less
+            memory and about 40 % more time. Default: from the model's size and the free
+            memory.
         vllm_importance_sampling_mode (`str`, *optional*):
             As in TRL. Default: `"token_truncate"` with `layout="trajectory"`, where a row
             holds several turns, else TRL's `"sequence_mask"`.
@@ -128,7 +129,8 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     critic: str | None = field(
         default=None,
         metadata={
-            "help": "Source of the column value: 'features', a network, or 'exact'."
+            "help": "Critic: 'features' (a network over game features) or 'exact' "
+            "(enumeration, in small games); none by default."
         },
     )
     critic_args: dict[str, Any] = field(
@@ -175,13 +177,15 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
         metadata={"help": "How replies are read: 'strict' or 'tolerant'."},
     )
     part_weights: dict[str, float] = field(
-        default_factory=dict, metadata={"help": "Weights of the reward parts."}
+        default_factory=dict,
+        metadata={"help": "Weights of the reward parts, such as {format: 0.5}."},
     )
     episodes_per_step: int | None = field(
         default=None, metadata={"help": "Episodes per optimizer step."}
     )
     rollout_batch_size: int | None = field(
-        default=None, metadata={"help": "The most prompts in one call of the model."}
+        default=None,
+        metadata={"help": "Largest number of prompts per call of the model."},
     )
     max_tokens_per_forward: int | None = field(
         default=None,
@@ -197,7 +201,10 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
         },
     )
     num_starts: int | None = field(
-        default=None, metadata={"help": "Number of different starts."}
+        default=None,
+        metadata={
+            "help": "Number of different starts (seeds); by default enough for max_steps."
+        },
     )
 
     def __post_init__(self) -> None:

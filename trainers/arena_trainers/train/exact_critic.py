@@ -31,7 +31,7 @@ MAX_CRITIC_STATES = (
 
 
 class Worth(NamedTuple):
-    """Expected returns of the seat that moves: of its policy, and by action."""
+    """Expected return of the seat to move: under its policy, and after each action."""
 
     value: float
     of_action: Mapping[Any, float]
@@ -41,21 +41,22 @@ class ExactCritic:
     """Exact values of turns, in games that can be enumerated.
 
     For each batch the critic asks the policies for their probabilities π in all information
-    states. From these it computes the expected return Q of each legal action a, over the
-    whole episode, and its mean V:
+    states. From these it computes Q, the expected return of the whole episode if the seat
+    plays the legal action a in the information state I, and its mean V:
 
         Q(I, a),   V(I) = Σₐ π(a | I) Q(I, a)
 
-    It does so after the batch was played and before the model learns from it, so they are
-    the values of the policies that played. There is nothing to fit and nothing to save. All
-    processes use the probabilities that the first process found.
+    The critic computes them after a batch was played and before the model learns from it.
+    So they are the values of the policies that played the batch. Nothing is fitted or saved.
+    All processes use the probabilities of the first process.
 
     π is the policy given that its reply is the canonical text of a legal action.
 
     - V is a function of the information state, so a baseline made of it is unbiased.
-    - Q counts every other reply as canonical, earlier ones too. If other replies have
-      probability ε, the bias of Q is at most of the order of ε times the range of returns.
-      `illegal_mass` is the mean ε. It is large for a model that reasons before it answers.
+    - Q is computed as if all replies of the episode, past and future, were canonical. If
+      other replies have probability ε, the bias of Q is at most of the order of ε times the
+      range of returns. `illegal_mass` is the mean ε. It is large for a model that reasons
+      before it answers.
 
     The cost is a forward pass for each action in each information state, per batch: 24 rows
     in Kuhn poker, 2,184 in Leduc poker.
@@ -67,8 +68,8 @@ class ExactCritic:
         weight: weight of the reward part `game`.
 
     Attributes:
-        illegal_mass: mean over information states of the probability of replies that are no
-            legal action's canonical text, in the latest batch.
+        illegal_mass: probability that a reply is something else than the canonical text of
+            a legal action; mean over information states, for the latest batch.
     """
 
     def __init__(
@@ -85,14 +86,14 @@ class ExactCritic:
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
         """The batch with the columns `value`, `action_value` and `next_value`.
 
-        They are expected returns of the part `game` from the turn on, times the weight of
-        this part: the expected return less what the seat was paid before. They leave out
-        penalties for invalid replies, which `reward` contains.
+        They are expected returns-to-go of the part `game`, times its weight: the expected
+        return of the episode minus what the seat was paid before the turn. They leave out
+        the penalties for invalid replies that `reward` contains, with one exception: an
+        invalid reply ends the episode, so its `action_value` is its `reward`.
 
-        After an invalid reply the episode ended, so `action_value` is the return that was
-        paid. At truncation, `next_value` is `action_value` less `reward`. It is not the
-        value of the final state as the seat sees it, but its mean over what follows the
-        action is the same, and r + V' = Q.
+        At truncation, `next_value` is `action_value` - `reward`, so that r + V' = Q. It may
+        differ from V in the final information state, but both have the same mean given the
+        action.
 
         Args:
             batch: the global batch.
@@ -162,17 +163,17 @@ def _worth(game: AnyGame, table: Table) -> dict[Key, Worth]:
 def check_exact(
     args: TurnGRPOConfig, plans: Sequence[GamePlan], opponents: Mapping[str, Policy]
 ) -> None:
-    """Refuses `critic="exact"` if its values would not be those of the policies that play.
+    """Raises if `critic="exact"` would give values of other policies than those that play.
 
     Args:
-        args: settings; nothing is refused unless `critic="exact"`.
+        args: settings; checked only if `critic="exact"`.
         plans: the games.
         opponents: policies of the seats that do not learn, by policy string.
 
     Raises:
         TooLarge: a game has more than `MAX_CRITIC_STATES` states.
         ValueError: a language game, an opponent without `action_probs`, or a setting that
-            exact values do not allow, such as another paid part of the reward than `game`
+            exact values do not allow, such as a weight for a reward part other than `game`
             and `format`.
     """
     if args.critic != "exact":
@@ -214,7 +215,7 @@ def check_exact(
 
 
 def _check_scoring(policy: Policy, who: str) -> None:
-    """Refuses a policy without `action_probs`, or with other ones than it plays by."""
+    """Raises if a policy has no `action_probs`, or if it plays by other probabilities."""
     if not hasattr(policy, "action_probs"):
         raise ValueError(f"critic='exact' takes policies with action_probs, got {who}")
     options = own_prompt(policy)

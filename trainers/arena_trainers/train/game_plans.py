@@ -89,7 +89,11 @@ def _name(id: str, params: Mapping[str, Any], max_turns: int | None) -> str:
 
 
 def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
-    """Who plays each seat; refuses another number of seats, and none that learns."""
+    """The policy string of each seat.
+
+    Raises:
+        ValueError: a wrong number of seats, or no seat that learns.
+    """
     check_opponents(who)
     seats = [who] * num_players if isinstance(who, str) else list(who)
     if len(seats) != num_players:

@@ -20,8 +20,9 @@
 | `arena/reply_tokens` | mean tokens of a reply, of seats that learn | does not fall to 1 |
 
 Returns leave out penalties. In competitive self-play, the seats' returns add up to the
-game's sum. `advantage_mean` is near 0 where pools are by seat. `illegal_mass` is a mean over
-information states, of replies other than the canonical texts of legal actions.
+game's sum. `advantage_mean` is near 0 where pools are by seat. `illegal_mass` is the
+probability of replies other than canonical texts of legal actions, a mean over information
+states.
 
 Advantages and rows count the turns that are trained. In turn trees that follow the best
 candidate, these are the unselected turns. Returns and replies count the episodes that
@@ -31,7 +32,7 @@ If an estimator credits tokens, a turn's advantage is the mean over its tokens. 
 turns or trajectories, as the estimator says. The pools of a seat are those of its game and
 seat, or all pools if pools are not by game and seat.
 
-In `gradient_share`, Aₜ is the advantage as it is trained, and wₜ is the token's weight in the
+In `gradient_share`, Aₜ is the advantage that enters the loss, and wₜ is the token's weight in the
 loss: the weight of `weighting="turn"`, or else 1, divided by the tokens of the row if
 `loss_type` is `"grpo"` or `"sapo"`. The share ignores the size of the gradients of
 log-probabilities, clipping, and that `"bnpo"` averages each micro-batch separately.

@@ -1,4 +1,4 @@
-"""Weights of the parts of the reward."""
+"""Weights of the parts of the reward, such as `game` and `format`."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 def part_weights(
     args: "TurnGRPOConfig", functions: Collection[str]
 ) -> dict[str, float]:
-    """Weights of the reward parts that `part_weights` or a function names.
+    """Weights of the parts of the reward, by name.
 
-    The default weight of a part that a function gives is 0.
+    These are the parts in `part_weights`, and those that column functions supply. A supplied
+    part has weight 0 unless `part_weights` sets it.
     """
     given = [part for name in functions if (part := part_of(name))]
     return {**dict.fromkeys(given, 0.0), **args.part_weights}
 
 
 def check_part_weights(args: "TurnGRPOConfig", functions: Collection[str]) -> None:
-    """Raises for a weight of an unknown part, and if a part must be paid and is not.
-
-    Which part must be paid is declared by the estimator (`paid_part` of `needs`).
+    """Checks the names and weights of `part_weights`.
 
     Raises:
-        ValueError: names the part.
+        ValueError: a weight for an unknown part, or weight 0 for the part that the
+            estimator needs as a reward (`paid_part` of its `needs`).
     """
     known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
     for name in args.part_weights:
         if name not in known:
             raise ValueError(
-                f"part_weights names {name!r}, which is no reward part; "
+                f"part_weights names {name!r}, which is not a reward part; "
                 f"{did_you_mean(str(name), known)}"
             )
     option = needs_of(find_estimator(args.credit)).paid_part
@@ -46,6 +46,6 @@ def check_part_weights(args: "TurnGRPOConfig", functions: Collection[str]) -> No
     part = {**credit.default_options(args.credit), **args.credit_args}[option]
     if part_weights(args, functions).get(part, 1.0) == 0:
         raise ValueError(
-            f"credit {args.credit!r} needs {option} to name a part that is paid, got "
-            f"{part!r} with weight 0; set part_weights to {{{part!r}: 1.0}}"
+            f"credit {args.credit!r} needs as {option} a reward part with a weight other "
+            f"than 0, got {part!r} with weight 0; set part_weights to {{{part!r}: 1.0}}"
         )

@@ -66,7 +66,7 @@ def training_rows(
 ) -> list[Row]:
     """One row for each record of this process, in their order.
 
-    Turns that were selected by their return have no row: their advantage is no estimate.
+    Turns that were selected by their return have no row, because they have no advantage.
 
     Args:
         episodes: what this process played.
@@ -155,7 +155,7 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
 def whole_row_lengths(batch: TurnBatch) -> NDArray[np.int64]:
     """int64[N]: length of the row that holds each turn's whole trajectory.
 
-    A turn that was selected by its return is in no row; it keeps its own length.
+    A turn that was selected by its return has no row. Its entry is its own length.
     """
     if batch.row_length is None:
         raise ValueError("want the column 'row_length' in the turn batch, got None")

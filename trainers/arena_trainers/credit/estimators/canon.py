@@ -47,9 +47,9 @@ def canon(
     - *Number*: cosine 1.000, factor 2.000 in `stop_or_go`, one large group; cosine 0.960,
       factor 1.191 in `three_seats`, one large group (`arena credit report`).
 
-    With equal halves A is that of `dr_grpo` plus (2μ - 1) times the lead of the own half:
-    its mean minus the pool's mean. So a choice that decides the half gets this lead added
-    with μ = 1 (up to double credit), and taken away with μ = 0 (down to no credit).
+    With equal halves, A is that of `dr_grpo` plus (2μ - 1) times the mean of the own half
+    minus the mean of the pool. So if an action decides the half, μ = 1 up to doubles its
+    advantage, and μ = 0 removes up to all of it.
 
     See "Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning
     Models" by Chen et al. (https://arxiv.org/abs/2509.23962).

@@ -31,20 +31,20 @@ def gae(
         Aₖ = Σ_{l ≥ 0} (γλ)^l δₖ₊ₗ,   δₖ = rₖ + γ Vₖ₊₁ - Vₖ
 
     V is the value that a critic gives a turn. After a trajectory's last turn it is 0 if the
-    game ended, and `next_value` if a limit cut the episode. With λ = 1 and `num_turns` n, A
-    is the n-step return minus the value.
+    game ended, and `next_value` if a limit cut the episode. δ is the TD error. With λ = 1
+    and `num_turns` n, A is the n-step return minus the value.
 
-    Reduces to: the return-to-go minus the value with λ = 1 (TD(1), Monte Carlo); the
-    difference of one step with λ = 0, as with `num_turns=1`; `mars` with γ = λ = 1 and the
-    mean of the pool as value.
+    Reduces to: the return-to-go minus the value with λ = 1 (TD(1), Monte Carlo); the TD
+    error δₖ with λ = 0 or `num_turns=1`; `mars` with γ = λ = 1 and the mean of the pool as
+    value.
 
     Bias:
 
     - *Unbiased when*: γ = 1, and either the values are those of the current policy, or λ =
       1, `num_turns` is None and no limit cuts an episode; in batches of any size.
-    - *Biased by*: errors of the critic with λ < 1, with few turns or at a cut; values that
-      depend on the turn's own action (as of a critic that was fitted to this episode
-      first); γ < 1 (late rewards count less).
+    - *Biased by*: errors of the critic with λ < 1, with `num_turns` or at a truncation;
+      values that depend on the turn's own action, such as those of a critic that was fitted
+      to the same episode before; γ < 1 (late rewards count less).
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with λ = 0.95 and
       exact values (`arena credit report`).
 
@@ -56,7 +56,7 @@ def gae(
             trajectory was truncated.
         discount: γ, per turn of the same seat.
         lambda_: λ, per turn of the same seat.
-        num_turns: n, the largest number of differences in the sum (l < n); None for all.
+        num_turns: n, the largest number of TD errors in the sum (l < n); None for all.
 
     Returns:
         float64[N], in the reward's unit; 0 where masked. There are no pools of
@@ -140,12 +140,15 @@ def bi_level_gae(
         Aₖ = Σ_{l ≥ 0} (γλ)^l δₖ₊ₗ,   δₖ = rₖ + γ vₖ₊₁,ₙ - vₖₙ     turns, v of last tokens
         Aₖₙ = Aₖ,   Aₖₜ = (γ' vₖₜ₊₁ - vₖₜ) + γ' λ Aₖₜ₊₁             tokens before the last
 
-    vₖₜ is the critic's value before token t of turn k, and n is the turn's last token. On
-    the second level, Aₖ + vₖₙ plays the part of a reward at the end of the reply.
+    vₖₜ is the critic's value before token t of turn k, and n is the turn's last token. The
+    first level is GAE over turns, with the value before the last token of each turn. The
+    second level is GAE over the tokens of a turn, with the reward Aₖ + vₖₙ at the last
+    token.
 
-    Departs from the released code in three ways. It finds the ends of turns by rewards
-    other than 0, so a turn without reward vanishes. It takes 0 as the value after a
-    truncation. It whitens over the batch at the end.
+    Departs from the released code in three ways. The released code takes tokens with a
+    reward other than 0 as ends of turns, so it misses turns without reward. It uses 0 as the
+    value after a truncation. It whitens the advantages over the batch. This estimator does
+    none of these.
 
     Reduces to: `gae` with the same γ and λ, of one token per turn; the return-to-go minus
     the token's value with γ = γ' = λ = 1.
@@ -158,9 +161,6 @@ def bi_level_gae(
       less); γ' < 1 (the first tokens of long replies get less of the later rewards).
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with γ = 1 and
       exact values (`arena credit report`).
-
-    On the first level the value before the last token, when the reply is almost complete,
-    replaces the value at the start of the turn.
 
     See "RAGEN: Understanding Self-Evolution in LLM Agents via Multi-Turn Reinforcement
     Learning" by Wang et al. (https://arxiv.org/abs/2504.20073), and its code

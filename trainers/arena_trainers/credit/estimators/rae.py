@@ -36,11 +36,11 @@ def rae(
     SPIRAL, `"post"` is equation 2 of the paper read literally. All turns share the return,
     so early rewards are noise for late turns.
 
-    Departs from the released code in three ways. It keeps one b per seat, not per game and
-    seat. It has one b in each process and none in checkpoints. It drops samples whose
-    advantage is 0.
+    Departs from the released code in three ways. The released code keeps one b per seat, this
+    estimator one per game and seat. There, each process has its own b and checkpoints do not
+    contain it. It also drops samples with advantage 0.
 
-    Reduces to: the return itself where α = 1, which is no baseline; `"post"` is α times
+    Reduces to: the return itself, without a baseline, where α = 1; `"post"` is α times
     `"pre"`.
 
     Bias:

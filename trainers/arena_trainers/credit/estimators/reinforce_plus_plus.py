@@ -49,8 +49,9 @@ def reinforce_plus_plus_baseline(
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine 1.000,
       factor 0.485 in `bandit`, shared chance (`arena credit report`).
 
-    In small batches the own turn can turn the sign, as in `episode`. Beside a game with
-    rewards in hundreds, a game with rewards in units teaches little.
+    In small batches the estimator can reverse the sign of the gradient, because the turn
+    itself is in the mean and spread, as in `episode`. One spread for all games means that a
+    game with rewards in units teaches little next to a game with rewards in hundreds.
 
     See "REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage
     Normalization" by Hu et al. (https://arxiv.org/abs/2501.03262).

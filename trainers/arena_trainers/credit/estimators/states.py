@@ -42,7 +42,7 @@ def at_grpo(
 
     A pool holds the turns of one group and seat at which the seat knew the same
     (`state_key`), such as the candidates of a turn tree. In a turn tree the paper's key
-    (instance, agent, turn) is the same thing. The default γ = 0 is the paper's, whose games
+    (instance, agent, turn) defines the same pools. The default γ = 0 is the paper's, whose games
     pay every turn. For games that pay only at the end, play the candidates to the end and
     set γ = 1. The paper's reward r = α r_team + r_local follows from the weights of the
     reward's parts.
@@ -51,8 +51,8 @@ def at_grpo(
     neither compared nor credited. In a tree that follows the best candidate, the later
     turns of candidates are of this kind.
 
-    Departs from the released code, which keeps raw rewards where no state occurs twice.
-    Here these turns get 0.
+    Departs from the released code where no state occurs twice: the released code keeps raw
+    rewards, this estimator gives 0.
 
     Reduces to: `episode` with the same ddof and eps in games of one turn and one state;
     `mars` with γ = 1, `scale="none"` and `pool=("game", "seat")`.
@@ -136,8 +136,8 @@ def gigpo(
 
     `mean_over="trajectories"` is equation 3 of the paper. The released code takes mean and
     deviation of G over turns, so a trajectory counts once for each of its turns:
-    `mean_over="turns"`. Departs from the released code where a pool holds a single turn:
-    here it gets 0, there it keeps its return.
+    `mean_over="turns"`. Departs from the released code where a pool holds a single turn: the
+    released code keeps its return, this estimator gives 0.
 
     Reduces to: `episode` with the same ddof and eps where ω = 0, or where no state of a
     pool was seen twice.

@@ -50,7 +50,7 @@ def _section(name: str, costs: Mapping[str, float]) -> str:
     needed = ", ".join(f"`{column}`" for column in needed_columns(name))
     facts = [f"- **Needs** {needed or 'no further columns'}."]
     if name not in CLAIMS:  # the report has ours
-        facts.append(f"- **Promised**: {_promises(claims_of(name))}.")
+        facts.append(f"- **Claims**: {_claimed(claims_of(name))}.")
     cost = f"{costs[name]:.0f} ms" if name in costs else "unknown"
     facts.append(f"- **Cost**: {cost}.")
     defaults = default_options(name)
@@ -62,7 +62,7 @@ def _section(name: str, costs: Mapping[str, float]) -> str:
     return f"\n## {name}\n\n{also}{text}\n\n" + "\n".join(facts)
 
 
-def _promises(claims: Claims) -> str:
+def _claimed(claims: Claims) -> str:
     limit = "estimated" if claims.bootstraps else "ignored"
     return (
         f"batches of two: {WORDS[claims.bias_two]}; one large group: "

@@ -82,7 +82,7 @@ def undefined(name: str | Estimator) -> list[str]:
 
 
 def undiscounted(name: str | Estimator) -> dict[str, Any]:
-    """Options without which an estimator would not look at the return itself."""
+    """Options with which an estimator uses undiscounted returns."""
     return {"discount": 1.0} if "discount" in default_options(name) else {}
 
 
@@ -115,7 +115,7 @@ def examine(name: str | Estimator, game: str) -> Finding:
 
 
 def found_claims(findings: Mapping[str, Finding]) -> Claims:
-    """The promises about bias that the findings bear out, the strongest possible."""
+    """The strongest claims about bias that agree with the findings."""
     cut = [game for game in findings if DIAGNOSTICS[game].max_turns is not None]
     bootstraps = all(findings[game].bias_infinite.kind in KINDS[:3] for game in cut)
     counted = [f for game, f in findings.items() if bootstraps or game not in cut]
@@ -151,11 +151,11 @@ gradient, 1/B Σ A ∇log π, with the true gradient.
 
 - **Batches of two**: all batches of {SMALL} independent episodes of one group, enumerated. An
   estimator that is unbiased here stays unbiased if the two share the draws of chance.
-- **One large group**: a batch of at least {LARGE} episodes. It holds every line of play exactly
-  as often as it is likely, so it stands for an infinite batch.
+- **One large group**: a batch of at least {LARGE} episodes. The frequency of every line of play
+  equals its probability, so it stands for an infinite batch.
 - **Shared chance**: large groups whose episodes share the draws of chance (one deal, one
-  prize). In training they do, since a group has one seed. Every group holds all ways to play
-  its draws as often as they are likely, and every draw has groups as often as it is likely.
+  prize), as in training, where a group has one seed. The frequencies of the draws over groups,
+  and of the lines of play within a group, equal their probabilities.
   Games without chance have no such column.
 - **Limit of turns**: "estimated" if the estimator is right in the game `patience`, where a limit
   cuts the episode; else "ignored". Where it is ignored, the kinds leave that game out.

@@ -121,7 +121,7 @@ def same(
         turns: the batch.
         got: advantages of the tokens of `rows`.
         want: likewise.
-        atol: absolute tolerance, beside a relative one of 1e-7; 0 for exact equality.
+        atol: absolute tolerance, added to a relative one of 1e-7; 0 for exact equality.
         rows: int64, rows of the batch; None for all.
     """
     rows = np.arange(len(turns.reward)) if rows is None else rows
