@@ -121,15 +121,6 @@ class Graph:
         return view
 
 
-def observation_of(view: View, is_live: bool) -> dict[str, Any]:
-    """What `GameEnv.observe` returns; the mask is zero if the agent's episode is over."""
-    features, mask, text = view
-    if mask is None:
-        return {"observation": features.copy(), "text": text}
-    mask = mask.copy() if is_live else np.zeros_like(mask)
-    return {"observation": features.copy(), "action_mask": mask, "text": text}
-
-
 def parsed_action(game: AnyGame, node: Node, said: Any) -> Any:
     """The action that a text names in a language game; a legal action is returned as it is.
 

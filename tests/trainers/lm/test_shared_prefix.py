@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from arena_trainers.lm import policy as lm_policy
+from arena_trainers.lm.sampling import shared_prefix
 from arena_trainers.lm.scoring import left_padded
 from arena_wrappers import RandomPolicy, play
 
@@ -49,4 +50,4 @@ def test_rows_are_shared_only_where_most_are_alike(policy, kuhn_env):
     alike, distinct, single, pairs = batches(policy, kuhn_env)
     for prompts, shared in [(alike, 1), (distinct, 0), (single, 0), (pairs, 1)]:
         inputs = left_padded(prompts, policy.pad_id, policy.model.device)
-        assert len(lm_policy.shared_prefix(policy.model, *inputs)) == shared
+        assert len(shared_prefix(policy.model, *inputs)) == shared
