@@ -59,8 +59,12 @@ class Node:
         self.outcomes: Sequence[Any] = ()
         self.cumulative: Sequence[float] = ()
         if self.player == CHANCE:
-            possible = possible_outcomes(game, state)
-            self.outcomes, chances = map(list, zip(*possible, strict=True))
+            self.outcomes, chances = map(
+                list, zip(*game.chance_outcomes(state), strict=True)
+            )
+            if not all(chances):
+                possible = possible_outcomes(game, state)
+                self.outcomes, chances = map(list, zip(*possible, strict=True))
             self.cumulative = list(accumulate(chances))
         self.played = False
         self.children: dict[Any, Node] = {}
