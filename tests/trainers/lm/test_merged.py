@@ -1,6 +1,7 @@
 """`arena export`: an adapter and its base become one model that plays alike."""
 
 import json
+from typing import Any
 
 import pytest
 import torch
