@@ -10,7 +10,7 @@ from pettingzoo import AECEnv
 from arena_envs.chance import Chance, check_surplus, given_outcomes
 from arena_envs.checks import check_options, checked_action, checked_seed, short
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
-from arena_envs.nodes import Node, graph_of, observation_of, parsed_action
+from arena_envs.nodes import Node, graph_of, parsed_action
 from arena_envs.spaces import make_spaces
 
 
@@ -182,7 +182,13 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
     def observe(self, agent: str) -> dict[str, Any]:
         seat = self._seats[agent]
         view = self._node.views[seat] or self._graph.view(self._node, seat)
-        return observation_of(view, self._is_live(agent))
+        features, mask, text = view
+        if mask is None:
+            return {"observation": features.copy(), "text": text}
+        mask = mask.copy()
+        if not self._is_live(agent):
+            mask[:] = 0
+        return {"observation": features.copy(), "action_mask": mask, "text": text}
 
     def legal_actions(self) -> Sequence[Any]:
         """Legal actions of `agent_selection`, ascending; empty when the episode is over."""

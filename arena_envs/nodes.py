@@ -59,8 +59,12 @@ class Node:
         self.outcomes: Sequence[Any] = ()
         self.cumulative: Sequence[float] = ()
         if self.player == CHANCE:
-            possible = possible_outcomes(game, state)
-            self.outcomes, chances = map(list, zip(*possible, strict=True))
+            self.outcomes, chances = map(
+                list, zip(*game.chance_outcomes(state), strict=True)
+            )
+            if not all(chances):
+                possible = possible_outcomes(game, state)
+                self.outcomes, chances = map(list, zip(*possible, strict=True))
             self.cumulative = list(accumulate(chances))
         self.played = False
         self.children: dict[Any, Node] = {}
@@ -119,15 +123,6 @@ class Graph:
             view = (game.features(state, seat), mask, game.observe(state, seat))
             node.views[seat] = view
         return view
-
-
-def observation_of(view: View, is_live: bool) -> dict[str, Any]:
-    """What `GameEnv.observe` returns; the mask is zero if the agent's episode is over."""
-    features, mask, text = view
-    if mask is None:
-        return {"observation": features.copy(), "text": text}
-    mask = mask.copy() if is_live else np.zeros_like(mask)
-    return {"observation": features.copy(), "action_mask": mask, "text": text}
 
 
 def parsed_action(game: AnyGame, node: Node, said: Any) -> Any:

@@ -33,7 +33,7 @@ def sample_chance(game: AnyGame, state: Any, rng: random.Random) -> Any:
 
 def possible_outcomes(game: AnyGame, state: Any) -> list[tuple[Any, float]]:
     """The outcomes of a chance node with a probability above 0, and their probabilities."""
-    return [(outcome, p) for outcome, p in game.chance_outcomes(state) if p > 0]
+    return [pair for pair in game.chance_outcomes(state) if pair[1] > 0]
 
 
 def possible_actions(game: AnyGame, state: Any) -> Sequence[Any]:

@@ -103,9 +103,10 @@ def shuffled(columns: Columns, rng: np.random.Generator) -> Columns:
 
 
 def num_bytes(columns: Columns) -> int:
-    parts = [column for column in columns.values() if isinstance(column, dict)]
-    arrays = [column for column in columns.values() if not isinstance(column, dict)]
-    return sum(array.nbytes for array in arrays) + sum(map(num_bytes, parts))
+    total = 0
+    for column in columns.values():
+        total += num_bytes(column) if isinstance(column, dict) else column.nbytes
+    return total
 
 
 def milliseconds(work: Callable[[], object], repeats: int) -> float:

@@ -158,7 +158,7 @@ def textarena_search(id: str) -> Work:
     env.reset(num_players=2, seed=0)
     while hasattr(env, "env"):
         env = env.env
-    rng = random.Random(0)
+    branch, rng = env, random.Random(0)
 
     def legal() -> list[str]:
         board = branch.state.game_state["board"]
@@ -174,7 +174,6 @@ def textarena_search(id: str) -> Work:
             done, _ = branch.step(rng.choice(legal()))
         return 1
 
-    branch = env
     return work
 
 

@@ -445,7 +445,7 @@ class TestStep:
             env.step(None)
             assert agent not in env.agents
         assert env.agents == []
-        assert env.terminations == env.rewards == env.infos == {}
+        assert [env.terminations, env.rewards, env.infos] == [{}, {}, {}]
 
     @pytest.mark.parametrize("game", GAMES, ids=repr)
     def test_the_dicts_always_have_the_keys_of_agents(self, game: Any) -> None:

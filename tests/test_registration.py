@@ -121,6 +121,7 @@ class TestRegistries:
     @pytest.mark.parametrize("id", [info.id for info in arena_envs.game_infos()])
     def test_every_game_is_in_pettingzoos_registry(self, id: str) -> None:
         env = pettingzoo.make("aec", f"arena/{id}")
+        assert isinstance(env, GameEnv)
         (info,) = (info for info in arena_envs.game_infos() if info.id == id)
         assert (env.id, len(env.possible_agents)) == (id, info.num_players)
 

@@ -4,6 +4,7 @@ import random
 from types import SimpleNamespace
 
 import arena_envs
+from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE
 from arena_envs.sampling import draw, possible_outcomes, random_states, sample_chance
 
@@ -16,12 +17,12 @@ def test_rounding_selects_the_last_outcome():
 def test_an_environment_and_a_search_draw_the_same():
     game = arena_envs.make_game("leduc_poker")
     for seed in range(20):
-        env = arena_envs.make("leduc_poker")
+        env = GameEnv(game)
         env.reset(seed=seed)
         state, rng = game.initial_state(), random.Random(seed)
         while game.current_player(state) == CHANCE:
             state = game.apply(state, sample_chance(game, state, rng))
-        assert env.unwrapped.game_state == state
+        assert env.game_state == state
 
 
 def test_an_outcome_of_probability_0_is_not_possible():

@@ -2,6 +2,7 @@
 
 import collections
 import random
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,12 @@ from arena_envs.bots import make_bot
 from arena_envs.bots.solved import CFR, Tabular
 from arena_envs.game import CHANCE
 from arena_envs.solvers import CFRPlus, TooLarge, minimax, uniform_table
+
+
+def chances(spec, game, state):
+    """The probabilities with which a bot chooses each legal action."""
+    bot: Any = make_bot(spec)
+    return bot.action_probs(game, state)
 
 
 def test_a_table_is_played_as_often_as_it_says():
@@ -32,7 +39,7 @@ def test_a_table_without_a_row_is_refused():
 
 def test_cfr_plays_the_average_policy_of_its_game():
     """One bot in two games, by turns."""
-    bot = make_bot("cfr:20")
+    bot: Any = make_bot("cfr:20")
     for num_players in (2, 3, 2):
         game = arena_envs.make_game("kuhn_poker", num_players=num_players)
         solver = CFRPlus(game)
@@ -72,8 +79,7 @@ def test_minimax_plays_perfectly_and_to_its_depth(after):
     action = make_bot("minimax:2")(game, state, random.Random(0))
     assert game.action_text(state, action) == "c3"
     # the threat is beyond its horizon
-    chances = make_bot("minimax:1").action_probs(game, state)
-    assert chances == [1 / 6] * 6
+    assert chances("minimax:1", game, state) == [1 / 6] * 6
 
 
 def constant_results(game, seat, action, num_games, play):
@@ -121,17 +127,18 @@ def best_by_brute_force(game, state):
 
 @pytest.mark.parametrize("id", ["tic_tac_toe", "nim"])
 def test_minimax_plays_only_best_actions_as_often_as_it_says(id, play):
-    game, bot = arena_envs.make_game(id), make_bot("minimax")
+    game = arena_envs.make_game(id)
+    bot: Any = make_bot("minimax")
     for state in play(game, [make_bot("random")] * 2, 0)[-6:-1]:
         best = best_by_brute_force(game, state)
-        chances = dict(
+        often = dict(
             zip(game.legal_actions(state), bot.action_probs(game, state), strict=True)
         )
-        assert {action for action in chances if chances[action]} <= best
+        assert {action for action in often if often[action]} <= best
         played = collections.Counter(
             bot(game, state, random.Random(s)) for s in range(400)
         )
-        for action, chance in chances.items():
+        for action, chance in often.items():
             assert played[action] / 400 == pytest.approx(chance, abs=0.1)
 
 
@@ -146,8 +153,8 @@ def test_of_equal_actions_minimax_prefers_what_two_random_replies_would_lose(toy
         0, "root", (reply("a", 0.0, 1.0), reply("b", 0.0, 0.0, 0.0, 1.0), leaves[0.0])
     )
     game = toys.TreeGame(root, information="perfect")
-    assert make_bot("minimax").action_probs(game, root) == [0.8, 0.2, 0.0]
-    assert make_bot("minimax:9").action_probs(game, root) == [1 / 3] * 3
+    assert chances("minimax", game, root) == [0.8, 0.2, 0.0]
+    assert chances("minimax:9", game, root) == [1 / 3] * 3
 
 
 def test_minimax_takes_other_seats_to_draw_among_equals_as_it_does(toys):
@@ -158,4 +165,4 @@ def test_minimax_takes_other_seats_to_draw_among_equals_as_it_does(toys):
         root, information="perfect", zero_sum=False, min_return=0.0, max_return=2.0
     )
     assert minimax(game).returns == (1.8, 0.0)  # which takes the first
-    assert make_bot("minimax").action_probs(game, root) == [0.0, 1.0]
+    assert chances("minimax", game, root) == [0.0, 1.0]

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from arena_trainers.credit.testing import batch_of
 
 def vector_batch(vector):
     """The batch of a worked vector; an episode's number is unique across games."""
-    columns = [], [], [], [], [], []
+    columns: tuple[list[Any], ...] = ([], [], [], [], [], [])
     for t in vector["trajectories"]:
         game = ["ttt", "hanabi"].index(t["game"])
         pairs = zip(t["turn_rewards"], t["turn_tokens"], strict=True)
@@ -19,8 +20,8 @@ def vector_batch(vector):
             row = (reward, game, 10 * game + t["episode"], t["role"], k, tokens)
             for column, value in zip(columns, row, strict=True):
                 column.append(value)
-    reward, game, episode, seat, turn, num_tokens = columns
-    return TurnBatch(reward, game, episode, seat, turn, game, num_tokens=num_tokens)
+    reward, games, episode, seat, turn, num_tokens = columns
+    return TurnBatch(reward, games, episode, seat, turn, games, num_tokens=num_tokens)
 
 
 @pytest.fixture(scope="session")

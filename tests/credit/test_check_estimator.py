@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -416,7 +417,7 @@ def test_an_array_instead_of_credit_is_refused():
 def test_a_column_read_as_an_attribute_is_told_how_to_read_it():
     turns = trajectories(random_batches(1, 0)[0])
     with pytest.raises(AttributeError, match=r"use turns.column\('reward'\)"):
-        turns.reward  # noqa: B018
+        turns.reward  # type: ignore[attr-defined]  # noqa: B018
 
 
 @pytest.mark.parametrize("claim", ["zero_mean", "zero_sum"])
@@ -429,7 +430,7 @@ def test_a_claim_of_columns_that_are_none_is_named(claim, wrong):
 def test_the_estimator_of_the_contributors_page_keeps_its_claims():
     blocks = re.findall(r"```python\n(.*?)```", CONTRIBUTING.read_text(), re.DOTALL)
     (code,) = (block for block in blocks if "def my_estimator" in block)
-    page = {}
+    page: dict[str, Any] = {}
     exec(compile(code, CONTRIBUTING.name, "exec"), page)
     page["check_estimator"] = partial(check_estimator, num_batches=5)  # of 40
     page["test_my_estimator_keeps_its_claims"]()

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ PLUS = "reinforce_plus_plus_baseline"
 def draw(batch, seed, turns=(1, 4), seats=2, each=4, tokens=(1, 4)):
     """Two groups of `each` episodes with random columns; of other parts of the reward there
     is some, of workers and cuts there are none."""
-    rng = np.random.default_rng(seed)
+    rng: Any = np.random.default_rng(seed)
     rows = [
         (e, 0, seat, (rng.integers(-8, 9, rng.integers(*turns)) / 4).tolist())
         for e in range(2 * each)

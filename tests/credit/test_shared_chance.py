@@ -83,8 +83,9 @@ def kuhn_verdict(name, **options):
     exact = ExactGame(make_game("kuhn_poker"))
     weights = {key: (3, 1) if i % 2 else (1, 1) for i, key in enumerate(exact.keys)}
     play = exact.at(exact.policy(weights))
-    groups = play.grouped_population(2000)
-    found = gradient_estimate(name, play, *groups, **undiscounted(name), **options)
+    drawn, groups = play.grouped_population(2000)
+    options |= undiscounted(name)
+    found = gradient_estimate(name, play, drawn, groups, **options)
     return compare(found, play.gradient, exact.seat, 3e-3)
 
 

@@ -123,7 +123,7 @@ def test_columns_become_float64_and_int64_and_are_copies():
         **GOOD | {"reward": reward, "seat": np.array([0, 0, 1], np.uint8)}
     )
     reward[0] = 9
-    assert (turns.reward.dtype, turns.seat.dtype) == (np.float64, np.int64)
+    assert [turns.reward.dtype, turns.seat.dtype] == ["float64", "int64"]
     assert turns.reward.tolist() == [0, 1, 2]
 
 

@@ -350,7 +350,7 @@ def test_bnpo_of_small_batches_prefers_what_wins_often_unless_bounds_are_given(
         turns = batch(*[(i, 0, 0, [paid]) for i, (_, _, paid) in enumerate(pair)])
         score = np.array([score for score, _, _ in pair])
         advantage = estimate("bnpo", turns, **bounds).advantage
-        total += pair[0][1] * pair[1][1] * np.mean(score * advantage)
+        total += pair[0][1] * pair[1][1] * float(np.mean(score * advantage))
     np.testing.assert_allclose(total, known)
 
 

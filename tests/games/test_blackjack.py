@@ -1,7 +1,7 @@
 """Blackjack: beside OpenSpiel's, and its known values by going through all hands."""
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
@@ -53,7 +53,7 @@ def unseen(*hands: Hand) -> Hand:
     return tuple(n - sum(h) for n, *h in zip(DECK, *hands, strict=True))
 
 
-EMPTY = (0,) * 10
+EMPTY: Hand = (0,) * 10
 
 
 @cache
@@ -144,7 +144,7 @@ def value_by_rules(state: State) -> float:
     if game.current_player(state) == TERMINAL:
         return game.returns(state)[0]
     outcomes = game.chance_outcomes(state)
-    chances = Counter[int]()
+    chances = defaultdict[int, float](float)
     for card, chance in outcomes:
         chances[VALUES[card]] += chance
     one = {VALUES[card]: card for card, _ in outcomes}

@@ -16,6 +16,7 @@ from arena_envs.solvers import (
     nash_conv,
     uniform_table,
 )
+from arena_envs.spaces import MAX_TEXT
 
 OPENSPIEL = {
     "iterated_matrix_game": "matrix_pd",
@@ -204,7 +205,7 @@ def test_the_longest_text_fits() -> None:
         payoffs = [payoffs, payoffs]
     rules = IteratedMatrixGame(payoffs, names, num_rounds=100)
     state = played(rules, [(0,) * 8] * 100)
-    assert len(rules.observe(state, 7)) <= arena_envs.spaces.MAX_TEXT
+    assert len(rules.observe(state, 7)) <= MAX_TEXT
 
 
 @pytest.mark.parametrize("value", [0, 101, -1, 2.0, "3", None, True])

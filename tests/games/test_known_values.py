@@ -1,6 +1,6 @@
 """What `known_value` says of a game is what a solver finds."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
@@ -51,10 +51,10 @@ def random_results(game: Any) -> dict[float, float]:
     """Probability of each return of seat 0 in uniform play."""
 
     @cache
-    def results(state: Any) -> Counter[float]:
+    def results(state: Any) -> dict[float, float]:
         if game.current_player(state) == TERMINAL:
-            return Counter({game.returns(state)[0]: 1.0})
-        legal, found = game.legal_actions(state), Counter[float]()
+            return {game.returns(state)[0]: 1.0}
+        legal, found = game.legal_actions(state), defaultdict[float, float](float)
         for action in legal:
             for result, chance in results(game.apply(state, action)).items():
                 found[result] += chance / len(legal)

@@ -80,12 +80,12 @@ def test_the_value_is_minus_one_eighteenth(bluff: Fraction) -> None:
     """Kuhn's equilibria: neither seat does better against them with any fixed reply."""
     third = Fraction(1, 3)
     first = {
-        **{(J, ()): bluff, (Q, ()): Fraction(0), (K, ()): 3 * bluff},
-        **{
-            (J, (0, 1)): Fraction(0),
-            (Q, (0, 1)): bluff + third,
-            (K, (0, 1)): Fraction(1),
-        },
+        (J, ()): bluff,
+        (Q, ()): Fraction(0),
+        (K, ()): 3 * bluff,
+        (J, (0, 1)): Fraction(0),
+        (Q, (0, 1)): bluff + third,
+        (K, (0, 1)): Fraction(1),
     }
     second = {
         **{(J, (0,)): third, (Q, (0,)): Fraction(0), (K, (0,)): Fraction(1)},
@@ -113,7 +113,7 @@ def best_value(
                 value([(game.apply(s, a), w) for s, w in reached]) for a in (0, 1)
             )
         weights = [policy[s.cards[1 - seat], s.bets] for s, _ in reached]
-        return sum(
+        after = (
             value(
                 [
                     (game.apply(s, a), w * (p if a == BET else 1 - p))
@@ -122,6 +122,7 @@ def best_value(
             )
             for a in (PASS, BET)
         )
+        return sum(after, Fraction())
 
     total = Fraction()
     for own in (J, Q, K):
@@ -171,7 +172,7 @@ def test_a_new_deal_keeps_the_own_card_and_deals_no_card_twice(
 @pytest.mark.parametrize("value", [1, 5, 2.0, "2", None, True])
 def test_a_number_of_players_out_of_range_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r"num_players from 2 to 4, got"):
-        KuhnPoker(value)  # type: ignore[arg-type]
+        KuhnPoker(value)
 
 
 @pytest.mark.parametrize(

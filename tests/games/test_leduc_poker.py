@@ -215,4 +215,4 @@ def test_a_new_deal_is_uniform_over_the_cards_that_a_seat_cannot_see() -> None:
 @pytest.mark.parametrize("value", [1, 4, 2.0, "2", True])
 def test_a_number_of_players_out_of_range_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r"num_players from 2 to 3, got"):
-        LeducPoker(value)  # type: ignore[arg-type]
+        LeducPoker(value)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from arena_envs import CHANCE, make_game
+from arena_envs.games.speaker_listener import SpeakerListener
 
 EPISODES: list[tuple[str, dict[str, Any], list[int], dict[str, float]]] = [
     # 20 + 0 of 40 tokens: a pot of 30, paid 15 + 35 of 60
@@ -47,7 +48,7 @@ def test_measures_are_those_worked_out_by_hand(
 
 
 def test_the_listener_succeeds_when_it_enters_the_goal() -> None:
-    game = make_game("speaker_listener")
+    game = SpeakerListener()
     state = game.apply(game.initial_state(), game.goals[0])  # a1, below and left of b2
     for action, success in ((0, 0.0), (1, 0.0), (0, 0.0), (2, 1.0)):
         state = game.apply(state, action)

@@ -175,7 +175,7 @@ def test_the_features_tell_all_positions_apart() -> None:
 def test_piles_may_come_as_a_list_as_in_records() -> None:
     params = json.loads(json.dumps({"pile_sizes": [2, 4]}))
     assert arena_envs.make_game("nim", **params) == Nim((2, 4))
-    assert hash(Nim([2, 4])) == hash(Nim((2, 4)))  # type: ignore[arg-type]
+    assert hash(Nim([2, 4])) == hash(Nim((2, 4)))
 
 
 @pytest.mark.parametrize(

@@ -59,14 +59,15 @@ def best_value(rules: SpeakerListener) -> Fraction:
         if step == rules.max_steps or not goals:
             return Fraction(0)
         pay = Fraction(rules.max_steps - step, rules.max_steps)
-        return max(
-            sum(
-                max(
-                    (to in part) * pay + value(to, part - {to}, step + 1)
-                    for to in moves(rules, cell)
-                )
-                for part in parts
+
+        def best_move(part: frozenset[int]) -> Fraction:
+            return max(
+                (to in part) * pay + value(to, part - {to}, step + 1)
+                for to in moves(rules, cell)
             )
+
+        return max(
+            sum(map(best_move, parts), Fraction())
             for parts in partitions(goals, rules.num_words)
         )
 
@@ -147,8 +148,11 @@ def test_the_best_value_is_that_of_the_best_of_all_pairs(num_words: int) -> None
     plans = product(range(3), repeat=len(heard))
     best = max(
         sum(
-            max(pay(plan, goal, said) for said in product(words, repeat=2))
-            for goal in rules.goals
+            (
+                max(pay(plan, goal, said) for said in product(words, repeat=2))
+                for goal in rules.goals
+            ),
+            0.0,
         )
         for plan in (dict(zip(heard, choice, strict=True)) for choice in plans)
     )

@@ -158,4 +158,4 @@ def test_a_draw_return_out_of_range_is_refused(value: object) -> None:
     with pytest.raises(
         ValueError, match=r"want a number draw_return from -1 to 1, got"
     ):
-        TicTacToe(draw_return=value)  # type: ignore[arg-type]
+        TicTacToe(draw_return=value)

@@ -3,6 +3,7 @@
 import ast
 import tomllib
 from collections.abc import Callable, Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,61 @@ def test_imports_point_down() -> None:
         if (names := banned(path))
     }
     assert not offenders, "\n".join(sorted(offenders))
+
+
+def order_of_folders() -> list[str]:
+    """The folders of `arena_trainers` in the order of CONTRIBUTING's table."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    _, _, table = text.partition("| Folder | Content |\n")
+    table, _, _ = table.partition("\n\n")
+    names = [name for row in table.splitlines() for name in row.split("|")[1].split()]
+    return [name.strip("`,/") for name in names if name.count("/") == 1]
+
+
+def test_the_folders_of_the_trainer_import_those_below_them() -> None:
+    root, order = PACKAGES["arena_trainers"], order_of_folders()
+    folders = {path.parent.name for path in root.glob("*/__init__.py")}
+    assert len(folders) > 7
+    assert folders <= set(order), "give the folder a row in CONTRIBUTING.md"
+    offenders = {
+        f"{path.relative_to(ROOT)} must not import {name}"
+        for path in modules(root)
+        if (folder := path.relative_to(root).parts[0]) in folders
+        for name in imports(path)
+        if name.startswith("arena_trainers.")
+        and (imported := name.split(".")[1]) in folders
+        and order.index(imported) < order.index(folder)
+    }
+    assert not offenders, "\n".join(sorted(offenders))
+
+
+def test_only_extras_stands_beside_the_folders_of_the_trainer() -> None:
+    loose = {path.name for path in PACKAGES["arena_trainers"].glob("*.py")}
+    assert loose == {"__init__.py", "__main__.py", "extras.py"}
+    extras = imports(PACKAGES["arena_trainers"] / "extras.py")
+    assert "arena_trainers" not in {name.split(".")[0] for name in extras}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
+    """Without imports in functions and under TYPE_CHECKING."""
+    root = PACKAGES[package]
+    names = {path: module_name(path.relative_to(root.parent)) for path in modules(root)}
+    assert len(names) > 20
+    known = set(names.values())
+    graph = {
+        name: {
+            imported if imported in known else imported.rpartition(".")[0]
+            for imported in imports(path, nested=False)
+        }
+        & (known - {name})
+        for path, name in names.items()
+    }
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 
 
 @pytest.mark.parametrize("folder", ["wrappers", "trainers"])

@@ -4,7 +4,7 @@ import itertools
 import random
 import sys
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +12,8 @@ import pytest
 import arena_envs
 from arena_envs import CHANCE, TERMINAL, BaseGame, IllegalAction
 from arena_envs.game import fold
-from arena_envs.games.bargaining import Bargaining, Utterance
+from arena_envs.games._bargaining_talk import Utterance
+from arena_envs.games.bargaining import Bargaining
 from arena_envs.games.blackjack import Blackjack
 from arena_envs.games.hanabi import Hanabi
 from arena_envs.games.kuhn_poker import KuhnPoker
@@ -218,7 +219,7 @@ class Moody(KuhnPoker):
 
 
 class Mixed(KuhnPoker):
-    kind = "mixed"  # type: ignore[misc, assignment]  # broken on purpose
+    kind: ClassVar[Any] = "mixed"
 
 
 class Rivals(Hanabi):

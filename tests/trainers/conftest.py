@@ -87,7 +87,8 @@ def arena_here(monkeypatch):
     from arena_trainers.cli import main as cli
 
     def run(*arguments, cwd=None):
-        out, err, status = io.StringIO(), io.StringIO(), 0
+        out, err = io.StringIO(), io.StringIO()
+        status: str | int = 0
         monkeypatch.setattr(sys, "argv", ["arena", *map(str, arguments)])
         with contextlib.ExitStack() as stack:
             stack.enter_context(contextlib.chdir(cwd or "."))

@@ -1,5 +1,6 @@
 """A growing file of episodes, cut off in the middle of a line or on a full disk."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,6 @@ import pytest
 
 import arena_envs
 from arena_wrappers import RandomPolicy, play
-from arena_wrappers import episode_log as module
 from arena_wrappers.episode_log import EpisodeLog
 
 
@@ -44,7 +44,7 @@ def test_a_full_disk_leaves_what_was_there(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         log.append(episodes(range(2, 4)))
     assert list(EpisodeLog(log.path)) == episodes(range(2))

@@ -4,6 +4,8 @@ import json
 import pickle
 import random
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -279,7 +281,7 @@ def lines_of(record):
     """Broken lines made of a sound one: (line, message)."""
     sound = json.loads(record.to_json())
     for name in sound:
-        wrong = {"a": object} if sound[name] is None else None
+        wrong: Any = {"a": object} if sound[name] is None else None
         wrong = (
             1.5 if name in ("max_turns", "parent", "branch", "forfeited_by") else wrong
         )
@@ -399,7 +401,7 @@ def test_a_record_tells_the_state_of_every_turn(make_env):
     for on_invalid in ("forfeit", "retry", "random"):
         spy = Spy()
         episodes = play(
-            lambda rule=on_invalid: PromptWrapper(env, on_invalid=rule), spy, range(3)
+            partial(PromptWrapper, env, on_invalid=on_invalid), spy, range(3)
         )
         for number, episode in enumerate(episodes):
             again = Episode.from_json(episode.to_json())

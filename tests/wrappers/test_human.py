@@ -19,7 +19,7 @@ def sitting(lines: Iterable[str], shown: list[str], **options: object) -> HumanP
         except StopIteration:
             raise EOFError from None
 
-    return HumanPolicy(read=read, write=shown.append, **options)  # type: ignore[arg-type]
+    return HumanPolicy(read=read, write=shown.append, **options)
 
 
 def kuhn() -> arena_envs.GameEnv:

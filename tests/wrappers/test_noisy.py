@@ -2,6 +2,7 @@
 
 import collections
 import random
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def request(seed=0):
 def test_noise_is_played_as_often_as_it_says_and_as_action_probs_says():
     rng = random.Random(0)
     requests = [request(rng.getrandbits(60)) for _ in range(4000)]
-    policy = make_policy("noisy:0.45(minimax)")
+    policy: Any = make_policy("noisy:0.45(minimax)")
     replies = collections.Counter(reply.text for reply in policy.act(requests))
     ((chances, illegal),) = policy.action_probs([request()])
     assert sum(chances) == pytest.approx(1)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 import pytest
@@ -162,7 +163,7 @@ def test_one_call_answers_all_waiting_turns():
         sizes.append(len(requests))
         return RandomPolicy().act(requests)
 
-    policy = ScriptedPolicy("")
+    policy: Any = ScriptedPolicy("")
     policy.act = reply
     episodes = play(kuhn, policy, range(50), batch_size=8)
     num_turns = sum(len(episode.turns) for episode in episodes)
@@ -231,7 +232,7 @@ def test_a_long_error_is_cut():
 
 
 def test_a_cut_reply_is_overlong_even_if_it_parses():
-    cut = ScriptedPolicy("")
+    cut: Any = ScriptedPolicy("")
     cut.act = lambda requests: [Reply("bet", truncated=True)] * len(requests)
     (episode,) = play(kuhn, cut, [0])
     assert episode.turns[0].invalid == "overlong"
@@ -346,7 +347,7 @@ def test_token_ids_of_a_transcript_are_handed_on_unless_some_are_missing(tolls):
             for r in requests
         ]
 
-    policy = ScriptedPolicy("")
+    policy: Any = ScriptedPolicy("")
     policy.act = act
     env = PromptWrapper(GameEnv(tolls), "bare", history="transcript")
     play(lambda: env, policy, [0])
@@ -358,7 +359,7 @@ def test_token_ids_of_a_transcript_are_handed_on_unless_some_are_missing(tolls):
 
 
 def test_arrays_of_token_ids_become_lists():
-    policy = ScriptedPolicy("")
+    policy: Any = ScriptedPolicy("")
     ids, logprobs = np.arange(2), np.array([-0.5, -1.0])
     reply = Reply("bet", (1, 2), ids, logprobs, entropies=-logprobs)
     policy.act = lambda requests: [reply] * len(requests)

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -131,7 +132,7 @@ def test_bots_are_policies_by_their_strings():
 def test_a_bot_that_knows_its_probabilities_tells_them():
     game = arena_envs.make_game("kuhn_poker")
     state = game.apply(game.apply(game.initial_state(), 2), 1)
-    policy = make_policy("cfr:500")
+    policy: Any = make_policy("cfr:500")
     ((probabilities, illegal),) = policy.action_probs([request_of(game, state)])
     assert sum(probabilities) == pytest.approx(1)
     assert illegal == 0

@@ -4,6 +4,7 @@ import random
 import runpy
 import warnings
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -172,7 +173,7 @@ def test_opponents_are_given_in_seat_order(tolls):
     "reply", [Reply("raise"), Reply("bet", truncated=True), Reply("bet", error="crash")]
 )
 def test_an_opponent_that_breaks_the_rules_forfeits(reply):
-    opponent = ScriptedPolicy("")
+    opponent: Any = ScriptedPolicy("")
     opponent.act = lambda requests: [reply]
     env = SeatEnv(lambda: arena_envs.make("kuhn_poker"), 0, opponent)
     env.reset(seed=0)

@@ -95,7 +95,9 @@ def test_what_is_left_is_counted_by_lines_without_reading_them(
 
 def test_advantages_of_tokens_are_all_shown(path, monkeypatch, capfd, tmp_path):
     (first, *_) = read_rollouts(path)
-    credit = [replace(first.credit[0], advantage=[0.5, -0.25]), None]
+    credited = first.credit[0]
+    assert credited is not None
+    credit = [replace(credited, advantage=[0.5, -0.25]), None]
     other = tmp_path / "step-2.jsonl"
     write_rollouts(other, [Rollout(first.episode, credit)])
     assert show(monkeypatch, other) == 0

@@ -1,6 +1,7 @@
 """Training on a language game: free words are sampled, played, credited and replayed."""
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -63,7 +64,7 @@ def test_free_words_are_trained_as_they_were_sampled(start, settings):
             "max_steps": 3,
         }
     )
-    trainer = TurnGRPOTrainer(model, args, processing_class=tokenizer)
+    trainer: Any = TurnGRPOTrainer(model, args, processing_class=tokenizer)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     played = []
     play_starts = trainer.play

@@ -2,13 +2,14 @@
 
 import pytest
 
+from arena_trainers.job import run_folder
 from arena_trainers.job.run_folder import (
     CONFIG,
-    CREDIT_STATE,
     START,
     new_folder,
     read_run,
 )
+from arena_trainers.train import CREDIT_STATE
 
 
 def begin_and_fail(folder, name, error):
@@ -36,14 +37,14 @@ def test_a_run_that_loses_the_race_for_an_empty_folder_deletes_nothing(
 ):
     """Both have found the folder empty; the other one has written its file since."""
     (tmp_path / CONFIG).write_text("seed: 1\n")
-    real, calls = new_folder.__wrapped__.__globals__["check_new"], []
+    real, calls = run_folder.check_new, []
 
     def check_new(folder):
         calls.append(folder)
         if len(calls) > 1:
             real(folder)
 
-    monkeypatch.setitem(new_folder.__wrapped__.__globals__, "check_new", check_new)
+    monkeypatch.setattr(run_folder, "check_new", check_new)
     with pytest.raises(ValueError, match="is in use"), new_folder(tmp_path, ""):
         pass
     assert (tmp_path / CONFIG).read_text() == "seed: 1\n"

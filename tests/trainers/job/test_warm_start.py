@@ -40,11 +40,12 @@ def test_equal_rows_run_once_and_prompts_are_not_scored(started, monkeypatch):
     from trl.trainer import utils
 
     scored, inner = [], utils._ChunkedLogProbFunction.apply
-    monkeypatch.setattr(
-        utils._ChunkedLogProbFunction,
-        "apply",
-        lambda hidden, *args: scored.append(len(hidden)) or inner(hidden, *args),
-    )
+
+    def score(hidden, *args):
+        scored.append(len(hidden))
+        return inner(hidden, *args)
+
+    monkeypatch.setattr(utils._ChunkedLogProbFunction, "apply", score)
     started(num_steps=1)
     assert len(scored) == 1
     assert 0 < scored[0] < 2 * 24  # two tokens of each distinct row

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from typing import Any
 
 import pytest
 import torch
@@ -63,7 +64,7 @@ def test_an_adapter_plays_on_its_base_model(
     save_adapter, model_folder, prompts, tmp_path
 ):
     folder = save_adapter()
-    policy = make_policy(f"lm:{folder}")
+    policy: Any = make_policy(f"lm:{folder}")
     assert (policy.prompt, policy.sampling.max_new_tokens) == (SHORT, 2)
     base = AutoModelForCausalLM.from_pretrained(model_folder)
     from peft import PeftModel
@@ -245,7 +246,7 @@ def test_a_run_with_an_adapter_saves_it_as_a_policy(model_folder, tmp_path):
     job.run()
     folder = tmp_path / "run" / "model"
     assert adapter_base(str(folder)) == str(model_folder)
-    policy = LMPolicy.from_pretrained(folder)
+    policy: Any = LMPolicy.from_pretrained(folder)
     assert policy.prompt == SHORT
     assert policy.model.peft_config["default"].r == 4
     trained = job.trainer.policy.model.state_dict()

@@ -47,7 +47,8 @@ def test_rules_that_a_template_drops_silently_begin_the_first_user_message(stand
     chat = Chat(stand_in.tokenizer_of(SILENT))
     roles = ("system", "user", "assistant", "user")
     said = [
-        {"role": r, "content": c} for r, c in zip(roles, ("R", "1", "x", "2"), strict=1)
+        {"role": r, "content": c}
+        for r, c in zip(roles, ("R", "1", "x", "2"), strict=True)
     ]
     assert chat.tokenizer.decode(chat.encode(said)) == "<user>R\n\n1<assistant>x<user>2"
 

@@ -45,8 +45,10 @@ ENDS = {
 }
 # what they show of an earlier reply does not follow their prompt for it: they drop or add
 # reasoning, name the channel that a reply was in, or put a blank before it
-REWRITE = ("deepseek", "glm4moe", "gptoss", "muse", "nemotron", "qwen3_5", "qwen3_6")
-REWRITE += ("qwen3_8", "qwen3_training", "idefics3", "llava_next", "smolvlm")
+REWRITE = (
+    *("deepseek", "glm4moe", "gptoss", "muse", "nemotron", "qwen3_5", "qwen3_6"),
+    *("qwen3_8", "qwen3_training", "idefics3", "llava_next", "smolvlm"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +146,7 @@ def test_trajectories_are_token_exact(chat, model):
     assert len(joined) == 2
     for seat, row in enumerate(joined):
         own = [turn for turn in episode.turns if turn.seat == seat]
-        whole = [*own[-1].prompt_ids, *own[-1].token_ids]
+        whole = own[-1].prompt_ids + own[-1].token_ids
         assert [*row.prompt_ids, *row.completion_ids] == whole
         said = list(itertools.compress(row.completion_ids, row.mask))
         assert said == [i for turn in own for i in turn.token_ids]

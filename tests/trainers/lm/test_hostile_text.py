@@ -78,7 +78,7 @@ def stand_in() -> PreTrainedTokenizerFast:
 
 def rendered(template: str, messages: list[Message]) -> str:
     text = stand_in().apply_chat_template(
-        messages,  # type: ignore[arg-type]  # typed dicts
+        messages,
         chat_template=template,
         bos_token="<s>",
         tokenize=False,

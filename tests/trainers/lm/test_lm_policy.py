@@ -128,7 +128,7 @@ def test_a_transcript_keeps_the_tokens_that_were_sampled(policy):
     for episode in play(lambda: env, policy, range(60)):
         turns = [turn for turn in episode.turns if turn.seat == 0]
         for before, after in itertools.pairwise(turns):
-            seen = [*before.prompt_ids, *before.token_ids]
+            seen = before.prompt_ids + before.token_ids
             assert list(after.prompt_ids[: len(seen)]) == seen
             rendered = policy.encode(after.messages)
             if before.token_ids[-1] in policy.eos_ids and _round_trips(policy, before):

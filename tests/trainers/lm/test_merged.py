@@ -1,6 +1,7 @@
 """`arena export`: an adapter and its base become one model that plays alike."""
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from arena_trainers.lm.policy import LMPolicy
 @pytest.fixture
 def adapter(tmp_path, model_folder):
     """A run folder whose model is an adapter with weights other than 0."""
-    policy = LMPolicy.from_pretrained(model_folder, device="cpu")
+    policy: Any = LMPolicy.from_pretrained(model_folder, device="cpu")
     config = LoraConfig(r=2, target_modules="all-linear", task_type="CAUSAL_LM")
     with torch.random.fork_rng():
         torch.manual_seed(0)

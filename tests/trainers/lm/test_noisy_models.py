@@ -1,17 +1,25 @@
 """`noisy:P(lm:PATH)`: a model within noise is read, sampled and placed like a bare one."""
 
 import json
+from typing import Any
 
 import pytest
 import torch
 
-from arena_trainers import TurnGRPOConfig
+from arena_trainers import LMPolicy, TurnGRPOConfig
 from arena_trainers.cli.policy_options import PolicyOptions
 from arena_trainers.evaluate import evaluate
 from arena_trainers.job.preflight import check_policies
 from arena_trainers.lm import policy as lm_policy
 from arena_trainers.train.game_plans import GamePlan, opponents
+from arena_wrappers import Policy
 from arena_wrappers.noisy import without_noise
+
+
+def inner_model(policy: Policy) -> LMPolicy:
+    inner = without_noise(policy)
+    assert isinstance(inner, LMPolicy)
+    return inner
 
 
 def test_a_noisy_model_replies_as_legally_as_the_bare_one(model_folder):
@@ -27,7 +35,7 @@ def test_sampling_options_of_a_command_reach_a_noisy_model(model_folder):
     noisy, other, itself = PolicyOptions(max_new_tokens=3).policies(
         [spec, "minimax", "self"]
     )
-    assert without_noise(noisy).sampling.max_new_tokens == 3
+    assert inner_model(noisy).sampling.max_new_tokens == 3
     assert (noisy.name, other.name, itself) == (spec, "minimax", "self")
     with pytest.raises(ValueError, match="--max-new-tokens needs a policy lm:PATH"):
         PolicyOptions(max_new_tokens=3).policies(["noisy:0.1(random)"])
@@ -39,8 +47,8 @@ def test_a_noisy_opponent_in_training_samples_as_its_file_says_on_the_device(
     text = json.dumps({"reply_format": "bare", "max_new_tokens": 3, "top_k": 2})
     spec = f"noisy:0.5(lm:{copy_of(model_folder, text)})"
     args = TurnGRPOConfig(**{**settings, "opponents": ["self", spec]})
-    found = opponents([GamePlan("kuhn_poker", args)], args, {})[spec]
-    inner = without_noise(found)
+    found: Any = opponents([GamePlan("kuhn_poker", args)], args, {})[spec]
+    inner = inner_model(found)
     assert (inner.sampling.max_new_tokens, inner.sampling.top_k) == (3, 2)
     assert inner.batch_size == args.rollout_batch_size
     assert inner.model.device == torch.device(args.device)

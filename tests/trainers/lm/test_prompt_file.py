@@ -4,6 +4,7 @@ import io
 import json
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -105,7 +106,8 @@ def test_a_saved_policy_comes_back_as_it_was(policy, tmp_path):
         **options,
     )
     saved.save_pretrained(tmp_path)
-    for loaded in (make_policy(f"lm:{tmp_path}"), LMPolicy.from_pretrained(tmp_path)):
+    by_name: Any = make_policy(f"lm:{tmp_path}")
+    for loaded in (by_name, LMPolicy.from_pretrained(tmp_path)):
         assert loaded.prompt == SHORT
         assert loaded.chat_template_kwargs == template
         assert loaded.sampling.options == options
@@ -176,7 +178,7 @@ def test_two_models_with_different_options_meet_and_replay(model_folder, copy_of
 
 
 def test_exact_evaluation_reads_a_model_by_its_own_options(model_folder):
-    policy = make_policy(f"lm:{model_folder}")
+    policy: Any = make_policy(f"lm:{model_folder}")
     assert exploitability(policy, KUHN) == exploitability(policy, KUHN, SHORT)
     assert exploitability(policy, KUHN).illegal_mass < 0.1
     assert tabular(policy, KUHN) == tabular(policy, KUHN, SHORT)
@@ -197,7 +199,7 @@ def test_opponents_in_training_read_their_own_prompts(model_folder, copy_of, set
     learner = {"reply_format": "boxed", "rules": True, "max_completion_length": 9}
     args = TurnGRPOConfig(**{**settings, **learner, "games": games})
     plans = [GamePlan(spec, args) for spec in args.games]
-    found = opponents(plans, args, {})
+    found: Any = opponents(plans, args, {})
     assert (found[own].prompt, found[own].sampling.max_new_tokens) == (SHORT, 2)
     assert (found[bare].prompt, found[bare].sampling.max_new_tokens) == (None, 9)
     seats = plans[0].policies(RandomPolicy(), found)
@@ -283,7 +285,7 @@ def test_a_tournament_warns_and_does_not_mix_prompts(tmp_path):
     """What was read from the file counts, and other options are another tournament."""
 
     def wrong(**options):
-        policy = ScriptedPolicy(lambda request: "?", "wrong")
+        policy: Any = ScriptedPolicy(lambda request: "?", "wrong")
         policy.prompt = PromptOptions(**options)
         return policy
 

@@ -161,11 +161,12 @@ def test_the_vocabulary_is_scored_at_replies_alone(make_trainer, monkeypatch):
     (batch,) = micro_batches(trainer)
     scored = []
     inner = utils._ChunkedLogProbFunction.apply
-    monkeypatch.setattr(
-        utils._ChunkedLogProbFunction,
-        "apply",
-        lambda hidden, *args: scored.append(len(hidden)) or inner(hidden, *args),
-    )
+
+    def score(hidden, *args):
+        scored.append(len(hidden))
+        return inner(hidden, *args)
+
+    monkeypatch.setattr(utils._ChunkedLogProbFunction, "apply", score)
     gradient(trainer, [batch], 10_000)
     run = trainer._metrics["train"]["arena/rows_run"][0]
     rows = round(run * float(batch["tool_mask"].any(dim=1).sum()))

@@ -3,7 +3,8 @@
 import pytest
 
 import arena_envs
-from arena_trainers.train.checkpoint import CREDIT_STATE, load_credit, save_credit
+from arena_trainers.train import CREDIT_STATE
+from arena_trainers.train.checkpoint import load_credit, save_credit
 from arena_trainers.train.critic import FeatureCritic
 
 KUHN = arena_envs.make_game("kuhn_poker")

@@ -137,10 +137,11 @@ def test_an_option_that_an_estimator_lacks_cannot_be_declared():
 def strings(path):
     """All strings of a module that are no docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    texts = {n.value for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    texts: set[ast.AST] = {n.value for n in ast.walk(tree) if isinstance(n, ast.Expr)}
     for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if is_text and node not in texts:
+        if not isinstance(node, ast.Constant) or node in texts:
+            continue
+        if isinstance(node.value, str):
             yield node.value
 
 

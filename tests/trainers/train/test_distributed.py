@@ -97,7 +97,8 @@ def test_two_processes_give_the_advantages_of_one(model_folder, tmp_path, names)
     one = run_here(model_folder, tmp_path / "one", names)
     two = run_two(model_folder, tmp_path / "two", names)
     for name in names:
-        hold_alike(name, *one[name], two[name])
+        (alone,) = one[name]
+        hold_alike(name, alone, two[name])
 
 
 def hold_alike(name, one, two):

@@ -136,8 +136,8 @@ def test_penalties_keep_to_the_bounds_by_part_that_pass_at_the_start(
 ):
     def trainer(low):
         bounds = {"game": -2, "format": low}, {"game": 2, "format": 0.0}
-        options = dict(zip(("min_return", "max_return"), bounds, strict=True))
-        options["parts"] = ["game", "format"]
+        options = {"min_return": bounds[0], "max_return": bounds[1]}
+        options |= {"parts": ["game", "format"]}
         return make_trainer(credit="bnpo", credit_args=options, temperature=10.0)
 
     with pytest.raises(ValueError, match=r"want a min_return\['format'\] of -0\.5 or"):

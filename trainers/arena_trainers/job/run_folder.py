@@ -14,10 +14,10 @@ from typing import Any
 
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.lm.models import saved_model
+from arena_trainers.train import CREDIT_STATE
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
 START = "start"  # the model that self-play starts from; renamed when it is complete
-CREDIT_STATE = "credit_state.json"  # the last file of a checkpoint
 _WHOLE = ("trainer_state.json", CREDIT_STATE)
 
 

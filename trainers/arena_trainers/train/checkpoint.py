@@ -9,7 +9,7 @@ import torch
 
 from arena_trainers.credit.needs import keeps_state
 from arena_trainers.credit.registry import find_estimator
-from arena_trainers.job.run_folder import CREDIT_STATE
+from arena_trainers.train import CREDIT_STATE
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic
 from arena_trainers.train.game_plans import GamePlan
