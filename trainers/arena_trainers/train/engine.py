@@ -7,13 +7,10 @@ begins; here they are copied before the first reply that follows an optimizer st
 import warnings
 from collections.abc import Collection
 from importlib.metadata import packages_distributions, version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from arena_trainers import extras
 from arena_trainers.lm.vllm_backend import VLLMBackend
-
-if TYPE_CHECKING:
-    from arena_trainers.train.trainer import TurnGRPOTrainer
 
 VERSIONS = ("0.22", "0.32")  # from, and below; of vLLM, as TRL 1.16 supports
 
@@ -112,7 +109,7 @@ def correction_mode(args: Any) -> str:
     return "token_truncate" if args.layout == "trajectory" else "sequence_mask"
 
 
-def engine_backend(trainer: "TurnGRPOTrainer") -> VLLMBackend | None:
+def engine_backend(trainer: Any) -> VLLMBackend | None:
     """What generates for the learner: TRL's engine, or None without `use_vllm`.
 
     Warns once if the engine and the training differ in precision.
@@ -140,7 +137,7 @@ def engine_backend(trainer: "TurnGRPOTrainer") -> VLLMBackend | None:
     return VLLMBackend(generation.llm, refresh)
 
 
-def training_dtype(trainer: "TurnGRPOTrainer") -> str:
+def training_dtype(trainer: Any) -> str:
     """Name of the precision of the training's forward passes, as torch calls it."""
     if trainer.args.bf16:
         return "bfloat16"
