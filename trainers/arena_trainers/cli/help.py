@@ -122,7 +122,7 @@ GROUPS = {
     "Evaluation": ("evaluate_every", "eval_episodes"),
     "Output": (
         *("logging_steps", "save_steps", "save_total_limit", "saved_episodes"),
-        "saved_groups",
+        *("saved_groups", "save_best", "show_replies_every"),
         *("report_to", "run_name"),
     ),
 }

@@ -99,6 +99,21 @@ class JobConfig:
         },
     )
 
+    show_replies_every: int | None = field(
+        default=None,
+        metadata={
+            "help": "Steps between printed sample replies; 0 for none. By default 10, and "
+            "none of the tiny model."
+        },
+    )
+    save_best: bool = field(
+        default=True,
+        metadata={
+            "help": "Whether to keep the model of the best score in RUN/best, which costs a "
+            "save for each improvement."
+        },
+    )
+
     def __post_init__(self) -> None:
         lowest = {"hidden_size": 4, "num_layers": 1, "warm_start_episodes": 1}
         lowest |= {"warm_start_batch_size": 1, "eval_episodes": 1, "lora_alpha": 1}
@@ -109,6 +124,13 @@ class JobConfig:
         if self.hidden_size % 4:
             raise ValueError(f"want hidden_size divisible by 4, got {self.hidden_size}")
         self._check_lora()
+
+    @property
+    def steps_between_replies(self) -> int:
+        """`show_replies_every`, or its default; 0 for none."""
+        if self.show_replies_every is None:
+            return 0 if self.model == "tiny" else 10
+        return self.show_replies_every
 
     @property
     def peft_config(self) -> Any:
