@@ -6,7 +6,7 @@ MAX_SHOWN = 200  # characters
 def escaped(text: str) -> str:
     r"""The start of a text in quotes: ASCII alone, without control characters.
 
-    >>> escaped("bet" + chr(27) + "[2J")
-    "'bet\\\x1b[2J'"
+    >>> print(escaped("bet" + chr(27) + "[2J"))
+    'bet\x1b[2J'
     """
     return ascii(text[:MAX_SHOWN]) + ("..." if text[MAX_SHOWN:] else "")
