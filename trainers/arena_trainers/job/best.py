@@ -11,6 +11,7 @@ resumed run repeats those steps, and its score was measured like all others.
 """
 
 import json
+import math
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -140,15 +141,17 @@ class BestModel(TrainerCallback):
 
 
 def score_of(logs: Mapping[str, Any], metric: str) -> float | None:
-    """The score in a log; None if it has none.
+    """The score in a log; None if it has none that is finite.
 
     >>> score_of({"arena/hanabi/player_0/return": 2.0}, "mean return")
     2.0
     """
-    if metric == NASH_CONV:
-        return logs.get(NASH_CONV)
-    names = [n for n in logs if n.startswith("arena/") and n.endswith("/return")]
-    return sum(logs[n] for n in names) / len(names) if names else None
+    names = [NASH_CONV]
+    if metric == RETURN:
+        names = [n for n in logs if n.startswith("arena/") and n.endswith("/return")]
+    values = [logs[name] for name in names if logs.get(name) is not None]
+    score = sum(values) / len(values) if values else math.nan
+    return score if math.isfinite(score) else None
 
 
 def finish_swap(folder: Path) -> None:
