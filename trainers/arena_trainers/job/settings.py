@@ -94,24 +94,16 @@ class JobConfig:
     )
     saved_groups: int = field(
         default=2,
-        metadata={
-            "help": "Training groups kept, with credit, at each logging step; 0 for none."
-        },
+        metadata={"help": "Training groups kept at each log; 0 for none."},
     )
 
     show_replies_every: int | None = field(
         default=None,
-        metadata={
-            "help": "Steps between printed sample replies; 0 for none. By default 10, and "
-            "none of the tiny model."
-        },
+        metadata={"help": "Steps between sample replies; default 10, tiny: 0."},
     )
     save_best: bool = field(
         default=True,
-        metadata={
-            "help": "Whether to keep the model of the best score in RUN/best, which costs a "
-            "save for each improvement."
-        },
+        metadata={"help": "Whether to keep the best model in best/."},
     )
 
     def __post_init__(self) -> None:
