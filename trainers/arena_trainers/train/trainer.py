@@ -21,7 +21,6 @@ interface:
 | `save_model` | overridden: also writes `arena_prompt.json` |
 | `_save_checkpoint` | overridden: also writes the credit state, the critic and a reference model that moved |
 | `_load_optimizer_and_scheduler` | overridden: also reads these, and sets the learning rate to the schedule's |
-| `training_step`, `_compute_loss`, `_get_per_token_logps_and_entropies`, `log` | overridden: also time and count, see `arena_trainers.train.clock` |
 | `_get_output_dir`, `ref_model`, `lr_scheduler` | read |
 | `LambdaLR._last_lr` | written with the learning rate |
 
