@@ -81,7 +81,7 @@ def test_without_the_weights_the_check_fails(make_trainer, monkeypatch):
 def test_weights_that_come_after_play_are_too_late(make_trainer):
     """As TRL does it by itself: play would be a step behind."""
     trainer = make_trainer()
-    trainer.policy.backend.refresh = lambda: None
+    trainer.policy.backend.inner.refresh = lambda: None
     assert all(record[DIFFERENCE] > 1e-2 for record in trained(trainer)[1:])
 
 

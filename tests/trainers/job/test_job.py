@@ -221,6 +221,8 @@ def test_a_stopped_run_is_resumed_to_the_same_model(run_folder, tmp_path, monkey
         for path in (run_folder, folder)
     ]
     assert exact[0] == exact[1]  # what was measured before the interruption counts
+    best = [(p / "best" / "best.json").read_text() for p in (run_folder, folder)]
+    assert best[0] == best[1]
     steps = [r["step"] for r in read_metrics(folder / "metrics.jsonl") if "loss" in r]
     assert steps == [2, 4]
 

@@ -9,6 +9,7 @@ import torch
 
 from arena_trainers.credit import TurnBatch, estimate
 from arena_trainers.train import metrics
+from arena_trainers.train.clock import Clock, Meter
 from arena_trainers.train.training_rows import loss_weighted, weighted
 
 LEARNERS = SimpleNamespace(learners=[True, True])
@@ -133,7 +134,11 @@ def test_the_table_explains_every_metric_and_no_other():
     found = {re.sub("invalid/.*", "invalid/<reason>", name) for name in found}
     of_critics = {"arena/critic_error", "arena/illegal_mass"}
     of_the_loss = {"arena/rows_run", "arena/rows_dropped"}
-    assert found == explained - of_critics - of_the_loss
+    of_the_clock = {
+        re.sub("time/.*", "time/<part>", name) for name in Meter(Clock()).read()
+    }
+    assert found == explained - of_critics - of_the_loss - of_the_clock
+    assert of_the_clock < explained
 
 
 def test_the_share_is_of_the_advantages_that_are_trained():

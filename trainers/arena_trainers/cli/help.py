@@ -60,7 +60,7 @@ HELP = {
     "gradient_accumulation_steps": "Backward passes per optimizer step.",
     "num_iterations": "Passes over each generation batch.",
     "learning_rate": "Learning rate of AdamW.",
-    "lr_scheduler_type": "Learning-rate schedule: linear, cosine, constant, ...",
+    "lr_scheduler_type": "Schedule of the rate: linear, cosine, ...",
     "warmup_steps": "Steps in which the learning rate rises from 0.",
     "max_grad_norm": "Clips gradients to this norm; 0 for no clipping.",
     "loss_type": "Loss: grpo, bnpo, dr_grpo, dapo, cispo, ...",
@@ -71,7 +71,7 @@ HELP = {
     "ref_model_sync_steps": "Steps between updates of the reference model.",
     "ref_model_mixup_alpha": "Weight of the current policy in such an update.",
     "temperature": "Sampling temperature.",
-    "top_k": "Samples from the k likeliest tokens; 0 for all.",
+    "top_k": "Samples from the k likeliest tokens; 0: all.",
     "top_p": "Samples from the likeliest tokens of this total probability; 1 for all.",
     "max_completion_length": "Longest reply, in tokens.",
     "min_p": "Samples from tokens of this share of the likeliest one's probability.",
@@ -84,7 +84,7 @@ HELP = {
     "logging_steps": "Steps between logs.",
     "save_steps": "Steps between checkpoints.",
     "save_total_limit": "Number of checkpoints to keep.",
-    "report_to": "Other logs: wandb, tensorboard, trackio, ...",
+    "report_to": "Other logs: wandb, tensorboard, ...",
     "run_name": "Name of the run in the logs of report_to.",
 }
 GROUPS = {
@@ -122,7 +122,7 @@ GROUPS = {
     "Evaluation": ("evaluate_every", "eval_episodes"),
     "Output": (
         *("logging_steps", "save_steps", "save_total_limit", "saved_episodes"),
-        "saved_groups",
+        *("saved_groups", "save_best", "show_replies_every"),
         *("report_to", "run_name"),
     ),
 }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from arena_trainers.evaluate.baselines import solver_of
+from arena_trainers.job.best import NO_SCORE, Best
 from arena_trainers.job.outcome import EXACT_SOLVERS
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
@@ -37,6 +38,19 @@ def closing_lines(
     if last is not None:
         lines.append(_line("show-episodes", str(last)))
     return lines
+
+
+def best_line(folder: Path, best: Best | None, is_wanted: bool) -> str:
+    """Where the best model is, or why there is none.
+
+    Args:
+        folder: the run folder.
+        best: the best model.
+        is_wanted: whether one should be kept.
+    """
+    if best is not None:
+        return f"the best model of training is in {folder / 'best'} ({best})"
+    return NO_SCORE if is_wanted else "no best model is kept: save_best is false"
 
 
 def last_rollouts(folder: Path) -> Path | None:

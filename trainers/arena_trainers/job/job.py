@@ -3,25 +3,25 @@
 import json
 import time
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
-from transformers import PrinterCallback
 from transformers.utils.logging import disable_progress_bar
 
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.job.beside_equilibrium import draw_comparisons
-from arena_trainers.job.callbacks import MetricsFile, NashConvCallback, RolloutsFile
-from arena_trainers.job.closing import closing_lines
+from arena_trainers.job.closing import best_line, closing_lines
 from arena_trainers.job.curves import draw_curves, read_metrics
 from arena_trainers.job.opening import description, legal_warning, memory_line
 from arena_trainers.job.outcome import GameMeter, Outcome
+from arena_trainers.job.profile import profile_lines, profile_of
 from arena_trainers.job.progress import shown_progress
 from arena_trainers.job.provenance import config_text, provenance
 from arena_trainers.job.report import outcome_tables
-from arena_trainers.job.results import frame_of, results_of, step_zero
+from arena_trainers.job.results import frame_of, results_of
 from arena_trainers.job.run_folder import (
     METRICS,
     RESULTS,
@@ -43,6 +43,7 @@ from arena_trainers.job.start import (
     make_start,
 )
 from arena_trainers.job.stopping import StopCallback, Stopper
+from arena_trainers.job.watched import watched_trainer
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.column_functions import load_functions
@@ -51,7 +52,6 @@ from arena_trainers.train.prepared_games import prepare_games
 from arena_trainers.train.resume import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, write_episodes
-from arena_wrappers.files import whole_file
 
 
 class TrainingJob:
@@ -134,7 +134,7 @@ class TrainingJob:
             self.args.distributed_state.wait_for_everyone()
             if self.is_main:
                 self._measure_start()
-            self.trainer, self.watcher = self._trainer()
+            self.trainer, self.watcher, self.best = watched_trainer(self)
             if self.is_main:
                 self._say(memory_line(self.trainer.max_tokens_per_forward, self.args))
 
@@ -182,6 +182,8 @@ class TrainingJob:
         results = {
             **results_of(outcomes, late),
             "episodes_per_second": round(steps * self._episodes_per_step / seconds, 1),
+            "profile": self.profile,
+            "best": self.best and self.best.best and asdict(self.best.best),
             "seconds": round(time.monotonic() - self._began, 1),
             "recipe": self.recipe,
             **provenance(self.job, self.args, self.games.plans),
@@ -196,50 +198,11 @@ class TrainingJob:
             return
         if self.extended:
             extend(self.folder, self.args.max_steps)
-        self.console.print(describe(self._first_step, self.args, self.extended))
-
-    def _trainer(self) -> tuple[TurnGRPOTrainer, NashConvCallback | None]:
-        metrics = MetricsFile(self.folder / METRICS)
-        trainer = TurnGRPOTrainer(
-            str(self.start),
-            self.args,
-            processing_class=self.tokenizer,
-            games=self.games,
-            callbacks=[metrics],
-            peft_config=self.job.peft_config,
-        )
-        trainer.remove_callback(PrinterCallback)
-        folder = self.folder / "rollouts"
-        trainer.add_callback(RolloutsFile(trainer, folder, self.job.saved_groups))
-        before = self._metrics_before()
-        if self.checkpoint is None and self.is_main:
-            metrics.append(step_zero([(m.plan.name, m.stages[1]) for m in self.meters]))
-        watcher, game = None, self.meters[0].game
-        if game is not None and self.job.evaluate_every > 0:
-            watcher = NashConvCallback(
-                trainer.policy, game, self.options, self.job.evaluate_every
-            )
-            watcher.history += [
-                (r["step"], r["arena/nash_conv"])
-                for r in before
-                if "arena/nash_conv" in r
-            ]
-            # before the file, so that the file has the figure
-            trainer.callback_handler.callbacks.insert(0, watcher)
-        return trainer, watcher
-
-    def _metrics_before(self) -> list[dict[str, Any]]:
-        """The metrics up to the checkpoint, in the main process; deletes later ones."""
-        path = self.folder / METRICS
-        if self.checkpoint is None or not self.is_main or not path.exists():
-            return []
-        kept = [r for r in read_metrics(path) if r["step"] <= self._first_step]
-        with whole_file(path) as file:
-            file.writelines(json.dumps(record) + "\n" for record in kept)
-        return kept
+        self.console.print(describe(self.first_step, self.args, self.extended))
 
     @property
-    def _first_step(self) -> int:
+    def first_step(self) -> int:
+        """The optimizer steps before this process began: those of the checkpoint."""
         return step_of(self.checkpoint) if self.checkpoint else 0
 
     def _train(self, trainer: TurnGRPOTrainer) -> tuple[float, int]:
@@ -251,10 +214,11 @@ class TrainingJob:
             checkpoint = str(self.checkpoint) if self.checkpoint else None
             with self.stopper.waiting():
                 trainer.train(resume_from_checkpoint=checkpoint)
+        self.profile = profile_of(trainer.clock)  # before the last evaluation
         self.stopper.raise_if_stopped(
             trainer.state.global_step, trainer.state.max_steps
         )
-        return time.monotonic() - began, trainer.state.global_step - self._first_step
+        return time.monotonic() - began, trainer.state.global_step - self.first_step
 
     def _measure_start(self) -> None:
         """Measures the start of self-play; warns if hardly any of its replies is legal."""
@@ -294,7 +258,11 @@ class TrainingJob:
         for outcome in outcomes:
             for table in outcome_tables(outcome):
                 self.console.print(table)
+        for line in profile_lines(self.profile):
+            self._say(line)
         self._say(f"results are in {self.folder}")
+        best = None if self.best is None else self.best.best
+        self._say(best_line(self.folder, best, self.job.save_best))
         for line in closing_lines(self.folder, self.games.plans, self.args):
             self._say(line)
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from arena_trainers.evaluate import legal_rate
+from arena_trainers.job.escaped import escaped
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.config import TurnGRPOConfig
@@ -10,7 +11,6 @@ from arena_trainers.train.game_plans import GamePlan
 from arena_wrappers import Episode, RandomPolicy, Turn, play
 
 FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples
-MAX_SAMPLE = 200  # characters of the reply that is shown
 
 
 def description(
@@ -57,11 +57,10 @@ def legal_warning(
     if not turns or legal_rate(episodes) >= FEW:
         return None
     bad = next(turn for turn in turns if turn.invalid is not None)
-    reply = ascii(bad.reply[:MAX_SAMPLE]) + ("..." if bad.reply[MAX_SAMPLE:] else "")
     return (
         f"warning: {legal_rate(episodes):.1%} of {len(turns)} replies in {game} are legal "
         f"actions: GRPO has almost no legal replies to reinforce.\n"
-        f"  A reply: {reply}\n"
+        f"  A reply: {escaped(bad.reply)}\n"
         f"  Refused: {bad.invalid}: {ascii(bad.detail)[1:-1]}\n"
         f"  What helps: {'; '.join(_advice(turns, job, args))}."
     )

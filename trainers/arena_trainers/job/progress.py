@@ -21,6 +21,13 @@ from transformers import (
     TrainingArguments,
 )
 
+_SHOWN_RATES = ("generation", "training")
+_SHOWN_PARTS = {
+    "generation": "generation",
+    "environment": "env",
+    "training": "training",
+}
+
 
 @contextmanager
 def shown_progress(
@@ -136,6 +143,9 @@ class ProgressLines(TrainerCallback):
             speed = steps * self.episodes_per_step / seconds
             parts += [f"{speed:.0f} episodes/s", f"{clock(left)} left"]
         self.console.print("  ".join(parts), soft_wrap=True, highlight=False)
+        speed_line = speed_of(logs or {})
+        if speed_line:
+            self.console.print(f"  {speed_line}", soft_wrap=True, highlight=False)
 
 
 def figures_of(logs: Mapping[str, Any]) -> list[str]:
@@ -158,6 +168,22 @@ def figures_of(logs: Mapping[str, Any]) -> list[str]:
         name = f"{game} return" if len(games) > 1 else "return"
         parts.append(f"{name} {'/'.join(returns)}")
     return parts
+
+
+def speed_of(logs: Mapping[str, Any]) -> str:
+    """The tokens per second of a log and its split of time; "" if it has none.
+
+    Shown are the largest parts. All are in the metrics.
+    """
+    rates = [logs.get(f"arena/tokens_per_second/{p}") for p in _SHOWN_RATES]
+    if None in rates:
+        return ""
+    made, trained = (f"{rate / 1000:.1f}k" for rate in rates if rate is not None)
+    shares = [
+        f"{name} {100 * logs[f'arena/time/{part}']:.0f} %"
+        for part, name in _SHOWN_PARTS.items()
+    ]
+    return f"tokens/s: {made} made, {trained} trained; {', '.join(shares)}"
 
 
 def clock(seconds: float) -> str:

@@ -94,9 +94,16 @@ class JobConfig:
     )
     saved_groups: int = field(
         default=2,
-        metadata={
-            "help": "Training groups kept, with credit, at each logging step; 0 for none."
-        },
+        metadata={"help": "Training groups kept at each log; 0 for none."},
+    )
+
+    show_replies_every: int | None = field(
+        default=None,
+        metadata={"help": "Steps between sample replies; default 10, tiny: 0."},
+    )
+    save_best: bool = field(
+        default=True,
+        metadata={"help": "Whether to keep the best model in best/."},
     )
 
     def __post_init__(self) -> None:
@@ -109,6 +116,13 @@ class JobConfig:
         if self.hidden_size % 4:
             raise ValueError(f"want hidden_size divisible by 4, got {self.hidden_size}")
         self._check_lora()
+
+    @property
+    def steps_between_replies(self) -> int:
+        """`show_replies_every`, or its default; 0 for none."""
+        if self.show_replies_every is None:
+            return 0 if self.model == "tiny" else 10
+        return self.show_replies_every
 
     @property
     def peft_config(self) -> Any:

@@ -27,7 +27,6 @@ import torch
 from torch.nn import Module
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
-from trl import GRPOTrainer
 
 from arena_trainers.lm.memory import (
     chunks_by_length,
@@ -36,6 +35,7 @@ from arena_trainers.lm.memory import (
 )
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.row_sharing import distinct_rows
+from arena_trainers.train.timed import TimedTrainer
 
 
 class Scores(NamedTuple):
@@ -46,7 +46,7 @@ class Scores(NamedTuple):
     aux_loss: torch.Tensor | None = None
 
 
-class BoundedForwardTrainer(GRPOTrainer):
+class BoundedForwardTrainer(TimedTrainer):
     """The part of `TurnGRPOTrainer` that runs rows through the model.
 
     Attributes:

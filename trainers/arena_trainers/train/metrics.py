@@ -18,6 +18,10 @@
 | `arena/critic_error` | mean squared error of `critic="features"` before its fit | falls |
 | `arena/illegal_mass` | mean probability of illegal replies, `critic="exact"` | below 0.01 |
 | `arena/reply_tokens` | mean tokens of a reply, of seats that learn | does not fall to 1 |
+| `arena/episodes_per_second` | episodes played / seconds since the last log | steady |
+| `arena/tokens_per_second/generation` | tokens generated / seconds of generation | steady |
+| `arena/tokens_per_second/training` | tokens of trained rows / seconds of training | steady |
+| `arena/time/<part>` | wall seconds of a part / seconds since the last log | see below |
 
 Returns leave out penalties. In competitive self-play, the seats' returns add up to the
 game's sum. `advantage_mean` is near 0 where pools are by seat. `illegal_mass` is the
@@ -36,6 +40,11 @@ In `gradient_share`, Aₜ is the advantage that enters the loss, and wₜ is the
 loss: the weight of `weighting="turn"`, or else 1, divided by the tokens of the row if
 `loss_type` is `"grpo"` or `"sapo"`. The share ignores the size of the gradients of
 log-probabilities, clipping, and that `"bnpo"` averages each micro-batch separately.
+
+The parts of `arena/time` are `generation`, `environment`, `credit`, `training` and `rest`, see
+`arena_trainers.train.clock`; they add up to 1. They and the speeds are those of the main process.
+Tokens of trained rows include prompts, and equal rows count each. `environment` and `credit` are
+small if the model is large; a large `rest` comes of frequent evaluation or checkpoints.
 
 TRL's `completions/*`, `reward_std` and `frac_reward_zero_std` include placeholder rows and
 TRL's own groups, so they are wrong here. Read the metrics above instead.
@@ -77,6 +86,12 @@ def tally(
     return dict(returns), counts
 
 
+def num_played(episodes: Sequence[Episode]) -> dict[str, int]:
+    """Episodes, and their turns; those that are shared with a parent count once."""
+    turns = sum(len(e.turns) - (e.branch or 0) for e in episodes)
+    return {"episodes": len(episodes), "turns": turns}
+
+
 def metrics(
     shares: Sequence[Tally],
     names: Sequence[str],
@@ -101,7 +116,7 @@ def metrics(
         for key, values in share.items():
             returns[key] += values
     found: dict[str, float] = {}
-    advantage = _per_turn(turns, result.advantage)
+    advantage = advantage_by_turn(turns, result.advantage)
     unselected = turns.is_unselected
     for (game, seat), values in sorted(returns.items()):
         name = f"arena/{names[game]}/player_{seat}"
@@ -161,7 +176,7 @@ def _pools(report: PoolReport, game: int, seat: int) -> tuple[float, float]:
     return float(report.size[own].mean()), float((report.zeros[own] == 1).mean())
 
 
-def _per_turn(turns: TurnBatch, advantage: Any) -> Any:
+def advantage_by_turn(turns: TurnBatch, advantage: Any) -> Any:
     """float64[N]: each turn's advantage, or the mean over its tokens."""
     if len(advantage) == len(turns.reward) or turns.num_tokens is None:
         return advantage

@@ -48,12 +48,17 @@ class PreparedGames:
         """The name of each game, with its parameters."""
         return [plan.name for plan in self.plans]
 
+    @property
+    def models(self) -> list[LMPolicy]:
+        """The language models among the opponents."""
+        inner = [without_noise(policy) for policy in self.opponents.values()]
+        return [policy for policy in inner if isinstance(policy, LMPolicy)]
+
     def place_opponents(self, learner: LMPolicy, device: Any) -> None:
         """Moves language models among the opponents to a device, or onto the learner's base."""
-        for policy in self.opponents.values():
-            inner = without_noise(policy)
-            if isinstance(inner, LMPolicy) and not share_base(inner, learner):
-                inner.model.to(device)
+        for policy in self.models:
+            if not share_base(policy, learner):
+                policy.model.to(device)
 
     def episode_plan(
         self,

@@ -44,6 +44,7 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.batch_credit import credited_batch
 from arena_trainers.train.checkpointed import CheckpointedTrainer
 from arena_trainers.train.checks import refuse_absolute_positions
+from arena_trainers.train.clock import TimedBackend
 from arena_trainers.train.column_functions import ColumnFunction
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic, feature_critic
@@ -51,7 +52,7 @@ from arena_trainers.train.engine import engine_backend
 from arena_trainers.train.exact_critic import ExactCritic, exact_critic
 from arena_trainers.train.game_plans import check_replies, episode_starts
 from arena_trainers.train.global_batch import rows_of_process
-from arena_trainers.train.metrics import metrics, tally
+from arena_trainers.train.metrics import metrics, num_played, tally
 from arena_trainers.train.prepared_games import PreparedGames, prepare_games
 from arena_trainers.train.training_rows import (
     Row,
@@ -165,6 +166,8 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         args, games = self.args, self.games
         self.policy = self._learner()
         games.place_opponents(self.policy, self.accelerator.device)
+        for policy in (self.policy, *games.models):
+            policy.backend = TimedBackend(policy.backend, self.clock)
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
         self._prompt_json = self.policy.prompt_json()  # refused now, not at the end
@@ -192,11 +195,11 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         first = self.accelerator.process_index * len(inputs)
         number = self._generation_number() if mode == "train" else 0
         branching = self.args.branching if mode == "train" else None
-        plans = []
-        for index, start in enumerate(inputs):
-            sample = number * group + (first + index) % group
-            plan = self.games.episode_plan(start, self.policy, sample, branching)
-            plans.append(plan)
+        plans = [
+            self.games.episode_plan(start, self.policy, sample, branching)
+            for index, start in enumerate(inputs, first)
+            for sample in (number * group + index % group,)
+        ]
         return play_plans(plans, on_error="raise")
 
     def _generation_number(self) -> int:
@@ -213,32 +216,33 @@ class TurnGRPOTrainer(CheckpointedTrainer):
     def _generate_and_score_completions(
         self, inputs: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        self.last_episodes = self.play(inputs)
-        asked_for = [start["game"] for start in inputs]
-        self.last_games = games_of(self.last_episodes, asked_for)
-        self._estimate(self._shared_records())
-        advantage = self.last_credit.advantage
-        if self.args.weighting == "turn":
-            advantage = weighted(advantage, self.last_turns)
-        self._rows = self._training_rows(advantage)
-        label = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
-        output: dict[str, Any] = super()._generate_and_score_completions(label)
-        output["advantages"] = padded_advantages(self._rows, output["completion_ids"])
-        relog_advantages(self._logs["advantages"], self._rows)
-        self._log_play(advantage)
+        with self.clock.part("environment"):
+            self.last_episodes = self.play(inputs)
+            self.clock.counts.update(num_played(self.last_episodes))
+        with self.clock.part("credit"):
+            asked_for = [start["game"] for start in inputs]
+            self.last_games = games_of(self.last_episodes, asked_for)
+            self._estimate(self._shared_records())
+            advantage = self.last_credit.advantage
+            if self.args.weighting == "turn":
+                advantage = weighted(advantage, self.last_turns)
+            self._rows = self._training_rows(advantage)
+            label = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
+        with self.clock.part("rest"):
+            output: dict[str, Any] = super()._generate_and_score_completions(label)
+        with self.clock.part("credit"):
+            ids = output["completion_ids"]
+            output["advantages"] = padded_advantages(self._rows, ids)
+            relog_advantages(self._logs["advantages"], self._rows)
+            self._log_play(advantage)
         return output
 
     def _shared_records(self) -> list[list[TurnRecord]]:
         """The records of each process; notes where this process's are in the batch."""
-        games = self.games
+        played, games = (self.last_episodes, self.last_games), self.games
+        branch = self.args.branching(())
         self.last_records = turn_records(
-            self.last_episodes,
-            self.last_games,
-            games.learners,
-            games.rules,
-            games.columns,
-            games.functions,
-            self.args.branching(()),
+            *played, games.learners, games.rules, games.columns, games.functions, branch
         )
         shares: list[list[TurnRecord]] = gather_object([self.last_records])
         self.last_rows = rows_of_process(shares, self.accelerator.process_index)
@@ -282,9 +286,8 @@ class TurnGRPOTrainer(CheckpointedTrainer):
 
     def _log_play(self, advantage: NDArray[np.float64]) -> None:
         """Logs the metrics of play and credit, see `arena_trainers.train.metrics`."""
-        plans, args = self.games.plans, self.args
-        tallies = gather_object([tally(self.last_episodes, self.last_games, plans)])
-        turns = self.last_turns
+        args, games, turns = self.args, self.last_games, self.last_turns
+        tallies = gather_object([tally(self.last_episodes, games, self.games.plans)])
         trained = loss_weighted(advantage, turns, args.loss_type, args.layout)
         found = metrics(tallies, self.games.names, turns, self.last_credit, trained)
         if isinstance(self.critic, ExactCritic):

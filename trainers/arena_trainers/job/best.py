@@ -1,0 +1,170 @@
+"""`RUN/best/`: the model of the best score that was measured in training.
+
+The score is the exact NashConv of the first game where it is measured in training; lower is
+better. Else, in a run of one game that is cooperative or has one seat, it is the mean return
+of all seats in the training episodes since the last log; higher is better. Other runs
+measure nothing that tells a better model from a worse one, and keep none: in self-play of a
+competitive game the returns of all seats add up to a constant.
+
+A resumed run goes on from `best/best.json`. A best model beyond its checkpoint is kept: the
+resumed run repeats those steps, and its score was measured like all others.
+"""
+
+import json
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accelerate.utils import gather_object
+from transformers import (
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from arena_trainers.job.run_folder import partial
+from arena_trainers.train.game_plans import GamePlan
+
+if TYPE_CHECKING:
+    from arena_trainers.train.trainer import TurnGRPOTrainer
+
+FOLDER, FILE = "best", "best.json"
+NASH_CONV, RETURN = "arena/nash_conv", "mean return"
+NO_SCORE = (
+    "no best model is kept: training measured no score. It measures the exact NashConv of "
+    "a small game with --evaluate_every 10, and the mean return of one cooperative game"
+)
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best model so far.
+
+    Attributes:
+        step: optimizer steps that it has been trained for.
+        score: its score.
+        metric: `"arena/nash_conv"`, where lower is better, or `"mean return"`.
+    """
+
+    step: int
+    score: float
+    metric: str
+
+    def __str__(self) -> str:
+        name = "exact NashConv" if self.metric == NASH_CONV else self.metric
+        return f"step {self.step}, {name} {self.score:.4f}"
+
+
+def read_best(folder: Path) -> Best | None:
+    """The best model of a run folder, by its `best/best.json`; None if there is none.
+
+    Raises:
+        ValueError: the file is not one that a run wrote.
+    """
+    path = folder / FOLDER / FILE
+    if not path.is_file():
+        return None
+    try:
+        return Best(**json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"want step, score and metric in {str(path)!r}, got something else; move the "
+            "folder away, and the run finds a new best model"
+        ) from None
+
+
+def score_metric(plans: Sequence[GamePlan], measures_nash_conv: bool) -> str | None:
+    """What the score is: `NASH_CONV`, `RETURN`, or None if nothing fit is measured.
+
+    Args:
+        plans: the games.
+        measures_nash_conv: whether the first game's NashConv is measured in training.
+    """
+    if measures_nash_conv:
+        return NASH_CONV
+    game = plans[0].game
+    one_goal = game.num_players == 1 or game.kind == "cooperative"
+    return RETURN if one_goal and len(plans) == 1 else None
+
+
+class BestModel(TrainerCallback):
+    """Saves the model whenever its score is better than all before.
+
+    All processes call it at each log; the main one measures, and decides.
+
+    Args:
+        trainer: saves its model.
+        folder: the run folder.
+        metric: what `score_metric` says.
+    """
+
+    def __init__(self, trainer: "TurnGRPOTrainer", folder: Path, metric: str) -> None:
+        self.trainer, self.folder, self.metric = trainer, folder, metric
+        if trainer.args.should_save:
+            finish_swap(folder)
+        self.best = read_best(folder)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if "loss" not in (logs or {}):
+            return  # the summary at the end
+        score = score_of(logs or {}, self.metric)
+        found = None if score is None else Best(state.global_step, score, self.metric)
+        better = gather_object([found if self._is_better(found) else None])[0]
+        if better is not None:
+            self.best = better
+            self._save(better)
+
+    def _is_better(self, found: Best | None) -> bool:
+        if found is None or self.best is None:
+            return found is not None
+        sign = -1 if self.metric == NASH_CONV else 1
+        return sign * found.score > sign * self.best.score
+
+    def _save(self, best: Best) -> None:
+        """Every process takes part, as for a checkpoint; the old model goes last."""
+        part = self.folder / partial(FOLDER)
+        self.trainer.save_model(str(part), _internal_call=True)
+        if self.trainer.args.should_save:
+            (part / FILE).write_text(json.dumps(asdict(best)) + "\n", encoding="utf-8")
+            finish_swap(self.folder)
+
+
+def score_of(logs: Mapping[str, Any], metric: str) -> float | None:
+    """The score in a log; None if it has none that is finite.
+
+    >>> score_of({"arena/hanabi/player_0/return": 2.0}, "mean return")
+    2.0
+    """
+    names = [NASH_CONV]
+    if metric == RETURN:
+        names = [n for n in logs if n.startswith("arena/") and n.endswith("/return")]
+    values = [logs[name] for name in names if logs.get(name) is not None]
+    score = sum(values) / len(values) if values else math.nan
+    return score if math.isfinite(score) else None
+
+
+def finish_swap(folder: Path) -> None:
+    """Puts a complete `best.part` in the place of `best`; removes an incomplete one.
+
+    `best.json` is the last file of a model, so a folder that has it is complete. A run that
+    was killed at any line of this function finishes it when it resumes.
+    """
+    best, part, old = (folder / name for name in (FOLDER, partial(FOLDER), "best.old"))
+    if (part / FILE).is_file():
+        shutil.rmtree(old, ignore_errors=True)
+        if best.exists():
+            best.rename(old)
+        part.rename(best)
+    for left in (part, old):
+        shutil.rmtree(left, ignore_errors=True)

@@ -1,0 +1,87 @@
+"""The trainer of a job, with the callbacks that measure, show and write."""
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from transformers import PrinterCallback
+
+from arena_trainers.job.best import BestModel, score_metric
+from arena_trainers.job.callbacks import MetricsFile, NashConvCallback, RolloutsFile
+from arena_trainers.job.curves import read_metrics
+from arena_trainers.job.results import step_zero
+from arena_trainers.job.run_folder import METRICS
+from arena_trainers.job.sample_replies import SampleReplies
+from arena_trainers.train.trainer import TurnGRPOTrainer
+from arena_wrappers.files import whole_file
+
+if TYPE_CHECKING:
+    from arena_trainers.job.job import TrainingJob
+
+
+class Watched(NamedTuple):
+    """A trainer and what reads its figures.
+
+    Attributes:
+        trainer: the trainer.
+        nash_conv: measures the first game; None if it is not measured in training.
+        best: keeps the best model; None if no score is measured, or it is not wanted.
+    """
+
+    trainer: TurnGRPOTrainer
+    nash_conv: NashConvCallback | None
+    best: BestModel | None
+
+
+def watched_trainer(run: "TrainingJob") -> Watched:
+    """The trainer of a job whose start is made."""
+    metrics = MetricsFile(run.folder / METRICS)
+    trainer = TurnGRPOTrainer(
+        str(run.start),
+        run.args,
+        processing_class=run.tokenizer,
+        games=run.games,
+        callbacks=[metrics],
+        peft_config=run.job.peft_config,
+    )
+    trainer.remove_callback(PrinterCallback)
+    groups = run.folder / "rollouts", run.job.saved_groups
+    trainer.add_callback(RolloutsFile(trainer, *groups))
+    shown = run.console, run.job.steps_between_replies
+    trainer.add_callback(SampleReplies(trainer, *shown))
+    before = metrics_before(run)
+    if run.checkpoint is None and run.is_main:
+        metrics.append(step_zero([(m.plan.name, m.stages[1]) for m in run.meters]))
+    watcher = _nash_conv(run, trainer, before)
+    metric = score_metric(run.games.plans, watcher is not None)
+    best = None
+    if metric is not None and run.job.save_best:
+        best = BestModel(trainer, run.folder, metric)
+        trainer.add_callback(best)
+    return Watched(trainer, watcher, best)
+
+
+def _nash_conv(
+    run: "TrainingJob", trainer: TurnGRPOTrainer, before: list[dict[str, Any]]
+) -> NashConvCallback | None:
+    """Measures the first game in training, if it can be; goes on after `before`."""
+    game, every = run.meters[0].game, run.job.evaluate_every
+    if game is None or every == 0:
+        return None
+    watcher = NashConvCallback(trainer.policy, game, run.options, every)
+    watcher.history += [
+        (r["step"], r["arena/nash_conv"]) for r in before if "arena/nash_conv" in r
+    ]
+    # before the file, so that the file has the figure
+    trainer.callback_handler.callbacks.insert(0, watcher)
+    return watcher
+
+
+def metrics_before(run: "TrainingJob") -> list[dict[str, Any]]:
+    """The metrics up to the checkpoint, in the main process; deletes later ones."""
+    path = run.folder / METRICS
+    if run.checkpoint is None or not run.is_main or not path.exists():
+        return []
+    kept = [r for r in read_metrics(path) if r["step"] <= run.first_step]
+    with whole_file(path) as file:
+        file.writelines(json.dumps(record) + "\n" for record in kept)
+    return kept
