@@ -7,7 +7,11 @@ from typing import Any
 
 import typer
 
-from arena_trainers.cli.train_arguments import implied_recipe, split
+from arena_trainers.cli.train_arguments import (
+    implied_recipe,
+    split,
+    without_dry_run,
+)
 from arena_trainers.job.settings import (
     DEFAULT_RECIPE,
     MODEL_RECIPE,
@@ -34,6 +38,7 @@ Options override the recipe. Values are YAML; lists may be written a,b.
   arena train --seed 1 --output-dir runs/seed1
   arena train --model Qwen/Qwen3-0.6B --games kuhn_poker,tic_tac_toe
   arena train my_recipe.yaml --credit episode --max_steps 200
+  arena train qwen3-0.6b --dry-run                 what it needs; writes nothing
   arena train --resume runs/seed1                  after Ctrl-C or SIGTERM
   arena train --resume runs/seed1 --max_steps 800  trains longer
 
@@ -47,6 +52,12 @@ RUN = (
         "Run folder to resume from its last checkpoint. Of the other options only "
         "--max_steps may be given; the learning rate then follows the schedule of a run "
         "of that length.",
+        "arena",
+    ),
+    Option(
+        *("dry-run", (), (), None),
+        "Takes no value. Prints parameters, memory, settings by GPU, hours, and what is "
+        "refused here. Needs no weights; writes nothing.",
         "arena",
     ),
 )
@@ -88,7 +99,7 @@ HELP = {
     "run_name": "Name of the run in the logs of report_to.",
 }
 GROUPS = {
-    "Run": ("output_dir", "resume", "seed", "max_steps"),
+    "Run": ("output_dir", "resume", "dry-run", "seed", "max_steps"),
     "Model": (
         *("model", "hidden_size", "num_layers", "warm_start_steps"),
         *("warm_start_episodes", "warm_start_teacher"),
@@ -136,7 +147,7 @@ def print_train_help(arguments: Sequence[str]) -> None:
     """
     is_all = "--help-all" in arguments
     before = [word for word in arguments if word not in ("-h", "--help", "--help-all")]
-    recipe, given = split(before)
+    recipe, given = split(without_dry_run(before))
     name = implied_recipe(given) if recipe is None else recipe
     typer.echo(train_help(name, all_options=is_all))
 
