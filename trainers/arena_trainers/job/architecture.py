@@ -24,7 +24,6 @@ class Architecture:
         intermediate_size: width of the feed-forward layers.
         vocab_size: tokens.
         is_tied: whether the output layer is the table of embeddings.
-        saved_bytes: of a weight in the file: 2 or 4.
     """
 
     model_type: str
@@ -36,7 +35,6 @@ class Architecture:
     intermediate_size: int
     vocab_size: int
     is_tied: bool
-    saved_bytes: int
 
     @property
     def linear_layers(self) -> dict[str, tuple[int, int]]:
@@ -104,7 +102,6 @@ def architecture_of(config: Any) -> Architecture:
             "--dry-run"
         )
     heads = config.num_attention_heads
-    dtype = str(config.dtype or "float32")
     return Architecture(
         model_type=config.model_type,
         hidden_size=config.hidden_size,
@@ -115,7 +112,6 @@ def architecture_of(config: Any) -> Architecture:
         intermediate_size=config.intermediate_size,
         vocab_size=config.vocab_size,
         is_tied=config.tie_word_embeddings,
-        saved_bytes=4 if "float32" in dtype else 2,
     )
 
 
@@ -135,7 +131,9 @@ def known_config(model: str, folder: Path | None) -> Any:
     if folder is not None:
         return AutoConfig.from_pretrained(folder)
     text = (files("arena_trainers.job") / "published.json").read_text(encoding="utf-8")
-    listed = {name.rpartition("/")[2]: sizes for name, sizes in json.loads(text).items()}
+    listed = {
+        name.rpartition("/")[2]: sizes for name, sizes in json.loads(text).items()
+    }
     sizes = listed.get(Path(model).name)
     if sizes is None:
         raise ValueError(

@@ -59,8 +59,12 @@ def plan_lines(
     if args.use_cpu:
         lines.append("use_cpu: no table of GPUs, and no estimate of hours")
     else:
-        lines += [*gpu_table(method, load), "", *_time_lines(method, load, args.max_steps)]
-    assumed = plans.assumptions(method, bool(args.use_cpu))
+        lines += [
+            *gpu_table(method, load),
+            "",
+            *_time_lines(method, load, args.max_steps),
+        ]
+    assumed = plans.assumptions(method)
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
     refused += absent + ([] if args.use_cpu else _no_gpu())
@@ -136,6 +140,7 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
         engine=bool(args.use_vllm),
         rescored=bool(correction) or reused > args.gradient_accumulation_steps,
         max_tokens=args.max_tokens_per_forward,
+        on_cpu=bool(args.use_cpu),
     )
 
 
@@ -172,7 +177,7 @@ def memory_table(method: Method, load: Load) -> list[str]:
     start = plans.start_memory(method) if method.has_start else {}
     play = plans.play_memory(method)
     bound = min(_bound(method), load.tokens)
-    name = f"activations of {bound:,} tokens"
+    name = f"activations of {bound:,} tokens{'' if method.max_tokens else ' *'}"
     play[name] = float(bound * method.token_bytes)
     if start:
         start[name] = play[name]
@@ -184,8 +189,10 @@ def memory_table(method: Method, load: Load) -> list[str]:
     rows.append(("sum, without the KV cache", *sums))
     cache = load.batch * load.longest * method.kv_bytes
     rows.append((f"KV cache of {load.batch:,} replies at once", "-", _gib(cache)))
-    per_token = f"{method.kv_bytes:,} bytes of KV cache per token"
-    return [*_table(rows), f"  {per_token}; fewer replies at once take less"]
+    lines = _table(rows)
+    if not method.max_tokens:
+        lines.append("* max_tokens_per_forward is not given: half of the free memory")
+    return [*lines, f"KV cache: {method.kv_bytes:,} bytes per token"]
 
 
 def _bound(method: Method) -> int:
@@ -230,7 +237,10 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     return [
         "  ".join(
             [row[0].ljust(widths[0])]
-            + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            + [
+                cell.rjust(width)
+                for cell, width in zip(row[1:], widths[1:], strict=True)
+            ]
         )
         for row in rows
     ]
@@ -243,8 +253,13 @@ def _labelled(label: str, text: str) -> list[str]:
 
 
 def _listed(items: Sequence[str]) -> list[str]:
-    indents = {"initial_indent": "- ", "subsequent_indent": "  "}
-    return [line for item in items for line in textwrap.wrap(item, WIDTH, **indents)]
+    return [
+        line
+        for item in items
+        for line in textwrap.wrap(
+            item, WIDTH, initial_indent="- ", subsequent_indent="  "
+        )
+    ]
 
 
 def _no_gpu() -> list[str]:

@@ -105,12 +105,21 @@ def load_of(
 
 
 def _batches(args: Any) -> tuple[int, float, int]:
-    """Episodes per step, generation batches per step, and episodes per batch."""
-    accumulated = args.gradient_accumulation_steps
+    """Episodes per step, generation batches per step, and episodes per batch.
+
+    Raises:
+        ValueError: there would be none.
+    """
+    accumulated = max(args.gradient_accumulation_steps, 1)
     episodes = args.episodes_per_step or args.per_device_train_batch_size * accumulated
     per_pass = episodes // accumulated  # of a forward and backward pass
     steps = args.steps_per_generation or accumulated
     batch = args.generation_batch_size or per_pass * steps
+    if batch < 1 or args.num_iterations < 1:
+        raise ValueError(
+            f"want an episode per generation batch and num_iterations of at least 1, got "
+            f"{batch} and {args.num_iterations}"
+        )
     return episodes, episodes / args.num_iterations / batch, batch
 
 

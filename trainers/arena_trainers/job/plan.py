@@ -37,6 +37,7 @@ class Method:
         engine: whether vLLM holds weights of its own.
         rescored: whether log-probabilities are computed again after play.
         max_tokens: that run at once in training; None if memory decides.
+        on_cpu: whether it runs on the CPU.
     """
 
     config: Any
@@ -49,6 +50,7 @@ class Method:
     engine: bool
     rescored: bool
     max_tokens: int | None
+    on_cpu: bool
 
     @property
     def token_bytes(self) -> int:
@@ -63,13 +65,12 @@ class Method:
 
 
 def start_memory(method: Method) -> dict[str, float]:
-    """Bytes that the supervised start needs whatever its batches are, by part."""
-    weights = float(method.model.num_parameters * method.model.saved_bytes)
-    return {
-        "weights": weights,
-        "gradients and AdamW": 3 * weights,
-        "CUDA": OVERHEAD,
-    }
+    """Bytes that the supervised start needs whatever its batches are, by part.
+
+    It trains all weights, in float32.
+    """
+    weights = 4.0 * method.model.num_parameters
+    return {"weights": weights, "gradients and AdamW": 3 * weights, **_overhead(method)}
 
 
 def play_memory(method: Method) -> dict[str, float]:
@@ -83,7 +84,11 @@ def play_memory(method: Method) -> dict[str, float]:
         parts["gradients and AdamW"] = 3 * weights
         if method.reference:
             parts["reference model"] = weights
-    return {**parts, "CUDA": OVERHEAD}
+    return {**parts, **_overhead(method)}
+
+
+def _overhead(method: Method) -> dict[str, float]:
+    return {} if method.on_cpu else {"CUDA": OVERHEAD}
 
 
 def engine_weights(method: Method) -> float:
@@ -156,23 +161,20 @@ def hours(method: Method, load: Load, num_steps: int) -> tuple[float, float]:
     return num_steps * made / 3600, num_steps * train_flop / speed / 3600
 
 
-def assumptions(method: Method, on_cpu: bool) -> list[str]:
-    """What the figures rest on.
-
-    Args:
-        method: what is trained.
-        on_cpu: whether there are neither hours nor a table of GPUs.
-    """
+def assumptions(method: Method) -> list[str]:
+    """What the figures rest on."""
     memory = (
         "activations: counted as float32, every token as one of a reply: an upper bound "
         "in bf16 (the arithmetic of the default of max_tokens_per_forward)"
     )
     rows = "rows: random play; equal rows count separately; branches are not counted"
-    if on_cpu:
+    if method.on_cpu:
         return [memory, rows]
+    start = ["start: all weights in float32; --warm_start_steps 0 leaves it out"]
     return [
         memory,
         rows,
+        *(start if method.has_start else []),
         f"GPU: {USABLE:.0%} of its memory, of which CUDA takes {OVERHEAD / GIB:g} GiB; "
         "generation and activations get half each of what is free",
         f"speed: {PEAK / 1e12:g} TFLOP/s at {UTILISATION:.0%}, {BANDWIDTH / 1e12:g} TB/s at "

@@ -148,16 +148,21 @@ def make_start(
             if step % -(-job.warm_start_steps // 5) == 0:  # five lines at most
                 console.print(f"  step {step}, loss {loss:.2f} nats per token")
 
+        saved = model.dtype
+        model = model.to(args.device).float()  # half precision loses such small updates
+        chat: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
         warm_start(
-            LMPolicy(model.to(args.device), tokenizer),
+            LMPolicy(model, tokenizer, chat_template_kwargs=chat),
             _examples(job, args, plans),
             num_steps=job.warm_start_steps,
             learning_rate=job.warm_start_learning_rate,
             batch_size=job.warm_start_batch_size,
             seed=args.seed,
             max_tokens=args.max_tokens_per_forward,
+            checkpointing=bool(args.gradient_checkpointing),
             on_step=tell,
         )
+        model = model.to(saved)
     return model
 
 

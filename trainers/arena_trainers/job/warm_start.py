@@ -91,6 +91,7 @@ def warm_start(
     batch_size: int = 256,
     seed: int = 0,
     max_tokens: int | None = None,
+    checkpointing: bool = False,
     on_step: Callable[[int, float], None] = lambda step, loss: None,
 ) -> list[float]:
     """Trains the policy's model to say the replies of `examples` to their prompts.
@@ -105,6 +106,7 @@ def warm_start(
         batch_size: examples per step, all processes together.
         seed: of the order of the examples.
         max_tokens: most tokens that run at once; by default what memory allows.
+        checkpointing: whether activations are computed again in the backward pass.
         on_step: called after each step with its number, from 1, and its loss.
 
     Returns:
@@ -119,7 +121,9 @@ def warm_start(
     rows = [_row(policy, example) for example in examples]
     longest = max(len(row["input_ids"]) for row in rows)
     if max_tokens is None:
-        max_tokens = default_max_tokens(model, model.device)
+        max_tokens = default_max_tokens(
+            model, model.device, checkpointing=checkpointing
+        )
     if learning_rate is None:
         learning_rate = default_learning_rate(model.num_parameters())
     losses: list[float] = []
@@ -132,6 +136,7 @@ def warm_start(
         args = _arguments(folder, model, batch_size, max_tokens // longest)
         args.max_steps, args.learning_rate = num_steps, learning_rate
         args.seed = args.data_seed = seed
+        args.gradient_checkpointing = checkpointing
         trainer = SharingSFTTrainer(
             model,
             args,
@@ -142,6 +147,8 @@ def warm_start(
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train()
+        if checkpointing:
+            model.gradient_checkpointing_disable()
     return losses
 
 

@@ -17,7 +17,6 @@ from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
 
-
 @dataclass
 class TurnGRPOConfig(OwnOptions, GRPOConfig):
     """Settings of `TurnGRPOTrainer`; every inherited field keeps TRL's default.
