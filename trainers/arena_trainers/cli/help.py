@@ -38,7 +38,6 @@ Options override the recipe. Values are YAML; lists may be written a,b.
   arena train --seed 1 --output-dir runs/seed1
   arena train --model Qwen/Qwen3-0.6B --games kuhn_poker,tic_tac_toe
   arena train my_recipe.yaml --credit episode --max_steps 200
-  arena train qwen3-0.6b --dry-run                 what it needs; writes nothing
   arena train --resume runs/seed1                  after Ctrl-C or SIGTERM
   arena train --resume runs/seed1 --max_steps 800  trains longer
 
@@ -56,8 +55,7 @@ RUN = (
     ),
     Option(
         *("dry-run", (), (), None),
-        "Takes no value. Prints parameters, memory, settings by GPU, hours, and what is "
-        "refused here. Needs no weights; writes nothing.",
+        "Prints the plan of the run; takes no value.",
         "arena",
     ),
 )

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def without_dry_run(arguments: Sequence[str]) -> list[str]:
         ValueError: `--dry-run` has a value.
     """
     rest = []
-    for argument, following in zip(arguments, [*arguments[1:], "--"], strict=True):
+    for argument, following in pairwise([*arguments, "--"]):
         flag, found, value = argument.partition("=")
         if flag.replace("_", "-") != DRY_RUN:
             rest.append(argument)

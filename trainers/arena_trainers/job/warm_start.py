@@ -64,16 +64,18 @@ class SharingSFTTrainer(SFTTrainer):
 
 
 class Steps(TrainerCallback):
-    """Calls a function with the number and the loss of each step."""
+    """Keeps the loss of each step, and calls a function with its number and its loss."""
 
     def __init__(self, on_step: Callable[[int, float], None]) -> None:
         self.on_step = on_step
+        self.losses: list[float] = []
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
     ) -> None:
         if "loss" in logs:
-            self.on_step(state.global_step, float(logs["loss"]))
+            self.losses.append(float(logs["loss"]))
+            self.on_step(state.global_step, self.losses[-1])
 
 
 def default_learning_rate(num_parameters: int) -> float:
@@ -120,18 +122,11 @@ def warm_start(
     model: Any = policy.model
     rows = [_row(policy, example) for example in examples]
     longest = max(len(row["input_ids"]) for row in rows)
-    if max_tokens is None:
-        max_tokens = default_max_tokens(
-            model, model.device, checkpointing=checkpointing
-        )
+    cut = {"checkpointing": checkpointing}
+    max_tokens = max_tokens or default_max_tokens(model, model.device, **cut)
     if learning_rate is None:
         learning_rate = default_learning_rate(model.num_parameters())
-    losses: list[float] = []
-
-    def note(step: int, loss: float) -> None:
-        losses.append(loss)
-        on_step(step, loss)
-
+    steps = Steps(on_step)
     with tempfile.TemporaryDirectory() as folder, _restored(model):
         args = _arguments(folder, model, batch_size, max_tokens // longest)
         args.max_steps, args.learning_rate = num_steps, learning_rate
@@ -143,13 +138,13 @@ def warm_start(
             train_dataset=Dataset.from_list(rows),
             processing_class=policy.tokenizer,
             data_collator=lambda rows: _batch(rows, policy.pad_id),
-            callbacks=[Steps(note)],
+            callbacks=[steps],
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train()
         if checkpointing:
             model.gradient_checkpointing_disable()
-    return losses
+    return steps.losses
 
 
 def _row(policy: LMPolicy, example: Example) -> dict[str, list[int]]:
