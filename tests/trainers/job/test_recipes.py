@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from arena_trainers import extras
 from arena_trainers.cli import main as cli
 from arena_trainers.job.settings import build_configs, load_recipe, recipes
+from arena_trainers.train import engine
 
-OF_NO_PAPER = {"kuhn-tiny", "pretrained"}
+ONE_GPU = [name for name in recipes() if name.startswith("qwen3-")]
+OF_NO_PAPER = {"kuhn-tiny", "pretrained", "smollm2", *ONE_GPU}
 PAPERS = [name for name in recipes() if name not in OF_NO_PAPER]
 DOCS = Path(__file__).parents[3] / "docs" / "papers.md"
 TINY = {
@@ -40,17 +43,38 @@ def test_the_recipes_of_papers_are_embedded():
     assert set(recipes()) > OF_NO_PAPER
 
 
-@pytest.mark.parametrize("name", PAPERS)
-def test_a_recipe_is_a_configuration_as_it_stands(name, tmp_path):
+@pytest.mark.parametrize("name", [*PAPERS, *ONE_GPU, "smollm2"])
+def test_a_recipe_is_a_configuration_as_it_stands(name, tmp_path, monkeypatch):
     """For a graphics card: bfloat16 and checkpoints, which a check without one leaves out."""
+    monkeypatch.setattr(engine, "check_installed", lambda: None)
     settings = load_recipe(name) | {"bf16": False}
     _, args = build_configs(settings, str(tmp_path))
     updates = args.steps_per_generation * args.num_iterations
     assert args.max_steps % updates == args.save_steps % updates == 0
 
 
+def test_the_recipes_for_one_gpu_are_six_and_share_their_groups_among_processes():
+    sizes = ("0.6b", "1.7b", "4b")
+    assert {f"qwen3-{s}{t}" for s in sizes for t in ("", "-thinking")} == set(ONE_GPU)
+    for name in ONE_GPU:
+        recipe = load_recipe(name)
+        assert 256 <= recipe["episodes_per_step"] <= 512
+        assert recipe["episodes_per_step"] % (8 * recipe["num_generations"]) == 0
+        assert (recipe["epsilon"], recipe["epsilon_high"]) == (0.2, 0.28)
+
+
+@pytest.mark.parametrize("name", ONE_GPU)
+def test_vllm_is_wanted_before_anything_is_written(name, arena_here, tmp_path):
+    if extras.is_installed("vllm"):
+        pytest.skip("vllm is installed")
+    done = arena_here("train", name, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "needs the package 'vllm'; install it with" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", [*PAPERS, "qwen3-0.6b"])
 def test_a_recipe_trains_three_steps_of_a_tiny_model(name, tmp_path, monkeypatch):
     options = dict(TINY)
     recipe = load_recipe(name)
@@ -60,6 +84,11 @@ def test_a_recipe_trains_three_steps_of_a_tiny_model(name, tmp_path, monkeypatch
         options["games"] = "[kuhn_poker, tic_tac_toe]"
     if "branch" in recipe:
         options["branch"] = "{num_candidates: 2, turns: [0, 1], follow: best}"
+    if name in ONE_GPU:  # with LoRA and activations computed again
+        options |= {"use_vllm": "false", "episodes_per_step": 8, "save_steps": 20}
+        options |= {"gradient_checkpointing": "true", "model_init_kwargs": "{}"}
+        options |= {"lora_r": 2, "lora_alpha": 4, "warm_start_steps": 2}
+        del options["per_device_train_batch_size"]
     folder = tmp_path / "run"
     arguments = [text for key, value in options.items() for text in (f"--{key}", value)]
     command = ["arena", "train", name, *map(str, arguments), "--output-dir", folder]

@@ -6,11 +6,16 @@ import random
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers.data import legal_play
+from arena_trainers.job.settings import build_configs
+from arena_trainers.job.start import make_start
 from arena_trainers.job.tiny import tiny_model
 from arena_trainers.job.warm_start import default_learning_rate, warm_start
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.train.game_plans import GamePlan
 
 
 @pytest.fixture
@@ -96,3 +101,39 @@ def test_no_examples_are_refused(tokenizer):
     model = tiny_model(tokenizer, hidden_size=16, num_layers=1)
     with pytest.raises(ValueError, match="want examples to imitate, got none"):
         warm_start(LMPolicy(model, tokenizer), [], num_steps=1)
+
+
+def test_the_start_shows_the_models_own_prompts_and_keeps_its_precision(
+    tmp_path, model_folder
+):
+    """A template with an option, a model in bfloat16; with activations computed again."""
+    folder, chat = tmp_path / "half", {"enable_thinking": False}
+    tokenizer = AutoTokenizer.from_pretrained(model_folder)
+    tokenizer.chat_template += "{{ '<|unk|>' if enable_thinking is false }}"
+    tokenizer.save_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(model_folder, dtype=torch.bfloat16)
+    model.save_pretrained(folder)
+    unknown, seen, dtypes = tokenizer.unk_token_id, [], set()
+    settings = {"warm_start_steps": 2, "warm_start_batch_size": 8, "rules": False}
+    settings |= {"reply_format": "bare", "chat_template_kwargs": chat, "use_cpu": True}
+    settings |= {"bf16": False, "gradient_checkpointing": True}
+    job, args = build_configs(settings, str(tmp_path / "run"))
+    plans = [GamePlan("kuhn_poker", args)]
+
+    def note(module, inputs, output):
+        if isinstance(module, torch.nn.Embedding):
+            seen.extend((inputs[0] == unknown).any(dim=1).tolist())
+            dtypes.add(output.dtype)
+
+    hook = torch.nn.modules.module.register_module_forward_hook(note)
+    try:
+        started = make_start(job, args, folder, tokenizer, plans, Console(quiet=True))
+    finally:
+        hook.remove()
+    assert seen
+    assert all(seen)
+    assert dtypes == {torch.float32}
+    assert started.dtype == torch.bfloat16
+    assert not any(
+        getattr(m, "gradient_checkpointing", False) for m in started.modules()
+    )

@@ -7,7 +7,11 @@ from typing import Any
 
 import typer
 
-from arena_trainers.cli.train_arguments import implied_recipe, split
+from arena_trainers.cli.train_arguments import (
+    implied_recipe,
+    split,
+    without_dry_run,
+)
 from arena_trainers.job.settings import (
     DEFAULT_RECIPE,
     MODEL_RECIPE,
@@ -49,6 +53,11 @@ RUN = (
         "of that length.",
         "arena",
     ),
+    Option(
+        *("dry-run", (), (), None),
+        "Prints the plan of the run; takes no value.",
+        "arena",
+    ),
 )
 # TRL's help of these options is longer than a line, or describes another trainer.
 HELP = {
@@ -88,7 +97,7 @@ HELP = {
     "run_name": "Name of the run in the logs of report_to.",
 }
 GROUPS = {
-    "Run": ("output_dir", "resume", "seed", "max_steps"),
+    "Run": ("output_dir", "resume", "dry-run", "seed", "max_steps"),
     "Model": (
         *("model", "hidden_size", "num_layers", "warm_start_steps"),
         *("warm_start_episodes", "warm_start_teacher"),
@@ -136,7 +145,7 @@ def print_train_help(arguments: Sequence[str]) -> None:
     """
     is_all = "--help-all" in arguments
     before = [word for word in arguments if word not in ("-h", "--help", "--help-all")]
-    recipe, given = split(before)
+    recipe, given = split(without_dry_run(before))
     name = implied_recipe(given) if recipe is None else recipe
     typer.echo(train_help(name, all_options=is_all))
 

@@ -72,8 +72,19 @@ def train(
         return
     with usage_errors():
         request = read_request(arguments)
+        if request.dry:
+            _print_plan(request)
+            return
         preflight.check(request.settings, request.folder, resume=request.resume)
     _run(request)
+
+
+def _print_plan(request: Request) -> None:
+    from arena_trainers.job.dry_run import plan_lines
+
+    if os.environ.get("RANK", "0") == "0":
+        lines = plan_lines(request.settings, request.folder, resume=request.resume)
+        typer.echo("\n".join(lines))
 
 
 def _run(request: Request) -> None:

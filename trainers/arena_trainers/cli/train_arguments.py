@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from arena_trainers.job.settings import (
 from arena_trainers.lm.prompt_file import read_prompt_file
 
 HELP = ("-h", "--help", "--help-all")
+DRY_RUN = "--dry-run"
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Request:
         recipe: name or file of the recipe.
         resume: whether to resume the run in the folder.
         extended: whether the resumed run has a new `max_steps`.
+        dry: whether to print the plan of the run instead of training.
     """
 
     settings: dict[str, Any]
@@ -35,6 +38,7 @@ class Request:
     recipe: str
     resume: bool = False
     extended: bool = False
+    dry: bool = False
 
 
 def read_request(arguments: Sequence[str]) -> Request:
@@ -43,6 +47,30 @@ def read_request(arguments: Sequence[str]) -> Request:
     Raises:
         ValueError: unknown option or recipe, or a folder without a run to resume.
     """
+    rest = without_dry_run(arguments)
+    return replace(_request(rest), dry=len(rest) < len(arguments))
+
+
+def without_dry_run(arguments: Sequence[str]) -> list[str]:
+    """The other arguments of a command line.
+
+    Raises:
+        ValueError: `--dry-run` has a value.
+    """
+    rest = []
+    for argument, following in pairwise([*arguments, "--"]):
+        flag, found, value = argument.partition("=")
+        if flag.replace("_", "-") != DRY_RUN:
+            rest.append(argument)
+        elif found or not following.startswith("-"):
+            raise ValueError(
+                f"want {DRY_RUN} without a value, got {value or following!r}; a recipe "
+                f"comes first: arena train RECIPE {DRY_RUN}"
+            )
+    return rest
+
+
+def _request(arguments: Sequence[str]) -> Request:
     recipe, given = split(arguments)
     resume = given.pop("resume", None)
     if resume is not None:

@@ -1,62 +1,25 @@
-"""What a training run would need: rows, memory and hours, by arithmetic alone.
+"""What a training run needs: memory and hours, by arithmetic alone.
 
-Nothing is loaded and nothing is trained. The assumptions stand in `ASSUMPTIONS`, which the
-printed plan shows beside its figures.
+Nothing is loaded and nothing is trained. `ASSUMPTIONS` are printed beside the figures. The
+bytes of activations are those of `arena_trainers.lm.memory`, from which a run derives
+`max_tokens_per_forward` where none is given.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from arena_trainers.job.architecture import Architecture
-from arena_trainers.train.game_plans import GamePlan
-from arena_wrappers import RandomPolicy, play
-from arena_wrappers.prompts import Message
+from arena_trainers.job.load import Load
+from arena_trainers.lm.memory import LEAST, OF_FREE, bytes_per_token, tokens_that_fit
 
 GIB = 2**30
-CHARACTERS_PER_TOKEN = 4.0
-REPLY_SHARE = 0.5  # of the longest allowed reply
 USABLE = 0.92  # of a GPU's memory
 OVERHEAD = 1.0 * GIB  # CUDA context, buffers
 GPU_SIZES = (16, 24, 40, 80)  # GiB
-BOUNDS = (2048, 4096, 8192, 16384, 32768, 65536)  # tokens per forward pass
-PEAK, UTILISATION = 312e12, 0.3  # FLOP/s in bf16, and the share that training reaches
-BANDWIDTH, READ_SHARE = 1.5e12, 0.6  # bytes/s, and the share that decoding reaches
-ASSUMPTIONS = (
-    f"prompts: {CHARACTERS_PER_TOKEN:g} characters a token where no tokenizer is at hand",
-    f"replies: {REPLY_SHARE:.0%} of max_completion_length on average",
-    f"memory: {USABLE:.0%} of the GPU, less {OVERHEAD / GIB:g} GiB for CUDA",
-    f"speed: {PEAK / 1e12:g} TFLOP/s at {UTILISATION:.0%} in training, "
-    f"{BANDWIDTH / 1e12:g} TB/s at {READ_SHARE:.0%} in decoding (an A100's figures)",
-)
-
-
-@dataclass(frozen=True)
-class Load:
-    """The size of an optimizer step.
-
-    Attributes:
-        episodes: per step.
-        turns: of learning seats, per step; one training row each.
-        rounds: turns that are asked for one after the other, per episode.
-        prompt_tokens: of a prompt, on average.
-        longest_prompt: tokens.
-        reply_tokens: of a reply, on average.
-        longest_reply: tokens.
-    """
-
-    episodes: int
-    turns: int
-    rounds: float
-    prompt_tokens: float
-    longest_prompt: int
-    reply_tokens: float
-    longest_reply: int
-
-    @property
-    def tokens(self) -> int:
-        """Trained tokens per step, prompts included."""
-        return round(self.turns * (self.prompt_tokens + self.reply_tokens))
+MOST_TOKENS = 65536  # per forward pass; more makes it no faster
+PEAK, UTILISATION = 312e12, 0.3  # FLOP/s in bf16, and the share that is reached
+BANDWIDTH = 1.5e12  # bytes/s
+READ_SHARE = {True: 0.6, False: 0.1}  # that decoding reaches with vLLM and without
 
 
 @dataclass(frozen=True)
@@ -64,111 +27,73 @@ class Method:
     """What is trained, and how.
 
     Attributes:
-        lora_r: rank of the adapters; 0 for full tuning.
-        bytes_per_weight: of the model's weights: 2 or 4.
-        reference: whether a second copy of the weights is needed for the KL term.
+        config: of the model, as transformers has it.
+        model: its sizes.
+        adapter: weights of the LoRA adapter; 0 for full tuning.
+        weight_bytes: of a weight in self-play: 2 or 4.
+        has_start: whether a supervised start trains all weights first.
+        reference: whether the KL term needs log-probabilities of a reference.
         checkpointing: whether activations are computed again in the backward pass.
-        engine: whether an engine in the same process holds weights of its own.
+        engine: whether vLLM holds weights of its own.
+        rescored: whether log-probabilities are computed again after play.
+        max_tokens: that run at once in training; None if memory decides.
+        on_cpu: whether it runs on the CPU.
     """
 
-    lora_r: int
-    bytes_per_weight: int
+    config: Any
+    model: Architecture
+    adapter: int
+    weight_bytes: int
+    has_start: bool
     reference: bool
     checkpointing: bool
     engine: bool
+    rescored: bool
+    max_tokens: int | None
+    on_cpu: bool
+
+    @property
+    def token_bytes(self) -> int:
+        """Bytes of a token's activations, counted as float32."""
+        return bytes_per_token(self.config, checkpointing=self.checkpointing)
+
+    @property
+    def kv_bytes(self) -> int:
+        """Bytes of the keys and values of a token; the engine keeps them in half precision."""
+        size = 2 if self.engine else self.weight_bytes
+        return size * self.model.kv_numbers_per_token
 
 
-def load_of(
-    plans: Sequence[GamePlan],
-    episodes: int,
-    longest_reply: int,
-    tokenizer: Any = None,
-    num_sampled: int = 32,
-) -> Load:
-    """The size of a step, by random legal play of the games.
+def start_memory(method: Method) -> dict[str, float]:
+    """Bytes that the supervised start needs whatever its batches are, by part.
 
-    Args:
-        plans: the games; weights count.
-        episodes: per step.
-        longest_reply: tokens.
-        tokenizer: counts the tokens of prompts; None: by `CHARACTERS_PER_TOKEN`.
-        num_sampled: episodes of random play for each game.
+    It trains all weights, in float32.
     """
-    total = sum(plan.weight for plan in plans)
-    turns = rounds = tokens = 0.0
-    longest = 0
-    for plan in plans:
-        share = plan.weight / total / num_sampled
-        for episode in play(plan.env_fn, RandomPolicy(), range(num_sampled)):
-            own = [turn for turn in episode.turns if plan.learners[turn.seat]]
-            lengths = [_length(turn.messages, tokenizer) for turn in own]
-            turns += share * len(own)
-            rounds += share * len(episode.turns)
-            tokens += share * sum(lengths)
-            longest = max([longest, *lengths])
-    return Load(
-        episodes=episodes,
-        turns=round(episodes * turns),
-        rounds=rounds,
-        prompt_tokens=tokens / max(turns, 1e-9),
-        longest_prompt=longest,
-        reply_tokens=max(1.0, REPLY_SHARE * longest_reply),
-        longest_reply=longest_reply,
-    )
+    weights = 4.0 * method.model.num_parameters
+    return {"weights": weights, "gradients and AdamW": 3 * weights, **_overhead(method)}
 
 
-def _length(messages: Sequence[Message], tokenizer: Any) -> int:
-    if tokenizer is not None:
-        ids = tokenizer.apply_chat_template(
-            list(messages), add_generation_prompt=True, return_dict=True
-        )
-        return len(ids["input_ids"])
-    characters = sum(len(message["content"]) for message in messages)
-    return round(characters / CHARACTERS_PER_TOKEN) + 8 * len(messages)
-
-
-def fixed_memory(model: Architecture, method: Method) -> dict[str, float]:
-    """Bytes that a run needs whatever its batches are, by part."""
-    weights = model.num_parameters * method.bytes_per_weight
-    parts: dict[str, float] = {"weights": weights}
-    if method.engine:
-        parts["engine's weights"] = 2.0 * model.num_parameters
-    if method.lora_r:
-        adapter = model.lora_parameters(method.lora_r)
-        parts["adapter (float32)"] = 4.0 * adapter
-        parts["gradients and AdamW"] = 12.0 * adapter
+def play_memory(method: Method) -> dict[str, float]:
+    """Bytes that self-play needs whatever its batches are, by part; vLLM apart."""
+    weights = float(method.model.num_parameters * method.weight_bytes)
+    parts = {"weights": weights}
+    if method.adapter:
+        parts["adapter (float32)"] = 4.0 * method.adapter
+        parts["gradients and AdamW"] = 12.0 * method.adapter
     else:
-        parts["gradients and AdamW"] = 3.0 * weights
+        parts["gradients and AdamW"] = 3 * weights
         if method.reference:
             parts["reference model"] = weights
-    return parts
+    return {**parts, **_overhead(method)}
 
 
-def activation_memory(
-    model: Architecture, method: Method, tokens: int, load: Load
-) -> float:
-    """Bytes of the activations and logits of a forward pass of so many tokens.
-
-    A layer keeps, at two bytes a number: four vectors of the hidden size, queries,
-    attention output, keys, values, and four vectors of the feed-forward size. Logits and
-    their gradient, at four bytes, are those of reply tokens alone.
-    """
-    query = 2 * model.num_heads * model.head_dim
-    key = 2 * model.num_kv_heads * model.head_dim
-    wide = 4 * model.hidden_size + query + key + 4 * model.intermediate_size
-    layers = 2.0 * tokens * wide
-    if method.checkpointing:
-        layers += 2.0 * tokens * model.num_layers * model.hidden_size
-    else:
-        layers *= model.num_layers
-    replied = load.reply_tokens / (load.reply_tokens + load.prompt_tokens)
-    return layers + 8.0 * tokens * replied * model.vocab_size
+def _overhead(method: Method) -> dict[str, float]:
+    return {} if method.on_cpu else {"CUDA": OVERHEAD}
 
 
-def kv_memory(model: Architecture, load: Load) -> float:
-    """Bytes of the keys and values where all episodes of a step are asked at once."""
-    length = load.longest_prompt + load.longest_reply
-    return float(load.episodes * length * model.kv_bytes_per_token)
+def engine_weights(method: Method) -> float:
+    """Bytes of the weights that vLLM holds, in half precision."""
+    return 2.0 * method.model.num_parameters if method.engine else 0.0
 
 
 @dataclass(frozen=True)
@@ -177,57 +102,82 @@ class Fit:
 
     Attributes:
         gib: the size.
-        tokens: most tokens per forward pass that fit; 0: the model does not fit.
-        concurrent: episodes whose keys and values fit beside them.
+        tokens: `max_tokens_per_forward`; 0: the run does not fit.
+        replies: that can be generated at once.
+        share: `vllm_gpu_memory_utilization`.
     """
 
     gib: int
-    tokens: int
-    concurrent: int
+    tokens: int = 0
+    replies: int = 0
+    share: float = 0.0
 
 
-def fits(model: Architecture, method: Method, load: Load) -> list[Fit]:
-    """For each size of GPU, the largest forward pass that leaves room to generate.
+def fit(method: Method, load: Load, gib: int) -> Fit:
+    """Settings for a GPU: training gets half of what is free, generation the other half."""
+    usable = USABLE * gib * GIB
+    free = usable - sum(play_memory(method).values())
+    tokens = _tokens(free, method.token_bytes)
+    if method.has_start:
+        left = usable - sum(start_memory(method).values())
+        tokens = min(tokens, _tokens(left, method.token_bytes))
+    share = int(100 * (1 - OF_FREE) * free / (gib * GIB)) / 100  # rounded down
+    room = (1 - OF_FREE) * free
+    if method.engine:
+        room = share * gib * GIB - engine_weights(method) - OVERHEAD
+    replies = int(room / (load.longest * method.kv_bytes))
+    if tokens < load.longest or replies < 1:
+        return Fit(gib)
+    return Fit(gib, tokens, min(replies, load.batch), share)
 
-    Generation gets the memory that training does not hold at its peak: the two take
-    turns, but an engine reserves its cache for the whole run.
+
+def _tokens(free: float, size: int) -> int:
+    """As a run's default, but 0 where not even `LEAST` tokens fit."""
+    if OF_FREE * free < LEAST * size:
+        return 0
+    return min(tokens_that_fit(free, size), MOST_TOKENS)
+
+
+def hours(method: Method, load: Load, num_steps: int) -> tuple[float, float]:
+    """Hours of generation and of training on one GPU, see `assumptions`.
+
+    Decoding reads the weights once per token of a round, and the keys and values of every
+    reply. A forward pass takes 2 FLOP per weight and token, a backward pass 4, or 2 where
+    the weights themselves get no gradient (LoRA).
     """
-    fixed = sum(fixed_memory(model, method).values()) + OVERHEAD
-    one = kv_memory(model, load) / load.episodes
-    longest = load.longest_prompt + load.longest_reply
-    found = []
-    for gib in GPU_SIZES:
-        free = USABLE * gib * GIB - fixed
-        tokens = concurrent = 0
-        for bound in BOUNDS:
-            left = free - activation_memory(model, method, bound, load)
-            if bound >= longest and left >= min(load.episodes, 16) * one:
-                tokens, concurrent = bound, min(load.episodes, int(left / one))
-        found.append(Fit(gib, tokens, concurrent))
-    return found
+    weights = method.model.num_parameters
+    reply = load.reply_tokens
+    turns = load.passes * load.batch * load.turns
+    read = 2 if method.engine else method.weight_bytes
+    decoded = load.passes * load.rounds * load.longest_reply * read * weights
+    decoded += turns * reply * (load.prompt_tokens + reply / 2) * method.kv_bytes
+    play_flop = 2 * weights * turns * (load.prompt_tokens + reply)
+    is_cut = load.tokens > (method.max_tokens or MOST_TOKENS)
+    passes = 1 + method.checkpointing + is_cut + method.reference + method.rescored
+    backward = 2 if method.adapter else 4
+    train_flop = (2 * passes + backward) * weights * load.tokens
+    speed = PEAK * UTILISATION
+    made = decoded / (BANDWIDTH * READ_SHARE[method.engine]) + play_flop / speed
+    return num_steps * made / 3600, num_steps * train_flop / speed / 3600
 
 
-def hours(
-    model: Architecture, method: Method, load: Load, num_steps: int
-) -> tuple[float, float]:
-    """Hours of generation and of training on one GPU, see `ASSUMPTIONS`.
-
-    Decoding reads the weights once per token of a lockstep round, and the cache of every
-    episode. Training takes 6 FLOP per weight and token for adapters (no gradients of the
-    weights), 6 without and 8 with activations computed again for full tuning.
-    """
-    weights = 2.0 * model.num_parameters
-    length = load.prompt_tokens + load.reply_tokens
-    cache = load.episodes * length * model.kv_bytes_per_token
-    steps = load.rounds * load.longest_reply
-    decode = steps * (weights + cache) / (BANDWIDTH * READ_SHARE)
-    read = weights * load.turns * load.prompt_tokens / (PEAK * UTILISATION)
-    if method.lora_r:
-        factor = 6 if method.checkpointing else 4
-    else:
-        factor = 8 if method.checkpointing else 6
-    flop = factor * model.num_parameters * load.tokens + (
-        2 * model.num_parameters * load.tokens if method.reference else 0
+def assumptions(method: Method) -> list[str]:
+    """What the figures rest on."""
+    memory = (
+        "activations: counted as float32, every token as one of a reply: an upper bound "
+        "in bf16 (the arithmetic of the default of max_tokens_per_forward)"
     )
-    train = flop / (PEAK * UTILISATION)
-    return num_steps * (decode + read) / 3600, num_steps * train / 3600
+    rows = "rows: random play; equal rows count separately; branches are not counted"
+    if method.on_cpu:
+        return [memory, rows]
+    start = ["start: all weights in float32; --warm_start_steps 0 leaves it out"]
+    return [
+        memory,
+        rows,
+        *(start if method.has_start else []),
+        f"GPU: {USABLE:.0%} of its memory, of which CUDA takes {OVERHEAD / GIB:g} GiB; "
+        "generation and activations get half each of what is free",
+        f"speed: {PEAK / 1e12:g} TFLOP/s at {UTILISATION:.0%}, {BANDWIDTH / 1e12:g} TB/s at "
+        f"{READ_SHARE[method.engine]:.0%} (an A100); never measured with this program",
+        "time: without the supervised start and evaluations",
+    ]

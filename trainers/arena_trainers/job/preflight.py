@@ -5,7 +5,7 @@ They take less than a second. The job checks everything again, with TRL's own ch
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,28 +67,69 @@ def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
             estimator or model does not exist; or the folder is in use.
         ModuleNotFoundError: a package is missing; says how to install it.
     """
-    options, given = converted(settings)
-    extras.require(NEEDED, "train")
-    own = {o.name for o in options_of(JobConfig).values()}
-    job = JobConfig(**{name: value for name, value in given.items() if name in own})
-    draft: Any = Draft({name: o.default for name, o in options.items()} | given)
-    check_reporters(draft.report_to)
-    draft.check_own()
-    check_ranges(draft)
-    refuse_what_is_not_supported(draft)
-    check_policies(draft.opponents)
-    check_policies(job.warm_start_teacher or [])
-    plans = [GamePlan(spec, draft) for spec in draft.games]
-    for plan in plans:
-        check_policies(plan.seats)
-    check_lora(job, draft)
+    job, draft = read_options(settings)
+    for step in checks(job, draft, folder, resume=resume):
+        step()
     if job.model != "tiny":
         find_model(job.model)
-    if not resume and os.environ.get("RANK", "0") == "0":
-        check_new(folder)
+    check_columns(job, draft)  # last, because it imports the user's modules
+
+
+def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Any]:
+    """The job's options, and the trainer's without the values that TRL derives.
+
+    Raises:
+        ValueError: an option is unknown or of another type, or the job's are out of range.
+    """
+    options, given = converted(settings)
+    own = {o.name for o in options_of(JobConfig).values()}
+    job = JobConfig(**{name: value for name, value in given.items() if name in own})
+    return job, Draft({name: o.default for name, o in options.items()} | given)
+
+
+def checks(
+    job: JobConfig, draft: Any, folder: Path, *, resume: bool
+) -> list[Callable[[], None]]:
+    """What is checked before the model and the user's modules; each step may raise.
+
+    Args:
+        job: the job's options.
+        draft: the trainer's.
+        folder: the run folder.
+        resume: whether the folder's run goes on.
+    """
+
+    def check_seats() -> None:
+        check_policies(draft.opponents)
+        check_policies(job.warm_start_teacher or [])
+        for spec in draft.games:
+            check_policies(GamePlan(spec, draft).seats)
+
+    def check_folder() -> None:
+        if not resume and os.environ.get("RANK", "0") == "0":
+            check_new(folder)
+
+    return [
+        lambda: extras.require(NEEDED, "train"),
+        lambda: check_reporters(draft.report_to),
+        draft.check_own,
+        lambda: check_ranges(draft),
+        lambda: refuse_what_is_not_supported(draft),
+        check_seats,
+        lambda: check_lora(job, draft),
+        check_folder,
+    ]
+
+
+def check_columns(job: JobConfig, draft: Any) -> None:
+    """Imports the functions that supply columns, and checks the estimator with them.
+
+    Raises:
+        ValueError: a function or the estimator does not exist, or lacks a column.
+    """
+    plans = [GamePlan(spec, draft) for spec in draft.games]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the job gives the same warnings
-        # last, because it imports the user's modules
         columns = load_functions(job.columns)
         check_credit(draft, [plan.game for plan in plans], columns)
 

@@ -139,26 +139,41 @@ def make_start(
     else:
         model = AutoModelForCausalLM.from_pretrained(folder)
     if job.warm_start_steps > 0:
-        teacher = job.warm_start_teacher or "random legal play"
-        console.print(
-            f"warm start: {job.warm_start_steps} steps of imitation of {teacher}"
-        )
-
-        def tell(step: int, loss: float) -> None:
-            if step % -(-job.warm_start_steps // 5) == 0:  # five lines at most
-                console.print(f"  step {step}, loss {loss:.2f} nats per token")
-
-        warm_start(
-            LMPolicy(model.to(args.device), tokenizer),
-            _examples(job, args, plans),
-            num_steps=job.warm_start_steps,
-            learning_rate=job.warm_start_learning_rate,
-            batch_size=job.warm_start_batch_size,
-            seed=args.seed,
-            max_tokens=args.max_tokens_per_forward,
-            on_step=tell,
-        )
+        _imitate(job, args, model, tokenizer, plans, console)
     return model
+
+
+def _imitate(
+    job: JobConfig,
+    args: TurnGRPOConfig,
+    model: Any,
+    tokenizer: Any,
+    plans: Sequence[GamePlan],
+    console: Console,
+) -> None:
+    """Trains the model in float32, as half precision loses such small updates."""
+    teacher = job.warm_start_teacher or "random legal play"
+    console.print(f"warm start: {job.warm_start_steps} steps of imitation of {teacher}")
+
+    def tell(step: int, loss: float) -> None:
+        if step % -(-job.warm_start_steps // 5) == 0:  # five lines at most
+            console.print(f"  step {step}, loss {loss:.2f} nats per token")
+
+    saved = model.dtype
+    model.to(args.device).float()
+    chat: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
+    warm_start(
+        LMPolicy(model, tokenizer, chat_template_kwargs=chat),
+        _examples(job, args, plans),
+        num_steps=job.warm_start_steps,
+        learning_rate=job.warm_start_learning_rate,
+        batch_size=job.warm_start_batch_size,
+        seed=args.seed,
+        max_tokens=args.max_tokens_per_forward,
+        checkpointing=bool(args.gradient_checkpointing),
+        on_step=tell,
+    )
+    model.to(saved)
 
 
 def _examples(

@@ -5,14 +5,18 @@ Its tokens are words, so a reply such as "bet" is one token and the end token.
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import PreTrainedTokenizerFast, Qwen3Config
 
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
 from arena_wrappers import PromptOptions, PromptWrapper, RandomPolicy, play
+
+if TYPE_CHECKING:
+    from transformers import Qwen3ForCausalLM
 
 _WORD = r"</?\w+>|\w+|[^\w\s]"
 _CHAT_TEMPLATE = (
@@ -46,13 +50,25 @@ def tiny_model(
     hidden_size: int = 64,
     num_layers: int = 2,
     seed: int = 0,
-) -> Qwen3ForCausalLM:
-    """A model of the Qwen3 architecture with random weights, float32.
+) -> "Qwen3ForCausalLM":
+    """A model of the Qwen3 architecture with random weights, float32."""
+    from transformers import Qwen3ForCausalLM
+
+    config = tiny_config(tokenizer, hidden_size=hidden_size, num_layers=num_layers)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Qwen3ForCausalLM(config)
+
+
+def tiny_config(
+    tokenizer: PreTrainedTokenizerFast, *, hidden_size: int, num_layers: int
+) -> Qwen3Config:
+    """The sizes of a tiny model.
 
     The initial scale is 1/√hidden_size. With the 0.02 of large models, the output of so
     narrow a model would hardly depend on its prompt.
     """
-    config = Qwen3Config(
+    return Qwen3Config(
         vocab_size=len(tokenizer),
         hidden_size=hidden_size,
         intermediate_size=2 * hidden_size,
@@ -68,9 +84,6 @@ def tiny_model(
         pad_token_id=tokenizer.pad_token_id,
         dtype="float32",
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return Qwen3ForCausalLM(config)
 
 
 def words_of(

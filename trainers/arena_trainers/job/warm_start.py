@@ -93,6 +93,7 @@ def warm_start(
     batch_size: int = 256,
     seed: int = 0,
     max_tokens: int | None = None,
+    checkpointing: bool = False,
     on_step: Callable[[int, float], None] = lambda step, loss: None,
 ) -> list[float]:
     """Trains the policy's model to say the replies of `examples` to their prompts.
@@ -107,6 +108,7 @@ def warm_start(
         batch_size: examples per step, all processes together.
         seed: of the order of the examples.
         max_tokens: most tokens that run at once; by default what memory allows.
+        checkpointing: whether activations are computed again in the backward pass.
         on_step: called after each step with its number, from 1, and its loss.
 
     Returns:
@@ -120,8 +122,8 @@ def warm_start(
     model: Any = policy.model
     rows = [_row(policy, example) for example in examples]
     longest = max(len(row["input_ids"]) for row in rows)
-    if max_tokens is None:
-        max_tokens = default_max_tokens(model, model.device)
+    cut = {"checkpointing": checkpointing}
+    max_tokens = max_tokens or default_max_tokens(model, model.device, **cut)
     if learning_rate is None:
         learning_rate = default_learning_rate(model.num_parameters())
     steps = Steps(on_step)
@@ -129,6 +131,7 @@ def warm_start(
         args = _arguments(folder, model, batch_size, max_tokens // longest)
         args.max_steps, args.learning_rate = num_steps, learning_rate
         args.seed = args.data_seed = seed
+        args.gradient_checkpointing = checkpointing
         trainer = SharingSFTTrainer(
             model,
             args,
@@ -139,6 +142,8 @@ def warm_start(
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train()
+        if checkpointing:
+            model.gradient_checkpointing_disable()
     return steps.losses
 
 

@@ -38,20 +38,35 @@ def default_max_tokens(
     if training:
         trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
         free -= 3 * FLOAT * trained
-    size = bytes_per_token(model, training=training, checkpointing=checkpointing)
+    config = model.config.get_text_config()
+    size = bytes_per_token(config, training=training, checkpointing=checkpointing)
+    return tokens_that_fit(free, size)
+
+
+def tokens_that_fit(free: float, size: int) -> int:
+    """The power of two, of at least `LEAST`, whose activations take half of `free` bytes.
+
+    Args:
+        free: bytes.
+        size: bytes of a token's activations.
+    """
     return 1 << max(int(OF_FREE * free / size), LEAST).bit_length() - 1
 
 
 def bytes_per_token(
-    model: Any, *, training: bool = True, checkpointing: bool = False
+    config: Any, *, training: bool = True, checkpointing: bool = False
 ) -> int:
     """Bytes of a token's activations in float32, if the token is of a reply.
 
     A layer of Llama keeps 8 vectors of the hidden size, 4 of the queries, keys and values,
     and 4 of the feed-forward width (1.75 MB measured in SmolLM2-135M's architecture, as
     calculated). Scores of the vocabulary take 4 tiles.
+
+    Args:
+        config: of the language model.
+        training: as for `default_max_tokens`.
+        checkpointing: as for `default_max_tokens`.
     """
-    config = model.config.get_text_config()
     hidden, layers = config.hidden_size, config.num_hidden_layers
     heads = getattr(config, "num_attention_heads", 1)
     head_dim = getattr(config, "head_dim", None) or hidden // heads

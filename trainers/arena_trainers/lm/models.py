@@ -130,6 +130,22 @@ def find_model(name: str) -> Path | None:
     return found
 
 
+def local_model(name: str) -> Path | None:
+    """The folder of a model on this machine, or None; asks no network.
+
+    Args:
+        name: as for `find_model`.
+
+    Raises:
+        ValueError: the folder holds no whole model, or a package with the model is missing.
+    """
+    if Path(name).is_dir():
+        return saved_model(Path(name))
+    if name == smollm2.NAME:
+        return smollm2.converted()
+    return _downloaded(name) if _ID.fullmatch(name) else None
+
+
 def model_folder(name: str) -> Path:
     """The folder of a model, downloaded or converted if need be; see `find_model`."""
     found = find_model(name)

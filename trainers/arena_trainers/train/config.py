@@ -12,11 +12,9 @@ from arena_trainers.train.checks import (
     refuse_what_is_not_supported,
 )
 from arena_trainers.train.engine import correction_mode
-from arena_trainers.train.own_options import OwnOptions
+from arena_trainers.train.own_options import MAX_REPLY_TOKENS, OwnOptions
 from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS
-
-MAX_REPLY_TOKENS = 256  # if the settings give no limit
 
 
 @dataclass

@@ -14,6 +14,7 @@ from arena_trainers.train.training_rows import LAYOUTS, PER_TOKEN_LOSSES, WEIGHT
 from arena_wrappers import Branching
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
+MAX_REPLY_TOKENS = 256  # if the settings give no limit
 BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 
 
