@@ -78,7 +78,6 @@ HELP = {
     "epsilon_high": "Upper clipping range; epsilon if not given.",
     "sync_ref_model": "Whether to update the reference model.",
     "ref_model_sync_steps": "Steps between updates of the reference model.",
-    "ref_model_mixup_alpha": "Weight of the current policy in such an update.",
     "temperature": "Sampling temperature.",
     "top_k": "Samples from the k likeliest tokens; 0: all.",
     "top_p": "Samples from the likeliest tokens of this total probability; 1 for all.",
@@ -125,7 +124,7 @@ GROUPS = {
     "Optimization": (
         *("learning_rate", "lr_scheduler_type", "warmup_steps", "max_grad_norm"),
         *("loss_type", "weighting", "epsilon", "epsilon_high", "beta"),
-        *("sync_ref_model", "ref_model_sync_steps", "ref_model_mixup_alpha"),
+        *("sync_ref_model", "ref_model_sync_steps"),
         *("bf16", "gradient_checkpointing", "use_cpu"),
     ),
     "Evaluation": ("evaluate_every", "eval_episodes"),
