@@ -154,6 +154,8 @@ class TrainingJob:
             part = self.folder / partial(START)
             LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
             part.rename(self.start)
+        del model
+        torch.cuda.empty_cache()  # an engine asks how much memory is free
 
     def run(self) -> dict[str, Any]:
         """Trains and evaluates; writes the results to the folder.
