@@ -94,7 +94,7 @@ def test_groups(vectors, index):
 
 @pytest.mark.parametrize("returns", [[5, 5, 5], [2]])
 def test_groups_without_spread_are_warned_about(returns):
-    with pytest.warns(FlatPoolWarning, match="one value or equal ones"):
+    with pytest.warns(FlatPoolWarning, match="a single value or equal values"):
         estimate("episode", one_turn_each(returns))
 
 

@@ -62,7 +62,7 @@ def test_an_adapter_without_its_base_is_refused(adapter, monkeypatch, capsys):
     config = json.loads(path.read_text()) | {"base_model_name_or_path": "/no/such/base"}
     path.write_text(json.dumps(config))
     assert run(monkeypatch, adapter, "--merged") == 2
-    assert "want the base model '/no/such/base'" in capsys.readouterr().err
+    assert "trained on the model in '/no/such/base'" in capsys.readouterr().err
     assert not list(adapter.glob("merged*"))
 
 

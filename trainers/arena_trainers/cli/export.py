@@ -35,20 +35,20 @@ def export(
     arena export runs/first --merged
     """
     with usage_errors():
-        if not merged:
-            raise ValueError(
-                "want --merged, the form that can be written; an adapter alone is in "
-                f"{run / 'model'} already"
-            )
         source = run / "model" if (run / "model").is_dir() else run
         if not source.is_dir():
             raise ValueError(
                 f"want the folder of a run, found none at {str(run)!r}; give one such as "
                 "runs/first"
             )
+        if not merged:
+            raise ValueError(
+                "want --merged, the form that can be written; an adapter alone is in "
+                f"{source} already"
+            )
         from arena_trainers.lm.merged import write_merged
 
         target = run / "merged" if out is None else out
         size = write_merged(source, target)
     typer.echo(f"wrote {size:,} parameters, tokenizer and prompt options to {target}")
-    typer.echo(f"  play it:  arena play kuhn_poker --seat human --seat lm:{target}")
+    typer.echo(f"  play it:  arena play kuhn_poker --against lm:{target}")

@@ -16,6 +16,7 @@ from arena_trainers.job.settings import (
 )
 from arena_trainers.lm.prompt_file import read_prompt_file
 
+ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 HELP = ("-h", "--help", "--help-all")
 DRY_RUN = "--dry-run"
 
@@ -78,6 +79,9 @@ def _request(arguments: Sequence[str]) -> Request:
     if recipe is None:
         recipe = implied_recipe(given)
         settings = load_recipe(recipe) | saved_options(given.get("model", "")) | given
+        is_adapter = recipe == MODEL_RECIPE and given.get("lora_r")
+        if is_adapter and "learning_rate" not in given:
+            settings["learning_rate"] = ADAPTER_LEARNING_RATE
         if recipe == DEFAULT_RECIPE and "games" in given:
             # the recipe's is for Kuhn poker; other games need other lengths
             settings.pop("max_completion_length")

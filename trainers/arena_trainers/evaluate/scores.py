@@ -14,6 +14,7 @@ from arena_wrappers import Policy, PromptOptions, RandomPolicy
 from arena_wrappers.noisy import without_noise
 from arena_wrappers.policies import ScoringBotPolicy
 
+LEAST_SPREAD = 0.01  # between solver and uniform play, of the range of returns
 SHORT = PromptOptions("bare", rules=False, show_legal_actions=False)
 
 
@@ -87,7 +88,11 @@ def scored(game: AnyGame, rows: Sequence[Row], scales: Scales) -> list[Row]:
 def _scored(game: AnyGame, row: Row, scale: Scale) -> Row:
     against_itself = row.opponent == "self" and game.kind == "competitive"
     spread = scale.solver - scale.uniform
-    if abs(spread) <= 1e-9 or game.kind == "mixed" or against_itself:
+    if (
+        abs(spread) <= LEAST_SPREAD * (game.max_return - game.min_return)
+        or game.kind == "mixed"
+        or against_itself
+    ):
         return row
     by_definition = {"uniform": 0.0, "solver": 100.0}.get(row.role)
     if scale.is_exact and by_definition is not None:

@@ -91,7 +91,8 @@ class TrainingJob:
         self.options = self.args.prompt
         plans = [GamePlan(spec, self.args) for spec in self.args.games]
         self.is_tiny = self.job.model == "tiny"
-        self.model = None if self.is_tiny else model_folder(self.job.model)
+        # absolute, as the adapters that are trained on it name it
+        self.model = None if self.is_tiny else model_folder(self.job.model).absolute()
         warm = self.job.warm_start_steps > 0
         self.start = folder / START if self.model is None or warm else self.model
         self.checkpoint = newest_checkpoint(folder) if resume else None

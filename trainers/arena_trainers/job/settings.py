@@ -113,6 +113,11 @@ class JobConfig:
             value, least = getattr(self, option.name), lowest.get(option.name, 0)
             if isinstance(value, int | float) and not least <= value < math.inf:
                 raise ValueError(f"want {option.name} of at least {least}, got {value}")
+        if self.warm_start_teacher is not None and self.warm_start_steps == 0:
+            raise ValueError(
+                f"warm_start_teacher={self.warm_start_teacher!r} needs a supervised start; "
+                "give warm_start_steps of at least 1"
+            )
         if self.hidden_size % 4:
             raise ValueError(f"want hidden_size divisible by 4, got {self.hidden_size}")
         self._check_lora()

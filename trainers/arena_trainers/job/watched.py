@@ -32,17 +32,29 @@ class Watched(NamedTuple):
     best: BestModel | None
 
 
+def _trainer(run: "TrainingJob", metrics: MetricsFile) -> TurnGRPOTrainer:
+    try:
+        return TurnGRPOTrainer(
+            str(run.start),
+            run.args,
+            processing_class=run.tokenizer,
+            games=run.games,
+            callbacks=[metrics],
+            peft_config=run.job.peft_config,
+        )
+    except ValueError as error:
+        if not str(error).startswith("Target modules"):  # peft's
+            raise
+        raise ValueError(
+            "want lora_target_modules that name linear layers of the model, such as "
+            f"q_proj,v_proj, got {run.job.lora_target_modules!r}"
+        ) from error
+
+
 def watched_trainer(run: "TrainingJob") -> Watched:
     """The trainer of a job whose start is made."""
     metrics = MetricsFile(run.folder / METRICS)
-    trainer = TurnGRPOTrainer(
-        str(run.start),
-        run.args,
-        processing_class=run.tokenizer,
-        games=run.games,
-        callbacks=[metrics],
-        peft_config=run.job.peft_config,
-    )
+    trainer = _trainer(run, metrics)
     trainer.remove_callback(PrinterCallback)
     groups = run.folder / "rollouts", run.job.saved_groups
     trainer.add_callback(RolloutsFile(trainer, *groups))

@@ -1,15 +1,12 @@
 """A trained adapter and its base model as one ordinary model."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 from arena_trainers.extras import import_extra
-from arena_trainers.lm.models import model_folder
+from arena_trainers.lm.models import ADAPTER, adapter_base, model_folder
 from arena_trainers.lm.prompt_file import PROMPT_FILE
-
-ADAPTER = "adapter_config.json"
 
 
 def is_adapter(folder: Path) -> bool:
@@ -59,10 +56,11 @@ def _whole(name: str) -> Any:
 
 def _merged(folder: Path) -> Any:
     peft = import_extra("peft", "train")
-    base = json.loads((folder / ADAPTER).read_bytes()).get("base_model_name_or_path")
+    base = adapter_base(str(folder))
     try:
-        model = _whole(str(base))
-        return peft.PeftModel.from_pretrained(model, folder).merge_and_unload()
+        return peft.PeftModel.from_pretrained(
+            _whole(str(base)), folder
+        ).merge_and_unload()
     except (RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:300]
         raise ValueError(

@@ -32,8 +32,8 @@ def saved_model(folder: Path) -> Path:
         return folder
     lacks = "without config.json"
     if (folder / ADAPTER).is_file():
-        lacks = "with an adapter: save its merge_and_unload() instead"
-    elif (folder / "model" / "config.json").is_file():
+        lacks = f"with an adapter: merge it with arena export {folder} --merged"
+    elif any((folder / "model" / name).is_file() for name in ("config.json", ADAPTER)):
         lacks = f"which is a run: its model is in {str(folder / 'model')!r}"
     raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {lacks}")
 
@@ -88,7 +88,7 @@ def adapter_base(name: str) -> str | None:
             "write there the folder of the model that the adapter was trained on"
         )
     for place in (Path(base), folder.absolute().parent / Path(base).name):
-        if place.is_dir():
+        if (place / "config.json").is_file():
             return str(place)
     if _ID.fullmatch(base):
         return base
