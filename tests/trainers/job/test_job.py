@@ -378,7 +378,7 @@ def test_a_checkpoint_of_another_model_is_refused(
             "set columns={'rewards.judge': 'my_module:my_function'}",
         ),
         (["--part_weights", "{gme: 1}"], "did you mean 'game'"),
-        (["--within_turn", "values"], "'mars' with within_turn='values' reads"),
+        (["--within_turn", "values"], "'mars' with within_turn='values' needs"),
         (["--credit_args", "mars"], "want dict as credit_args, got 'mars'"),
         (["--credit_args", "{pool: [sea]}"], "'sea'"),
         (["--seed", "99999999999999999999"], "want seed from 0 to 2**32 - 1"),

@@ -197,7 +197,7 @@ def test_the_default_bound_follows_the_free_memory(tokenizer, monkeypatch):
     model = tiny_model(tokenizer, hidden_size=16, num_layers=8)
     tokens = memory.default_max_tokens(model, model.device)
     assert tokens & (tokens - 1) == 0
-    assert 2**28 < tokens * memory.bytes_per_token(model) <= 2**29
+    assert 2**28 < tokens * memory.bytes_per_token(model.config) <= 2**29
     checkpointed = memory.default_max_tokens(model, model.device, checkpointing=True)
     alone = memory.default_max_tokens(model, model.device, training=False)
     assert tokens < checkpointed <= alone

@@ -102,8 +102,8 @@ def checks(
     def check_seats() -> None:
         check_policies(draft.opponents)
         check_policies(job.warm_start_teacher or [])
-        for spec in draft.games:
-            check_policies(GamePlan(spec, draft).seats)
+        for plan in _plans(draft):
+            check_policies(plan.seats)
 
     def check_folder() -> None:
         if not resume and os.environ.get("RANK", "0") == "0":
@@ -121,13 +121,20 @@ def checks(
     ]
 
 
+def _plans(draft: Any) -> list[GamePlan]:
+    """The games of the options, which are built once."""
+    if "plans" not in vars(draft):
+        draft.plans = [GamePlan(spec, draft) for spec in draft.games]
+    return list(draft.plans)
+
+
 def check_columns(job: JobConfig, draft: Any) -> None:
     """Imports the functions that supply columns, and checks the estimator with them.
 
     Raises:
         ValueError: a function or the estimator does not exist, or lacks a column.
     """
-    plans = [GamePlan(spec, draft) for spec in draft.games]
+    plans = _plans(draft)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the job gives the same warnings
         columns = load_functions(job.columns)
