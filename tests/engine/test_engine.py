@@ -119,7 +119,7 @@ def test_an_opponents_adapter_plays_beside_the_engine(make_trainer, folder, tmp_
     trainer = make_trainer(
         peft_config=LoraConfig(**options), opponents=["self", spec], num_generations=8
     )
-    assert trainer._opponents[spec].model is trainer.policy.model
+    assert trainer.games.opponents[spec].model is trainer.policy.model
     check_in_step(trained(trainer))
 
 
