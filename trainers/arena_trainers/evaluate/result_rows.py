@@ -49,7 +49,8 @@ class Row:
             returns of uniform random play and of the game's solver in the same seats
             against the same opponent. It exceeds 100 if a policy exploits the opponent
             better than the solver does. None if a baseline is missing, if both differ by at
-            most 1e-9, in mixed games, and in self-play of competitive games.
+            most 1 % of the range of returns, in mixed games, and in self-play of
+            competitive games.
         score_interval: 95 % interval of the score if both baselines have exact values, else
             None: means over episodes would add noise.
     """
