@@ -14,7 +14,12 @@ from arena_trainers.job.load import (
     load_of,
 )
 from arena_trainers.job.plan import GIB, Method
-from arena_trainers.job.preflight import check_columns, checks, read_options
+from arena_trainers.job.preflight import (
+    check_columns,
+    checks,
+    games_of,
+    read_options,
+)
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.lm.models import local_model
 from arena_trainers.train.game_plans import GamePlan
@@ -49,7 +54,7 @@ def plan_lines(
     args.check_own()
     steps = checks(job, args, folder, resume=resume)
     refused = _refusals([*steps, lambda: check_columns(job, args)])
-    games = [GamePlan(spec, args) for spec in args.games]
+    games = games_of(args)
     local, absent = _local(job.model)
     config, encode = _model_and_tokenizer(job, args, games, local)
     method = _method(job, args, config)

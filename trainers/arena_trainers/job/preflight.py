@@ -102,7 +102,7 @@ def checks(
     def check_seats() -> None:
         check_policies(draft.opponents)
         check_policies(job.warm_start_teacher or [])
-        for plan in _plans(draft):
+        for plan in games_of(draft):
             check_policies(plan.seats)
 
     def check_folder() -> None:
@@ -121,7 +121,7 @@ def checks(
     ]
 
 
-def _plans(draft: Any) -> list[GamePlan]:
+def games_of(draft: Any) -> list[GamePlan]:
     """The games of the options, which are built once."""
     if "plans" not in vars(draft):
         draft.plans = [GamePlan(spec, draft) for spec in draft.games]
@@ -134,7 +134,7 @@ def check_columns(job: JobConfig, draft: Any) -> None:
     Raises:
         ValueError: a function or the estimator does not exist, or lacks a column.
     """
-    plans = _plans(draft)
+    plans = games_of(draft)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the job gives the same warnings
         columns = load_functions(job.columns)

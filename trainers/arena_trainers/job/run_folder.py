@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_trainers.job.settings import load_recipe
-from arena_trainers.lm.models import saved_model
+from arena_trainers.lm.models import ADAPTER, saved_model
 from arena_trainers.train import CREDIT_STATE
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
@@ -200,8 +200,7 @@ def check_same_model(checkpoint: Path, model: Path) -> None:
     Raises:
         ValueError: they differ; names the first difference.
     """
-    name = "adapter_config.json"
-    if (checkpoint / name).is_file():
+    if (checkpoint / ADAPTER).is_file():
         return  # an adapter fits its base model, or fails to load by name
     wanted, got = _config(model), _config(checkpoint)
     keys = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers")

@@ -4,14 +4,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from arena_trainers.extras import import_extra
-from arena_trainers.lm.models import ADAPTER, adapter_base, model_folder
+from arena_trainers.lm.models import adapter_base, model_folder
 from arena_trainers.lm.prompt_file import PROMPT_FILE
-
-
-def is_adapter(folder: Path) -> bool:
-    """Whether a folder holds an adapter instead of a whole model."""
-    return (folder / ADAPTER).is_file()
 
 
 def write_merged(source: Path, target: Path) -> int:
@@ -25,7 +19,8 @@ def write_merged(source: Path, target: Path) -> int:
         The number of parameters.
 
     Raises:
-        ValueError: the folder exists, or the adapter's base model is not to be had.
+        ValueError: the folder exists, the adapter's base model is missing, or the
+            adapter is of another base model.
     """
     if target.exists():
         raise ValueError(
@@ -33,7 +28,13 @@ def write_merged(source: Path, target: Path) -> int:
         )
     from transformers import AutoTokenizer
 
-    model = _merged(source) if is_adapter(source) else _whole(str(source))
+    from arena_trainers.lm.transformers_backend import with_adapter
+
+    base = adapter_base(str(source))
+    model = _whole(base or str(source))
+    if base is not None:
+        adapted: Any = with_adapter(model, source)
+        model = adapted.merge_and_unload()
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
@@ -52,17 +53,3 @@ def _whole(name: str) -> Any:
     from transformers import AutoModelForCausalLM
 
     return AutoModelForCausalLM.from_pretrained(model_folder(name))
-
-
-def _merged(folder: Path) -> Any:
-    peft = import_extra("peft", "train")
-    base = adapter_base(str(folder))
-    try:
-        return peft.PeftModel.from_pretrained(
-            _whole(str(base)), folder
-        ).merge_and_unload()
-    except (RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ValueError(
-            f"want the base model {base!r} of the adapter in {str(folder)!r}: {reason}"
-        ) from error
