@@ -13,7 +13,7 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `ismcts:N`                | tree search over information states (100)              | with `resample`    |
 | `minimax:DEPTH`           | a best action by a search of DEPTH actions             | nothing hidden     |
 | `cfr:N`                   | the average policy of N iterations of CFR+ (1000)      | enumerable         |
-| `win_or_block`            | a winning action, else one that lets nobody else win   | nothing hidden     |
+| `win_or_block`            | a winning action, else one that blocks another's win   | nothing hidden     |
 | `othello_greedy`          | a corner, else the action that turns the most discs    | Othello            |
 | `hanabi_convention`       | a playable card, else a hint at one, else a discard    | Hanabi             |
 | `always_cooperate`        | action 0                                               | repeated matrices  |

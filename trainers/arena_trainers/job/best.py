@@ -141,7 +141,7 @@ class BestModel(TrainerCallback):
 
 
 def score_of(logs: Mapping[str, Any], metric: str) -> float | None:
-    """The score in a log; None if it has none that is finite.
+    """The score in a log, or None if the log has no finite score.
 
     >>> score_of({"arena/hanabi/player_0/return": 2.0}, "mean return")
     2.0

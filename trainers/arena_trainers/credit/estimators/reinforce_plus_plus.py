@@ -65,7 +65,7 @@ def reinforce_plus_plus_baseline(
     Returns:
         float64[N], without unit; 0 where masked, and everywhere if all A' are equal. In a
         pool of one trajectory or of equal returns A' is 0, so A is -mean A' / (std A' +
-        eps). That is 0 if all trajectories have the same number of tokens (or turns, if
+        eps). A is then 0 if all trajectories have the same number of tokens (or turns, if
         turns are counted). The report's moments are those of G.
 
     Raises:

@@ -25,7 +25,7 @@ def archer(
 
     `"column"` reads Q from the column `action_value`. `"td"` takes the target that ArCHer
     fits Q to: Qₖ = rₖ + γ Vₖ₊₁, with V = 0 after the end of the game and `next_value` after
-    a truncation. That is GAE over turns with λ = 0. All tokens of a turn share its
+    a truncation. This target makes the advantage GAE over turns with λ = 0. All tokens of a turn share its
     advantage. ArCHer's optional token-level baseline is not implemented.
 
     Departs from the released code in the critic. The released code takes the smaller value of
@@ -95,9 +95,9 @@ def counterfactual(turns: Trajectories) -> Credit:
 
     - *Unbiased when*: the values are those of the policies that played, in batches of any
       size. Nothing that follows the turn adds variance.
-    - *Biased by*: values of other policies. With those of optimal play, for example, a best
-      action gets 0 and any other action minus its regret. That is not the gradient of the
-      return.
+    - *Biased by*: values of other policies. With the values of optimal play, a best action has
+      advantage 0 and every other action the negative of its regret. Such advantages do not
+      give the gradient of the return.
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with exact values
       (`arena credit report`).
 
