@@ -47,19 +47,13 @@ class Handler(BaseHTTPRequestHandler):
         with server.lock:
             number = len(server.requests)
             server.requests.append({**body, "key": self.headers["Authorization"]})
-            server.in_flight += 1
-            server.most_in_flight = max(server.most_in_flight, server.in_flight)
-        try:
-            self.answer(body, server.behaviour(number))
-        finally:
-            with server.lock:
-                server.in_flight -= 1
+        self.answer(body, server.behaviour(number))
 
     def answer(self, body: dict[str, Any], behaviour: str) -> None:
         if behaviour == "stall":
             self.server.closing.wait(20)
         elif behaviour == "slow":
-            time.sleep(0.05)
+            self.take_time()
         elif behaviour == "garbage":
             return self.send(200, b"\xff\x00<html>not json")
         elif behaviour == "cut":
@@ -84,6 +78,16 @@ class Handler(BaseHTTPRequestHandler):
             200, json.dumps({**answer, "choices": [choice], "usage": usage}).encode()
         )
         return None
+
+    def take_time(self) -> None:
+        """Counts the request as in flight until its answer is about to be sent."""
+        server = self.server
+        with server.lock:
+            server.in_flight += 1
+            server.most_in_flight = max(server.most_in_flight, server.in_flight)
+        time.sleep(0.05)
+        with server.lock:
+            server.in_flight -= 1
 
     def send(self, status: int, content: bytes) -> None:
         self.send_response(status)
