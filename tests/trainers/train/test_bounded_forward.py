@@ -121,7 +121,10 @@ def test_equal_rows_run_once_and_rows_without_gradient_not_at_all(make_trainer):
     different = {tuple(row) for row in ids[trained].tolist()}
     assert 0 < len(different) < trained.sum() < len(ids)
     gradient(trainer, [batch], 10_000)
-    assert [shape[0] for shape in shapes] == [len(different)]
+    width = batch["prompt_ids"].shape[1]
+    prompts = {row[:width] for row in different}  # replies of a prompt share a row
+    assert [shape[0] for shape in shapes] == [len(prompts)]
+    assert len(prompts) < len(different)
     logged = trainer._metrics["train"]
     real = int(mask.any(dim=1).sum())
     assert logged["arena/rows_run"] == [len(different) / real]
@@ -166,11 +169,17 @@ def test_the_vocabulary_is_scored_at_replies_alone(make_trainer, monkeypatch):
         scored.append(len(hidden))
         return inner(hidden, *args)
 
+    run = []
+    trainer.model.register_forward_pre_hook(
+        lambda module, args, kwargs: run.append(kwargs), with_kwargs=True
+    )
     monkeypatch.setattr(utils._ChunkedLogProbFunction, "apply", score)
     gradient(trainer, [batch], 10_000)
-    run = trainer._metrics["train"]["arena/rows_run"][0]
-    rows = round(run * float(batch["tool_mask"].any(dim=1).sum()))
-    assert scored == [rows * batch["completion_ids"].shape[1]]
+    assert scored == [inputs["shift_labels"].numel() for inputs in run]
+    assert all(
+        s < inputs["input_ids"].numel() / 2
+        for s, inputs in zip(scored, run, strict=True)
+    )
 
 
 def test_padding_does_not_tell_rows_apart():

@@ -22,7 +22,7 @@ from arena_trainers.data import Example
 from arena_trainers.lm.memory import default_max_tokens
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.scoring import left_padded
-from arena_trainers.train.bounded_forward import scoring_replies
+from arena_trainers.train.bounded_forward import scoring_the_last
 from arena_trainers.train.row_sharing import distinct_rows
 
 IGNORED = -100  # the label of tokens that are not trained
@@ -51,11 +51,15 @@ class SharingSFTTrainer(SFTTrainer):
             ids, mask = inputs.pop("input_ids"), inputs.pop("attention_mask")
             live = torch.ones(len(ids), dtype=torch.bool)
             firsts, kind = distinct_rows(ids, mask, live)
-            rows = {"input_ids": ids[firsts], "attention_mask": mask[firsts]}
             trained = (labels != IGNORED).any(dim=0)
             width = int(trained.sum())  # replies end at the right edge
-            with scoring_replies(inner, width):
-                output = model(labels=labels[firsts], **rows, **inputs)
+            rows = {
+                "input_ids": ids[firsts, :-1],
+                "attention_mask": mask[firsts, :-1],
+                "shift_labels": labels[firsts, -width:],
+            }
+            with scoring_the_last(inner, width):
+                output = model(**rows, **inputs)
             for name in ("log_probs", "entropy", "is_top1", "label_mask"):
                 output[name] = output[name][kind]
             return output

@@ -6,9 +6,10 @@ tensor is put together from fewer and smaller forward passes:
 - Equal rows (the same prompt and reply tokens) run through the model once. Autograd adds up
   what the loss says of each of them, so that the gradient is exact for every loss, KL term,
   entropy bonus and importance ratio, and no normaliser changes.
+- Replies to the same prompt share it: it runs once (`prompt_sharing`).
 - Rows whose loss has no gradient do not run: placeholder rows, and rows of advantage 0 if
   no KL term and no entropy bonus is added.
-- The rows that run are sorted by length and cut into chunks of at most
+- What runs is sorted by length and cut into chunks of at most
   `max_tokens_per_forward` tokens. Where there are several, all but the last are computed
   anew in the backward pass (checkpointing), so that activations of one chunk live at a time.
 - The vocabulary is scored at the replies' positions alone. TRL scores prompts, too, where
@@ -19,7 +20,7 @@ Where this departs from TRL: with dropout, equal rows share one mask, and the me
 (mixture of experts) run as TRL runs them: that loss depends on the whole batch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -34,6 +35,13 @@ from arena_trainers.lm.memory import (
     release_free_memory,
 )
 from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.prompt_sharing import (
+    PackedRow,
+    can_share_prompts,
+    model_inputs,
+    packed_rows,
+    unpacked,
+)
 from arena_trainers.train.row_sharing import distinct_rows
 from arena_trainers.train.timed import TimedTrainer
 
@@ -100,7 +108,8 @@ class BoundedForwardTrainer(TimedTrainer):
             live = self._have_gradient(inputs)
         firsts, kind = distinct_rows(*rows, live)
         distinct = input_ids[firsts], attention_mask[firsts]
-        scores = self._score(model, distinct, logits_to_keep, compute_entropy)
+        with self.clock.part("training"):  # the reference's pass is outside of a step
+            scores = self._score(model, distinct, logits_to_keep, compute_entropy)
         if inputs is not None:
             self._log_shares(len(firsts), kind, inputs)
         return _spread(scores, kind, inputs)
@@ -134,32 +143,30 @@ class BoundedForwardTrainer(TimedTrainer):
         compute_entropy: bool,
     ) -> Scores:
         """Scores of rows (ids and attention mask), whose last `width` columns are replies."""
-        input_ids, attention_mask = rows
-        prompts = attention_mask[:, :-width].sum(dim=1).tolist()
-        replies = attention_mask[:, -width:].sum(dim=1).clamp(min=1).tolist()
-        chunks = chunks_by_length(prompts, replies, self.max_tokens_per_forward)
         inner = self.accelerator.unwrap_model(model)
-        start = input_ids.shape[1] - width
-        logprobs: list[torch.Tensor] = []
-        entropies: list[torch.Tensor] = []
+        packed = packed_rows(
+            *rows, width, self.max_tokens_per_forward, can_share_prompts(inner)
+        )
+        chunks = chunks_by_length(
+            [len(row.prompt) for row in packed],
+            [row.tail for row in packed],
+            self.max_tokens_per_forward,
+        )
+        found: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         for chunk in chunks:
-            reply = max(replies[i] for i in chunk)
-            columns = slice(start - max(prompts[i] for i in chunk), start + reply)
-            part = input_ids[chunk, columns], attention_mask[chunk, columns]
+            part = [packed[i] for i in chunk]
             if chunk is chunks[-1]:
                 # Through the wrapper of a distributed run, once for each backward pass. Its
                 # backward comes first, so that its activations go before others come back.
-                found = self._score_chunk(model, *part, reply, compute_entropy)
+                scores = self._score_chunk(model, part, compute_entropy)
             else:
-                arguments = inner, *part, reply, compute_entropy
-                found = checkpoint(self._score_again, *arguments, use_reentrant=False)
-            logprobs += found[0]
-            entropies += found[1]
-        order = torch.tensor([i for chunk in chunks for i in chunk]).argsort()
-        order = order.to(input_ids.device)
+                arguments = inner, part, compute_entropy
+                scores = checkpoint(self._score_again, *arguments, use_reentrant=False)
+            found.update(unpacked(*scores, part))
+        logprobs, entropies = zip(*(found[i] for i in range(len(found))), strict=True)
         return Scores(
-            _padded(logprobs, width)[order],
-            _padded(entropies, width)[order] if compute_entropy else None,
+            _padded(logprobs, width),
+            _padded(entropies, width) if compute_entropy else None,
         )
 
     def _score_again(self, *arguments: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -168,46 +175,35 @@ class BoundedForwardTrainer(TimedTrainer):
         return self._score_chunk(*arguments)
 
     def _score_chunk(
-        self,
-        model: Any,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
-        width: int,
-        compute_entropy: bool,
+        self, model: Any, packed: list[PackedRow], compute_entropy: bool
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log-probabilities and entropies, float32[B, width]; no entropies: bool[0]."""
-        with scoring_replies(self.accelerator.unwrap_model(model), width):
-            logprobs, entropies, _ = super()._get_per_token_logps_and_entropies(
-                model,
-                input_ids,
-                attention_mask,
-                width,
-                compute_entropy=compute_entropy,
-            )
-        return logprobs, logprobs[:0] if entropies is None else entropies
+        """Log-probabilities and entropies, float32[N, T]; no entropies: zeros."""
+        inputs = model_inputs(packed)
+        inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
+        tail = inputs["shift_labels"].shape[1]
+        inner = self.accelerator.unwrap_model(model)
+        with scoring_the_last(inner, tail), self.accelerator.autocast():
+            output = model(**inputs, fused_lm_head=True)
+        logprobs: torch.Tensor = output.log_probs
+        if not compute_entropy:
+            return logprobs, torch.zeros_like(logprobs)
+        return logprobs, output.entropy
 
 
 @contextmanager
-def scoring_replies(model: Any, width: int) -> Iterator[None]:
-    """Has TRL's fused head score the vocabulary at the last `width` tokens alone."""
+def scoring_the_last(model: Any, width: int) -> Iterator[None]:
+    """Has TRL's fused head score the vocabulary at the last `width` positions alone."""
     causal = model.get_base_model() if hasattr(model, "peft_config") else model
 
-    def cut_labels(module: Module, args: Any, kwargs: dict[str, Any]) -> Any:
-        return args, {**kwargs, "labels": kwargs["labels"][:, -width - 1 :]}
-
     def cut_states(module: Module, args: Any, output: Any) -> Any:
-        output.last_hidden_state = output.last_hidden_state[:, -width - 1 :]
+        output.last_hidden_state = output.last_hidden_state[:, -width:]
         return output
 
-    hooks = [
-        causal.register_forward_pre_hook(cut_labels, with_kwargs=True),
-        causal.base_model.register_forward_hook(cut_states),
-    ]
+    hook = causal.base_model.register_forward_hook(cut_states)
     try:
         yield
     finally:
-        for hook in hooks:
-            hook.remove()
+        hook.remove()
 
 
 def _loss_mask(inputs: dict[str, Any]) -> torch.Tensor:
@@ -216,9 +212,9 @@ def _loss_mask(inputs: dict[str, Any]) -> torch.Tensor:
     return mask & inputs["tool_mask"].bool() if "tool_mask" in inputs else mask
 
 
-def _padded(rows: list[torch.Tensor], width: int) -> torch.Tensor:
+def _padded(rows: Sequence[torch.Tensor], width: int) -> torch.Tensor:
     """float32[B, width] of rows that may be shorter; 0 on the right."""
-    joined = pad_sequence(rows, batch_first=True)
+    joined = pad_sequence(list(rows), batch_first=True)
     return torch.nn.functional.pad(joined, (0, width - joined.shape[1]))
 
 

@@ -44,10 +44,6 @@ class TimedTrainer(GRPOTrainer):
         loss: torch.Tensor = super()._compute_loss(model, inputs)
         return loss
 
-    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
-        with self.clock.part("training"):  # the reference's pass is outside of a step
-            return super()._get_per_token_logps_and_entropies(*args, **kwargs)
-
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" in logs:  # not the summary at the end
             logs.update(self._meter.read())

@@ -1,0 +1,87 @@
+"""Replies behind one prompt get the log-probabilities that they have in rows of their own."""
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from arena_trainers.train.prompt_sharing import (
+    ARCHITECTURES,
+    can_share_prompts,
+    model_inputs,
+    packed_rows,
+    unpacked,
+)
+
+P, E = 0, 9  # padding, the end of a reply
+# Two prompts, one twice; the last three columns are replies.
+IDS = torch.tensor(
+    [
+        [P, 3, 4, 5, 6, 7, 6, E, P],
+        [1, 2, 3, 4, 5, 6, 7, 8, E],
+        [P, 3, 4, 5, 6, 7, E, P, P],
+        [P, 3, 4, 5, 6, 7, 6, 6, E],
+    ]
+)
+MASK = (IDS != P).long()
+
+
+def model_of(model_type, **options):
+    config = AutoConfig.for_model(
+        model_type,
+        vocab_size=10,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        **options,
+    )
+    torch.manual_seed(0)
+    return AutoModelForCausalLM.from_config(config).eval()
+
+
+def logprobs(model, inputs):
+    """float32[N, T] of `shift_labels`, at the last T positions; 0 where there is no label."""
+    inputs = dict(inputs)
+    labels = inputs.pop("shift_labels")
+    logits = model(**inputs).logits[:, -labels.shape[1] :]
+    found = logits.log_softmax(-1).gather(-1, labels.clamp(min=0)[..., None])[..., 0]
+    return found.masked_fill(labels < 0, 0.0)
+
+
+@pytest.mark.parametrize("model_type", sorted(ARCHITECTURES))
+def test_every_architecture_that_may_share_gives_the_same_scores(model_type):
+    window = {"sliding_window": None} if model_type == "mistral" else {}
+    model = model_of(model_type, **window)
+    assert can_share_prompts(model)
+    packed = packed_rows(IDS, MASK, 3, 100, share=True)
+    assert [row.rows for row in packed] == [[0, 2], [1], [3]]  # all: too long
+    scores = logprobs(model, model_inputs(packed))
+    found = unpacked(scores, scores, packed)
+    for i in range(len(IDS)):
+        reply = int(MASK[i, -3:].sum())
+        ids = IDS[i][MASK[i].bool()][None]
+        row = {"input_ids": ids[:, :-1], "shift_labels": ids[:, -reply:]}
+        alone = logprobs(model, row)[0]
+        torch.testing.assert_close(found[i][0], alone, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "options"),
+    [
+        ("mistral", {"sliding_window": 4}),
+        ("llama", {"attn_implementation": "eager"}),
+        ("gemma", {}),
+    ],
+)
+def test_other_attention_runs_a_row_for_each_reply(model_type, options):
+    assert not can_share_prompts(model_of(model_type, **options))
+    packed = packed_rows(IDS, MASK, 3, 100, share=False)
+    assert [row.rows for row in packed] == [[0], [1], [2], [3]]
+    assert "position_ids" not in model_inputs(packed)
+
+
+def test_a_packed_row_is_within_the_bound():
+    packed = packed_rows(IDS, MASK, 3, 4, share=True)
+    assert [row.rows for row in packed] == [[0], [1], [2], [3]]

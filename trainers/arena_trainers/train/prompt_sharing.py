@@ -1,0 +1,160 @@
+"""Several replies behind one prompt, so that the prompt runs through the model once.
+
+A packed row holds a prompt without its last token, and then for each reply a branch: the last
+token of the prompt and the reply without its end. A branch attends to the prompt and to itself,
+and counts its positions from the prompt on. So each reply gets the log-probabilities that it
+has in a row of its own.
+
+     prompt      branch 1     branch 2
+    [ p q r ]    [ s a b ]    [ s c ]        positions  0 1 2  3 4 5  3 4
+      labels       a b <e>      c <e>
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+
+IGNORED = -100  # label of a position that is not scored, in transformers
+# Decoders whose tokens know their place by rotary positions and attend to all earlier tokens.
+# Windows, state-space layers, and positions that are added to words need a row for each reply.
+ARCHITECTURES = {"llama", "mistral", "qwen2", "qwen3"}
+
+
+class PackedRow(NamedTuple):
+    """A prompt and replies to it.
+
+    Attributes:
+        rows: which rows of the batch the replies are.
+        prompt: int64[P - 1], the prompt without its last token.
+        branches: int64[1 + R] for each reply: the last token of the prompt, the reply.
+    """
+
+    rows: list[int]
+    prompt: torch.Tensor
+    branches: list[torch.Tensor]
+
+    @property
+    def tail(self) -> int:
+        """Positions behind the prompt."""
+        return sum(len(branch) - 1 for branch in self.branches)
+
+
+def can_share_prompts(model: Any) -> bool:
+    """Whether a causal language model takes the mask of packed rows."""
+    config = model.config
+    return (
+        config.model_type in ARCHITECTURES
+        and getattr(config, "sliding_window", None) is None
+        and config._attn_implementation == "sdpa"
+    )
+
+
+def packed_rows(
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor,
+    width: int,
+    max_tokens: int,
+    share: bool,
+) -> list[PackedRow]:
+    """Packs rows with the same prompt.
+
+    The replies of a packed row are together not longer than its prompt: attention between
+    branches is computed and thrown away, and this bounds how much of it there is.
+
+    Args:
+        input_ids: int64[B, W]; the last `width` columns are replies.
+        attention_mask: int64[B, W]; prompts have their padding on the left, replies on the
+            right.
+        width: columns of replies.
+        max_tokens: most tokens of a packed row of several replies.
+        share: whether replies may share a prompt; else each packed row has one reply.
+
+    Returns:
+        Packed rows that hold each row of the batch once.
+    """
+    start = input_ids.shape[1] - width
+    prompts = attention_mask[:, :start].sum(dim=1).clamp(min=1).tolist()
+    replies = attention_mask[:, start:].sum(dim=1).clamp(min=1).tolist()
+    packed: list[PackedRow] = []
+    open_row: dict[tuple[int, ...], PackedRow] = {}
+    for i, ids in enumerate(input_ids.cpu()):
+        prompt = ids[start - prompts[i] : start - 1]
+        branch = ids[start - 1 : start + replies[i]]
+        key = tuple(ids[start - prompts[i] : start].tolist()) if share else (i,)
+        row = open_row.get(key)
+        room = min(len(prompt), max_tokens - len(prompt))
+        if row is None or row.tail + replies[i] > room:
+            row = open_row[key] = PackedRow([], prompt, [])
+            packed.append(row)
+        row.rows.append(i)
+        row.branches.append(branch)
+    return packed
+
+
+def model_inputs(packed: list[PackedRow]) -> dict[str, torch.Tensor]:
+    """The arguments of a forward pass over packed rows, on the CPU.
+
+    Returns:
+        `input_ids` int64[N, L], with prompts on the left of a common column and branches on
+        its right; `shift_labels` int64[N, T], the next tokens of the last T positions;
+        `attention_mask`; and `position_ids` where a row has several branches.
+    """
+    head = max(len(row.prompt) for row in packed)
+    tail = max(row.tail for row in packed)
+    ids = torch.zeros(len(packed), head + tail, dtype=torch.long)
+    labels = torch.full((len(packed), tail), IGNORED)
+    part = torch.full_like(ids, -1)  # -1 padding, 0 the prompt, k the branch k
+    places = torch.zeros_like(ids)
+    for n, row in enumerate(packed):
+        length = len(row.prompt)
+        ids[n, head - length : head] = row.prompt
+        part[n, head - length : head] = 0
+        places[n, head - length : head] = torch.arange(length)
+        at = head
+        for k, branch in enumerate(row.branches, start=1):
+            end = at + len(branch) - 1
+            ids[n, at:end] = branch[:-1]
+            labels[n, at - head : end - head] = branch[1:]
+            part[n, at:end] = k
+            places[n, at:end] = length + torch.arange(end - at)
+            at = end
+    inputs = {"input_ids": ids, "shift_labels": labels}
+    if all(len(row.branches) == 1 for row in packed):
+        inputs["attention_mask"] = (part >= 0).long()
+    else:
+        inputs["attention_mask"] = _sees(part)
+        inputs["position_ids"] = places
+    return inputs
+
+
+def _sees(part: torch.Tensor) -> torch.Tensor:
+    """bool[N, 1, L, L]: whether a position (row) attends to another (column)."""
+    length = part.shape[1]
+    earlier = torch.ones(length, length, dtype=torch.bool).tril()
+    to, of = part[:, None, :], part[:, :, None]
+    sees = earlier & ((to == 0) | (to == of)) & (to >= 0)
+    # Padding attends to itself: a softmax over nothing is not a number.
+    return (sees | torch.eye(length, dtype=torch.bool))[:, None]
+
+
+def unpacked(
+    logprobs: torch.Tensor, entropies: torch.Tensor, packed: list[PackedRow]
+) -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
+    """What each reply gets of the scores of packed rows.
+
+    Args:
+        logprobs: float32[N, T].
+        entropies: float32[N, T].
+        packed: the N rows.
+
+    Returns:
+        For each row of the batch, its log-probabilities and entropies, float32[R].
+    """
+    found = {}
+    for n, row in enumerate(packed):
+        at = 0
+        for i, branch in zip(row.rows, row.branches, strict=True):
+            place = slice(at, at + len(branch) - 1)
+            found[i] = logprobs[n, place], entropies[n, place]
+            at = place.stop
+    return found
