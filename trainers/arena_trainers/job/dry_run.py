@@ -142,7 +142,7 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
         has_start=job.warm_start_steps > 0,
         reference=args.beta > 0,
         checkpointing=bool(args.gradient_checkpointing),
-        engine=bool(args.use_vllm),
+        engine=bool(args.use_vllm) and args.vllm_mode == "colocate",
         rescored=bool(correction) or reused > args.gradient_accumulation_steps,
         max_tokens=args.max_tokens_per_forward,
         on_cpu=bool(args.use_cpu),
