@@ -17,7 +17,6 @@ from typing import Any
 from arena_trainers.lm.backends import Generated, Sampling
 from arena_trainers.lm.server import Refused, Server, ServerError
 
-UNTOUCHED = "default"  # the version of the weights that a server began with
 # must be equal for weights of one model to fit another
 SHAPES = (
     *("model_type", "vocab_size", "hidden_size", "intermediate_size"),
@@ -34,14 +33,12 @@ class Served:
         model: name of the served model, for requests.
         folder: folder or id of the model that the server was started with.
         dtype: of its weights, as torch calls it.
-        version: of its weights, `UNTOUCHED` or a folder's name.
         max_lora_rank: largest rank of an adapter; None if it takes none.
     """
 
     model: str
     folder: str
     dtype: str
-    version: str
     max_lora_rank: int | None
 
 
@@ -55,14 +52,13 @@ def served_by(server: Server) -> Served:
         models = server.get("/v1/models")["data"]
         base = next(model for model in models if not model.get("parent"))
         config = server.get("/server_info?config_format=json")["vllm_config"]
-        version = server.get("/weight_info")["weight_version"]
+        server.get("/weight_info")["weight_version"]
         mode = config["model_config"]["logprobs_mode"]
         lora = config.get("lora_config")
         found = Served(
             str(base["id"]),
             str(base["root"]),
             str(config["model_config"]["dtype"]).removeprefix("torch."),
-            str(version),
             None if lora is None else int(lora["max_lora_rank"]),
         )
     except (Refused, LookupError, TypeError, AttributeError, StopIteration) as error:
@@ -118,8 +114,9 @@ class ServerBackend:
         in_flight: most requests at the same time.
 
     Attributes:
-        version: of the weights that replies must come from; None before they are sent.
-        model: name of the model in requests.
+        version: folder of the model's weights that the server must have; None before they
+            are sent.
+        model: name in requests: of the served model, or the folder of an adapter.
     """
 
     def __init__(self, server: Server, served: Served, in_flight: int = 256) -> None:
@@ -159,12 +156,10 @@ class ServerBackend:
 
     def check_version(self) -> None:
         """Raises ServerError if the server has other weights than it was sent."""
-        is_adapter = self.model != self.served.model
-        wanted = UNTOUCHED if is_adapter else self.version  # of the model below it
         found = self.server.get("/weight_info").get("weight_version")
-        if found != wanted:
+        if found != self.version:
             raise ServerError(
-                f"want weights {wanted!r} on the server at {self.server.url}, got "
+                f"want weights {self.version!r} on the server at {self.server.url}, got "
                 f"{found!r}: it was started anew, or another run sends it weights; "
                 "give each run a server of its own, and resume the run"
             )
@@ -185,8 +180,8 @@ class ServerBackend:
             self._load(
                 "/v1/load_lora_adapter", adapter | {"load_inplace": True}, folder
             )
-            if self.version not in (None, str(folder)):
-                self.server.post("/v1/unload_lora_adapter", {"lora_name": self.version})
+            if self.model not in (self.served.model, str(folder)):
+                self.server.post("/v1/unload_lora_adapter", {"lora_name": self.model})
             return
         self.server.post("/pause?mode=wait")
         try:
@@ -199,9 +194,10 @@ class ServerBackend:
 
     def expect(self, folder: Path, *, is_adapter: bool) -> None:
         """Takes replies of these weights from now on, and of no others."""
-        self.version = str(folder)
         if is_adapter:
-            self.model = self.version
+            self.model = str(folder)
+        else:
+            self.version = str(folder)
 
     def _replace_weights(self, folder: Path) -> None:
         server, arguments = self.server, {"weights_path": str(folder)}

@@ -3,7 +3,8 @@
 Every process takes part: the weights of a sharded model are gathered from all of them. The
 main one writes them to `output_dir/server/step-N` and tells the server. This happens when
 training begins and after each optimizer step that a generation batch follows, so that play
-is never behind, and an evaluation after the last step has the trained weights.
+is never behind, and an evaluation after the last step has the trained weights. Where an
+adapter is trained, the server first gets the weights of its base model, once.
 
 Two checks notice a server with other weights. After each call of the backend, the server's
 version must be the folder that was sent. Before each optimizer step, the log-probabilities
@@ -79,6 +80,10 @@ class ServerWeights(TrainerCallback):
         self.trainer, self.backend = trainer, backend
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        model = self._model
+        if hasattr(model, "peft_config"):
+            # what the server began with may be another model, as before a supervised start
+            self._load(Path(model.get_base_model().name_or_path), is_adapter=False)
         self.send(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -103,19 +108,26 @@ class ServerWeights(TrainerCallback):
 
     def send(self, step: int) -> None:
         """Gives the server the weights of a step; all processes have to call it."""
-        trainer = self.trainer
-        accelerator = trainer.accelerator
-        model = accelerator.unwrap_model(trainer.model)
-        is_adapter = hasattr(model, "peft_config")
-        weights = accelerator.get_state_dict(trainer.model_wrapped)
-        root = Path(trainer.args.output_dir).absolute() / FOLDER
+        accelerator, model = self.trainer.accelerator, self._model
+        weights = accelerator.get_state_dict(self.trainer.model_wrapped)
+        root = Path(self.trainer.args.output_dir).absolute() / FOLDER
         folder = root / f"step-{step}"
         if accelerator.is_main_process:
             _write(model, weights, folder)
-            self.backend.load(folder, is_adapter=is_adapter)
+        self._load(folder, is_adapter=hasattr(model, "peft_config"))
+        if accelerator.is_main_process:
             for other in root.glob("step-*"):
                 if other != folder:
                     shutil.rmtree(other)
+
+    @property
+    def _model(self) -> Any:
+        return self.trainer.accelerator.unwrap_model(self.trainer.model)
+
+    def _load(self, folder: Path, *, is_adapter: bool) -> None:
+        accelerator = self.trainer.accelerator
+        if accelerator.is_main_process:
+            self.backend.load(folder, is_adapter=is_adapter)
         accelerator.wait_for_everyone()
         self.backend.expect(folder, is_adapter=is_adapter)
 
