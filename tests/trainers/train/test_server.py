@@ -96,6 +96,7 @@ class StandIn(ThreadingHTTPServer):
 
     def v1_unload_lora_adapter(self, body):
         del self.models[body["lora_name"]]
+        return b"Success: LoRA adapter removed"
 
     def v1_completions(self, body):
         sampling = Sampling(body["max_tokens"], end_ids=tuple(body["stop_token_ids"]))
@@ -231,7 +232,7 @@ def without(name):
         (without("token_ids"), "want token_ids and as many token_logprobs in a reply"),
         (lambda a: {**a, "model": "x"}, "replies of the model 'policy' .* one of 'x'"),
         (404, r"refuses /v1/completions with status 404: it is out of sorts"),
-        (b"<html>", "want JSON from http://127.0.0.1:.*, got '<html>'"),
+        (b"<html>", r"in a reply of http://127.0.0.1:\d+, got '<html>'"),
         (lambda a: time.sleep(0.6), "has answered nothing for 0.2 seconds; look into"),
     ],
 )

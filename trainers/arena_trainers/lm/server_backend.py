@@ -156,7 +156,8 @@ class ServerBackend:
 
     def check_version(self) -> None:
         """Raises ServerError if the server has other weights than it was sent."""
-        found = self.server.get("/weight_info").get("weight_version")
+        told = self.server.get("/weight_info")
+        found = told.get("weight_version") if isinstance(told, dict) else told
         if found != self.version:
             raise ServerError(
                 f"want weights {self.version!r} on the server at {self.server.url}, got "
