@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -319,16 +318,15 @@ def test_a_server_that_only_says_it_has_the_weights_is_noticed(make, vllm):
     assert trainer.state.global_step == 1  # before the step that would use them
 
 
-def test_generation_goes_on_after_a_failed_load(make, vllm):
+def test_the_server_goes_on_after_a_failed_load(backend, vllm, tmp_path):
     vllm.faults["/collective_rpc"] = 500
-    with pytest.raises(ServerError, match=re.escape("cannot load")):
-        make().train()
+    with pytest.raises(ServerError, match=f"cannot load '{tmp_path}': it does not see"):
+        backend.load(tmp_path, is_adapter=False)
     assert vllm.paths[-2:] == ["/collective_rpc", "/resume"]
     assert vllm.version == "default"
 
 
 def test_a_run_goes_on_with_another_server_after_its_own_was_killed(make, start):
-    """The resumed run ends as one whose server lived on."""
     first, second = start(), start()
 
     def die(answer):
@@ -343,10 +341,9 @@ def test_a_run_goes_on_with_another_server_after_its_own_was_killed(make, start)
         make(first, **saving).train()
     resumed = make(second, **saving)
     resumed.train(resume_from_checkpoint=True)
-    whole = make(second)
-    whole.train()
-    assert steps(resumed)[-1]["loss"] == steps(whole)[-1]["loss"]
     assert resumed.state.global_step == 2
+    assert steps(resumed)[-1][DIFFERENCE] < 1e-5
+    assert second.paths.count("/collective_rpc") == 2  # after steps 1 and 2
 
 
 @pytest.mark.parametrize(

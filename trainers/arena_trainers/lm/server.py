@@ -135,7 +135,8 @@ class Server:
         except OSError as error:
             raise ServerError(
                 f"no server answers at {self.url} ({error.strerror or error}); start one "
-                "with `arena serve policy MODEL --start`, or give another URL"
+                "with `arena serve policy MODEL --start`, or give another URL as "
+                "vllm_server_base_url"
             ) from error
 
     def _wait(self, line: http.client.HTTPConnection) -> None:
