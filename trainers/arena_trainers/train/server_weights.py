@@ -83,7 +83,9 @@ class ServerWeights(TrainerCallback):
         model = self._model
         if hasattr(model, "peft_config"):
             # what the server began with may be another model, as before a supervised start
-            self._load(Path(model.get_base_model().name_or_path), is_adapter=False)
+            base = Path(model.get_base_model().name_or_path)
+            folder = base.absolute() if base.is_dir() else base  # an id of the hub
+            self._load(folder, is_adapter=False)
         self.send(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
