@@ -48,9 +48,7 @@ def server_backend(trainer: Any) -> ServerBackend:
     check_shapes(server, served, model.config)
     check_adapter(server, served.max_lora_rank, model)
     backend = ServerBackend(server, served)
-    trainer.use_vllm = (
-        True  # of TRL: rows carry log-probabilities, ratios are corrected
-    )
+    trainer.use_vllm = True  # so TRL reads the log-probabilities of the rows
     trainer.vllm_generation, trainer._last_loaded_step = TakenBefore(), -1
     trainer.add_callback(ServerWeights(trainer, backend))
     return backend
