@@ -34,7 +34,6 @@ def install(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"vllm_mode": "server"}, "vllm_mode 'server': its rollouts have not been tes"),
         ({"vllm_tensor_parallel_size": 2}, "tensor_parallel_size above 1: processes"),
         ({"vllm_enable_sleep_mode": True}, "vllm_enable_sleep_mode: its rollouts"),
         ({"vllm_structured_outputs_regex": "a"}, "vllm_structured_outputs_regex"),

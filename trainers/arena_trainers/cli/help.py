@@ -84,7 +84,9 @@ HELP = {
     "max_completion_length": "Longest reply, in tokens.",
     "min_p": "Samples from tokens of this share of the likeliest one's probability.",
     "repetition_penalty": "Makes tokens that were there before less likely; 1 for none.",
-    "use_vllm": "Whether vLLM generates, in this process.",
+    "use_vllm": "Whether vLLM generates.",
+    "vllm_mode": "Place of vLLM: colocate (this process) or server.",
+    "vllm_server_base_url": "URL of the server; arena serve policy starts one.",
     "chat_template_kwargs": "Arguments of the chat template.",
     "bf16": "Whether to train in bfloat16.",
     "gradient_checkpointing": "Whether to recompute activations: less memory, more time.",
@@ -111,7 +113,8 @@ GROUPS = {
     "Sampling": (
         *("temperature", "top_k", "top_p", "min_p", "repetition_penalty"),
         *("max_completion_length", "chat_template_kwargs", "rollout_batch_size"),
-        *("use_vllm", "vllm_importance_sampling_mode"),
+        *("use_vllm", "vllm_mode", "vllm_server_base_url"),
+        "vllm_importance_sampling_mode",
     ),
     "Episodes and batch": (
         *("episodes_per_step", "num_generations", "per_device_train_batch_size"),

@@ -17,6 +17,7 @@ from arena_trainers.cli import evaluate as eval_command
 from arena_trainers.cli import export as export_command
 from arena_trainers.cli import games as game_commands
 from arena_trainers.cli import play as play_command
+from arena_trainers.cli import serve as serve_command
 from arena_trainers.cli import solve as solve_command
 from arena_trainers.cli import tournament as tournament_command
 from arena_trainers.cli.help import print_train_help
@@ -31,6 +32,7 @@ from arena_trainers.job.run_folder import (
     step_of,
     with_start,
 )
+from arena_trainers.lm.server import ServerError
 
 app = typer.Typer(
     name="arena",
@@ -88,7 +90,7 @@ def _print_plan(request: Request) -> None:
 
 
 def _run(request: Request) -> None:
-    """Trains. A signal ends training: prints the line that resumes, sets the status."""
+    """Trains. A signal or a lost server ends it: prints the line that resumes."""
     from arena_trainers.job.job import TrainingJob
     from arena_trainers.job.stopping import Stopped, Stopper
 
@@ -112,6 +114,11 @@ def _run(request: Request) -> None:
             typer.echo(f"\n{_how_it_stopped(request.folder)}", err=True)
         status = error.status if isinstance(error, Stopped) else 130
         raise typer.Exit(status) from None
+    except ServerError as error:
+        if stopper.speaks:
+            message = f"error: {error}\n{_how_it_stopped(request.folder)}"
+            typer.echo(f"\n{message}", err=True)
+        raise typer.Exit(1) from None
 
 
 def _how_it_stopped(folder: Path) -> str:
@@ -136,6 +143,7 @@ eval_command.add_commands(app)
 play_command.add_commands(app)
 episode_commands.add_commands(app)
 export_command.add_commands(app)
+serve_command.add_commands(app)
 solve_command.add_commands(app)
 tournament_command.add_commands(app)
 credit_commands.add_commands(app)

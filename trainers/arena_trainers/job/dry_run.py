@@ -22,6 +22,7 @@ from arena_trainers.job.preflight import (
 )
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.lm.models import local_model
+from arena_trainers.train.engine import by_server
 from arena_trainers.train.game_plans import GamePlan
 from arena_trainers.train.own_options import MAX_REPLY_TOKENS
 from arena_wrappers import PromptOptions
@@ -30,6 +31,10 @@ from arena_wrappers.prompts import PROMPT_OPTIONS, Message
 WIDTH, LABEL = 80, 12  # columns
 ESTIMATED = (
     f"prompts: {CHARACTERS_PER_TOKEN:g} characters per token, as no tokenizer is here"
+)
+SERVER = (
+    "vllm_mode 'server': its GPU holds the KV cache and a copy of the weights; the figures of "
+    "generation here are those of transformers"
 )
 SAMPLE = 4096  # tokens whose activations are shown where memory decides how many run
 
@@ -70,6 +75,8 @@ def plan_lines(
             *_time_lines(method, load, args.max_steps),
         ]
     assumed = plans.assumptions(method)
+    if by_server(args):
+        assumed.insert(0, SERVER)
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
     refused += absent + ([] if args.use_cpu else _no_gpu())
@@ -142,7 +149,7 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
         has_start=job.warm_start_steps > 0,
         reference=args.beta > 0,
         checkpointing=bool(args.gradient_checkpointing),
-        engine=bool(args.use_vllm),
+        engine=bool(args.use_vllm) and not by_server(args),
         rescored=bool(correction) or reused > args.gradient_accumulation_steps,
         max_tokens=args.max_tokens_per_forward,
         on_cpu=bool(args.use_cpu),

@@ -21,6 +21,7 @@ from arena_trainers.train.checks import (
 )
 from arena_trainers.train.column_functions import load_functions
 from arena_trainers.train.columns import check_credit
+from arena_trainers.train.engine import check_server
 from arena_trainers.train.game_plans import GamePlan
 from arena_trainers.train.options import (
     Option,
@@ -118,6 +119,7 @@ def checks(
         check_seats,
         lambda: check_lora(job, draft),
         check_folder,
+        lambda: check_server(draft),
     ]
 
 

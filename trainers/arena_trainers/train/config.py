@@ -21,6 +21,8 @@ from arena_wrappers.prompts import PROMPT_OPTIONS
 class TurnGRPOConfig(OwnOptions, GRPOConfig):
     """Settings of `TurnGRPOTrainer`; every inherited field keeps TRL's default.
 
+    `vllm_mode="server"` is not TRL's server, see `arena_trainers.train.server_weights`.
+
     One training row is one turn, so `max_completion_length` limits the reply of a turn.
     Choose a `loss_type` that gives every token the same weight for any number of rows:
     `"dapo"` (TRL's default), `"cispo"` or `"dr_grpo"`.

@@ -1,17 +1,27 @@
 """`use_vllm`: which settings the engine takes, and when it gets the weights.
 
-TRL builds the engine and copies the weights. It does so after play, when its own generation
-begins; here they are copied before the first reply that follows an optimizer step.
+`vllm_mode: colocate`: TRL builds an engine in this process and copies the weights. It does so
+after play, when its own generation begins; here they are copied before the first reply that
+follows an optimizer step.
+
+`vllm_mode: server`: a vLLM server generates, see `arena_trainers.train.server_weights`. TRL's
+own client is never made: it sends weights by NCCL, from GPU to GPU.
 """
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from importlib.metadata import packages_distributions, version
 from typing import Any
 
+from arena_envs.checks import did_you_mean
 from arena_trainers import extras
+from arena_trainers.lm.backends import Backend
+from arena_trainers.lm.server import Server
+from arena_trainers.lm.server_backend import served_by
 from arena_trainers.lm.vllm_backend import VLLMBackend
 
+GROUP_PORT = 51216  # TRL's default
 VERSIONS = ("0.22", "0.32")  # from, and below; of vLLM, as TRL 1.16 supports
 
 
@@ -24,20 +34,10 @@ def check_engine(args: Any) -> None:
     """
     if not args.use_vllm:
         return
-    untested = "its rollouts have not been tested with it"
-    group = "processes that share an engine would have to ask for equally many replies"
-    refused = {
-        "vllm_mode 'server'": (args.vllm_mode != "colocate", untested),
-        "vllm_tensor_parallel_size above 1": (
-            args.vllm_tensor_parallel_size != 1,
-            group,
-        ),
-        "vllm_enable_sleep_mode": (args.vllm_enable_sleep_mode, untested),
-        "vllm_structured_outputs_regex": (
-            args.vllm_structured_outputs_regex is not None,
-            untested,
-        ),
-    }
+    if args.vllm_mode not in ("colocate", "server"):
+        hint = did_you_mean(str(args.vllm_mode), ["colocate", "server"])
+        raise ValueError(f"unknown vllm_mode {args.vllm_mode!r}; {hint}")
+    refused = _of_a_server(args) if by_server(args) else _of_an_engine(args)
     for name, (used, reason) in refused.items():
         if used:
             raise ValueError(
@@ -49,7 +49,95 @@ def check_engine(args: Any) -> None:
             "vllm_importance_sampling_correction: the engine's log-probabilities are those "
             "after it, the loss computes those before it; leave one of them out"
         )
-    check_installed()
+    if by_server(args):
+        server_of(args)
+    else:
+        check_installed()
+
+
+def by_server(args: Any) -> bool:
+    """Whether a server generates."""
+    return bool(args.use_vllm and args.vllm_mode == "server")
+
+
+def _of_an_engine(args: Any) -> dict[str, tuple[bool, str]]:
+    """What the engine in this process does not take: whether it is given, and why."""
+    untested = "its rollouts have not been tested with it"
+    group = "processes that share an engine would have to ask for equally many replies"
+    return {
+        "vllm_tensor_parallel_size above 1": (
+            args.vllm_tensor_parallel_size != 1,
+            group,
+        ),
+        "vllm_enable_sleep_mode": (args.vllm_enable_sleep_mode, untested),
+        "vllm_structured_outputs_regex": (
+            args.vllm_structured_outputs_regex is not None,
+            untested,
+        ),
+    }
+
+
+def _of_a_server(args: Any) -> dict[str, tuple[bool, str]]:
+    """What a server does not take: whether it is given, and why."""
+    own = "with vllm_mode 'server', vLLM's options are in the server's command"
+    probe = (
+        "ratios show whether the server has the trainer's weights, and a run with "
+        "vllm_mode 'server' needs them"
+    )
+    whole = args.vllm_importance_sampling_mode in ("sequence_mask", "sequence_truncate")
+    return {
+        **{name: (used, own) for name, (used, _) in _of_an_engine(args).items()},
+        "vllm_group_port": (
+            args.vllm_group_port != GROUP_PORT,
+            "it is of TRL's transfer by NCCL, and weights reach the server as files",
+        ),
+        "vllm_importance_sampling_correction false": (
+            not args.vllm_importance_sampling_correction,
+            probe,
+        ),
+        "vllm_importance_sampling_mode of sequences with loss_type 'vespo'": (
+            args.loss_type == "vespo" and whole,
+            "that loss needs 'token_truncate' or 'token_mask'",
+        ),
+    }
+
+
+def server_of(args: Any) -> Server:
+    """The server that the settings name; it is not asked for anything.
+
+    Raises:
+        ServerError: the URL has another form.
+    """
+    url = args.vllm_server_base_url
+    if not url:
+        url = f"http://{args.vllm_server_host}:{args.vllm_server_port}"
+    if not args.vllm_server_timeout > 0:
+        raise ValueError(
+            f"want vllm_server_timeout above 0, got {args.vllm_server_timeout!r}"
+        )
+    return Server(url, args.vllm_server_timeout)
+
+
+def check_server(args: Any) -> None:
+    """Asks the server of the settings what it is; does nothing without one.
+
+    Raises:
+        ServerError: it cannot be reached, or lacks an option.
+    """
+    if by_server(args):
+        served_by(server_of(args))
+
+
+@contextmanager
+def without_client(args: Any) -> Iterator[None]:
+    """Keeps `GRPOTrainer`, made in this context, from connecting TRL's client."""
+    ours = by_server(args)
+    if ours:
+        args.use_vllm = False
+    try:
+        yield
+    finally:
+        args.use_vllm = args.use_vllm or ours
 
 
 def changes_draws(args: Any) -> str | None:
@@ -109,11 +197,16 @@ def correction_mode(args: Any) -> str:
     return "token_truncate" if args.layout == "trajectory" else "sequence_mask"
 
 
-def engine_backend(trainer: Any) -> VLLMBackend | None:
-    """What generates for the learner: TRL's engine, or None without `use_vllm`.
+def engine_backend(trainer: Any) -> Backend | None:
+    """What generates for the learner: an engine, a server, or None without `use_vllm`.
 
     Warns once if the engine and the training differ in precision.
     """
+    if by_server(trainer.args):
+        # it needs transformers, which checks of settings do not import
+        from arena_trainers.train.server_weights import server_backend
+
+        return server_backend(trainer)
     if not trainer.use_vllm:
         return None
     generation = trainer.vllm_generation
@@ -125,6 +218,12 @@ def engine_backend(trainer: Any) -> VLLMBackend | None:
             trainer._last_loaded_step = step
 
     engine = str(generation.llm.llm_engine.model_config.dtype).removeprefix("torch.")
+    warn_of_precision(engine, trainer)
+    return VLLMBackend(generation.llm, refresh)
+
+
+def warn_of_precision(engine: str, trainer: Any) -> None:
+    """Warns if vLLM generates in another precision than the loss is computed in."""
     training = training_dtype(trainer)
     if engine != training:
         warnings.warn(
@@ -132,9 +231,8 @@ def engine_backend(trainer: Any) -> VLLMBackend | None:
             "log-probabilities differ by some hundredths, which the importance-sampling "
             "correction makes up for; see sampling/sampling_logp_difference in the metrics, "
             "or train with --bf16 true",
-            stacklevel=2,
+            stacklevel=3,
         )
-    return VLLMBackend(generation.llm, refresh)
 
 
 def training_dtype(trainer: Any) -> str:

@@ -16,6 +16,7 @@ interface:
 | `eos_token_ids` | replaced by the end tokens of the chat template |
 | `_logs["advantages"]` | the latest entries are replaced by the mean advantage of each row |
 | `_metrics` | written: the metrics of `arena_trainers.train.metrics` |
+| `use_vllm`, `vllm_generation` | replaced where a server generates |
 | `_tokenizer`, `model_wrapped`, `num_generations`, `num_generations_eval` | read |
 | `create_model_card` | overridden: writes none |
 | `save_model` | overridden: also writes `arena_prompt.json` |
@@ -48,7 +49,7 @@ from arena_trainers.train.clock import TimedBackend
 from arena_trainers.train.column_functions import ColumnFunction
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic, feature_critic
-from arena_trainers.train.engine import engine_backend
+from arena_trainers.train.engine import engine_backend, without_client
 from arena_trainers.train.exact_critic import ExactCritic, exact_critic
 from arena_trainers.train.game_plans import check_replies, episode_starts
 from arena_trainers.train.global_batch import rows_of_process
@@ -145,7 +146,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self._rows: list[Row] = []
         self._generation = (-1, 0)  # optimizer step, and number within it
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), without_client(args):
             # TRL warns that rollout_func may change; the user did not choose it
             warnings.filterwarnings("ignore", "You are using 'rollout_func'")
             super().__init__(

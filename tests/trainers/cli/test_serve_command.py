@@ -1,0 +1,59 @@
+"""`arena serve policy`; that vLLM takes what it prints is in tests/scale."""
+
+import json
+import shutil
+
+import pytest
+
+from arena_trainers.extras import is_installed
+
+
+def test_it_prints_a_command_that_training_can_use(arena_here, model_folder):
+    done = arena_here("serve", "policy", model_folder, "--lora-r", "12")
+    variables, _, command = done.stdout.strip().partition(" python ")
+    assert variables.split() == [
+        "VLLM_SERVER_DEV_MODE=1",
+        "VLLM_ALLOW_RUNTIME_LORA_UPDATING=1",
+    ]
+    assert command == (
+        f"-m vllm.entrypoints.openai.api_server --model {model_folder} --logprobs-mode "
+        "processed_logprobs --generation-config vllm --enable-lora --max-lora-rank 16 "
+        "--host 127.0.0.1 --port 8000"
+    )
+
+
+def test_a_run_with_an_adapter_is_served_on_its_base(
+    arena_here, model_folder, tmp_path
+):
+    run = tmp_path / "run"
+    (run / "model").mkdir(parents=True)
+    shutil.copytree(model_folder, run / "start")
+    config = {"base_model_name_or_path": "elsewhere/start", "r": 4}
+    (run / "model" / "adapter_config.json").write_text(json.dumps(config))
+    options = ["--port", "7", "--", "--dtype", "float32"]
+    said = arena_here("serve", "policy", run, *options).stdout
+    assert f"--model {run / 'start'} " in said
+    assert f"--lora-modules {run / 'model'}={run / 'model'} --enable-lora" in said
+    assert said.endswith(
+        "--max-lora-rank 8 --host 127.0.0.1 --port 7 --dtype float32\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["/nowhere"], "want a folder with a saved model, got '/nowhere', which does"),
+        (["/nowhere", "--lora-r", "513"], "want --lora-r from 0 to 512, got 513"),
+    ],
+)
+def test_bad_arguments_are_refused(arena_here, arguments, message):
+    done = arena_here("serve", "policy", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+@pytest.mark.skipif(is_installed("vllm"), reason="vLLM is installed")
+def test_it_starts_nothing_without_vllm(arena_here, model_folder):
+    done = arena_here("serve", "policy", model_folder, "--start")
+    assert done.returncode == 2
+    assert "this needs the package 'vllm'; install it with" in done.stderr

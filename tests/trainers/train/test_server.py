@@ -1,0 +1,373 @@
+"""`vllm_mode: server` with a stand-in for vLLM's server; the real one is in tests/scale."""
+
+import contextlib
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from arena_trainers import TurnGRPOConfig
+from arena_trainers.lm.backends import Sampling
+from arena_trainers.lm.models import adapter_base
+from arena_trainers.lm.server import Server, ServerError
+from arena_trainers.lm.server_backend import ServerBackend, served_by
+from arena_trainers.lm.transformers_backend import (
+    TransformersBackend,
+    load_model,
+    with_adapter,
+)
+
+DIFFERENCE = "sampling/sampling_logp_difference/max"
+SAMPLING = Sampling(max_new_tokens=2, end_ids=(1,))
+
+
+class StandIn(ThreadingHTTPServer):
+    """Answers as vLLM does; generates with what it was told to load.
+
+    `faults` gives answers by path in place of its own: a status, bytes, or a function of the
+    answer that it would have given.
+    """
+
+    daemon_threads = True
+    request_queue_size = 256
+
+    def __init__(self, folder):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.folder = folder
+        self.models = {"policy": model_of(folder)}
+        self.version, self.mode, self.lora = "default", "processed_logprobs", 8
+        self.faults, self.calls, self.lock = {}, [], threading.Lock()
+        self.lines = set()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+    @property
+    def paths(self):
+        return [path for path, _ in self.calls]
+
+    def stop(self):
+        """Ends as a killed process does, with all its connections."""
+        self.shutdown()
+        self.server_close()
+        for line in list(self.lines):
+            with contextlib.suppress(OSError):
+                line.shutdown(2)
+
+    def process_request(self, request, client_address):
+        self.lines.add(request)
+        super().process_request(request, client_address)
+
+    def answer(self, path, body):
+        name = path.partition("?")[0].strip("/").replace("/", "_")
+        return getattr(self, name, lambda body: {})(body)
+
+    def v1_models(self, body):
+        cards = [{"id": "policy", "root": str(self.folder), "parent": None}]
+        return {"data": cards}
+
+    def server_info(self, body):
+        model = {"dtype": "torch.float32", "logprobs_mode": self.mode}
+        lora = self.lora and {"max_lora_rank": self.lora}
+        return {"vllm_config": {"model_config": model, "lora_config": lora}}
+
+    def weight_info(self, body):
+        return {"weight_version": self.version}
+
+    def update_weight_version(self, body):
+        self.version = body["new_version"]
+        return {"success": True}
+
+    def reset_prefix_cache(self, body):
+        return {"success": True}
+
+    def collective_rpc(self, body):
+        self.models["policy"] = model_of(body["kwargs"]["weights_path"])
+        return {"results": [None]}
+
+    def v1_load_lora_adapter(self, body):
+        self.models[body["lora_name"]] = model_of(body["lora_path"])
+        return b"Success: LoRA adapter added"
+
+    def v1_unload_lora_adapter(self, body):
+        del self.models[body["lora_name"]]
+        return b"Success: LoRA adapter removed"
+
+    def v1_completions(self, body):
+        sampling = Sampling(body["max_tokens"], end_ids=tuple(body["stop_token_ids"]))
+        with self.lock:
+            backend = TransformersBackend(self.models[body["model"]], 0)
+            # equal prompts take a shorter path
+            made = backend.generate([body["prompt"]] * 2, [body["seed"]] * 2, sampling)
+        choice = {
+            "token_ids": made.token_ids[0],
+            "logprobs": {"token_logprobs": made.logprobs[0]},
+            "finish_reason": "stop",
+        }
+        return {"model": body["model"], "choices": [choice]}
+
+
+def model_of(folder):
+    base = adapter_base(str(folder))
+    model = load_model(Path(base or folder), device="cpu")
+    return with_adapter(model, Path(folder)) if base else model
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: StandIn
+
+    def do_POST(self):
+        size = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(size)) if size else None
+        server, path = self.server, self.path.partition("?")[0]
+        server.calls.append((path, body))
+        fault, status = server.faults.get(path), 200
+        answer = server.answer(path, body) if not isinstance(fault, int) else {}
+        if isinstance(fault, int):
+            status, answer = fault, {"error": {"message": "it is out of sorts"}}
+        elif fault is not None:
+            answer = fault(answer) if callable(fault) else fault
+        sent = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    do_GET = do_POST
+
+    def log_message(self, format, *args):
+        """Says nothing."""
+
+
+@pytest.fixture
+def start(model_folder):
+    """Starts servers."""
+    servers = []
+
+    def begin():
+        server = StandIn(model_folder)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        servers.append(server)
+        return server
+
+    yield begin
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def vllm(start):
+    return start()
+
+
+@pytest.fixture
+def backend(vllm):
+    server = Server(vllm.url, timeout=5)
+    made = ServerBackend(server, served_by(server))
+    made.version = "default"
+    return made
+
+
+@pytest.fixture
+def make(make_trainer, vllm):
+    """Makes trainers whose learner the server plays."""
+
+    def trainer(server=vllm, **overrides):
+        options = {"use_vllm": True, "vllm_mode": "server", "max_steps": 2}
+        options |= {"vllm_server_base_url": server.url, "learning_rate": 1e-2}
+        options |= {"episodes_per_step": 4}
+        return make_trainer(**{**options, "logging_steps": 1, **overrides})
+
+    return trainer
+
+
+def steps(trainer):
+    return [record for record in trainer.state.log_history if "loss" in record]
+
+
+def test_replies_are_those_of_transformers_in_their_order(backend, vllm, model_folder):
+    prompts, seeds = [[4 + i % 5, 5] for i in range(40)], list(range(40))
+    made = backend.generate(prompts, seeds, SAMPLING)
+    plain = TransformersBackend(model_of(model_folder), 0)
+    expected = plain.generate(prompts, seeds, SAMPLING)
+    assert made.token_ids == expected.token_ids
+    for ours, theirs in zip(made.logprobs, expected.logprobs, strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-5)
+    asked = next(body for path, body in vllm.calls if path == "/v1/completions")
+    assert asked["return_token_ids"]
+    assert asked["top_k"] == 0  # the model's folder may have another default
+
+
+def test_many_requests_are_in_flight_and_no_more_than_allowed(backend, vllm):
+    together = threading.Barrier(8)
+
+    def wait(answer):
+        together.wait(5)  # breaks unless 8 are here at the same time
+        return answer
+
+    vllm.faults["/v1/completions"] = wait
+    backend.in_flight = 8
+    backend.generate([[4, 5]] * 16, range(16), SAMPLING)
+    assert vllm.paths.count("/v1/completions") == 16
+    assert len(vllm.lines) == 3 + 8 + 1  # what it serves, the replies, its version
+
+
+def without(name):
+    def cut(answer):
+        del answer["choices"][0][name]
+        return answer
+
+    return cut
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (without("token_ids"), "want token_ids and as many token_logprobs in a reply"),
+        (lambda a: {**a, "model": "x"}, "replies of the model 'policy' .* one of 'x'"),
+        (404, r"refuses /v1/completions with status 404: it is out of sorts"),
+        (b"<html>", r"in a reply of http://127.0.0.1:\d+, got '<html>'"),
+        (lambda a: time.sleep(0.6), "has answered nothing for 0.2 seconds; look into"),
+    ],
+)
+def test_a_bad_reply_is_refused_in_one_sentence(backend, vllm, fault, message):
+    vllm.faults["/v1/completions"] = fault
+    backend.server.timeout = 0.2
+    with pytest.raises(ServerError, match=message) as caught:
+        backend.generate([[4, 5]] * 4, range(4), SAMPLING)
+    assert vllm.url in str(caught.value)
+
+
+def test_weights_of_another_version_are_noticed(backend, vllm):
+    vllm.version = "/elsewhere/step-3"
+    with pytest.raises(ServerError, match=r"want weights 'default' on .*'/elsewhere"):
+        backend.generate([[4, 5]], [0], SAMPLING)
+
+
+def test_an_unreachable_server_is_refused_before_anything_is_written(
+    arena_here, tmp_path, start
+):
+    server = start()
+    server.stop()
+    options = ["--use_vllm", "true", "--vllm_mode", "server"]
+    options += ["--vllm_server_base_url", server.url, "--output_dir", tmp_path / "run"]
+    done = arena_here("train", *options)
+    assert done.returncode == 2
+    assert f"no server answers at {server.url} (Connection refused)" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_server_that_cannot_take_the_weights_is_refused(make, vllm, model_folder):
+    from peft import LoraConfig
+
+    vllm.mode = "raw_logprobs"
+    with pytest.raises(ServerError, match="--logprobs-mode processed_logprobs"):
+        make()
+    vllm.mode, vllm.faults["/weight_info"] = "processed_logprobs", 404
+    with pytest.raises(ServerError, match="with VLLM_SERVER_DEV_MODE=1 at"):
+        make()
+    vllm.faults.clear()
+    lora = LoraConfig(r=16, target_modules="all-linear", task_type="CAUSAL_LM")
+    with pytest.raises(ServerError, match=r"rank 16, and .* has --max-lora-rank 8"):
+        make(peft_config=lora)
+    other = Path(model_folder).with_name("other")
+    other.mkdir()
+    config = json.loads((Path(model_folder) / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps({**config, "hidden_size": 32}))
+    vllm.folder = other
+    with pytest.raises(ServerError, match="hidden_size 32, and the run trains one wit"):
+        make()
+
+
+def test_the_server_has_the_weights_of_each_step(make, vllm):
+    trainer = make()
+    trainer.train()
+    assert max(record[DIFFERENCE] for record in steps(trainer)) < 1e-5
+    assert steps(trainer)[0]["grad_norm"] > 0.01
+    sent = [body["new_version"] for path, body in vllm.calls if "update_w" in path]
+    assert [Path(folder).name for folder in sent] == [f"step-{n}" for n in range(3)]
+    assert [path.name for path in Path(sent[0]).parent.iterdir()] == ["step-2"]
+    order = ["/pause", "/collective_rpc", "/reset_prefix_cache"]
+    order += ["/update_weight_version", "/resume"]
+    at = vllm.paths.index("/pause")
+    assert vllm.paths[at : at + 5] == order
+
+
+def test_an_adapter_is_loaded_beside_the_model(make, vllm):
+    from peft import LoraConfig
+
+    lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
+    trainer = make(peft_config=lora)
+    trainer.train()
+    assert max(record[DIFFERENCE] for record in steps(trainer)) < 1e-5
+    assert [Path(name).name for name in vllm.models] == ["policy", "step-2"]
+    assert vllm.paths.count("/collective_rpc") == 1  # the base model, once
+
+
+def test_a_server_that_only_says_it_has_the_weights_is_noticed(make, vllm):
+    vllm.collective_rpc = lambda body: {"results": [None]}
+    trainer = make()
+    message = r"want the trainer's weights on .* differ by [\d.]+ nats on average"
+    with pytest.raises(ServerError, match=message):
+        trainer.train()
+    assert trainer.state.global_step == 1  # before the step that would use them
+
+
+def test_the_server_goes_on_after_a_failed_load(backend, vllm, tmp_path):
+    vllm.faults["/collective_rpc"] = 500
+    with pytest.raises(ServerError, match=f"cannot load '{tmp_path}': it does not see"):
+        backend.load(tmp_path, is_adapter=False)
+    assert vllm.paths[-2:] == ["/collective_rpc", "/resume"]
+    assert vllm.version == "default"
+
+
+def test_a_run_goes_on_with_another_server_after_its_own_was_killed(make, start):
+    first, second = start(), start()
+
+    def die(answer):
+        if first.version.endswith("step-1"):
+            threading.Thread(target=first.stop).start()
+            time.sleep(0.1)
+        return answer
+
+    first.faults["/v1/completions"] = die
+    saving = {"save_strategy": "steps", "save_steps": 1}
+    with pytest.raises(ServerError, match=f"{first.url} broke off|at {first.url} "):
+        make(first, **saving).train()
+    resumed = make(second, **saving)
+    resumed.train(resume_from_checkpoint=True)
+    assert resumed.state.global_step == 2
+    assert steps(resumed)[-1][DIFFERENCE] < 1e-5
+    assert second.paths.count("/collective_rpc") == 2  # after steps 1 and 2
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"vllm_mode": "servr"}, "unknown vllm_mode 'servr'; did you mean 'server'"),
+        ({"vllm_group_port": 7}, "vllm_group_port: it is of TRL's transfer by NCCL"),
+        (
+            {"vllm_enable_sleep_mode": True},
+            "sleep_mode: with vllm_mode 'server', vLLM'",
+        ),
+        (
+            {"vllm_importance_sampling_correction": False},
+            "correction false: ratios sho",
+        ),
+        (
+            {"loss_type": "vespo"},
+            "of sequences with loss_type 'vespo': that loss needs",
+        ),
+        ({"vllm_server_base_url": "localhost"}, "want the URL of a server such as"),
+        ({"vllm_server_timeout": 0}, "want vllm_server_timeout above 0, got 0"),
+    ],
+)
+def test_settings_that_a_server_does_not_take_are_refused(settings, overrides, message):
+    given = {"use_vllm": True, "vllm_mode": "server", **overrides}
+    with pytest.raises(ValueError, match=message):
+        TurnGRPOConfig(**settings, **given)
