@@ -4,6 +4,7 @@ import platform
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -38,7 +39,7 @@ def config_text(settings: Mapping[str, Any], args: TurnGRPOConfig) -> str:
 def provenance(
     job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
 ) -> dict[str, Any]:
-    """Games, model, credit, versions, commit and command line, for `results.json`."""
+    """Games, model, credit, versions, commit, command line and cost, for `results.json`."""
     return {
         "games": [plan.name for plan in plans],
         "model": job.model,
@@ -54,7 +55,22 @@ def provenance(
         "processes": args.world_size,
         "device": str(args.device),
         "versions": versions(),
+        "cost": cost(),
     }
+
+
+def cost() -> dict[str, float]:
+    """What this process has taken so far: CPU seconds, and its largest memory in bytes.
+
+    Windows does not tell a process's largest memory in this way; it is left out there.
+    """
+    found: dict[str, float] = {"cpu_seconds": round(time.process_time(), 1)}
+    if sys.platform != "win32":
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found["peak_memory_bytes"] = peak if sys.platform == "darwin" else peak * 1024
+    return found
 
 
 def versions() -> dict[str, str | None]:
