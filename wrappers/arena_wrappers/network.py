@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def submit(coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
-    """Starts a coroutine in the loop; to cancel the result cancels the coroutine."""
+    """Starts a coroutine in the network's loop; to cancel the result cancels it."""
     return asyncio.run_coroutine_threadsafe(coroutine, _loop())
 
 
