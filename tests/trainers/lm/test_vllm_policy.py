@@ -8,7 +8,7 @@ import pytest
 
 from arena_envs import make
 from arena_trainers.lm.vllm_policy import load
-from arena_wrappers import make_policy, play
+from arena_wrappers import make_policy, play, read_episodes
 
 ENDPOINT = runpy.run_path(str(Path(__file__).parents[2] / "endpoint.py"))
 
@@ -71,3 +71,23 @@ def test_what_is_no_server_is_refused_in_a_sentence(server):
     server.models = None
     with pytest.raises(ConnectionError, match=f"{server.url} gave no usable answer"):
         load(server.url)
+
+
+def test_commands_take_endpoints_and_their_sampling(server, arena_here, tmp_path):
+    names = [f"vllm:{server.url}", f"api:m@{server.url}#reply_format=bare"]
+    options = ["-n", "4", "--temperature", "0.5", "--max-new-tokens", "3"]
+    options += ["--reply-format", "bare", "--no-baselines", "--out", tmp_path / "log"]
+    ran = arena_here("eval", names[0], "kuhn_poker", "--against", names[1], *options)
+    assert ran.returncode == 0, ran.stderr
+    episodes = list(read_episodes(tmp_path / "log"))
+    assert sorted(episode.seed for episode in episodes) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert {turn.policy for e in episodes for turn in e.turns} == {
+        names[0],
+        names[1].removeprefix("api:"),
+    }
+    assert all(episode.forfeited_by is None for episode in episodes)
+    sent = {(r["temperature"], r["max_tokens"]) for r in server.requests}
+    assert sent == {(0.5, 3)}
+    ran = arena_here("eval", "vllm:http://127.0.0.1:9", "kuhn_poker", *options)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "start the server or correct the URL" in " ".join(ran.stderr.split())
