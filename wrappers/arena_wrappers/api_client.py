@@ -41,12 +41,7 @@ class Client:
         max_retries: int = 4,
         max_concurrent: int = 64,
     ) -> None:
-        if not timeout > 0:
-            raise ValueError(f"want a timeout above 0 seconds, got {timeout}")
-        if type(max_retries) is not int or max_retries < 0:
-            raise ValueError(f"want max_retries of at least 0, got {max_retries}")
-        if type(max_concurrent) is not int or max_concurrent < 1:
-            raise ValueError(f"want max_concurrent of at least 1, got {max_concurrent}")
+        _check(timeout, max_retries, max_concurrent)
         is_openai = host_of(url) == host_of(OPENAI_URL)
         key = (key_for(url) or "" if key is None else key).strip()
         if not key and is_openai:
@@ -111,6 +106,15 @@ class Client:
         # local servers accept any word as a key, and a reply may contain this word
         is_secret = len(self._secret) >= MIN_SECRET
         return text.replace(self._secret, "***") if is_secret else text
+
+
+def _check(timeout: float, max_retries: int, max_concurrent: int) -> None:
+    if not timeout > 0:
+        raise ValueError(f"want a timeout above 0 seconds, got {timeout}")
+    if type(max_retries) is not int or max_retries < 0:
+        raise ValueError(f"want max_retries of at least 0, got {max_retries}")
+    if type(max_concurrent) is not int or max_concurrent < 1:
+        raise ValueError(f"want max_concurrent of at least 1, got {max_concurrent}")
 
 
 def _openai() -> Any:
