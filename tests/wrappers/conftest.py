@@ -1,4 +1,7 @@
-"""Two games of the tests' own: one pays in mid-episode, one is played in free text."""
+"""Two games of the tests' own: one pays in mid-episode, one is played in free text.
+
+And the endpoint of `tests/endpoint.py`.
+"""
 
 import random
 import runpy
@@ -154,6 +157,7 @@ class Telephone(BaseGame[Talk, Sentence]):
         return "Say something short."
 
 
+ENDPOINT = runpy.run_path(str(Path(__file__).parents[1] / "endpoint.py"))
 REPRESENTATIVE = runpy.run_path(str(Path(__file__).parents[1] / "representative.py"))[
     "REPRESENTATIVE"
 ]
@@ -214,3 +218,18 @@ def walk() -> Any:
             state = game.apply(state, rng.choice(game.legal_actions(state)))
 
     return states
+
+
+@pytest.fixture
+def serve() -> Any:
+    """`with serve() as server`: an endpoint."""
+    return ENDPOINT["serving"]
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An endpoint that is asked again at once when it fails."""
+    pytest.importorskip("openai")
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
+    with ENDPOINT["serving"]() as server:
+        yield server

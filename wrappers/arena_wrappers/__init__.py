@@ -1,6 +1,7 @@
-"""Prompts, replies, policies, and `play`, which runs many episodes in lockstep.
+"""Prompts, replies, policies, and `play`, which runs many episodes at a time.
 
-In lockstep, one call of a policy answers the waiting turns of all episodes.
+In lockstep, one call of a policy answers the waiting turns of all episodes. Where a seat is an
+endpoint, and in `play_async` and `play_many`, episodes do not wait for each other.
 """
 
 from arena_wrappers.branching import Branching
@@ -8,7 +9,9 @@ from arena_wrappers.episodes import Episode, Turn, read_episodes, write_episodes
 from arena_wrappers.formats import FORMATS, InvalidReply, ReplyFormat, parse_reply
 from arena_wrappers.human import HumanPolicy
 from arena_wrappers.play import EpisodePlan, play, play_plans, stream_plans
+from arena_wrappers.play_async import play_async, play_many
 from arena_wrappers.policies import (
+    AsyncPolicy,
     BotPolicy,
     Policy,
     RandomPolicy,
@@ -28,6 +31,7 @@ from arena_wrappers.wrapper import PromptWrapper
 
 __all__ = [
     "FORMATS",
+    "AsyncPolicy",
     "BotPolicy",
     "Branching",
     "Episode",
@@ -53,6 +57,8 @@ __all__ = [
     "parse_reply",
     "parse_tolerantly",
     "play",
+    "play_async",
+    "play_many",
     "play_plans",
     "read_episodes",
     "replay",

@@ -3,17 +3,17 @@
 Needs the package `openai` (extra `api`).
 """
 
+import asyncio
 import os
-import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from arena_wrappers.api_client import Client
+from arena_wrappers.endpoints import OPENAI_URL, read_endpoint
+from arena_wrappers.network import submit
 from arena_wrappers.policies import Reply, TurnRequest
-
-MAX_ERROR = 300  # characters
-MIN_SECRET = 12  # characters of a key; shorter ones are not hidden
+from arena_wrappers.prompts import PromptOptions
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,21 @@ class Usage:
 
 
 class ChatAPIPolicy:
-    """Asks a chat endpoint for each reply, several at a time.
+    """Asks a chat endpoint for each reply, many at a time.
 
     If a request fails after all retries, its reply has an `error`, and the seat forfeits
-    that episode. Other episodes go on. The constructor reads the key from the environment.
-    Replies and errors show `***` in place of a key of 12 characters or more. Shorter keys
-    stay, since local servers accept any word as a key.
+    that episode. Other episodes go on. The key goes to the host of `base_url` and to no other:
+    redirects are not followed. Replies and errors show `***` in place of a key of 12
+    characters or more. Shorter keys stay, since local servers accept any word as a key.
 
     Args:
         model: name of the model at the endpoint.
         base_url: URL of the endpoint; None: `OPENAI_BASE_URL`, else OpenAI's own.
-        key_variable: environment variable with the key.
+        key: the key for this endpoint; None: the key that is configured for its host, see
+            `arena_wrappers.endpoints.key_for`. Without one, the word "none" is sent.
+        name: name in records; None: the model's.
+        prompt: what the model reads, and how its replies are read; None: as the environment
+            says.
         max_concurrent: largest number of requests at the same time.
         timeout: longest wait of one attempt for a connection or for more bytes, in seconds.
         max_retries: attempts after the first, on connection errors, timeouts, and status
@@ -55,12 +59,14 @@ class ChatAPIPolicy:
         temperature: sampling temperature; None: the endpoint's default.
         send_seed: whether requests contain the seed of the turn, modulo 2³¹.
         prices: price of a million prompt tokens, and of a million completion tokens.
+        fields: further fields of each request, by name.
 
     Attributes:
         usage: calls, errors, tokens and cost so far.
 
     Raises:
-        ValueError: the environment variable is not set, or a number is out of range.
+        ValueError: the URL or the key has another form, a number is out of range, or
+            OpenAI's host has no key.
         ModuleNotFoundError: the package `openai` is missing.
     """
 
@@ -68,101 +74,107 @@ class ChatAPIPolicy:
         self,
         model: str,
         base_url: str | None = None,
-        key_variable: str = "OPENAI_API_KEY",
-        max_concurrent: int = 8,
+        key: str | None = None,
+        *,
+        name: str | None = None,
+        prompt: PromptOptions | None = None,
+        max_concurrent: int = 64,
         timeout: float = 60.0,
         max_retries: int = 4,
         max_tokens: int | None = None,
         temperature: float | None = None,
         send_seed: bool = True,
         prices: tuple[float, float] = (0.0, 0.0),
+        fields: Mapping[str, Any] | None = None,
     ) -> None:
-        if max_concurrent < 1:
-            raise ValueError(f"want max_concurrent of at least 1, got {max_concurrent}")
-        if not timeout > 0:
-            raise ValueError(f"want a timeout above 0 seconds, got {timeout}")
-        if max_retries < 0:
-            raise ValueError(f"want max_retries of at least 0, got {max_retries}")
-        key = os.environ.get(key_variable, "")
-        if not key:
-            raise ValueError(
-                f"want a key in the environment variable {key_variable}, got none; set it"
-            )
-        self.model = self.name = model
+        url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
+        self.model, self.name, self.prompt = model, name or model, prompt
         self.prices = prices
-        self.max_concurrent = max_concurrent
         self.usage = Usage()
-        self._secret = key
         self._send_seed = send_seed
-        self._lock = threading.Lock()
         limits = {"max_tokens": max_tokens, "temperature": temperature}
-        self._options = {k: v for k, v in limits.items() if v is not None}
-        self._client = _openai().OpenAI(
-            api_key=key, base_url=base_url, timeout=timeout, max_retries=max_retries
-        )
+        given = {k: v for k, v in limits.items() if v is not None}
+        self._fields = {"model": model, **given, **(fields or {})}
+        self._client = Client(url, key, timeout, max_retries, max_concurrent)
+        self._slots = asyncio.Semaphore(max_concurrent)  # of the network's loop
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
-        with ThreadPoolExecutor(min(self.max_concurrent, len(requests) or 1)) as pool:
-            return list(pool.map(self._ask, requests))
+        return submit(self._ask_all(requests)).result()
 
-    def _ask(self, request: TurnRequest) -> Reply:
-        options = dict(self._options)
+    async def act_async(
+        self, request: TurnRequest, timeout: float | None = None
+    ) -> Reply:
+        return await asyncio.wrap_future(submit(self._ask(request, timeout)))
+
+    async def _ask_all(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        return list(await asyncio.gather(*(self._ask(r, None) for r in requests)))
+
+    async def _ask(self, request: TurnRequest, timeout: float | None) -> Reply:
+        body = {**self._fields, "messages": [dict(m) for m in request.messages]}
         if self._send_seed:
-            options["seed"] = request.seed % 2**31
-        try:
-            answer = self._client.chat.completions.create(
-                model=self.model,
-                messages=[dict(m) for m in request.messages],
-                **options,
-            )
-            choice = answer.choices[0]
-            text, cut = choice.message.content or "", choice.finish_reason == "length"
-            if not isinstance(text, str):
-                raise TypeError(f"want a text as content, got {type(text).__name__}")
-        except Exception as error:  # an endpoint may send anything
-            self._count(num_errors=1)
-            said = self._hide(f"{type(error).__name__}: {error}")
-            return Reply("", error=" ".join(said.split())[:MAX_ERROR])
-        self._count(answer.usage, num_calls=1)
-        return Reply(self._hide(text), truncated=cut)
-
-    def _hide(self, text: str) -> str:
-        """The text without the key, which an endpoint may repeat."""
-        # local servers accept any word as a key, and a reply may contain this word
-        is_secret = len(self._secret) >= MIN_SECRET
-        return text.replace(self._secret, "***") if is_secret else text
+            body["seed"] = request.seed % 2**31
+        async with self._slots:
+            try:
+                async with asyncio.timeout(timeout):
+                    answer = await self._client.post("/chat/completions", body)
+                reply = _reply(answer)
+            except TimeoutError:  # of all attempts together
+                self._count(num_errors=1)
+                raise TimeoutError(f"no reply within {timeout} s") from None
+            except Exception as error:  # an endpoint may send anything
+                self._count(num_errors=1)
+                return Reply("", error=self._client.reason(error, self.model))
+        self._count(answer.get("usage"), num_calls=1)
+        return replace(reply, text=self._client.hide(reply.text))
 
     def _count(self, counted: Any = None, **numbers: int) -> None:
-        sent = _number(getattr(counted, "prompt_tokens", 0))
-        came = _number(getattr(counted, "completion_tokens", 0))
-        with self._lock:
-            old = self.usage
-            self.usage = replace(
-                old,
-                prompt_tokens=old.prompt_tokens + sent,
-                completion_tokens=old.completion_tokens + came,
-                cost=old.cost + (sent * self.prices[0] + came * self.prices[1]) / 1e6,
-                **{name: getattr(old, name) + n for name, n in numbers.items()},
-            )
+        counted = counted if isinstance(counted, dict) else {}
+        sent = _number(counted.get("prompt_tokens"))
+        came = _number(counted.get("completion_tokens"))
+        old = self.usage
+        self.usage = replace(
+            old,
+            prompt_tokens=old.prompt_tokens + sent,
+            completion_tokens=old.completion_tokens + came,
+            cost=old.cost + (sent * self.prices[0] + came * self.prices[1]) / 1e6,
+            **{name: getattr(old, name) + n for name, n in numbers.items()},
+        )
 
 
-def load(argument: str) -> ChatAPIPolicy:
-    """The policy of the string `api:MODEL`; environment variables give endpoint and key."""
-    if not argument:
-        raise ValueError("want the name of a model, as in 'api:my-model', got 'api:'")
-    return ChatAPIPolicy(argument)
+def load(argument: str, **options: Any) -> ChatAPIPolicy:
+    """The policy of the string `api:MODEL` or `api:MODEL@URL`, see `make_policy`.
+
+    Args:
+        argument: what follows `api:`.
+        **options: arguments of `ChatAPIPolicy`; they override those of the string.
+
+    Raises:
+        ValueError: the string has another form, or an argument is wrong.
+    """
+    found = read_endpoint(argument)
+    if not found.model or "model" in found.options:
+        raise ValueError(
+            "want the name of a model, as in 'api:my-model' or "
+            f"'api:my-model@http://localhost:8000/v1', got 'api:{argument}'"
+        )
+    given = {**found.options, **options}
+    if "prompt" in given:
+        given["prompt"] = PromptOptions(**given["prompt"])
+    return ChatAPIPolicy(found.model, found.base_url, name=argument, **given)
+
+
+def _reply(answer: Any) -> Reply:
+    """The reply in a chat completion; with token ids if the endpoint tells all of them."""
+    choice = answer["choices"][0]
+    text = choice["message"]["content"] or ""
+    if not isinstance(text, str):
+        raise TypeError(f"want a text as content, got {type(text).__name__}")
+    cut = choice.get("finish_reason") == "length"
+    ids = answer.get("prompt_token_ids"), choice.get("token_ids")
+    known = all(isinstance(i, list) and all(type(n) is int for n in i) for i in ids)
+    prompt_ids, token_ids = ids if known else (None, None)
+    return Reply(text, prompt_ids, token_ids, truncated=cut)
 
 
 def _number(value: Any) -> int:
     return value if type(value) is int and value > 0 else 0
-
-
-def _openai() -> Any:
-    try:
-        import openai
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "ChatAPIPolicy needs openai; install it with: pip install 'arena-envs[api]'",
-            name=error.name,
-        ) from error
-    return openai

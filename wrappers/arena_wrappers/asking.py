@@ -1,4 +1,4 @@
-"""One call to a policy, with a time limit and with its failures handled."""
+"""Calls to a policy, with a time limit and with its failures handled."""
 
 import math
 import queue
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Literal
 
-from arena_wrappers.policies import Policy, Reply, TurnRequest
+from arena_wrappers.policies import AsyncPolicy, Policy, Reply, TurnRequest
 
 OnError = Literal["forfeit", "raise"]
 
@@ -45,10 +45,27 @@ def ask(
             raise
         if len(requests) > 1:
             return [ask(policy, [r], timeout, on_error)[0] for r in requests]
-        return [Reply("", error=f"{type(error).__name__}: {error}"[:MAX_ERROR])]
+        return [_failed(error)]
+
+
+async def ask_async(
+    policy: AsyncPolicy, request: TurnRequest, timeout: float | None, on_error: OnError
+) -> Reply:
+    """The reply of an asynchronous policy; the arguments are those of `ask`."""
+    try:
+        reply = await policy.act_async(request, timeout)
+        return _checked(policy, [request], [reply])[0]
+    except Exception as error:
+        if on_error == "raise":
+            raise
+        return _failed(error)
 
 
 MAX_ERROR = 500  # characters
+
+
+def _failed(error: Exception) -> Reply:
+    return Reply("", error=f"{type(error).__name__}: {error}"[:MAX_ERROR])
 
 
 def _checked(

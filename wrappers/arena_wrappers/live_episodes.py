@@ -71,6 +71,19 @@ class EnvCache:
         return self.free.pop() if self.free else self.first.clone()
 
 
+class EnvCaches:
+    """The caches of all plans of a run."""
+
+    def __init__(self) -> None:
+        self._caches: dict[Any, EnvCache] = {}
+
+    def of(self, plan: EpisodePlan) -> EnvCache:
+        key = id(plan.env_fn), plan.own_prompts
+        if key not in self._caches:
+            self._caches[key] = EnvCache(plan.env_fn, plan.own_prompts)
+        return self._caches[key]
+
+
 class Fork(NamedTuple):
     """The state of an episode at its branch, from which its candidates start."""
 

@@ -50,6 +50,17 @@ class NoisyPolicy:
         return Reply(request.wrap(rng.choice(request.legal)))
 
 
+class AsyncNoisyPolicy(NoisyPolicy):
+    """A `NoisyPolicy` around a policy with `act_async`."""
+
+    async def act_async(
+        self, request: TurnRequest, timeout: float | None = None
+    ) -> Reply:
+        inner: Any = self.inner
+        drawn = self._random_reply(request)
+        return drawn or await inner.act_async(request, timeout)
+
+
 class ScoringNoisyPolicy(NoisyPolicy):
     """A `NoisyPolicy` around a policy with `action_probs`."""
 

@@ -1,19 +1,16 @@
-"""Plays many episodes in lockstep."""
+"""Plays many episodes, in lockstep unless a seat is an endpoint."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, cast
 
-from arena_envs.checks import checked_seed
-from arena_envs.registration import make
 from arena_wrappers.asking import OnError, ask, checked_timeout
 from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode
-from arena_wrappers.live_episodes import EnvCache, EnvFn, EpisodePlan, LiveEpisode
+from arena_wrappers.live_episodes import EnvCaches, EnvFn, EpisodePlan, LiveEpisode
+from arena_wrappers.plans import checked_samples, plans_of
+from arena_wrappers.play_async import is_async, stream_in_own_loop
 from arena_wrappers.policies import Policy
-from arena_wrappers.policy_strings import make_policy
 
 __all__ = ["EnvFn", "EpisodePlan", "play", "play_plans", "stream_plans"]
 
@@ -33,7 +30,9 @@ def play(
 ) -> list[Episode]:
     """Plays one episode for each seed; all waiting turns of a policy go to one `act`.
 
-    The same seeds and policies give the same episodes whatever the batch size.
+    The same seeds and policies give the same episodes whatever the batch size. With a policy
+    behind an endpoint (`AsyncPolicy`) and without `branch`, episodes do not wait for each
+    other, see `arena_wrappers.play_async`; the records are the same.
 
     Args:
         env_fn: a function that makes the environment, or the id of a game. A `GameEnv`
@@ -47,6 +46,7 @@ def play(
         timeout: seconds that one `act` may take. After a timeout its requests are asked
             again one by one; a request that times out alone forfeits the episode. A call
             that timed out goes on in its thread, so several calls of `act` may run at once.
+            An endpoint's request is asked once, and cancelled after a timeout.
         on_error: what an exception in a policy does: `"forfeit"` ends the episode of the
             request that failed, `"raise"` raises it again.
         branch: where more episodes branch from each episode, see `Branching`.
@@ -65,46 +65,16 @@ def play(
     >>> [sum(episode.returns) for episode in episodes]
     [0.0, 0.0, 0.0]
     """
-    env_fn = _env_fn(env_fn)
-    num_players = len(env_fn().possible_agents)
-    if isinstance(policies, str) or not isinstance(policies, Sequence):
-        policies = [policies] * num_players
-    seats = _made(policies)
-    if len(seats) != num_players:
-        raise ValueError(f"want {num_players} policies, one per seat, got {len(seats)}")
-    if num_samples < 1:
-        raise ValueError(f"want num_samples of at least 1, got {num_samples}")
-    plans = [
-        EpisodePlan(env_fn, seats, checked_seed(seed), sample, branch=branch)
-        for seed in seeds
-        for sample in range(num_samples)
-    ]
-    return play_plans(plans, batch_size=batch_size, timeout=timeout, on_error=on_error)
-
-
-def _env_fn(given: Any) -> EnvFn:
-    if isinstance(given, str):
-        return partial(make, given)
-    if not callable(given):
-        raise TypeError(
-            f"want the id of a game or a function that makes an environment, got "
-            f"{type(given).__name__}; write lambda: arena_envs.make('kuhn_poker')"
+    samples = checked_samples(num_samples)
+    plans = plans_of(env_fn, policies, seeds, samples, branch)
+    if branch is not None:
+        return play_plans(
+            plans, batch_size=batch_size, timeout=timeout, on_error=on_error
         )
-    return cast(EnvFn, given)
-
-
-def _made(policies: Sequence[Any]) -> list[Policy]:
-    """The policies; equal strings give one policy, which is asked in one call."""
-    names = dict.fromkeys(who for who in policies if isinstance(who, str))
-    named = {name: make_policy(name) for name in names}
-    made = [named[who] if isinstance(who, str) else who for who in policies]
-    for who in made:
-        if not hasattr(who, "act"):
-            raise TypeError(
-                f"want a policy or a string such as 'random', got {type(who).__name__} "
-                "without a method act"
-            )
-    return made
+    episodes = dict(
+        stream_plans(plans, batch_size=batch_size, timeout=timeout, on_error=on_error)
+    )
+    return [episodes[index] for index in range(len(plans))]
 
 
 def play_plans(
@@ -114,9 +84,9 @@ def play_plans(
     timeout: float | None = None,
     on_error: OnError = "forfeit",
 ) -> list[Episode]:
-    """The episodes of `stream_plans`, in the order of the plans.
+    """The episodes of the plans in their order, always played in lockstep.
 
-    An episode that branched follows its parent, and `Episode.parent` is the parent's index.
+    The arguments are those of `play`. An episode that branched follows its parent, and `Episode.parent` is the parent's index.
     """
     return _numbered(
         dict(_stream(plans, batch_size=batch_size, timeout=timeout, on_error=on_error))
@@ -130,9 +100,10 @@ def stream_plans(
     timeout: float | None = None,
     on_error: OnError = "forfeit",
 ) -> Iterator[tuple[int, Episode]]:
-    """Plays the planned episodes in lockstep, several games at once if need be.
+    """Plays the planned episodes, several games at once if need be.
 
-    The arguments are those of `play`.
+    The arguments are those of `play`. Plans with an `AsyncPolicy` are played by
+    `arena_wrappers.play_async`, the others in lockstep.
 
     Yields:
         The index of a plan and its episode, as soon as it is over.
@@ -143,6 +114,10 @@ def stream_plans(
     """
     if any(plan.branch is not None for plan in plans):
         raise ValueError("stream_plans does not take plans that branch: use play_plans")
+    if any(is_async(policy) for plan in plans for policy in plan.policies):
+        in_flight = _checked_size(batch_size) or len(plans)
+        yield from stream_in_own_loop(plans, in_flight, timeout, on_error)
+        return
     for key, episode in _stream(
         plans, batch_size=batch_size, timeout=timeout, on_error=on_error
     ):
@@ -157,10 +132,9 @@ def _stream(
     on_error: OnError,
 ) -> Iterator[tuple[Key, Episode]]:
     """Each episode with the key of its `LiveEpisode`, as soon as it is over."""
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(f"want batch_size of at least 1, got {batch_size}")
+    _checked_size(batch_size)
     checked_timeout(timeout)
-    caches: dict[Any, EnvCache] = {}
+    caches = EnvCaches()
     done: dict[Key, tuple[LiveEpisode, Episode]] = {}
     plans_left = deque(enumerate(plans))
     candidates: list[LiveEpisode] = []
@@ -171,10 +145,7 @@ def _stream(
                 live.append(candidates.pop())
             elif plans_left:
                 index, plan = plans_left.popleft()
-                cache = id(plan.env_fn), plan.own_prompts
-                if cache not in caches:
-                    caches[cache] = EnvCache(plan.env_fn, plan.own_prompts)
-                live.append(LiveEpisode((index,), plan, caches[cache]))
+                live.append(LiveEpisode((index,), plan, caches.of(plan)))
             else:
                 break
         # some games can end before anybody moves
@@ -189,6 +160,12 @@ def _stream(
             if one.plan.branch is not None:
                 done[one.key] = one, episode
                 candidates += _followers(one, done)
+
+
+def _checked_size(batch_size: int | None) -> int | None:
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"want batch_size of at least 1, got {batch_size}")
+    return batch_size
 
 
 def _take_turns(

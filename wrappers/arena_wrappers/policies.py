@@ -87,6 +87,27 @@ class Policy(Protocol):
         """One reply for each request, in order."""
 
 
+class AsyncPolicy(Policy, Protocol):
+    """A policy that answers each request on its own, such as a model behind an endpoint.
+
+    `play` and `stream_plans` do not play it in lockstep, see `arena_wrappers.play_async`.
+    """
+
+    async def act_async(
+        self, request: TurnRequest, timeout: float | None = None
+    ) -> Reply:
+        """The reply to one request; many calls may be in progress.
+
+        Args:
+            request: what is asked.
+            timeout: seconds that the reply may take, not counting the wait for a free place
+                among the policy's requests; None for no limit.
+
+        Raises:
+            TimeoutError: there is no reply after these seconds.
+        """
+
+
 def own_prompt(policy: Policy) -> PromptOptions | None:
     """The prompt options that a policy carries; None if it carries none.
 

@@ -5,7 +5,12 @@ from importlib.metadata import entry_points
 
 from arena_envs.bots import BOTS, make_bot
 from arena_envs.checks import did_you_mean
-from arena_wrappers.noisy import NoisyPolicy, ScoringNoisyPolicy, split_noisy
+from arena_wrappers.noisy import (
+    AsyncNoisyPolicy,
+    NoisyPolicy,
+    ScoringNoisyPolicy,
+    split_noisy,
+)
 from arena_wrappers.policies import BotPolicy, Policy, RandomPolicy, ScoringBotPolicy
 
 Maker = Callable[[str], Policy]  # of the argument: PATH in "lm:PATH"
@@ -18,9 +23,15 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     |---|---|
     | `"random"`, or a bot of `arena_envs.bots` | built in; a bot gets its game when it first plays |
     | `"lm:PATH"` | a language model in a folder |
-    | `"api:MODEL"` | a language model behind an endpoint |
+    | `"api:MODEL"`, `"api:MODEL@URL"` | a language model behind an OpenAI-compatible endpoint |
+    | `"vllm:URL"` | the model of a vLLM server, with the prompts of its folder |
     | `"noisy:P(STRING)"` | any of these, with a random legal action at probability P |
     | a kind of the entry-point group `arena.policies` | its function, called with the argument |
+
+    Options may follow the name or the URL of an endpoint:
+    `"api:MODEL@http://localhost:8000/v1#reply_format=boxed#temperature=0.7"`. They
+    are those of `PromptOptions`, and `max_tokens`, `temperature`, `max_concurrent`, `timeout`
+    and `max_retries` of `ChatAPIPolicy`. `arena_wrappers.endpoints.key_for` finds the key.
 
     Args:
         spec: the string.
@@ -58,5 +69,9 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
 def _noisy(spec: str, makers: Mapping[str, Maker] | None) -> Policy:
     probability, inner_spec = split_noisy(spec)
     inner = make_policy(inner_spec, makers)
-    scores = hasattr(inner, "action_probs")
-    return (ScoringNoisyPolicy if scores else NoisyPolicy)(inner, probability, spec)
+    kind = NoisyPolicy
+    if hasattr(inner, "act_async"):
+        kind = AsyncNoisyPolicy
+    elif hasattr(inner, "action_probs"):
+        kind = ScoringNoisyPolicy
+    return kind(inner, probability, spec)

@@ -269,7 +269,10 @@ def test_a_person_is_told_that_the_opponent_replies_invalidly(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--temperature", "0.5"], "--temperature needs a policy lm:PATH, got random"),
+        (
+            ["--temperature", "0.5"],
+            "--temperature needs a policy lm:PATH, api:MODEL or vllm:URL, got random",
+        ),
         (["--history", "all"], "unknown history 'all'"),
         (["--on-invalid", "raise"], "unknown --on-invalid 'raise'"),
     ],

@@ -63,7 +63,8 @@ def evaluate(
     It plays in every seat. Results have confidence intervals and are compared with baselines.
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
-    tit_for_tat, hanabi_convention, lm:PATH, api:MODEL; an opponent may also be "self".
+    tit_for_tat, hanabi_convention, lm:PATH, api:MODEL@URL, vllm:URL; an opponent may also be
+    "self". Episodes with an endpoint do not wait for each other.
 
     A model that was saved here is prompted and sampled as in its training. The file
     arena_prompt.json in its folder holds these options, and can be edited. Options of this

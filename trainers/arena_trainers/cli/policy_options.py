@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -52,10 +53,11 @@ class PolicyOptions:
     ] = 2
     max_new_tokens: Annotated[
         int | None,
-        typer.Option(min=1, help="Longest reply of lm: policies, in tokens."),
+        typer.Option(min=1, help="Longest reply of language models, in tokens."),
     ] = None
     temperature: Annotated[
-        float | None, typer.Option(min=0, help="Sampling temperature of lm: policies.")
+        float | None,
+        typer.Option(min=0, help="Sampling temperature of language models."),
     ] = None
 
     @property
@@ -87,9 +89,10 @@ class PolicyOptions:
         return {**self.prompt, **referee}
 
     def policies(self, specs: Sequence[str]) -> list[Policy | str]:
-        """The policies of these strings, with the sampling options applied to `lm:` policies.
+        """The policies of these strings, with the sampling options applied.
 
-        Without sampling options these are the strings themselves, for `make_policy`.
+        They apply to `lm:`, `api:` and `vllm:` policies. Without sampling options these are the
+        strings themselves, for `make_policy`.
 
         Raises:
             ValueError: none of the policies is a language model, or a folder has no model.
@@ -104,16 +107,29 @@ class PolicyOptions:
             models.append(path)
             return LMPolicy.from_pretrained(path, **self.sampling)
 
-        made = [
-            spec if spec == "self" else make_policy(spec, {"lm": load})
-            for spec in specs
-        ]
+        def served(module: str) -> Callable[[str], Policy]:
+            def load(argument: str) -> Policy:
+                models.append(argument)
+                given = self.sampling
+                if "max_new_tokens" in given:
+                    given["max_tokens"] = given.pop("max_new_tokens")
+                policy: Policy = import_module(module).load(argument, **given)
+                return policy
+
+            return load
+
+        makers = {
+            "lm": load,
+            "api": served("arena_wrappers.api"),
+            "vllm": served("arena_trainers.lm.vllm_policy"),
+        }
+        made = [spec if spec == "self" else make_policy(spec, makers) for spec in specs]
         if not models:
             names = " and ".join(
                 f"--{name.replace('_', '-')}" for name in self.sampling
             )
             raise ValueError(
-                f"{names} needs a policy lm:PATH, got {', '.join(specs)}; leave it out"
+                f"{names} needs a policy lm:PATH, api:MODEL or vllm:URL, got {', '.join(specs)}; leave it out"
             )
         return made
 

@@ -1,0 +1,105 @@
+"""The policy of the string `vllm:URL`: the model of a running vLLM server."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from arena_trainers.lm.backends import Sampling
+from arena_trainers.lm.prompt_file import read_prompt_file
+from arena_wrappers.api import ChatAPIPolicy
+from arena_wrappers.api_client import Client
+from arena_wrappers.endpoints import read_endpoint
+from arena_wrappers.network import submit
+from arena_wrappers.prompts import PromptOptions
+
+
+class ServedModel(NamedTuple):
+    """A model of a server.
+
+    Attributes:
+        name: its name in requests.
+        folder: the folder or the id that the server loaded it from.
+    """
+
+    name: str
+    folder: str
+
+
+def load(argument: str, **options: Any) -> ChatAPIPolicy:
+    """The policy of the string `vllm:URL`, such as `vllm:http://localhost:8000`.
+
+    It asks the server which model it has. If the model's folder is on this machine and has
+    an `arena_prompt.json`, the model is prompted and sampled by this file, as `lm:PATH` would
+    be. Options of the string override the file. Replies have token ids.
+
+    Args:
+        argument: what follows `vllm:`. `#model=NAME` chooses among several models.
+        **options: arguments of `ChatAPIPolicy`; they override those of the string.
+
+    Raises:
+        ValueError: the string has another form, the server has no such model, or the file is
+            broken.
+        ConnectionError: the server cannot be reached, or gives no list of models.
+    """
+    found = read_endpoint(argument)
+    if found.base_url is None or found.model:
+        raise ValueError(
+            f"want a URL, as in 'vllm:http://localhost:8000', got 'vllm:{argument}'"
+        )
+    base = found.base_url.rstrip("/")
+    url = base if base.endswith("/v1") else f"{base}/v1"
+    given = {**found.options, **options}
+    model = _chosen(url, served_models(url), given.pop("model", None))
+    own = read_prompt_file(model.folder)
+    prompt, changes = own.pop("prompt", None), given.pop("prompt", None)
+    if changes:
+        prompt = replace(prompt or PromptOptions(), **changes)
+    return ChatAPIPolicy(
+        model.name,
+        url,
+        name=f"vllm:{argument}",
+        prompt=prompt,
+        **{**_sampling(own), **given},
+    )
+
+
+def served_models(url: str) -> list[ServedModel]:
+    """The models of an OpenAI-compatible server.
+
+    Raises:
+        ConnectionError: it cannot be reached, or gives no list of models; names it.
+    """
+    client = Client(url, timeout=10.0, max_retries=1)
+    try:
+        answer = submit(client.get("/models")).result()
+        listed = [(entry["id"], entry.get("root")) for entry in answer["data"]]
+    except Exception as error:  # a server may send anything
+        raise ConnectionError(client.reason(error, "models")) from error
+    return [ServedModel(str(name), str(root or name)) for name, root in listed]
+
+
+def _chosen(url: str, models: list[ServedModel], name: str | None) -> ServedModel:
+    names = [model.name for model in models]
+    if name is None and len(models) == 1:
+        return models[0]
+    if name not in names:
+        raise ValueError(
+            f"want one of the models of {url}, which are {', '.join(names) or 'none'}, "
+            f"got {name or 'none'}; add #model=NAME"
+        )
+    return models[names.index(name)]
+
+
+def _sampling(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `ChatAPIPolicy` that sample as an `arena_prompt.json` says."""
+    fields: dict[str, Any] = {"return_token_ids": True}
+    if not own:
+        return {"fields": fields}
+    kwargs = own.get("chat_template_kwargs")
+    if kwargs:
+        fields["chat_template_kwargs"] = kwargs
+    rest = {k: v for k, v in own.items() if k != "chat_template_kwargs"}
+    sampling = dict(Sampling(**rest).options)
+    limits = {"max_tokens": sampling.pop("max_new_tokens")}
+    limits["temperature"] = sampling.pop("temperature")
+    return {**limits, "fields": {**fields, **sampling}}
