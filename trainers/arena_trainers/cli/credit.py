@@ -148,7 +148,7 @@ def bench(
     ] = 10,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="ESTIMATOR", help="Only this one; repeatable."),
+        typer.Option(metavar="VARIANT", help="Only this one; repeatable."),
     ] = None,
     game: Annotated[
         list[str] | None,
@@ -158,27 +158,29 @@ def bench(
 ) -> None:
     """Compare all estimators by training on small games.
 
-    All train a tabular policy by self-play on the same number of samples. `episode`, `mars` and `mars_released` also train the tiny language model (setting
-    tiny_model, at most three seeds). Only runs that DIRECTORY/bench.json lacks are
-    done. Draws the curves and writes the significant differences. All runs take less than
-    an hour on two cores. The same code gives the same numbers.
+    All train a tabular policy by self-play on the same number of episodes: each estimator
+    in its published form, and some with other pools and scales. Only runs that
+    DIRECTORY/bench.json lacks are done, so an interrupted command goes on where it was.
+    Then writes the page with the differences, and the curves. All runs with ten seeds take
+    half an hour on two cores. The same code gives the same numbers.
+
+    Example: arena credit bench --game kuhn --only mars --only "mars (group, seat)"
     """
-    from arena_trainers.bench import experiment, page
-    from arena_trainers.credit import estimator_names
+    from arena_trainers.bench import page, runs
+    from arena_trainers.bench.settings import SETTINGS
+    from arena_trainers.bench.variants import variants
     from arena_trainers.extras import import_extra
 
     with usage_errors():
-        names = chosen(only, estimator_names())
-        settings = chosen(game, [*experiment.SETTINGS, experiment.TINY])
+        names = chosen(only, list(variants()))
+        settings = chosen(game, list(SETTINGS))
     for module in ("matplotlib.figure", "scipy.stats"):
-        import_extra(module, "eval")  # fails before an hour of play
+        import_extra(module, "eval")  # fails before half an hour of play
     path = directory / "bench.json"
-    todo = experiment.missing(experiment.read_runs(path), names, settings, num_seeds)
-    if any(setting == experiment.TINY for setting, _, _ in todo):
-        import_extra("trl", "train")
+    todo = runs.missing(runs.read_runs(path), names, settings, num_seeds)
     directory.mkdir(parents=True, exist_ok=True)
-    runs = experiment.run_missing(path, todo, num_jobs, typer.echo)
-    for written in page.write(directory, runs):
+    found = runs.run_missing(path, todo, num_jobs, typer.echo)
+    for written in page.write(directory, found):
         typer.echo(f"wrote {written}")
 
 
