@@ -228,7 +228,7 @@ def test_the_command_does_what_is_missing_and_draws_it(tmp_path, monkeypatch):
     done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert done.exit_code == 0
     assert "2/2 kuhn rae seed 0" in done.output
-    names = {"bench.json", "README.md", "learning.png"}
+    names = {"bench.json", "README.md", "choose.md", "learning.png"}
     assert {path.name for path in tmp_path.iterdir()} == names
     assert (tmp_path / "learning.png").read_bytes().startswith(b"\x89PNG")
     again = CliRunner().invoke(app, command, catch_exceptions=False)

@@ -2,5 +2,6 @@
 
 `settings` and `variants` say what is run. `graph` and `tabular` play and learn, and
 `exact_values` has the exact values of a policy. `learning` does one run, `runs` keeps them.
-`statistics` and `comparison` compare, `tables`, `picture` and `page` write.
+`statistics` and `comparison` compare, `tables`, `picture` and `page` write. `facts` finds the kind
+of a game, and `guide` gives the advice for it.
 """

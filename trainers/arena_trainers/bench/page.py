@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from arena_trainers.bench import tables
+from arena_trainers.bench import guide, tables
 from arena_trainers.bench.comparison import Comparison, comparisons
 from arena_trainers.bench.learning import NUM_LOOKED_AT, REFERENCE
 from arena_trainers.bench.picture import draw
@@ -16,8 +16,9 @@ PICTURE = "learning.png"
 HEAD = """\
 # Which estimator learns best
 
-Written by `arena credit bench` from [bench.json](bench.json). [estimators.md](estimators.md)
-describes each estimator, and [report.md](report.md) has its exact bias on small games.
+Written by `arena credit bench` from [bench.json](bench.json). [choose.md](choose.md) is the guide
+that follows from it. [estimators.md](estimators.md) describes each estimator, and
+[report.md](report.md) has its exact bias on small games.
 
 """
 
@@ -85,11 +86,13 @@ the published form; γ = 1 always. Left out:
 
 
 def write(directory: Path, runs: Found) -> list[Path]:
-    """Writes the page and the picture; returns their paths."""
+    """Writes the page, the guide and the picture; returns their paths."""
     page, picture = directory / "README.md", directory / PICTURE
+    choose = directory / guide.PAGE
     draw(comparisons(runs), picture)
     page.write_text(text(runs))
-    return [page, picture]
+    choose.write_text(guide.page(runs))
+    return [page, choose, picture]
 
 
 def text(runs: Found) -> str:

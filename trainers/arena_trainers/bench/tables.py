@@ -79,7 +79,7 @@ def gain(found: Difference | None) -> str:
     """
     if found is None:
         return "-"
-    value = f"{found.value:+.3f}"
+    value = f"{found.value:+z.3f}"
     bold = f"**{value}**" if found.is_significant else value
     return f"{bold} ± {found.wide:.3f}"
 

@@ -1,14 +1,15 @@
-"""The commands `arena credit check`, `report` and `bench`."""
+"""The commands `arena credit check`, `report`, `bench` and `suggest`."""
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
+from arena_envs import make_game
 from arena_trainers.cli.usage import print_tables, running, usage_errors
 from arena_trainers.extras import imported
 
@@ -182,6 +183,65 @@ def bench(
     found = runs.run_missing(path, todo, num_jobs, typer.echo)
     for written in page.write(directory, found):
         typer.echo(f"wrote {written}")
+
+
+@credit_app.command("suggest")
+def suggest(
+    games: Annotated[
+        str, typer.Option(metavar="GAME,GAME", help="Ids of games, by commas.")
+    ] = "",
+    recipe: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Take the games of a recipe, name or file."),
+    ] = None,
+    directory: Directory = DOCS,
+) -> None:
+    """Suggest the credit for some games, with the figures of the comparison.
+
+    Finds the kind of each game by random play: players, turns, rewards on the way, and whether
+    play decides the length. Prints what was measured on games of that kind, and what was
+    not measured. Reads DIRECTORY/bench.json.
+
+    Example: arena credit suggest --games tic_tac_toe,mini_hanabi
+    """
+    from arena_trainers.bench import guide, runs
+
+    with usage_errors():
+        specs, used = _games_to_advise(games, recipe)
+        path = directory / "bench.json"
+        if not path.exists():
+            raise ValueError(
+                f"want the results of arena credit bench in {path}, found none; call this "
+                "in a checkout of arena-envs, or give the --directory of your own results"
+            )
+        rules = [(name, make_game(name, **params)) for name, params in specs]
+        found = runs.read_runs(path)
+    for line in guide.suggest(rules, found, used):
+        typer.echo(line)
+
+
+def _games_to_advise(
+    games: str, recipe: str | None
+) -> tuple[list[tuple[str, dict[str, Any]]], str | None]:
+    """The id and parameters of each game, and the variant of the recipe, if any."""
+    from arena_trainers.bench.variants import Variant
+    from arena_trainers.job.settings import load_recipe
+
+    if bool(games) == (recipe is not None):
+        raise ValueError(
+            f"want either --games or --recipe, got games {games!r} and recipe {recipe!r}"
+        )
+    if recipe is None:
+        return [(name.strip(), {}) for name in games.split(",")], None
+    settings = load_recipe(recipe)
+    specs = [
+        (one, {}) if isinstance(one, str) else (one["id"], one.get("params", {}))
+        for one in settings.get("games", ["kuhn_poker"])
+    ]
+    options = dict(settings.get("credit_args", {}))
+    if "pool" in options:
+        options["pool"] = tuple(options["pool"])
+    return specs, Variant(settings.get("credit", "mars"), options).name
 
 
 def chosen(wanted: Sequence[str] | None, known: Iterable[str]) -> list[str]:
