@@ -7,6 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from arena_trainers.bench.learning import REFERENCE, Run
+from arena_trainers.bench.models import COMPARED, MODELS
+from arena_trainers.bench.models import NUM_SEEDS as NUM_MODEL_SEEDS
 from arena_trainers.bench.runs import NUM_SEEDS, Found
 from arena_trainers.bench.settings import SETTINGS, Setting
 from arena_trainers.bench.statistics import (
@@ -57,7 +59,7 @@ class Comparison:
     long as a run is missing.
 
     Args:
-        name: key of `SETTINGS`.
+        name: key of `SETTINGS` or `MODELS`.
         runs: by variant and seed.
         num_seeds: that each variant should have.
     """
@@ -68,15 +70,30 @@ class Comparison:
 
     @property
     def setting(self) -> Setting:
-        """The game and its training."""
+        """The game and its training; only those of tables."""
         return SETTINGS[self.name]
+
+    @property
+    def title(self) -> str:
+        """Of the game."""
+        return (SETTINGS.get(self.name) or MODELS[self.name]).title
+
+    @property
+    def higher(self) -> bool:
+        """Whether more is better."""
+        return (SETTINGS.get(self.name) or MODELS[self.name]).higher
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The variants that are compared."""
+        return runnable(self.name) if self.name in SETTINGS else COMPARED
 
     @cached_property
     def missing(self) -> dict[str, list[int]]:
         """The seeds that each variant lacks, without those that lack none."""
         lacking = {
             name: [s for s in range(self.num_seeds) if s not in self.runs.get(name, {})]
-            for name in runnable(self.name)
+            for name in self.names
         }
         return {name: seeds for name, seeds in lacking.items() if seeds}
 
@@ -85,7 +102,7 @@ class Comparison:
         """The last quarter of each run, by variant."""
         return {
             name: [final(run.curve) for run in self.runs[name].values()]
-            for name in runnable(self.name)
+            for name in self.names
             if self.runs.get(name)
         }
 
@@ -93,7 +110,7 @@ class Comparison:
     def means(self) -> dict[str, Mean]:
         """Means over seeds, the best first."""
         found = {name: interval(values) for name, values in self.finals.items()}
-        sign = -1 if self.setting.higher else 1
+        sign = -1 if self.higher else 1
         return dict(sorted(found.items(), key=lambda item: sign * item[1].mean))
 
     @cached_property
@@ -127,7 +144,7 @@ class Comparison:
     def _compared(self, pairs: Mapping[str, tuple[str, str]]) -> dict[str, Difference]:
         if self.missing:
             return {}
-        sign = 1 if self.setting.higher else -1
+        sign = 1 if self.higher else -1
         found = {}
         for title, (one, other) in pairs.items():
             gain = difference(self.finals[one], self.finals[other])
@@ -136,10 +153,18 @@ class Comparison:
 
 
 def comparisons(runs: Found) -> list[Comparison]:
-    """One comparison for each setting; each variant should have the most seeds seen."""
-    seeds = [s for found in runs.values() for name in found.values() for s in name]
+    """One for each game of tables; each variant should have the most seeds seen."""
+    tables = [found for name, found in runs.items() if name in SETTINGS]
+    seeds = [s for found in tables for name in found.values() for s in name]
     num = max([NUM_SEEDS, *(seed + 1 for seed in seeds)])
     return [Comparison(name, runs.get(name, {}), num) for name in SETTINGS]
+
+
+def model_comparisons(runs: Found) -> list[Comparison]:
+    """One for each game of a language model that has runs."""
+    return [
+        Comparison(name, runs[name], NUM_MODEL_SEEDS) for name in MODELS if name in runs
+    ]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -97,7 +97,7 @@ def _kind(facts: Facts) -> str:
 
 
 def _cells(compared: Comparison) -> list[str]:
-    title, advice = compared.setting.title, advice_of(compared)
+    title, advice = compared.title, advice_of(compared)
     if advice is None:
         return [title, f"no result: {missing_text(compared)}", "-", "-", "-"]
     taken = variants()[advice.take]
@@ -175,7 +175,7 @@ def _suggested(
     differing: Sequence[str],
     used: str | None,
 ) -> list[str]:
-    title, advice = compared.setting.title, advice_of(compared)
+    title, advice = compared.title, advice_of(compared)
     words = measured.words()
     other = ", ".join(words[name] for name in differing)
     if compared.setting.game() == game:

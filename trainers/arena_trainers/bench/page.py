@@ -4,12 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from arena_trainers.bench import guide, tables
-from arena_trainers.bench.comparison import Comparison, comparisons
+from arena_trainers.bench.comparison import (
+    Comparison,
+    comparisons,
+    model_comparisons,
+)
 from arena_trainers.bench.learning import NUM_LOOKED_AT, REFERENCE
 from arena_trainers.bench.picture import draw
 from arena_trainers.bench.runs import Found
 from arena_trainers.bench.settings import NUM_SAMPLES, NUM_STARTS
-from arena_trainers.bench.statistics import ALPHA
+from arena_trainers.bench.statistics import ALPHA, seeds_needed
 
 PICTURE = "learning.png"
 
@@ -85,6 +89,14 @@ the published form; γ = 1 always. Left out:
 """
 
 
+MODEL_PAIRS = (("mars", "episode (game, seat)"), ("mars (group, seat)", "episode"))
+MODEL_TEXT = """\
+The tiny model of `arena train`, trained with each variant by the default recipe. Kuhn poker and
+tic-tac-toe: exact NashConv. Mini Hanabi: mean score of the training episodes. Pairs have equal
+pools.
+"""
+
+
 def write(directory: Path, runs: Found) -> list[Path]:
     """Writes the page, the guide and the picture; returns their paths."""
     page, picture = directory / "README.md", directory / PICTURE
@@ -104,10 +116,28 @@ def text(runs: Found) -> str:
     if shown:
         parts += [f"![Learning curves]({PICTURE})\n", "## All variants\n"]
     parts += [
-        f"### {one.setting.title}, all variants\n\n{tables.everything(one)}"
-        for one in shown
+        f"### {one.title}, all variants\n\n{tables.everything(one)}" for one in shown
     ]
+    models = model_comparisons(runs)
+    if models:
+        parts.append(f"## Language models\n\n{MODEL_TEXT}")
+    parts += [_of_model(one) for one in models]
     return "\n".join(parts)
+
+
+def _of_model(compared: Comparison) -> str:
+    """The variants of a language model, and how many seeds a difference needs."""
+    lines = [f"### {compared.title}", tables.everything(compared)]
+    if compared.missing:
+        return "\n\n".join([*lines, missing_runs(compared)]) + "\n"
+    for pool in MODEL_PAIRS:
+        found = compared.gains_over(pool[1])[pool[0]]
+        wanted = seeds_needed(*(compared.finals[name] for name in pool))
+        lines.append(
+            f"`{pool[0]}` against `{pool[1]}`: {tables.gain(found)}. To find a difference of "
+            f"this size with power 80 %: {wanted or 'no number of'} seeds."
+        )
+    return "\n\n".join(line.rstrip("\n") for line in lines) + "\n"
 
 
 def _missing(compared: Sequence[Comparison]) -> str:
@@ -122,16 +152,16 @@ def _missing(compared: Sequence[Comparison]) -> str:
 def missing_runs(compared: Comparison) -> str:
     """The missing runs of a game, in a line."""
     num = sum(len(seeds) for seeds in compared.missing.values())
-    title = f"- {compared.setting.title}:"
+    title, runs = f"- {compared.title}:", f"{num} run{'s' * (num != 1)}"
     if not compared.runs:
-        return f"{title} all {num} runs"
+        return f"{title} all {runs}"
     if len({tuple(seeds) for seeds in compared.missing.values()}) == 1 and len(
         compared.missing
     ) == len(compared.runs):
         seeds = next(iter(compared.missing.values()))
-        return f"{title} {num} runs: seeds {_listed(seeds)} of all variants"
+        return f"{title} {runs}: seeds {_listed(seeds)} of all variants"
     names = [f"`{name}` {_listed(seeds)}" for name, seeds in compared.missing.items()]
-    return f"{title} {num} runs (seeds by variant): {', '.join(names)}"
+    return f"{title} {runs} (seeds by variant): {', '.join(names)}"
 
 
 def _listed(seeds: Sequence[int]) -> str:

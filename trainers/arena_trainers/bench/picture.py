@@ -33,8 +33,8 @@ def draw(compared: Sequence[Comparison], path: Path) -> None:
         for name in one.finals:
             curves = [run.curve for run in one.runs[name].values()]
             _draw_curves(panel, name, curves, one.setting.num_episodes)
-        panel.set_title(one.setting.title)
-        panel.set_ylabel("score" if one.setting.higher else "exact NashConv")
+        panel.set_title(one.title)
+        panel.set_ylabel("score" if one.higher else "exact NashConv")
         panel.set_xlabel("episodes")
         if panel.get_legend_handles_labels()[0]:
             panel.legend(fontsize="small")

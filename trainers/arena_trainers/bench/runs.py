@@ -14,6 +14,8 @@ from arena_trainers.bench.learning import (
     Run,
     learn,
 )
+from arena_trainers.bench.models import COMPARED, MODELS, train
+from arena_trainers.bench.models import NUM_SEEDS as NUM_MODEL_SEEDS
 from arena_trainers.bench.settings import (
     NUM_POINTS,
     NUM_SAMPLES,
@@ -51,7 +53,8 @@ def read_runs(path: Path) -> Found:
 
 def made_with() -> dict[str, Any]:
     """What decides the numbers, as read back from JSON: batches, settings, options."""
-    settings = {name: asdict(setting) for name, setting in SETTINGS.items()}
+    settings = {name: asdict(s) for name, s in SETTINGS.items()}
+    settings |= {name: asdict(s) for name, s in MODELS.items()}
     options = {
         name: {"estimator": variant.estimator, **variant.all_options}
         for name, variant in variants().items()
@@ -96,14 +99,15 @@ def missing(
     Args:
         runs: what there is.
         names: of variants.
-        settings: keys of `SETTINGS`.
-        num_seeds: seeds count up from 0.
+        settings: keys of `SETTINGS` and `MODELS`.
+        num_seeds: seeds count up from 0; of a model there are at most five.
     """
     return [
         (setting, name, seed)
         for seed in range(num_seeds)
         for setting in settings
-        for name in runnable(setting)
+        if setting in SETTINGS or seed < NUM_MODEL_SEEDS
+        for name in (runnable(setting) if setting in SETTINGS else COMPARED)
         if name in names and seed not in runs.get(setting, {}).get(name, {})
     ]
 
@@ -114,18 +118,22 @@ def run_missing(
     """Does runs in several processes; writes the file now and then, and at the end."""
     runs = read_runs(path)
     with ProcessPoolExecutor(num_jobs) as pool:
-        waiting = {pool.submit(learn, *task): task for task in todo}
+        waiting = {pool.submit(_learner(task), *task): task for task in todo}
         try:
             for count, future in enumerate(as_completed(waiting), 1):
                 setting, name, seed = waiting[future]
                 add(runs, waiting[future], future.result())
-                if count % WRITE_EVERY == 0:
+                if count % WRITE_EVERY == 0 or setting in MODELS:
                     write_runs(path, runs)
                 tell(f"{count}/{len(todo)} {setting} {name} seed {seed}")
         finally:
             pool.shutdown(cancel_futures=True)
             write_runs(path, runs)
     return runs
+
+
+def _learner(task: Task) -> Callable[[str, str, int], Run]:
+    return learn if task[0] in SETTINGS else train
 
 
 def add(runs: Found, task: Task, run: Run) -> None:

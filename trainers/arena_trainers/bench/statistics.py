@@ -1,5 +1,6 @@
 """Means of runs with intervals, and differences between runs."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 from arena_trainers.evaluate.intervals import import_stats
 
 LEVEL = 0.95  # of the intervals
+POWER = 0.8
 ALPHA = 0.05  # p below it is significant
 
 
@@ -71,6 +73,22 @@ def difference(one: Sequence[float], other: Sequence[float]) -> Difference:
     t = import_stats().t
     wide = error * float(t.ppf((1 + LEVEL) / 2, freedom))
     return Difference(value, wide, 2 * float(t.sf(abs(value) / error, freedom)))
+
+
+def seeds_needed(one: Sequence[float], other: Sequence[float]) -> int | None:
+    """Runs on each side that find a difference of this size with power 80 % at p < 0.05.
+
+        n = (z(.975) + z(.8))² (s₁² + s₂²) / d², by the normal approximation
+
+    None where there is no difference.
+    """
+    gap = float(np.mean(one) - np.mean(other))
+    if gap == 0:
+        return None
+    norm = import_stats().norm
+    z = float(norm.ppf((1 + LEVEL) / 2) + norm.ppf(POWER))
+    spread = float(np.var(one, ddof=1) + np.var(other, ddof=1))
+    return max(2, math.ceil(z**2 * spread / gap**2))
 
 
 def holm(found: Mapping[str, Difference]) -> dict[str, Difference]:

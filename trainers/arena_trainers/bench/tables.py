@@ -12,7 +12,7 @@ NO_POOL = "no pool"  # title of the column of an estimator without a pool
 
 def choices(compared: Sequence[Comparison]) -> str:
     """What each choice gains, by game."""
-    head = ["What changes", *(one.setting.title for one in compared)]
+    head = ["What changes", *(one.title for one in compared)]
     rows = [
         [choice.title, *(gain(one.choices.get(choice.title)) for one in compared)]
         for choice in CHOICES
@@ -49,7 +49,7 @@ def _cell(compared: Comparison, name: str) -> str:
 
 def everything(compared: Comparison) -> str:
     """All variants, the best first."""
-    measure = "NashConv" if not compared.setting.higher else "Score"
+    measure = "NashConv" if not compared.higher else "Score"
     head = ["Variant", measure, "95 %", "seeds", f"Gain over `{REFERENCE}`", "p"]
     head += ["Variance", "Cosine", "Direction"]
     return table(head, [_row(compared, name) for name in compared.means])

@@ -165,20 +165,27 @@ def bench(
     Then writes the page with the differences, and the curves. All runs with ten seeds take
     half an hour on two cores. The same code gives the same numbers.
 
+    --game kuhn_model, tic_tac_toe_model and mini_hanabi_model train the tiny language model
+    with `mars` and `episode` over equal pools, five seeds. They take hours, and are only
+    done when named.
+
     Example: arena credit bench --game kuhn --only mars --only "mars (group, seat)"
     """
     from arena_trainers.bench import page, runs
+    from arena_trainers.bench.models import MODELS
     from arena_trainers.bench.settings import SETTINGS
     from arena_trainers.bench.variants import variants
     from arena_trainers.extras import import_extra
 
     with usage_errors():
         names = chosen(only, list(variants()))
-        settings = chosen(game, list(SETTINGS))
+        settings = chosen(game, [*SETTINGS, *MODELS]) if game else list(SETTINGS)
     for module in ("matplotlib.figure", "scipy.stats"):
         import_extra(module, "eval")  # fails before half an hour of play
     path = directory / "bench.json"
     todo = runs.missing(runs.read_runs(path), names, settings, num_seeds)
+    if any(setting in MODELS for setting, _, _ in todo):
+        import_extra("trl", "train")
     directory.mkdir(parents=True, exist_ok=True)
     found = runs.run_missing(path, todo, num_jobs, typer.echo)
     for written in page.write(directory, found):
