@@ -96,8 +96,21 @@ def test_suggestions_are_of_the_game_itself_or_of_the_nearest():
     assert "Take credit: mars, credit_args: {pool: [group, seat, turn]}" in own
     assert "Gain over mars (game, seat): +0.200 ± 0.028, p < 0.001" in own
     assert "The recipe's mars_loo gains +0.000 ± 0.028, p 1.000" in own
-    assert other.count("which differs: with chance.") == 3
+    assert other.count("which differs: with chance") == 3
+    assert "with chance, up to 2 turns of a seat." in other
+    assert "turn added to group, seat: +0.200 ± 0.028, p < 0.001" in own
+    assert "Not significant (p >= 0.05): turn added to game, seat; " in own
     assert "games without chance" in other
+
+
+def test_a_recipe_that_was_not_measured_is_named():
+    rules = [("kuhn_poker", make_game("kuhn_poker"))]
+    known = results("kuhn")
+    assert "    The recipe's mars ddof=0 was not measured" in guide.suggest(
+        rules, known, Variant("mars", {"ddof": 0}).name
+    )
+    lines = guide.suggest(rules, known, "mars")
+    assert not any("recipe" in line for line in lines)
 
 
 def test_settings_are_those_of_the_command_line():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from arena_trainers.bench import models, page, runs, statistics, variants
+from arena_trainers.bench import guide, models, page, runs, statistics, variants
 from arena_trainers.bench.comparison import model_comparisons
 from arena_trainers.bench.learning import Run
 from arena_trainers.bench.models import COMPARED, MODELS, ModelSetting
@@ -25,7 +25,7 @@ def results(**levels):
 
 def test_estimators_are_compared_over_equal_pools():
     assert set(COMPARED) <= set(variants.variants())
-    for pair in page.MODEL_PAIRS:
+    for pair in models.MODEL_PAIRS:
         pools = {variants.variants()[name].all_options["pool"] for name in pair}
         assert len(pools) == 1
         assert set(pair) <= set(COMPARED)
@@ -68,6 +68,13 @@ def test_the_page_says_how_many_seeds_a_difference_needs():
     assert "`mars` against `episode (game, seat)`: +0.000 ± 0.023. To find a" in text
     assert "size with power 80 %: no number of seeds." in text
     assert statistics.seeds_needed([1.0, 2.0], [1.0, 2.0]) is None
+
+
+def test_the_guide_has_what_was_measured_with_a_model():
+    text = guide.page(results(episode=0.6))
+    assert "- Kuhn poker, tiny model: mars (group, seat) gains +0.100 ± 0.023" in text
+    assert "language models: all figures are of tables" not in text
+    assert "language models: all figures are of tables" in guide.page({})
 
 
 def test_missing_runs_of_a_model_are_named_and_nothing_is_compared():

@@ -4,13 +4,19 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from arena_envs.game import AnyGame
-from arena_trainers.bench.comparison import CHOICES, Comparison, comparisons
+from arena_trainers.bench.comparison import (
+    CHOICES,
+    Comparison,
+    comparisons,
+    model_comparisons,
+)
 from arena_trainers.bench.exact_values import EXACT
 from arena_trainers.bench.facts import Facts, facts_of
 from arena_trainers.bench.learning import REFERENCE
+from arena_trainers.bench.models import MODEL_PAIRS
 from arena_trainers.bench.runs import Found
 from arena_trainers.bench.settings import NUM_SAMPLES
-from arena_trainers.bench.statistics import Difference
+from arena_trainers.bench.statistics import ALPHA, Difference
 from arena_trainers.bench.tables import gain, p_value, table
 from arena_trainers.bench.variants import CROSSING, Variant, variants
 from arena_trainers.credit import needed_columns
@@ -20,7 +26,6 @@ UNMEASURED = (
     "games in which every seat has one turn, games without chance, and games of one or four "
     "players",
     f"groups of other sizes than {NUM_SAMPLES} episodes",
-    "language models: all figures are of tables, which have no tokens and no clipping",
 )
 
 HEAD = """\
@@ -85,10 +90,26 @@ def page(runs: Found) -> str:
     about = (
         f"\n**Take** is the best variant of the crossing of levels and pools, if it is "
         f"significantly better than `{REFERENCE}` over game and seat; else that. **Best of "
-        "all** counts every estimator that needs no exact values. ± is a 95 % interval; "
-        "bold is significant (Holm).\n\n**Not measured**\n\n"
+        "all** counts every estimator that needs no exact values. Gains are in NashConv or "
+        "score, positive where better; ± is a 95 % interval; bold is significant (Holm)."
+        "\n\n**Not measured, or with a language model only**\n\n"
     )
-    return HEAD + table(head, rows) + about + "".join(f"- {x}\n" for x in UNMEASURED)
+    lines = [f"- {line}\n" for line in (*UNMEASURED, *_of_models(runs))]
+    return HEAD + table(head, rows) + about + "".join(lines)
+
+
+def _of_models(runs: Found) -> list[str]:
+    """What was measured with a language model, and that nothing was otherwise."""
+    lines = []
+    for one in model_comparisons(runs):
+        if one.missing:
+            lines.append(f"{one.title}: {missing_text(one)}")
+        for after, before in () if one.missing else MODEL_PAIRS:
+            found = one.gains_over(before)[after]
+            lines.append(f"{one.title}: {after} gains {_plain(found)} over {before}")
+    return lines or [
+        "language models: all figures are of tables, which have no tokens and no clipping"
+    ]
 
 
 def _kind(facts: Facts) -> str:
@@ -146,11 +167,10 @@ def suggest(
         lines.append(f"{name}: {', '.join(facts.words().values())}")
         near = nearest(game, facts, compared, measured)
         for one in near:
-            differing = facts.differing(measured[one.name])
-            lines += _suggested(one, measured[one.name], game, differing, used)
+            lines += _suggested(one, game, facts, measured[one.name], used)
         lines.append("")
-    lines.append("Not measured:")
-    return [*lines, *(f"- {what}" for what in UNMEASURED)]
+    lines.append("Not measured, or with a language model only:")
+    return [*lines, *(f"- {what}" for what in (*UNMEASURED, *_of_models(runs)))]
 
 
 def nearest(
@@ -170,14 +190,15 @@ def nearest(
 
 def _suggested(
     compared: Comparison,
-    measured: Facts,
     game: AnyGame,
-    differing: Sequence[str],
+    facts: Facts,
+    measured: Facts,
     used: str | None,
 ) -> list[str]:
     title, advice = compared.title, advice_of(compared)
-    words = measured.words()
-    other = ", ".join(words[name] for name in differing)
+    words, differing = measured.words(), facts.differing(measured)
+    short = ["turns"] if 2 * measured.turns < facts.turns else []
+    other = ", ".join(words[name] for name in dict.fromkeys([*differing, *short]))
     if compared.setting.game() == game:
         source = f"  Measured on {title}, this very game."
     else:
@@ -198,14 +219,19 @@ def _suggested(
         lines.append(f"    Best of all estimators: {advice.best} gains {_plain(best)}")
     if used is not None and used in compared.gains:
         lines.append(f"    The recipe's {used} gains {_plain(compared.gains[used])}")
+    elif used not in (None, REFERENCE):
+        lines.append(f"    The recipe's {used} was not measured")
     return [*lines, *_choice_lines(compared)]
 
 
 def _choice_lines(compared: Comparison) -> list[str]:
-    return [
-        f"    {choice.title}: {_plain(compared.choices[choice.title])}"
-        for choice in CHOICES
-    ]
+    """The significant choices with their gains, and the others by name."""
+    found = compared.choices
+    lines = [f"    {k}: {_plain(v)}" for k, v in found.items() if v.is_significant]
+    others = [k for k, v in found.items() if not v.is_significant]
+    if others:
+        lines.append(f"    Not significant (p >= {ALPHA}): {'; '.join(others)}")
+    return lines
 
 
 def _plain(found: Difference | None) -> str:

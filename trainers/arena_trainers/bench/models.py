@@ -20,6 +20,8 @@ COMPARED = (
     "mars (group, seat, turn)",
 )  # names of variants: `mars` and `episode` over equal pools, and the turn in the pool
 
+MODEL_PAIRS = (("mars", "episode (game, seat)"), ("mars (group, seat)", "episode"))
+
 
 @dataclass(frozen=True)
 class ModelSetting:

@@ -10,6 +10,7 @@ from arena_trainers.bench.comparison import (
     model_comparisons,
 )
 from arena_trainers.bench.learning import NUM_LOOKED_AT, REFERENCE
+from arena_trainers.bench.models import MODEL_PAIRS
 from arena_trainers.bench.picture import draw
 from arena_trainers.bench.runs import Found
 from arena_trainers.bench.settings import NUM_SAMPLES, NUM_STARTS
@@ -89,7 +90,6 @@ the published form; γ = 1 always. Left out:
 """
 
 
-MODEL_PAIRS = (("mars", "episode (game, seat)"), ("mars (group, seat)", "episode"))
 MODEL_TEXT = """\
 The tiny model of `arena train`, trained with each variant by the default recipe. Kuhn poker and
 tic-tac-toe: exact NashConv. Mini Hanabi: mean score of the training episodes. Pairs have equal
