@@ -1,179 +1,114 @@
-"""The comparison of estimators: self-play of tables, statistics, page and command."""
+"""The comparison of variants: runs, statistics, page and command."""
 
 import json
-import random
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from arena_envs import make_game
-from arena_envs.solvers import complete_table, nash_conv
-from arena_trainers.bench import experiment, page, statistics, tiny_model
-from arena_trainers.bench.exact_values import with_exact_values
-from arena_trainers.bench.tabular import COLUMNS, TabularPolicy
+from arena_trainers.bench import learning, page, runs, statistics, tables, variants
+from arena_trainers.bench.comparison import CHOICES, Comparison, comparisons
+from arena_trainers.bench.learning import Run
+from arena_trainers.bench.settings import NUM_POINTS, SETTINGS, Setting
+from arena_trainers.bench.statistics import Difference
 from arena_trainers.cli.main import app
-from arena_trainers.credit import estimate, estimator_names
+from arena_trainers.credit import estimator_names
 
 DOCS = Path(__file__).parents[3] / "docs" / "credit"
 
 
-def play(game="kuhn_poker", starts=20, samples=4, **params):
-    table = TabularPolicy(make_game(game, **params))
-    return table, table.play(starts, samples, random.Random(0))
+def run(level, *gradient):
+    return Run([level] * 4, *(gradient or (None, None, None)))
 
 
-@pytest.mark.parametrize("players", [2, 3])
-def test_turns_are_paid_what_the_rules_pay(players):
-    """Kuhn poker is zero-sum; every seat has a turn, and every turn but the last pays 0."""
-    _, played = play(num_players=players)
-    turns = played.turns
-    total = np.bincount(turns.episode, turns.reward)
-    np.testing.assert_allclose(total, 0)
-    assert played.mean_return == 0
-    assert not turns.reward[~turns.terminated].any()
-    assert turns.reward[turns.terminated].all()
-    ends = np.bincount(players * turns.episode + turns.seat, turns.terminated)
-    assert set(ends.tolist()) == {1}
+def found(setting, seeds=range(10), **levels):
+    """Runs of all variants of a setting: 0.5 + seed / 100, or another level by name."""
+    return {
+        setting: {
+            name: {s: run(levels.get(name, 0.5) + s / 100) for s in seeds}
+            for name in variants.runnable(setting)
+        }
+    }
 
 
-def test_rewards_on_the_way_come_to_their_turns():
-    """Mini Hanabi pays both seats for each card, from the first own turn on."""
-    table, played = play("mini_hanabi", starts=5)
-    for episode in range(20):
-        own = played.turns.episode == episode
-        by_seat = np.bincount(played.turns.seat[own], played.turns.reward[own])
-        assert by_seat[0] >= by_seat[1]  # what seat 0 is paid before seat 1 has a turn
-    assert played.turns.reward.any()
-    assert played.mean_return == pytest.approx(
-        played.turns.reward[played.turns.seat == 0].sum() / 20
-    )
-    assert len(table.rows) > 20
+def test_the_crossing_has_every_pool_that_an_estimator_can_have():
+    cells = {
+        (line.title, pool): variant
+        for line in variants.CROSSING
+        for pool, variant in line.cells.items()
+    }
+    assert len(cells) == 3 * 4 + 2 * 2
+    assert cells["`mars`", "game, seat"].name == "mars"
+    assert cells["`dr_grpo`", "group, seat"].name == "dr_grpo"
+    assert cells["`mars` / spread", "group, seat, turn"].all_options["scale"] == "std"
+    names = list(variants.variants())
+    assert names[: len(estimator_names())] == estimator_names()
+    assert len(names) == len(estimator_names()) + 12
+    assert {name for c in CHOICES for name in (c.before, c.after)} <= set(names)
 
 
-def test_samples_of_a_start_are_dealt_alike():
-    table, played = play()
-    hands = {key[1][1] for key in table.rows}
-    assert hands == {0, 1, 2}
-    keys = list(table.rows)
-    first = (played.turns.turn == 0) & (played.turns.seat == 0)
-    dealt = [keys[row][1][1] for row in played.row[first]]
-    assert all(len(set(dealt[i : i + 4])) == 1 for i in range(0, len(dealt), 4))
+def test_a_variant_without_its_columns_is_not_run():
+    all_names = set(variants.variants())
+    assert all_names - set(variants.runnable("mini_hanabi")) == {
+        "adca",
+        "counterfactual",
+    }
+    assert all_names == set(variants.runnable("leduc"))
 
 
-def test_play_follows_the_policy():
-    """The first player bets with 0.9 and the second calls never."""
-    table, _ = play()
-    first, second = (
-        row
-        for key, row in table.rows.items()
-        if key in ((0, (0, 0, ())), (1, (1, 0, (1,))))
-    )
-    table.logits[first] = np.log([0.1, 0.9])
-    table.logits[second] = [0.0, -np.inf]
-    table._remember(np.array([first, second]))
-    played = table.play(3000, 1, random.Random(1))
-    share = played.action[played.row == first].mean()
-    assert share == pytest.approx(0.9, abs=0.03)
-    assert not played.action[played.row == second].any()
+def test_a_run_learns_and_is_measured():
+    """Uniform play of Kuhn poker has NashConv .917."""
+    result = learning.learn("kuhn", "mars_loo (group, seat)", 0)
+    assert len(result.curve) == NUM_POINTS
+    assert result.curve[-1] < 0.4
+    assert result.variance > 1
+    assert 0 < result.cosine < result.direction < 1
 
 
-def test_a_step_is_the_gradient_written_out():
-    """θ += step (Σ A/rms (1[a] - π) - bonus · visits · π (log π + H)) / episodes."""
-    table, played = play()
-    rng, used = np.random.default_rng(0), slice(len(table.rows))
-    table.logits[used] = rng.normal(size=(len(table.rows), 2))
-    before, chances = table.logits.copy(), table.probabilities(played.row)
-    advantage = rng.normal(size=len(played.row))
-    table.update(played, advantage, 0.5, 0.1)
-    change = np.zeros_like(before)
-    size = np.sqrt((advantage**2).mean())
-    for row, action, p, a in zip(
-        played.row, played.action, chances, advantage, strict=True
-    ):
-        entropy = -(p * np.log(p)).sum()
-        change[row] += a / size * (np.eye(2)[action] - p)
-        change[row] -= 0.1 * p * (np.log(p) + entropy)
-    expected = before[used] + 0.5 * change[used] / 80
-    np.testing.assert_allclose(table.logits[used], expected, atol=1e-12)
-
-
-def test_the_critic_moves_towards_the_mean_return_to_go():
-    table, played = play()
-    table.update(played, np.zeros(len(played.row)), 0.0, 0.0)
-    row = played.row[0]
-    here = played.row == row
-    expected = (1 - 0.9 ** here.sum()) * played.turns.reward[here].mean()
-    last = played.turns.terminated[here].all()
-    assert not last or table.value[row] == pytest.approx(expected)
-    assert table.value[: len(table.rows)].any()
-
-
-def test_self_play_learns():
-    game = make_game("kuhn_poker")
-    table, rng = TabularPolicy(game), random.Random(0)
-    for _ in range(60):
-        played = table.play(16, 8, rng)
-        table.update(played, estimate("mars_loo", played.turns).advantage, 2.0, 0.1)
-    assert nash_conv(game, complete_table(game, table.table())) < 0.4  # uniform .917
-
-
-def test_batches_have_the_columns_that_are_promised():
-    _, played = play()
-    for column in COLUMNS:
-        owner, _, part = column.partition(".")
-        found = getattr(played.turns, owner)
-        assert (found[part] if part else found) is not None
-    exact = {"adca", "counterfactual"}
-    assert set(estimator_names()) - set(experiment.runnable("mini_hanabi")) == exact
-    assert set(estimator_names()) == set(experiment.runnable("leduc"))
-
-
-def test_exact_values_are_those_of_the_policy_that_played():
-    """Kuhn poker at uniform play: a king that is bet into gains 2 by calling, and loses 1."""
-    table, played = play()
-    turns = with_exact_values(table, played)
-    row = table.rows[1, (1, 2, (1,))]
-    here = played.row == row
-    assert here.any()
-    np.testing.assert_allclose(turns.value[here], 0.5)
-    expected = np.where(played.action[here] == 1, 2.0, -1.0)
-    np.testing.assert_allclose(turns.action_value[here], expected)
-    assert turns.rewards["judge"][here].tolist() == np.sign(expected).tolist()
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+def test_the_exact_advantage_has_variance_1_and_the_largest_cosine():
+    """`counterfactual` is Q - V, exact. `grpo_passk` goes against the gradient."""
+    exact = learning.gradient_of("kuhn", variants.Variant("counterfactual"), 0)
+    assert exact[0] == 1
+    other = learning.gradient_of("kuhn", variants.Variant("mars"), 0)
+    assert other[1] < exact[1]
+    assert learning.gradient_of("kuhn", variants.Variant("grpo_passk"), 0)[0] is None
 
 
 def test_runs_are_kept_and_not_repeated(tmp_path):
     path = tmp_path / "bench.json"
-    runs = experiment.read_runs(path)
-    assert runs == {}
-    experiment.add(runs, "kuhn", "mars", 0, [0.5, 0.25])
-    experiment.write_runs(path, runs)
-    assert experiment.read_runs(path) == runs
+    assert runs.read_runs(path) == {}
+    known = {}
+    runs.add(known, ("kuhn", "mars", 0), Run([0.5, 0.25], 2.0, 0.5, 0.9))
+    runs.write_runs(path, known)
+    assert runs.read_runs(path) == known
     assert json.loads(path.read_text())["settings"]["kuhn"]["step"] == 2.0
-    todo = experiment.missing(runs, ["mars", "rae"], ["kuhn"], 2)
+    todo = runs.missing(known, ["mars", "rae"], ["kuhn"], 2)
     assert todo == [("kuhn", "rae", 0), ("kuhn", "mars", 1), ("kuhn", "rae", 1)]
 
 
 def test_runs_of_other_settings_or_options_are_not_kept(tmp_path):
     path = tmp_path / "bench.json"
-    runs = {"kuhn": {"mars": {"0": [0.5]}, "rae": {"0": [0.5]}}}
-    runs["leduc"] = {"mars": {"0": [0.5]}}
-    experiment.write_runs(path, runs)
+    one = {0: run(0.5)}
+    known = {"kuhn": {"mars": one, "rae": one}, "leduc": {"mars": one}}
+    runs.write_runs(path, known)
     changed = json.loads(path.read_text())
     changed["settings"]["leduc"]["step"] = 1.0
-    changed["options"]["rae"]["decay"] = 0.5
+    changed["variants"]["rae"]["decay"] = 0.5
     path.write_text(json.dumps(changed))
-    assert experiment.read_runs(path) == {"kuhn": {"mars": {"0": [0.5]}}}
+    assert runs.read_runs(path) == {"kuhn": {"mars": one}}
+    changed["batches"]["samples"] = 4
+    path.write_text(json.dumps(changed))
+    assert runs.read_runs(path) == {}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", estimator_names())
-def test_the_committed_results_are_those_of_this_code(name):
-    """Run the others again with arena credit bench, after taking out what has changed."""
-    known = experiment.read_runs(DOCS / "bench.json")["kuhn"][name]["0"]
-    assert experiment.learn("kuhn", name, 0) == known
+def test_what_is_done_is_kept_if_a_run_fails(tmp_path):
+    path = tmp_path / "bench.json"
+    todo = [("kuhn", "mars", 0), ("kuhn", "no such variant", 0)]
+    with pytest.raises(KeyError, match="no such variant"):
+        runs.run_missing(path, todo, 1, lambda line: None)
+    assert list(runs.read_runs(path)["kuhn"]) == ["mars"]
 
 
 def test_statistics_by_hand():
@@ -185,55 +120,122 @@ def test_statistics_by_hand():
     assert statistics.final([9, 9, 9, 9, 9, 9, 1, 2]) == 1.5
 
 
+def test_a_difference_by_hand():
+    """-2 with error √(2/3), 4 degrees of freedom: t(.975, 4) = 2.77645, p = .0705."""
+    found = statistics.difference([1.0, 2.0, 3.0], [3.0, 4.0, 5.0])
+    assert found.value == -2
+    assert found.wide == pytest.approx(2.77645 * (2 / 3) ** 0.5, rel=1e-5)
+    assert found.p == pytest.approx(0.0705, abs=1e-4)
+    assert statistics.difference([1.0, 1.0], [2.0, 2.0]) == (-1, 0, 0)
+    assert statistics.difference([1.0, 1.0], [1.0, 1.0]) == (0, 0, 1)
+    with pytest.raises(
+        ValueError, match=r"at least two runs on each side, got \[1, 2\]"
+    ):
+        statistics.difference([1.0], [1.0, 2.0])
+
+
 def test_p_values_are_corrected_for_their_number():
-    """b: t = -2/√(2/3), 4 degrees of freedom: p = .0705. Holm: smallest times 2, then .5."""
-    finals = {"a": [1.0, 2.0, 3.0], "b": [3.0, 4.0, 5.0], "c": [1.0, 2.0, 3.0]}
-    found = statistics.p_values(finals, "a")
-    assert found["b"] == pytest.approx(2 * 0.0705, abs=2e-4)
-    assert found["c"] == 1
-    assert statistics.p_values({"a": [1.0, 2.0], "b": [3.0]}, "a") == {}
-    constant = {"a": [1.0, 1.0], "b": [2.0, 2.0], "c": [1.0, 1.0]}
-    assert statistics.p_values(constant, "a") == {"b": 0, "c": 1}
-
-
-def test_the_page_says_which_differences_are_significant():
-    better = {str(seed): [0.1 + seed / 100] * 4 for seed in range(3)}
-    worse = {str(seed): [0.5 + seed / 100] * 4 for seed in range(3)}
-    runs = {
-        "kuhn": {"mars": better, "rae": worse},
-        "mini_hanabi": {"mars": better, "rae": worse},
+    """Holm: the smallest of three times 3, the next times 2, never below one before."""
+    raw = {
+        name: Difference(0.0, 0.0, p)
+        for name, p in zip("abc", (0.5, 0.01, 0.02), strict=True)
     }
-    text = page.text(runs)
-    kuhn, hanabi = text.split("## Mini Hanabi")
-    once = page.text({"kuhn": {"mars": better, "rae": {"0": [0.1] * 4}}})
-    assert "| `rae` | 0.100 | - | 1 |  | too few seeds |" in once
-    assert "Significantly worse than `mars`: `rae`." in kuhn
-    assert "Significantly better than `mars`: `rae`." in hanabi
-    assert "| `mars` | 0.110 | 0.085 to 0.135 | 3 |  |  |" in kuhn
+    corrected = {name: one.p for name, one in statistics.holm(raw).items()}
+    assert corrected == pytest.approx({"a": 0.5, "b": 0.03, "c": 0.04})
+
+
+def test_a_gain_is_positive_where_the_variant_is_better():
+    """NashConv .3 is better than .5, a score of .3 is worse."""
+    kuhn, hanabi = (
+        Comparison(name, found(name, rae=0.3)[name], 10)
+        for name in ("kuhn", "mini_hanabi")
+    )
+    assert kuhn.gains["rae"].value == pytest.approx(0.2)
+    assert hanabi.gains["rae"].value == pytest.approx(-0.2)
+    assert next(iter(kuhn.means)) == list(hanabi.means)[-1] == "rae"
+    assert kuhn.gains["rae"].is_significant
+    assert not kuhn.gains["mars_loo"].is_significant
+    text = page.text(found("kuhn", rae=0.3))
+    assert "Significantly better than `mars`: `rae`. Significantly worse: none." in text
+    assert (
+        "| `rae` | 0.345 | 0.323 to 0.367 | 10 | **+0.200** ± 0.028 | < 0.001 |" in text
+    )
+
+
+def test_choices_are_compared_at_otherwise_equal_settings():
+    """The episode level over game and seat is worse by .1, so is nothing else."""
+    compared = Comparison(
+        "kuhn", found("kuhn", **{"dr_grpo (game, seat)": 0.6})["kuhn"], 10
+    )
+    values = {name: one.value for name, one in compared.choices.items()}
+    assert values.pop("episode level, game, seat") == pytest.approx(-0.1)
+    assert set(values.values()) == {0}
+
+
+def test_a_game_with_a_missing_run_says_which_and_has_no_gains():
+    known = found("kuhn", rae=0.3)
+    del known["kuhn"]["gigpo"][3], known["kuhn"]["gigpo"][4], known["kuhn"]["gae"]
+    kuhn = comparisons(known)[0]
+    assert kuhn.missing == {"gae": list(range(10)), "gigpo": [3, 4]}
+    assert kuhn.gains == kuhn.choices == {}
+    text = page.text(known)
+    line = "- Kuhn poker: 12 runs (seeds by variant): `gae` 0 to 9, `gigpo` 3, 4"
+    assert line in text
+    assert "- Leduc poker: all 420 runs" in text
+    assert "Runs of this game are missing, so nothing is compared." in text
+    assert "Significantly better" not in text
+
+
+def test_more_seeds_of_one_variant_are_wanted_of_all():
+    known = found("kuhn")
+    known["kuhn"]["mars"][10] = run(0.5)
+    kuhn = comparisons(known)[0]
+    assert kuhn.num_seeds == 11
+    assert "mars" not in kuhn.missing
+    assert kuhn.missing["rae"] == [10]
+
+
+def test_cells_say_why():
+    known = found("kuhn")
+    known["kuhn"]["mars_loo"] = {s: run(0.4, 4.0, 0.25, 0.9) for s in range(5)}
+    known["kuhn"]["mars_loo"] |= {s: run(0.5, 9.0, 0.75, 0.9) for s in range(5, 10)}
+    text = tables.crossing(Comparison("kuhn", known["kuhn"], 10))
+    assert "| turn | `mars_loo` | **+0.095** ± " in text
+    assert "<br>cosine 0.50, variance 6 |" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mars", "episode", "gae", "mars (group, seat, turn)"])
+def test_the_committed_results_are_those_of_this_code(name):
+    """Run the others again with arena credit bench, after taking out what has changed."""
+    known = runs.read_runs(DOCS / "bench.json")
+    for setting in known:
+        assert learning.learn(setting, name, 0) == known[setting][name][0]
 
 
 def test_the_committed_page_is_that_of_the_committed_results():
     """Write it with: arena credit bench."""
-    runs = experiment.read_runs(DOCS / "bench.json")
-    assert (DOCS / "README.md").read_text() == page.text(runs)
+    known = runs.read_runs(DOCS / "bench.json")
+    assert (DOCS / "README.md").read_text() == page.text(known)
     assert (DOCS / page.PICTURE).exists()
 
 
-def test_the_command_does_what_is_missing_and_draws_it(tmp_path):
+def test_the_command_does_what_is_missing_and_draws_it(tmp_path, monkeypatch):
+    short = Setting("Kuhn poker", "kuhn_poker-v0", 20, 2.0, 0.1)
+    monkeypatch.setitem(SETTINGS, "kuhn", short)
     command = ["credit", "bench", "--only", "mars", "--only", "rae", "--game", "kuhn"]
     command += ["--seeds", "1", "--jobs", "1", "--directory", str(tmp_path)]
     done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert done.exit_code == 0
     assert "2/2 kuhn rae seed 0" in done.output
-    names = {"bench.json", "README.md", "learning.png"}
+    names = {"bench.json", "README.md", "choose.md", "learning.png"}
     assert {path.name for path in tmp_path.iterdir()} == names
-    known = experiment.read_runs(DOCS / "bench.json")["kuhn"]["mars"]["0"]
-    assert experiment.read_runs(tmp_path / "bench.json")["kuhn"]["mars"]["0"] == known
+    assert (tmp_path / "learning.png").read_bytes().startswith(b"\x89PNG")
     again = CliRunner().invoke(app, command, catch_exceptions=False)
     assert "seed 0" not in again.output
 
 
-def test_an_unknown_estimator_or_setting_is_named():
+def test_an_unknown_variant_or_setting_is_named():
     for option, value in (("--only", "mras"), ("--game", "chess")):
         done = CliRunner().invoke(app, ["credit", "bench", option, value])
         assert done.exit_code != 0
@@ -241,8 +243,7 @@ def test_an_unknown_estimator_or_setting_is_named():
 
 
 @pytest.mark.parametrize(
-    ("module", "extra"),
-    [("matplotlib.figure", "eval"), ("scipy.stats", "eval"), ("trl", "train")],
+    ("module", "extra"), [("matplotlib.figure", "eval"), ("scipy.stats", "eval")]
 )
 def test_a_missing_package_is_named_before_anything_is_run(
     tmp_path, monkeypatch, module, extra
@@ -253,28 +254,3 @@ def test_a_missing_package_is_named_before_anything_is_run(
     done = CliRunner().invoke(app, command)
     assert f"arena-envs[{extra}]" in str(done.exception)
     assert not folder.exists()
-
-
-def test_the_tiny_model_is_trained_by_three_estimators_only():
-    settings = [*experiment.SETTINGS, experiment.TINY]
-    todo = experiment.missing({}, estimator_names(), settings, 10)
-    tiny = [one for one in todo if one[0] == experiment.TINY]
-    assert tiny[:3] == todo[:3]
-    assert {name for _, name, _ in tiny} == set(tiny_model.ESTIMATORS)
-    assert {seed for _, _, seed in tiny} == {0, 1, 2}
-    assert len(todo) == 9 + 10 * (4 * len(estimator_names()) - 2)
-
-
-def test_curves_of_the_tiny_model_are_drawn(tmp_path):
-    curves = {str(seed): [0.5, 0.25 + seed / 100] for seed in range(3)}
-    runs = {experiment.TINY: dict.fromkeys(tiny_model.ESTIMATORS, curves)}
-    assert "## Kuhn poker, tiny language model" in page.text(runs)
-    page.draw(runs, tmp_path / "tiny.png")
-    assert (tmp_path / "tiny.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow
-def test_a_tiny_model_is_measured_every_ten_steps():
-    curve = tiny_model.train("episode", 0)
-    assert len(curve) == 40
-    assert curve[-1] < 0.9

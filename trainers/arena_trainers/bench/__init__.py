@@ -1,5 +1,7 @@
-"""The comparison of all estimators: tabular softmax self-play at equal samples.
+"""The comparison of estimators and pools: tabular softmax self-play at equal samples.
 
-`tabular` plays and learns, `experiment` says what is run, `statistics` compares, and `page`
-draws and writes it.
+`settings` and `variants` say what is run. `graph` and `tabular` play and learn, and
+`exact_values` has the exact values of a policy. `learning` does one run, `models` one of a language
+model, and `runs` keeps them. `statistics` and `comparison` compare; `tables`, `picture` and `page`
+write. `facts` finds the kind of a game, and `guide` gives the advice for it.
 """

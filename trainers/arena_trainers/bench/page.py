@@ -1,208 +1,212 @@
 """The comparison as a page and a picture, made from the results file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from arena_trainers.bench.experiment import (
-    NUM_SAMPLES,
-    NUM_STARTS,
-    SETTINGS,
-    TINY,
-    Curve,
-    Runs,
+from arena_trainers.bench import guide, tables
+from arena_trainers.bench.comparison import (
+    Comparison,
+    comparisons,
+    model_comparisons,
 )
-from arena_trainers.bench.statistics import Mean, final, interval, p_values
-from arena_trainers.extras import import_extra
+from arena_trainers.bench.learning import NUM_LOOKED_AT, REFERENCE
+from arena_trainers.bench.models import MODEL_PAIRS
+from arena_trainers.bench.picture import draw
+from arena_trainers.bench.runs import Found
+from arena_trainers.bench.settings import NUM_SAMPLES, NUM_STARTS
+from arena_trainers.bench.statistics import ALPHA, seeds_needed
 
-REFERENCE = "mars"  # the trainer's default
-SHOWN = ("mars", "episode", "mars_loo", "mars_released", "counterfactual")  # in colour
-ALPHA = 0.05
 PICTURE = "learning.png"
 
-HEAD = f"""\
+HEAD = """\
 # Which estimator learns best
 
-Written by `arena credit bench` from [bench.json](bench.json). [estimators.md](estimators.md)
-describes each estimator, [report.md](report.md) has its exact bias on small games.
+Written by `arena credit bench` from [bench.json](bench.json). [choose.md](choose.md) is the guide
+that follows from it. [estimators.md](estimators.md) describes each estimator, and
+[report.md](report.md) has its exact bias on small games.
 
-![Learning curves]({PICTURE})
+"""
 
-**What was run.** All seats learn by playing against themselves. A policy is a softmax over one
-row of logits for each information state.
+METHOD = f"""\
+## What was run
 
-- Every estimator gets the same number of episodes: batches of {NUM_STARTS} starts, each played
+All seats learn by playing against themselves. A policy is a softmax over one row of logits for
+each information state.
+
+- Every variant gets the same number of episodes: batches of {NUM_STARTS} starts, each played
   {NUM_SAMPLES} times with the same draws of chance.
-- Advantages are divided by their root mean square, so all estimators take steps of the same
+- Advantages are divided by their root mean square, so all variants take steps of the same
   size. The step size falls linearly to 0. There is a small entropy bonus.
-- The first step size was chosen once for each game, on a few runs of `episode`, `mars_loo` and
-  `mars_released`. All estimators use it.
-- Options are the defaults, except γ = 1.
+- The first step size and the bonus were chosen once for each game, on a few runs of `episode`,
+  `mars_loo` and `mars_released`. All variants use them.
+- Speaker and listener has half as many batches as the other games: its curves are flat by then.
+- Goofspiel is paid after each round, by the difference of the points. The other competitive games
+  pay at the end.
 - A critic is the running mean of the returns-to-go at each information state.
 - `counterfactual` and `adca` get exact values of the policy. The judge of `adca` says whether an
   action is worth at least the policy's value. Both are left out in Mini Hanabi, whose tree is
   too large for exact values.
+- In Mini Hanabi a row of logits covers several information states: own hints, fireworks, and which
+  of the partner's cards can be played.
 
-**What is measured.** In poker, the exact NashConv of the policy: 0 at an equilibrium, lower is
-better. In Mini Hanabi, the mean score of the training episodes: higher is better. Both are means
-over the last quarter of the run. In Mini Hanabi a row of logits covers several information
-states: it sees own hints, fireworks, and which of the partner's cards can be played.
+**The crossing.** A variant is an estimator with options. Names show the options that differ from
+the published form; γ = 1 always. Left out:
 
-**How to read it.**
+- `turn` in the pool of an episode-level estimator: such a pool compares whole trajectories.
+- A pool for `gae`: its baseline is the critic.
+- A scale for `mars_loo`, which has no such option.
+- Division by the spread of the whole batch: the rescaling above makes it equal to no scale.
 
-- Intervals are 95 %, over seeds. *p* is from Welch's t-test against `{REFERENCE}`, with Holm's
-  correction for the number of estimators. "Significant" means p < {ALPHA}. "Not significant"
-  does not mean equal.
+## What is measured
+
+- **NashConv**, exact, of the policy: 0 at an equilibrium, lower is better.
+- **Score**: in Mini Hanabi the mean score of the training episodes, in speaker and listener the
+  exact expected return. Higher is better.
+- Both are means over the last quarter of the run.
+- **Variance**: E[A²] E[A*²] / E[A A*]². A is the advantage, A* the exact one, Q - V at the
+  information state. It is the mean square of the advantage, rescaled to slope 1 on the exact
+  advantage and relative to it. The best value is 1.
+- **Cosine**: of the gradient of one batch with the exact gradient, mean over batches.
+- **Direction**: cosine of the mean gradient of {NUM_LOOKED_AT} batches with the exact gradient. It
+  falls with bias, and in large games also with the variance that is left.
+- These three are measured at the policy that `{REFERENCE}` has after a quarter of its batches, one
+  for each seed. All variants see the same batches. "-": the slope is not positive, or the tree
+  is too large for exact values.
+
+## How to read it
+
+- A gain is positive where the variant is better than `{REFERENCE}` with its published pool (game,
+  seat). Intervals (±) are 95 %, over seeds, without correction.
+- *p* is from Welch's t-test, with Holm's correction: for the number of variants of the game in
+  the tables of variants, for the number of choices of the game in the table of choices. A bold
+  gain is significant: p < {ALPHA}. "Not significant" does not mean equal.
+- A game with a missing run has no gains.
 - Estimators that differ by a constant factor, such as `dr_grpo` and `rloo`, give the same result,
   because advantages are rescaled.
 - The rescaling hurts `counterfactual`: its advantages vanish at an equilibrium, the rescaled ones
   do not, so the policy circles around the equilibrium.
-- Estimators that divide by the spread of a group do badly in poker. A group shares a deal that its
-  players do not see ([report.md](report.md)).
 - Tabular self-play shows variance, bias and cycles. It says nothing about tokens, clipping or
   language.
 """
 
 
-def write(directory: Path, runs: Runs) -> list[Path]:
-    """Writes the page and the picture; returns their paths."""
+MODEL_TEXT = """\
+The tiny model of `arena train`, trained with each variant by the default recipe. Kuhn poker and
+tic-tac-toe: exact NashConv. Mini Hanabi: mean score of the training episodes. Pairs have equal
+pools.
+"""
+
+
+def write(directory: Path, runs: Found) -> list[Path]:
+    """Writes the page, the guide and the picture; returns their paths."""
     page, picture = directory / "README.md", directory / PICTURE
-    draw(runs, picture)
+    choose = directory / guide.PAGE
+    draw(comparisons(runs), picture)
     page.write_text(text(runs))
-    return [page, picture]
+    choose.write_text(guide.page(runs))
+    return [page, choose, picture]
 
 
-def text(runs: Runs) -> str:
+def text(runs: Found) -> str:
     """The page, in Markdown."""
-    parts = [HEAD]
-    parts += [_section(name, runs[name]) for name in (*SETTINGS, TINY) if name in runs]
+    compared = comparisons(runs)
+    shown = [one for one in compared if one.runs]
+    parts = [HEAD + _missing(compared), *_summary(shown), METHOD]
+    parts += [_crossing(one) for one in shown]
+    if shown:
+        parts += [f"![Learning curves]({PICTURE})\n", "## All variants\n"]
+    parts += [
+        f"### {one.title}, all variants\n\n{tables.everything(one)}" for one in shown
+    ]
+    models = model_comparisons(runs)
+    if models:
+        parts.append(f"## Language models\n\n{MODEL_TEXT}")
+    parts += [_of_model(one) for one in models]
     return "\n".join(parts)
 
 
-def _section(setting: str, runs: Mapping[str, Mapping[str, Curve]]) -> str:
-    finals = {
-        name: [final(curve) for curve in seeds.values()] for name, seeds in runs.items()
-    }
-    higher = setting in SETTINGS and SETTINGS[setting].measure == "score"
-    means = {name: interval(values) for name, values in finals.items()}
-    ordered = sorted(means, key=lambda name: means[name].mean, reverse=higher)
-    p = p_values(finals, REFERENCE) if REFERENCE in finals else {}
-    measure = "Score" if higher else "NashConv"
-    lines = [
-        f"## {_title(setting)}",
-        "",
-        _sentences(setting, means, p, higher),
-        "",
-        f"| Estimator | {measure} | 95 % | seeds | p | against `{REFERENCE}` |",
-        "|---|---|---|---|---|---|",
-        *(_row(name, means[name], p.get(name), means, higher) for name in ordered),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _title(setting: str) -> str:
-    if setting == TINY:
-        return "Kuhn poker, tiny language model"
-    return SETTINGS[setting].title
-
-
-def _sentences(
-    setting: str, means: Mapping[str, Mean], p: Mapping[str, float], higher: bool
-) -> str:
-    """The setting, and the significant differences."""
-    if setting == TINY:
-        what = (
-            "The default recipe of `arena train`, with each estimator at its default "
-            "options. The recipe itself pools `mars` by group and seat."
+def _of_model(compared: Comparison) -> str:
+    """The variants of a language model, and how many seeds a difference needs."""
+    lines = [f"### {compared.title}", tables.everything(compared)]
+    if compared.missing:
+        return "\n\n".join([*lines, missing_runs(compared)]) + "\n"
+    for pool in MODEL_PAIRS:
+        found = compared.gains_over(pool[1])[pool[0]]
+        wanted = seeds_needed(*(compared.finals[name] for name in pool))
+        lines.append(
+            f"`{pool[0]}` against `{pool[1]}`: {tables.gain(found)}. To find a difference of "
+            f"this size with power 80 %: {wanted or 'no number of'} seeds."
         )
-    else:
-        chosen = SETTINGS[setting]
-        what = (
-            f"{chosen.num_episodes:,} episodes a run, first step {chosen.step:g}, "
-            f"entropy bonus {chosen.bonus:g}."
-        )
-    verdicts: dict[str, list[str]] = {"better": [], "worse": []}
-    for name, value in sorted(p.items()):
-        if value < ALPHA:
-            verdicts[_side(means, name, higher)].append(f"`{name}`")
-    found = [
-        f"Significantly {side} than `{REFERENCE}`: {', '.join(names) or 'none'}."
-        for side, names in verdicts.items()
-    ]
-    rest = len(p) - sum(len(names) for names in verdicts.values())
-    return " ".join([what, *found, f"No significant difference: {rest} of {len(p)}."])
+    return "\n\n".join(line.rstrip("\n") for line in lines) + "\n"
 
 
-def _side(means: Mapping[str, Mean], name: str, higher: bool) -> str:
-    more = means[name].mean > means[REFERENCE].mean
-    return "better" if more == higher else "worse"
+def _missing(compared: Sequence[Comparison]) -> str:
+    """Which runs are missing."""
+    lines = [missing_runs(one) for one in compared if one.missing]
+    if not lines:
+        return f"All runs are there: {compared[0].num_seeds} seeds of each variant.\n"
+    head = "**Runs are missing. Games with missing runs have no gains.**"
+    return "\n".join([f"{head} `arena credit bench` does them.\n", *lines, ""])
 
 
-def _row(
-    name: str,
-    mean: Mean,
-    p: float | None,
-    means: Mapping[str, Mean],
-    higher: bool,
-) -> str:
-    verdict = "" if name == REFERENCE else "too few seeds"
-    if p is not None:
-        verdict = _side(means, name, higher) if p < ALPHA else "not significant"
-    cells = [
-        f"`{name}`",
-        f"{mean.mean:.3f}",
-        f"{mean.low:.3f} to {mean.high:.3f}" if mean.num > 1 else "-",
-        str(mean.num),
-        "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
-        verdict,
-    ]
-    return f"| {' | '.join(cells)} |"
+def missing_runs(compared: Comparison) -> str:
+    """The missing runs of a game, in a line."""
+    num = sum(len(seeds) for seeds in compared.missing.values())
+    title, runs = f"- {compared.title}:", f"{num} run{'s' * (num != 1)}"
+    if not compared.runs:
+        return f"{title} all {runs}"
+    if len({tuple(seeds) for seeds in compared.missing.values()}) == 1 and len(
+        compared.missing
+    ) == len(compared.runs):
+        seeds = next(iter(compared.missing.values()))
+        return f"{title} {runs}: seeds {_listed(seeds)} of all variants"
+    names = [f"`{name}` {_listed(seeds)}" for name, seeds in compared.missing.items()]
+    return f"{title} {runs} (seeds by variant): {', '.join(names)}"
 
 
-def draw(runs: Runs, path: Path) -> None:
-    """Curves of all settings: some estimators in colour with intervals, the others grey."""
-    names = [name for name in (*SETTINGS, TINY) if name in runs]
-    figure = import_extra("matplotlib.figure", "eval").Figure(
-        figsize=(11, 3.6 * -(-len(names) // 2)), layout="constrained"
+def _listed(seeds: Sequence[int]) -> str:
+    """Seeds, as a range where they follow each other.
+
+    >>> _listed([3, 4, 5]), _listed([0, 2])
+    ('3 to 5', '0, 2')
+    """
+    if len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1:
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(map(str, seeds))
+
+
+def _summary(shown: Sequence[Comparison]) -> list[str]:
+    if not shown:
+        return []
+    about = (
+        "Gain by one choice at otherwise equal settings; `mars` is the turn level, "
+        "`dr_grpo` the episode level without a scale. Bold: significant."
     )
-    panels = figure.subplots(-(-len(names) // 2), 2, squeeze=False).ravel()
-    for panel, name in zip(panels, names, strict=False):
-        num = SETTINGS[name].num_episodes if name in SETTINGS else None
-        for estimator, seeds in runs[name].items():
-            if estimator not in SHOWN:
-                x, mean, _, _ = _band(list(seeds.values()), num)
-                panel.plot(x, mean, color="0.8", linewidth=0.8, zorder=1)
-        for estimator in SHOWN:
-            if estimator in runs[name]:
-                curves = list(runs[name][estimator].values())
-                x, mean, low, high = _band(curves, num)
-                (line,) = panel.plot(x, mean, label=estimator, zorder=3)
-                panel.fill_between(
-                    x, low, high, color=line.get_color(), alpha=0.2, zorder=2
-                )
-        higher = name in SETTINGS and SETTINGS[name].measure == "score"
-        panel.set_title(_title(name))
-        panel.set_ylabel("mean score" if higher else "exact NashConv")
-        panel.set_xlabel("episodes" if num else "evaluations, 10 steps apart")
-        if panel.get_legend_handles_labels()[0]:
-            panel.legend()
-    for panel in panels[len(names) :]:
-        panel.axis("off")
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    return ["## What each choice changes\n", about + "\n", tables.choices(shown)]
 
 
-def _band(
-    curves: Sequence[Curve], num_episodes: int | None
-) -> tuple[Sequence[float], Sequence[float], Sequence[float], Sequence[float]]:
-    """Places, means and 95 % intervals of the points of curves."""
-    size = min(len(curve) for curve in curves)
-    points = [interval([curve[i] for curve in curves]) for i in range(size)]
-    step = (num_episodes or size) / size
-    x = np.arange(1, size + 1) * step
+def _crossing(compared: Comparison) -> str:
+    chosen = compared.setting
+    about = (
+        f"{chosen.num_episodes:,} episodes a run, first step {chosen.step:g}, entropy "
+        f"bonus {chosen.bonus:g}. The cell of `{REFERENCE}` over game and seat has its "
+        f"{'score' if chosen.higher else 'NashConv'}; the others have the gain over it."
+    )
+    parts = [f"## {chosen.title}", about, tables.crossing(compared), _verdict(compared)]
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _verdict(compared: Comparison) -> str:
+    """The published estimators that are significantly better or worse."""
+    if not compared.gains:
+        return "Runs of this game are missing, so nothing is compared."
+    names: dict[bool, list[str]] = {True: [], False: []}
+    for name, found in compared.gains.items():
+        if found.is_significant:
+            names[found.value > 0].append(f"`{name}`")
+    rest = len(compared.gains) - len(names[True]) - len(names[False])
     return (
-        x.tolist(),
-        [point.mean for point in points],
-        [point.low for point in points],
-        [point.high for point in points],
+        f"Significantly better than `{REFERENCE}`: {', '.join(names[True]) or 'none'}. "
+        f"Significantly worse: {', '.join(names[False]) or 'none'}. No significant "
+        f"difference: {rest} of {len(compared.gains)}."
     )

@@ -1,14 +1,16 @@
-"""Means of runs with intervals, and p-values of their differences."""
+"""Means of runs with intervals, and differences between runs."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from arena_trainers.bench.experiment import Curve
 from arena_trainers.evaluate.intervals import import_stats
 
 LEVEL = 0.95  # of the intervals
+POWER = 0.8
+ALPHA = 0.05  # p below it is significant
 
 
 class Mean(NamedTuple):
@@ -20,7 +22,23 @@ class Mean(NamedTuple):
     num: int
 
 
-def final(curve: Curve) -> float:
+class Difference(NamedTuple):
+    """A difference of two means, half its 95 % interval, and its p-value (Welch).
+
+    The interval is not corrected for the number of comparisons; p may be (`holm`).
+    """
+
+    value: float
+    wide: float
+    p: float
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether p is below 0.05."""
+        return self.p < ALPHA
+
+
+def final(curve: Sequence[float]) -> float:
     """The mean of the last quarter of a curve."""
     return float(np.mean(curve[-max(len(curve) // 4, 1) :]))
 
@@ -35,25 +53,49 @@ def interval(values: Sequence[float]) -> Mean:
     return Mean(mean, mean - wide, mean + wide, num)
 
 
-def p_values(finals: Mapping[str, Sequence[float]], reference: str) -> dict[str, float]:
-    """The p-value of each estimator's difference from the reference.
+def difference(one: Sequence[float], other: Sequence[float]) -> Difference:
+    """The mean of some runs less that of others, two-sided.
 
-    Welch's t-test, two-sided, with Holm's correction for the number of comparisons. An
-    estimator with a single run is left out.
+    Raises:
+        ValueError: fewer than two runs on a side.
     """
-    if len(finals[reference]) < 2:
-        return {}
-    others = [n for n, runs in finals.items() if n != reference and len(runs) > 1]
-    raw = {name: _welch(finals[name], finals[reference]) for name in others}
-    found: dict[str, float] = {}
+    sizes = np.array([len(one), len(other)])
+    if sizes.min() < 2:
+        raise ValueError(
+            f"want at least two runs on each side, got {sizes.tolist()}; run more seeds"
+        )
+    value = float(np.mean(one) - np.mean(other))
+    parts = np.array([np.var(one, ddof=1), np.var(other, ddof=1)]) / sizes
+    error = float(parts.sum()) ** 0.5
+    if error == 0:
+        return Difference(value, 0.0, float(value == 0))
+    freedom = float(parts.sum() ** 2 / (parts**2 / (sizes - 1)).sum())
+    t = import_stats().t
+    wide = error * float(t.ppf((1 + LEVEL) / 2, freedom))
+    return Difference(value, wide, 2 * float(t.sf(abs(value) / error, freedom)))
+
+
+def seeds_needed(one: Sequence[float], other: Sequence[float]) -> int | None:
+    """Runs on each side that find a difference of this size with power 80 % at p < 0.05.
+
+        n = (z(.975) + z(.8))² (s₁² + s₂²) / d², by the normal approximation
+
+    None where there is no difference.
+    """
+    gap = float(np.mean(one) - np.mean(other))
+    if gap == 0:
+        return None
+    norm = import_stats().norm
+    z = float(norm.ppf((1 + LEVEL) / 2) + norm.ppf(POWER))
+    spread = float(np.var(one, ddof=1) + np.var(other, ddof=1))
+    return max(2, math.ceil(z**2 * spread / gap**2))
+
+
+def holm(found: Mapping[str, Difference]) -> dict[str, Difference]:
+    """The differences with p corrected for their number, by Holm's method."""
+    corrected: dict[str, Difference] = {}
     least = 0.0
-    for rank, name in enumerate(sorted(others, key=raw.__getitem__)):
-        least = max(least, min(1.0, raw[name] * (len(others) - rank)))
-        found[name] = least
-    return found
-
-
-def _welch(one: Sequence[float], other: Sequence[float]) -> float:
-    if np.ptp(one) == np.ptp(other) == 0:
-        return float(one[0] == other[0])
-    return float(import_stats().ttest_ind(one, other, equal_var=False).pvalue)
+    for rank, name in enumerate(sorted(found, key=lambda name: found[name].p)):
+        least = max(least, min(1.0, found[name].p * (len(found) - rank)))
+        corrected[name] = found[name]._replace(p=least)
+    return {name: corrected[name] for name in found}

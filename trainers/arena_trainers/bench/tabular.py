@@ -1,22 +1,14 @@
 """Self-play of tabular softmax policies, trained by any estimator."""
 
-import random
-from bisect import bisect_right
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.sampling import draw
-from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-KeyOf = Callable[[Any, int], Hashable]
+from arena_envs.game import CHANCE, TERMINAL
+from arena_trainers.bench.graph import SURE, Floats, Graph, Ints
+from arena_trainers.credit import TurnBatch
 
 COLUMNS = frozenset(
     {
@@ -25,97 +17,91 @@ COLUMNS = frozenset(
         *("rewards.game", "tokens.entropy", "tokens.logprob", "tokens.value"),
     }
 )  # of `TabularPolicy.play`, beside the columns that every batch has
-MAX_NODES = 100_000  # kept in memory
-SURE = 2.0  # a cumulative probability above any draw
 KEPT = 0.9  # share of the critic's value that one visit of a row leaves
-
-
-@dataclass(slots=True)
-class Node:
-    """A state, what the rules say of it, and the nodes after it by index of the action."""
-
-    state: Any
-    player: int
-    returns: Sequence[float]
-    actions: Sequence[Any] = ()
-    cumulative: list[float] = field(default_factory=list)
-    row: int = -1
-    children: dict[int, "Node"] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Turn:
-    episode: int
-    group: int
-    seat: int
-    turn: int
-    row: int
-    action: int
-    reward: float
-    is_last: bool = False
 
 
 class Played(NamedTuple):
     """A batch of episodes, and the row and action of each turn in the table.
 
-    mean_return: return of an episode, mean over seats and episodes.
+    to_go: float64[T], undiscounted return-to-go of each turn.
+    paid: float64[T], what the turn's seat had been paid before it.
+    returns: float64[episodes, seats].
     """
 
     turns: TurnBatch
     row: Ints
     action: Ints
-    mean_return: float
+    to_go: Floats
+    paid: Floats
+    returns: Floats
+
+    @property
+    def mean_return(self) -> float:
+        """Return of an episode, mean over seats and episodes."""
+        return float(self.returns.mean())
+
+
+class _Taken(NamedTuple):
+    """Turns: int64[T] each, and float64[T], what the seat had been paid before."""
+
+    episode: Ints
+    seat: Ints
+    row: Ints
+    action: Ints
+    paid: Floats
+
+    def take(self, order: Ints) -> "_Taken":
+        """The turns in another order."""
+        columns: Iterator[Any] = (column[order] for column in self)
+        return _Taken(*columns)
 
 
 class TabularPolicy:
-    """A softmax policy with a row of logits for each information state, and a critic.
+    """A softmax policy with a row of logits for each row of a graph, and a critic.
 
     Args:
-        game: the rules; actions must be numbered.
-        key_of: key of a row, by state and seat; None for the information state.
+        graph: of the game; several policies can share one.
 
-    Raises:
-        ValueError: a language game, whose actions are not numbered.
+    Attributes:
+        logits: float64[rows, num_actions]; those of illegal actions are not read.
+        value: float64[rows], of the critic.
     """
 
-    def __init__(self, game: AnyGame, key_of: KeyOf | None = None) -> None:
-        if game.num_actions is None:
-            raise ValueError(f"want a game with numbered actions, got {game!r}")
-        self.game = game
-        self.rows: dict[tuple[int, Hashable], int] = {}
-        self.logits = np.full((64, game.num_actions), -np.inf)
-        self.value = np.zeros(64)
-        self._key_of = key_of or game.information_state
-        self._nodes: dict[Any, Node] = {}
-        self._cumulative: list[list[float]] = []
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.logits = np.zeros((0, graph.num_actions))
+        self.value = np.zeros(0)
+        self._cumulative = np.zeros((0, graph.num_actions))
+        self._numbers = np.zeros(0, np.int64)  # of rows, by their first visit
+        self._num_rows = 0
+        self._grow()
 
     def probabilities(self, row: Ints) -> Floats:
         """float64[len(row), num_actions]: the policy in some rows; 0 for illegal actions."""
-        logits = self.logits[row]
+        self._grow()
+        logits = np.where(self.graph.legal[row], self.logits[row], -np.inf)
         weights = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float64)
 
     def table(self) -> dict[tuple[int, Hashable], list[float]]:
         """The policy as a table of `arena_envs.solvers`: legal actions only."""
-        chances = self.probabilities(np.arange(len(self.rows)))
-        legal = np.isfinite(self.logits)
+        chances = self.probabilities(np.arange(len(self.graph.rows)))
         return {
-            key: chances[row][legal[row]].tolist() for key, row in self.rows.items()
+            key: chances[row][self.graph.legal[row]].tolist()
+            for key, row in self.graph.rows.items()
         }
 
-    def play(self, num_starts: int, num_samples: int, rng: random.Random) -> Played:
+    def play(
+        self, num_starts: int, num_samples: int, rng: np.random.Generator
+    ) -> Played:
         """Plays episodes of self-play; samples of a start share the draws of chance."""
-        turns: list[_Turn] = []
-        total = 0.0
-        for start in range(num_starts):
-            luck: list[float] = []
-            for sample in range(num_samples):
-                whose = start * num_samples + sample, start
-                returns = self._play_one(turns, luck, whose, rng)
-                total += sum(returns) / len(returns)
-        if len(self._nodes) >= MAX_NODES:
-            self._nodes.clear()
-        return self._played(turns, total / (num_starts * num_samples))
+        luck = rng.random((num_starts, max(self.graph.num_draws, 1)))
+        taken, last = self._walk(np.repeat(luck, num_samples, axis=0), rng)
+        order = np.argsort(taken.episode, kind="stable")
+        taken = taken.take(order)
+        played = self._played(taken, num_samples, self.graph.paid[last])
+        self.graph.forget_if_full()
+        return played
 
     def update(
         self, played: Played, advantage: Floats, step: float, bonus: float
@@ -136,139 +122,102 @@ class TabularPolicy:
         size = float(np.sqrt(np.mean(advantage**2)))
         weight = advantage / size if size > 1e-9 else np.zeros_like(advantage)
         seen, index = np.unique(played.row, return_inverse=True)
-        index = index.ravel()
         chances = self.probabilities(seen)
-        change = np.zeros_like(chances)
-        np.add.at(change, (index, played.action), weight)
-        change -= np.bincount(index, weight)[:, None] * chances
+        change = summed(index, played.action, weight, chances)
         logs = np.log(np.where(chances > 0, chances, 1.0))
         entropy = -(chances * logs).sum(axis=1, keepdims=True)
-        visits = np.bincount(index)[:, None]
-        change -= bonus * visits * chances * (logs + entropy)
-        episodes = int(played.turns.episode.max()) + 1
-        legal = np.isfinite(self.logits[seen])
-        self.logits[seen] += np.where(legal, step * change / episodes, 0.0)
-        self._remember(seen)
-        self._fit(played, seen, index)
-
-    def _fit(self, played: Played, seen: Ints, index: Ints) -> None:
-        """Moves the critic of the visited rows towards the mean return-to-go."""
-        live = trajectories(played.turns)
-        to_go = live.scatter(returns_to_go(live, live.column("reward")))
         visits = np.bincount(index)
-        mean = np.bincount(index, to_go) / visits
+        change -= bonus * visits[:, None] * chances * (logs + entropy)
+        self.logits[seen] += step / len(played.returns) * change
+        self._remember(seen)
+        mean = np.bincount(index, played.to_go) / visits
         self.value[seen] += (1 - KEPT**visits) * (mean - self.value[seen])
 
-    def _play_one(
-        self,
-        turns: list[_Turn],
-        luck: list[float],
-        whose: tuple[int, int],
-        rng: random.Random,
-    ) -> Sequence[float]:
-        """Plays an episode: appends its turns, and returns the return of each seat."""
-        node = self._node(self.game.initial_state())
-        last: dict[int, _Turn] = {}
-        draws = 0
-        while node.player != TERMINAL:
-            if node.player == CHANCE:
-                if draws == len(luck):
-                    luck.append(rng.random())
-                at = draw(node.cumulative, luck[draws])
-                draws += 1
-            else:
-                seat, row = node.player, node.row
-                paid = node.returns[seat]
-                at = bisect_right(self._cumulative[row], rng.random())
-                before = last.get(seat)
-                if before is not None:
-                    before.reward += paid
-                number = 0 if before is None else before.turn + 1
-                turn = last[seat] = _Turn(*whose, seat, number, row, at, -paid)
-                turns.append(turn)
-            node = self._child(node, at)
-        for seat, turn in last.items():
-            turn.reward += node.returns[seat]
-            turn.is_last = True
-        return node.returns
+    def _walk(self, luck: Floats, rng: np.random.Generator) -> tuple[_Taken, Ints]:
+        """Plays all episodes at once: their turns by time, and their last nodes."""
+        graph, num = self.graph, len(luck)
+        node, draws = np.zeros(num, np.int64), np.zeros(num, np.int64)
+        live = np.arange(num)
+        turns = []
+        while len(live):
+            here = node[live]
+            player = graph.player[here]
+            u = rng.random(len(live))
+            at = np.zeros(len(live), np.int64)
+            drawn = player == CHANCE
+            if drawn.any():
+                lucky = live[drawn]
+                u[drawn] = luck[lucky, draws[lucky]]
+                draws[lucky] += 1
+                sums = graph.chances[graph.row[here[drawn]]]
+                at[drawn] = (sums <= u[drawn, None]).sum(axis=1)
+            if not drawn.all():
+                moves = ~drawn
+                row, seat = graph.row[here[moves]], player[moves]
+                at[moves] = (self._cumulative[row] <= u[moves, None]).sum(axis=1)
+                paid = graph.paid[here[moves], seat]
+                turns.append((live[moves], seat, row, at[moves], paid))
+            after = node[live] = graph.expand(here, at)
+            self._grow()
+            live = live[graph.player[after] != TERMINAL]
+        columns = (np.concatenate(column) for column in zip(*turns, strict=True))
+        return _Taken(*columns), node
 
-    def _played(self, turns: list[_Turn], mean_return: float) -> Played:
-        def column(name: str) -> Ints:
-            return np.array([getattr(turn, name) for turn in turns], np.int64)
-
-        reward = np.array([turn.reward for turn in turns])
-        row, action, seat = column("row"), column("action"), column("seat")
-        last = np.array([turn.is_last for turn in turns])
+    def _played(self, taken: _Taken, num_samples: int, returns: Floats) -> Played:
+        episode, seat, row, action, paid = taken
+        turn, reward, last = _rewards(taken, returns)
         chances = self.probabilities(row)
         logs = np.log(np.where(chances > 0, chances, 1.0))
-        zeros = np.zeros(len(turns), np.int64)
+        zeros = np.zeros(len(row), np.int64)
         value = self.value[row]
         batch = TurnBatch(
             reward=reward,
             game=zeros,
-            episode=column("episode"),
+            episode=episode,
             seat=seat,
-            turn=column("turn"),
-            group=column("group"),
+            turn=turn,
+            group=episode // num_samples,
             rewards={"game": reward},
-            team=np.array(self.game.teams)[seat],
-            state_key=row,
+            team=np.array(self.graph.game.teams)[seat],
+            state_key=self._numbered(row),
             action=action,
             terminated=last,
-            truncated=np.zeros(len(turns), bool),
+            truncated=np.zeros(len(row), bool),
             value=value,
-            next_value=np.zeros(len(turns)),
+            next_value=np.zeros(len(row)),
             parent=zeros - 1,
             branch=zeros,
             num_tokens=zeros + 1,
             row_length=zeros + 2,
             tokens={
                 "entropy": -(chances * logs).sum(axis=1),
-                "logprob": logs[np.arange(len(turns)), action],
+                "logprob": logs[np.arange(len(row)), action],
                 "value": value,
             },
         )
-        return Played(batch, row, action, mean_return)
+        to_go = returns[episode, seat] - paid
+        return Played(batch, row, action, to_go, paid, returns)
 
-    def _child(self, node: Node, at: int) -> Node:
-        child = node.children.get(at)
-        if child is None:
-            state = self.game.apply(node.state, node.actions[at])
-            child = node.children[at] = self._node(state)
-        return child
+    def _numbered(self, row: Ints) -> Ints:
+        """Numbers of rows by their first visit in this run, whatever the graph knew."""
+        new, first = np.unique(row[self._numbers[row] < 0], return_index=True)
+        start = int(self._numbers.max(initial=-1)) + 1
+        self._numbers[new[np.argsort(first)]] = np.arange(start, start + len(new))
+        return self._numbers[row]
 
-    def _node(self, state: Any) -> Node:
-        node = self._nodes.get(state)
-        if node is not None:
-            return node
-        game = self.game
-        player = game.current_player(state)
-        node = Node(state, player, game.returns(state))
-        if player == CHANCE:
-            outcomes = game.chance_outcomes(state)
-            node.actions = [outcome for outcome, _ in outcomes]
-            node.cumulative = list(accumulate(p for _, p in outcomes))
-        elif player >= 0:
-            node.actions = range(self.logits.shape[1])
-            node.row = self._row(state, player)
-        if len(self._nodes) < MAX_NODES:
-            self._nodes[state] = node
-        return node
-
-    def _row(self, state: Any, player: int) -> int:
-        """The row of the seat to move; a new one has equal logits."""
-        key = player, self._key_of(state, player)
-        row = self.rows.setdefault(key, len(self.rows))
-        if row == len(self._cumulative):
-            if row == len(self.logits):
-                self.logits = np.concatenate(
-                    [self.logits, np.full_like(self.logits, -np.inf)]
-                )
-                self.value = np.concatenate([self.value, np.zeros_like(self.value)])
-            self.logits[row, list(self.game.legal_actions(state))] = 0.0
-            self._cumulative.append([])
-            self._remember(np.array([row]))
-        return row
+    def _grow(self) -> None:
+        """Adds rows that the graph has got, with equal logits."""
+        old, num = self._num_rows, len(self.graph.rows)
+        if num > len(self.logits):
+            more = len(self.graph.legal) - len(self.logits)
+            wide = ((0, more), (0, 0))
+            self.logits = np.pad(self.logits, wide)
+            self._cumulative = np.pad(self._cumulative, wide)
+            self.value = np.pad(self.value, (0, more))
+            self._numbers = np.pad(self._numbers, (0, more), constant_values=-1)
+        if num > old:
+            self._num_rows = num
+            self._remember(np.arange(old, num))
 
     def _remember(self, rows: Ints) -> None:
         """Stores the cumulative probabilities of rows, to draw actions."""
@@ -276,5 +225,39 @@ class TabularPolicy:
         cumulative = np.cumsum(chances, axis=1)
         beyond = np.cumsum(chances[:, ::-1], axis=1)[:, ::-1] - chances <= 0
         cumulative[beyond] = SURE  # rounding must not reach an illegal action
-        for row, values in zip(rows.tolist(), cumulative.tolist(), strict=True):
-            self._cumulative[row] = values
+        self._cumulative[rows] = cumulative
+
+
+def summed(index: Ints, action: Ints, weight: Floats, chances: Floats) -> Floats:
+    """float64[R, num_actions]: Σ weight · ∇ log π(action) of the turns at each row.
+
+    Args:
+        index: int64[T], row of each turn.
+        action: int64[T], taken there.
+        weight: float64[T].
+        chances: float64[R, num_actions], the policy π.
+    """
+    num, width = chances.shape
+    taken = np.bincount(index * width + action, weight, num * width)
+    total = np.bincount(index, weight, num)
+    return taken.reshape(num, width) - total[:, None] * chances
+
+
+def _rewards(taken: _Taken, returns: Floats) -> tuple[Ints, Floats, NDArray[np.bool_]]:
+    """The index of each turn in its trajectory, its reward, and whether it is the last.
+
+    A reward is paid from the turn until the seat's next turn.
+    """
+    key = taken.episode * returns.shape[1] + taken.seat
+    order = np.argsort(key, kind="stable")
+    new = np.diff(key[order], prepend=-1) != 0
+    ends = np.append(new[1:], True)
+    starts = np.flatnonzero(new)
+    turn, last = np.empty(len(key), np.int64), np.empty(len(key), bool)
+    turn[order] = np.arange(len(key)) - starts[np.cumsum(new) - 1]
+    last[order] = ends
+    before = taken.paid[order]
+    whole = returns[taken.episode, taken.seat][order]
+    reward = np.empty(len(key))
+    reward[order] = np.where(ends, whole, np.append(before[1:], 0.0)) - before
+    return turn, reward, last

@@ -1,14 +1,15 @@
-"""The commands `arena credit check`, `report` and `bench`."""
+"""The commands `arena credit check`, `report`, `bench` and `suggest`."""
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
+from arena_envs import make_game
 from arena_trainers.cli.usage import print_tables, running, usage_errors
 from arena_trainers.extras import imported
 
@@ -148,7 +149,7 @@ def bench(
     ] = 10,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="ESTIMATOR", help="Only this one; repeatable."),
+        typer.Option(metavar="VARIANT", help="Only this one; repeatable."),
     ] = None,
     game: Annotated[
         list[str] | None,
@@ -158,28 +159,96 @@ def bench(
 ) -> None:
     """Compare all estimators by training on small games.
 
-    All train a tabular policy by self-play on the same number of samples. `episode`, `mars` and `mars_released` also train the tiny language model (setting
-    tiny_model, at most three seeds). Only runs that DIRECTORY/bench.json lacks are
-    done. Draws the curves and writes the significant differences. All runs take less than
-    an hour on two cores. The same code gives the same numbers.
+    All train a tabular policy by self-play on the same number of episodes: each estimator
+    in its published form, and some with other pools and scales. Only runs that
+    DIRECTORY/bench.json lacks are done, so an interrupted command goes on where it was.
+    Then writes the page with the differences, and the curves. All runs with ten seeds take
+    half an hour on two cores. The same code gives the same numbers.
+
+    --game kuhn_model, tic_tac_toe_model and mini_hanabi_model train the tiny language model
+    with `mars` and `episode` over equal pools, five seeds. They take hours, and are only
+    done when named.
+
+    Example: arena credit bench --game kuhn --only mars --only "mars (group, seat)"
     """
-    from arena_trainers.bench import experiment, page
-    from arena_trainers.credit import estimator_names
+    from arena_trainers.bench import page, runs
+    from arena_trainers.bench.models import MODELS
+    from arena_trainers.bench.settings import SETTINGS
+    from arena_trainers.bench.variants import variants
     from arena_trainers.extras import import_extra
 
     with usage_errors():
-        names = chosen(only, estimator_names())
-        settings = chosen(game, [*experiment.SETTINGS, experiment.TINY])
+        names = chosen(only, list(variants()))
+        settings = chosen(game, [*SETTINGS, *MODELS]) if game else list(SETTINGS)
     for module in ("matplotlib.figure", "scipy.stats"):
-        import_extra(module, "eval")  # fails before an hour of play
+        import_extra(module, "eval")  # fails before half an hour of play
     path = directory / "bench.json"
-    todo = experiment.missing(experiment.read_runs(path), names, settings, num_seeds)
-    if any(setting == experiment.TINY for setting, _, _ in todo):
+    todo = runs.missing(runs.read_runs(path), names, settings, num_seeds)
+    if any(setting in MODELS for setting, _, _ in todo):
         import_extra("trl", "train")
     directory.mkdir(parents=True, exist_ok=True)
-    runs = experiment.run_missing(path, todo, num_jobs, typer.echo)
-    for written in page.write(directory, runs):
+    found = runs.run_missing(path, todo, num_jobs, typer.echo)
+    for written in page.write(directory, found):
         typer.echo(f"wrote {written}")
+
+
+@credit_app.command("suggest")
+def suggest(
+    games: Annotated[
+        str, typer.Option(metavar="GAME,GAME", help="Ids of games, by commas.")
+    ] = "",
+    recipe: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Take the games of a recipe, name or file."),
+    ] = None,
+    directory: Directory = DOCS,
+) -> None:
+    """Suggest the credit for some games, with the figures of the comparison.
+
+    Finds the kind of each game by random play: players, turns, rewards on the way, and whether
+    play decides the length. Prints what was measured on games of that kind, and what was
+    not measured. Reads DIRECTORY/bench.json.
+
+    Example: arena credit suggest --games tic_tac_toe,mini_hanabi
+    """
+    from arena_trainers.bench import guide, runs
+
+    with usage_errors():
+        specs, used = _games_to_advise(games, recipe)
+        path = directory / "bench.json"
+        if not path.exists():
+            raise ValueError(
+                f"want the results of arena credit bench in {path}, found none; call this "
+                "in a checkout of arena-envs, or give the --directory of your own results"
+            )
+        rules = [(name, make_game(name, **params)) for name, params in specs]
+        found = runs.read_runs(path)
+    for line in guide.suggest(rules, found, used):
+        typer.echo(line)
+
+
+def _games_to_advise(
+    games: str, recipe: str | None
+) -> tuple[list[tuple[str, dict[str, Any]]], str | None]:
+    """The id and parameters of each game, and the variant of the recipe, if any."""
+    from arena_trainers.bench.variants import Variant
+    from arena_trainers.job.settings import load_recipe
+
+    if bool(games) == (recipe is not None):
+        raise ValueError(
+            f"want either --games or --recipe, got games {games!r} and recipe {recipe!r}"
+        )
+    if recipe is None:
+        return [(name.strip(), {}) for name in games.split(",")], None
+    settings = load_recipe(recipe)
+    specs = [
+        (one, {}) if isinstance(one, str) else (one["id"], one.get("params", {}))
+        for one in settings.get("games", ["kuhn_poker"])
+    ]
+    options = dict(settings.get("credit_args", {}))
+    if "pool" in options:
+        options["pool"] = tuple(options["pool"])
+    return specs, Variant(settings.get("credit", "mars"), options).name
 
 
 def chosen(wanted: Sequence[str] | None, known: Iterable[str]) -> list[str]:

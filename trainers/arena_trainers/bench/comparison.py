@@ -1,0 +1,172 @@
+"""The runs of one game compared: what is missing, and what differs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from arena_trainers.bench.learning import REFERENCE, Run
+from arena_trainers.bench.models import COMPARED, MODELS
+from arena_trainers.bench.models import NUM_SEEDS as NUM_MODEL_SEEDS
+from arena_trainers.bench.runs import NUM_SEEDS, Found
+from arena_trainers.bench.settings import SETTINGS, Setting
+from arena_trainers.bench.statistics import (
+    Difference,
+    Mean,
+    difference,
+    final,
+    holm,
+    interval,
+)
+from arena_trainers.bench.variants import runnable
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Two variants that differ in one choice.
+
+    Args:
+        title: the choice.
+        before, after: names of variants.
+    """
+
+    title: str
+    before: str
+    after: str
+
+
+CHOICES = (
+    Choice("turn added to game, seat", "mars", "mars (game, seat, turn)"),
+    Choice(
+        "turn added to group, seat", "mars (group, seat)", "mars (group, seat, turn)"
+    ),
+    Choice("group, seat instead of game, seat", "mars", "mars (group, seat)"),
+    Choice("episode level, game, seat", "mars", "dr_grpo (game, seat)"),
+    Choice("episode level, group, seat", "mars (group, seat)", "dr_grpo"),
+    Choice("spread, game, seat", "mars", "mars scale=std"),
+    Choice("spread, group, seat", "dr_grpo", "episode"),
+    Choice("leave-one-out, game, seat", "mars", "mars_loo"),
+    Choice("critic instead of game, seat", "mars", "gae"),
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All variants of a setting.
+
+    A difference is a gain: positive where the first variant is better. There are none as
+    long as a run is missing.
+
+    Args:
+        name: key of `SETTINGS` or `MODELS`.
+        runs: by variant and seed.
+        num_seeds: that each variant should have.
+    """
+
+    name: str
+    runs: Mapping[str, Mapping[int, Run]]
+    num_seeds: int
+
+    @property
+    def setting(self) -> Setting:
+        """The game and its training; only those of tables."""
+        return SETTINGS[self.name]
+
+    @property
+    def title(self) -> str:
+        """Of the game."""
+        return (SETTINGS.get(self.name) or MODELS[self.name]).title
+
+    @property
+    def higher(self) -> bool:
+        """Whether more is better."""
+        return (SETTINGS.get(self.name) or MODELS[self.name]).higher
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The variants that are compared."""
+        return runnable(self.name) if self.name in SETTINGS else COMPARED
+
+    @cached_property
+    def missing(self) -> dict[str, list[int]]:
+        """The seeds that each variant lacks, without those that lack none."""
+        lacking = {
+            name: [s for s in range(self.num_seeds) if s not in self.runs.get(name, {})]
+            for name in self.names
+        }
+        return {name: seeds for name, seeds in lacking.items() if seeds}
+
+    @cached_property
+    def finals(self) -> dict[str, list[float]]:
+        """The last quarter of each run, by variant."""
+        return {
+            name: [final(run.curve) for run in self.runs[name].values()]
+            for name in self.names
+            if self.runs.get(name)
+        }
+
+    @cached_property
+    def means(self) -> dict[str, Mean]:
+        """Means over seeds, the best first."""
+        found = {name: interval(values) for name, values in self.finals.items()}
+        sign = -1 if self.higher else 1
+        return dict(sorted(found.items(), key=lambda item: sign * item[1].mean))
+
+    @cached_property
+    def gains(self) -> dict[str, Difference]:
+        """Gain of each variant over the reference, p corrected for their number."""
+        return self.gains_over(REFERENCE)
+
+    @cached_property
+    def choices(self) -> dict[str, Difference]:
+        """Gain by each of `CHOICES`, p corrected for their number."""
+        return self._compared({c.title: (c.after, c.before) for c in CHOICES})
+
+    def gains_over(self, reference: str) -> dict[str, Difference]:
+        """Gain of each other variant over one of them, p corrected for their number."""
+        others = [name for name in self.means if name != reference]
+        return self._compared({name: (name, reference) for name in others})
+
+    def gradient(self, name: str) -> tuple[float | None, float | None, float | None]:
+        """Variance, cosine and direction of a variant, means over seeds.
+
+        The variance is None if any run has none. It is the geometric mean.
+        """
+        runs = list(self.runs.get(name, {}).values())
+        logs = _mean([r.variance and float(np.log(r.variance)) for r in runs])
+        return (
+            None if logs is None else float(np.exp(logs)),
+            _mean([r.cosine for r in runs]),
+            _mean([r.direction for r in runs]),
+        )
+
+    def _compared(self, pairs: Mapping[str, tuple[str, str]]) -> dict[str, Difference]:
+        if self.missing:
+            return {}
+        sign = 1 if self.higher else -1
+        found = {}
+        for title, (one, other) in pairs.items():
+            gain = difference(self.finals[one], self.finals[other])
+            found[title] = gain._replace(value=sign * gain.value)
+        return holm(found)
+
+
+def comparisons(runs: Found) -> list[Comparison]:
+    """One for each game of tables; each variant should have the most seeds seen."""
+    tables = [found for name, found in runs.items() if name in SETTINGS]
+    seeds = [s for found in tables for name in found.values() for s in name]
+    num = max([NUM_SEEDS, *(seed + 1 for seed in seeds)])
+    return [Comparison(name, runs.get(name, {}), num) for name in SETTINGS]
+
+
+def model_comparisons(runs: Found) -> list[Comparison]:
+    """One for each game of a language model that has runs."""
+    return [
+        Comparison(name, runs[name], NUM_MODEL_SEEDS) for name in MODELS if name in runs
+    ]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known and len(known) == len(values) else None

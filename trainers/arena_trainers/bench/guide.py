@@ -1,0 +1,240 @@
+"""The guide: which credit for which kind of game, and the figures behind it."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from arena_envs.game import AnyGame
+from arena_trainers.bench.comparison import (
+    CHOICES,
+    Comparison,
+    comparisons,
+    model_comparisons,
+)
+from arena_trainers.bench.exact_values import EXACT
+from arena_trainers.bench.facts import Facts, facts_of
+from arena_trainers.bench.learning import REFERENCE
+from arena_trainers.bench.models import MODEL_PAIRS
+from arena_trainers.bench.runs import Found
+from arena_trainers.bench.settings import NUM_SAMPLES
+from arena_trainers.bench.statistics import ALPHA, Difference
+from arena_trainers.bench.tables import gain, p_value, table
+from arena_trainers.bench.variants import CROSSING, Variant, variants
+from arena_trainers.credit import needed_columns
+
+PAGE = "choose.md"
+UNMEASURED = (
+    "games in which every seat has one turn, games without chance, and games of one or four "
+    "players",
+    f"groups of other sizes than {NUM_SAMPLES} episodes",
+)
+
+HEAD = """\
+# Which credit for which game
+
+Written by `arena credit bench` from [bench.json](bench.json); [README.md](README.md) has all
+figures and says how they were measured. For your games: `arena credit suggest --games kuhn_poker`.
+
+"""
+
+
+class Advice(NamedTuple):
+    """What the runs of a game say.
+
+    take: of the crossing, the variant with the best mean if it is significantly better than
+        the reference, else the reference.
+    lead: the variant of the crossing with the best mean.
+    best: the variant with the best mean of all that need no exact values.
+    """
+
+    take: str
+    lead: str
+    best: str
+
+
+def advice_of(compared: Comparison) -> Advice | None:
+    """The advice of a game; None as long as a run is missing."""
+    if compared.missing:
+        return None
+    crossed = {v.name for line in CROSSING for v in line.cells.values()}
+    lead = next(name for name in compared.means if name in crossed)
+    best = next(
+        name
+        for name in compared.means
+        if EXACT.isdisjoint(needed_columns(variants()[name].estimator))
+    )
+    found = compared.gains.get(lead)
+    better = found is not None and found.is_significant
+    return Advice(lead if better else REFERENCE, lead, best)
+
+
+def settings_text(variant: Variant) -> str:
+    """The options of `arena train` that choose a variant.
+
+    >>> settings_text(Variant("mars", {"pool": ("group", "seat"), "scale": "std"}))
+    'credit: mars, credit_args: {pool: [group, seat], scale: std}'
+    """
+    options = [
+        f"{key}: {'[' + ', '.join(value) + ']' if key == 'pool' else value}"
+        for key, value in variant.options.items()
+    ]
+    args = f", credit_args: {{{', '.join(options)}}}" if options else ""
+    return f"credit: {variant.estimator}{args}"
+
+
+def page(runs: Found) -> str:
+    """The guide, in Markdown."""
+    compared = comparisons(runs)
+    head = ["Kind of game", "Measured on", "Take", "Gain over `mars` (game, seat)"]
+    head += ["Best of all", "Largest effect of one choice"]
+    rows = [[_kind(facts_of(one.setting.game())), *_cells(one)] for one in compared]
+    about = (
+        f"\n**Take** is the best variant of the crossing of levels and pools, if it is "
+        f"significantly better than `{REFERENCE}` over game and seat; else that. **Best of "
+        "all** counts every estimator that needs no exact values. Gains are in NashConv or "
+        "score, positive where better; ± is a 95 % interval; bold is significant (Holm)."
+        "\n\n**Not measured, or with a language model only**\n\n"
+    )
+    lines = [f"- {line}\n" for line in (*UNMEASURED, *_of_models(runs))]
+    return HEAD + table(head, rows) + about + "".join(lines)
+
+
+def _of_models(runs: Found) -> list[str]:
+    """What was measured with a language model, and that nothing was otherwise."""
+    lines = []
+    for one in model_comparisons(runs):
+        if one.missing:
+            lines.append(f"{one.title}: {missing_text(one)}")
+        for after, before in () if one.missing else MODEL_PAIRS:
+            found = one.gains_over(before)[after]
+            lines.append(f"{one.title}: {after} gains {_plain(found)} over {before}")
+    return lines or [
+        "language models: all figures are of tables, which have no tokens and no clipping"
+    ]
+
+
+def _kind(facts: Facts) -> str:
+    words = facts.words()
+    return ", ".join(value for key, value in words.items() if key != "chance")
+
+
+def _cells(compared: Comparison) -> list[str]:
+    title, advice = compared.title, advice_of(compared)
+    if advice is None:
+        return [title, f"no result: {missing_text(compared)}", "-", "-", "-"]
+    taken = variants()[advice.take]
+    keep = f"not significant; best is `{advice.lead}`, "
+    words = gain(compared.gains.get(advice.lead))
+    return [
+        title,
+        f"`{settings_text(taken)}`",
+        words if advice.take == advice.lead != REFERENCE else keep + words,
+        f"`{advice.best}`, {gain(compared.gains.get(advice.best))}",
+        _largest(compared),
+    ]
+
+
+def missing_text(compared: Comparison) -> str:
+    """How many runs are missing."""
+    num = sum(len(seeds) for seeds in compared.missing.values())
+    are = "run is" if num == 1 else "runs are"
+    return f"{num} {are} missing; `arena credit bench` does them"
+
+
+def _largest(compared: Comparison) -> str:
+    """The significant choice with the largest gain or loss."""
+    found = {k: v for k, v in compared.choices.items() if v.is_significant}
+    if not found:
+        return f"none of {len(CHOICES)} is significant"
+    name = max(found, key=lambda key: abs(found[key].value))
+    return f"{name}: {gain(found[name])}"
+
+
+def suggest(
+    games: Iterable[tuple[str, AnyGame]], runs: Found, used: str | None = None
+) -> list[str]:
+    """Advice for some games, line by line.
+
+    Args:
+        games: names and rules.
+        runs: of the comparison.
+        used: the variant that a recipe uses, to be compared; None for none.
+    """
+    compared = comparisons(runs)
+    measured = {one.name: facts_of(one.setting.game()) for one in compared}
+    lines = []
+    for name, game in games:
+        facts = facts_of(game)
+        lines.append(f"{name}: {', '.join(facts.words().values())}")
+        near = nearest(game, facts, compared, measured)
+        for one in near:
+            lines += _suggested(one, game, facts, measured[one.name], used)
+        lines.append("")
+    lines.append("Not measured, or with a language model only:")
+    return [*lines, *(f"- {what}" for what in (*UNMEASURED, *_of_models(runs)))]
+
+
+def nearest(
+    game: AnyGame,
+    facts: Facts,
+    compared: Sequence[Comparison],
+    measured: dict[str, Facts],
+) -> list[Comparison]:
+    """The game itself if it was measured, else the games with the most facts in common."""
+    same = [one for one in compared if one.setting.game() == game]
+    if same:
+        return same
+    distance = {one.name: len(facts.differing(measured[one.name])) for one in compared}
+    least = min(distance.values())
+    return [one for one in compared if distance[one.name] == least]
+
+
+def _suggested(
+    compared: Comparison,
+    game: AnyGame,
+    facts: Facts,
+    measured: Facts,
+    used: str | None,
+) -> list[str]:
+    title, advice = compared.title, advice_of(compared)
+    words, differing = measured.words(), facts.differing(measured)
+    short = ["turns"] if 2 * measured.turns < facts.turns else []
+    other = ", ".join(words[name] for name in dict.fromkeys([*differing, *short]))
+    if compared.setting.game() == game:
+        source = f"  Measured on {title}, this very game."
+    else:
+        source = f"  Measured on {title}" + (
+            f", which differs: {other}." if other else "."
+        )
+    if advice is None:
+        return [source, f"    No result: {missing_text(compared)}."]
+    lines = [source, f"    Take {settings_text(variants()[advice.take])}"]
+    lead, best = compared.gains.get(advice.lead), compared.gains.get(advice.best)
+    if advice.take != advice.lead:
+        lines.append(
+            f"    No pool or level is significantly better: {advice.lead} gains {_plain(lead)}"
+        )
+    elif lead is not None:
+        lines.append(f"    Gain over mars (game, seat): {_plain(lead)}")
+    if best is not None and advice.best != advice.lead:
+        lines.append(f"    Best of all estimators: {advice.best} gains {_plain(best)}")
+    if used is not None and used in compared.gains:
+        lines.append(f"    The recipe's {used} gains {_plain(compared.gains[used])}")
+    elif used not in (None, REFERENCE):
+        lines.append(f"    The recipe's {used} was not measured")
+    return [*lines, *_choice_lines(compared)]
+
+
+def _choice_lines(compared: Comparison) -> list[str]:
+    """The significant choices with their gains, and the others by name."""
+    found = compared.choices
+    lines = [f"    {k}: {_plain(v)}" for k, v in found.items() if v.is_significant]
+    others = [k for k, v in found.items() if not v.is_significant]
+    if others:
+        lines.append(f"    Not significant (p >= {ALPHA}): {'; '.join(others)}")
+    return lines
+
+
+def _plain(found: Difference | None) -> str:
+    if found is None:
+        return "-"
+    return f"{found.value:+z.3f} ± {found.wide:.3f}, p {p_value(found.p)}"
