@@ -143,7 +143,7 @@ def test_the_command_prints_it_for_games_and_recipes(tmp_path):
         ([], "want either --games or --recipe"),
         (["--games", "chess,kuhn", "--directory", str(DOCS)], "kuhn"),
         (["--recipe", "no-such-recipe"], "want a recipe file"),
-        (["--games", "chess", "--directory", "nowhere"], "found none; call this in a"),
+        (["--games", "chess", "--directory", "nowhere"], "found none; give the"),
     ],
 )
 def test_bad_input_is_named(arguments, message):

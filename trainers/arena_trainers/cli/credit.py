@@ -201,13 +201,16 @@ def suggest(
         str | None,
         typer.Option(metavar="NAME", help="Take the games of a recipe, name or file."),
     ] = None,
-    directory: Directory = DOCS,
+    directory: Annotated[
+        Path | None,
+        typer.Option(help="Folder of your own results; else those of this package."),
+    ] = None,
 ) -> None:
     """Suggest the credit for some games, with the figures of the comparison.
 
     Finds the kind of each game by random play: players, turns, rewards on the way, and whether
     play decides the length. Prints what was measured on games of that kind, and what was
-    not measured. Reads DIRECTORY/bench.json.
+    not measured.
 
     Example: arena credit suggest --games tic_tac_toe,mini_hanabi
     """
@@ -215,11 +218,11 @@ def suggest(
 
     with usage_errors():
         specs, used = _games_to_advise(games, recipe)
-        path = directory / "bench.json"
+        path = runs.SHIPPED if directory is None else directory / "bench.json"
         if not path.exists():
             raise ValueError(
-                f"want the results of arena credit bench in {path}, found none; call this "
-                "in a checkout of arena-envs, or give the --directory of your own results"
+                f"want the results of arena credit bench in {path}, found none; give the "
+                "--directory of your own results, or none for those of this package"
             )
         rules = [(name, make_game(name, **params)) for name, params in specs]
         found = runs.read_runs(path)
