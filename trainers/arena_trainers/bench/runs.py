@@ -28,7 +28,9 @@ NUM_SEEDS = 10
 WRITE_EVERY = 20  # runs
 _IN_WHEEL = Path(__file__).with_name("bench.json")
 _IN_SOURCES = Path(__file__).parents[3] / "docs" / "credit" / "bench.json"
-SHIPPED = _IN_WHEEL if _IN_WHEEL.exists() else _IN_SOURCES  # the results of this package
+SHIPPED = (
+    _IN_WHEEL if _IN_WHEEL.exists() else _IN_SOURCES
+)  # the results of this package
 Found = dict[str, dict[str, dict[int, Run]]]  # by setting, variant, seed
 Task = tuple[str, str, int]
 
