@@ -1,0 +1,1 @@
+OpenSpielGame = UnsupportedGame = from_openspiel = None
