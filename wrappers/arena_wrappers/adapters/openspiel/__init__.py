@@ -9,9 +9,9 @@ except ImportError as error:
 
 from arena_wrappers.adapters.openspiel.incoming import (
     OpenSpielGame,
-    UnsupportedGame,
     from_openspiel,
 )
 from arena_wrappers.adapters.openspiel.outgoing import to_openspiel
+from arena_wrappers.adapters.openspiel.states import UnsupportedGame
 
 __all__ = ["OpenSpielGame", "UnsupportedGame", "from_openspiel", "to_openspiel"]

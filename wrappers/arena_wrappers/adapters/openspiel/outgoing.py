@@ -106,7 +106,7 @@ def _most_outcomes(game: AnyGame) -> int:
 def _game_class(game: AnyGame, kind: Any, facts: Any) -> Any:
     """A class of games, as `pyspiel.register_game` takes it."""
 
-    class State(pyspiel.State):
+    class State(pyspiel.State):  # type: ignore[misc]  # not annotated
         def __init__(self, spiel: Any) -> None:
             super().__init__(spiel)
             self.state = game.initial_state()
@@ -147,7 +147,7 @@ def _game_class(game: AnyGame, kind: Any, facts: Any) -> Any:
         def __str__(self) -> str:
             return repr(self.state)
 
-    class Spiel(pyspiel.Game):
+    class Spiel(pyspiel.Game):  # type: ignore[misc]  # not annotated
         def __init__(self, params: Any = None) -> None:
             super().__init__(kind, facts, params or {})
 
