@@ -4,7 +4,7 @@ Each game is checked by 5 random episodes in a process of its own, with a time l
 `docs/openspiel.md`, and the games that fail with their reasons to `refused.json` beside
 `from_openspiel`, which refuses them.
 
-    python tests/adapters/openspiel/survey.py --seconds 20
+    python tests/adapters/openspiel/survey.py --seconds 10
 """
 
 import argparse
@@ -64,7 +64,7 @@ def check_apart(name: str, seconds: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("--seconds", type=int, default=20, help="CPU time of each game")
+    parser.add_argument("--seconds", type=int, default=10, help="CPU time of each game")
     parser.add_argument("--game", help=argparse.SUPPRESS)  # of a child process
     args = parser.parse_args()
     if args.game:

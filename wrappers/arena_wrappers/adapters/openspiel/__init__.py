@@ -1,17 +1,14 @@
 """OpenSpiel: our games there (`to_openspiel`), its games here (`from_openspiel`)."""
 
-try:
-    import pyspiel as _pyspiel  # noqa: F401  # tells whether it is installed
-except ImportError as error:
-    raise ImportError(
-        "OpenSpiel is not installed; install it with: pip install 'arena-envs[openspiel]'"
-    ) from error
+from arena_wrappers.adapters._versions import check_version
 
-from arena_wrappers.adapters.openspiel.incoming import (
+check_version("open_spiel", "openspiel", "1.6", "3")
+
+from arena_wrappers.adapters.openspiel.incoming import (  # noqa: E402  # after the check
     OpenSpielGame,
     from_openspiel,
 )
-from arena_wrappers.adapters.openspiel.outgoing import to_openspiel
-from arena_wrappers.adapters.openspiel.states import UnsupportedGame
+from arena_wrappers.adapters.openspiel.outgoing import to_openspiel  # noqa: E402
+from arena_wrappers.adapters.openspiel.states import UnsupportedGame  # noqa: E402
 
 __all__ = ["OpenSpielGame", "UnsupportedGame", "from_openspiel", "to_openspiel"]
