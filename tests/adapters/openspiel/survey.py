@@ -1,18 +1,17 @@
 """Checks all games of OpenSpiel's with the conformance kit, and writes what was found.
 
-Each game is checked by 5 random episodes in a process of its own, with a time limit. Writes
+Each game is checked by 3 random episodes in a process of its own, with a time limit. Writes
 `docs/openspiel.md`, and the games that fail with their reasons to `refused.json` beside
 `from_openspiel`, which refuses them.
 
-    python tests/adapters/openspiel/survey.py --seconds 10
+    python tests/adapters/openspiel/survey.py --seconds 4
 """
 
 import argparse
 import json
+import multiprocessing
 import resource
 import signal
-import subprocess
-import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -26,10 +25,12 @@ from arena_wrappers.adapters.openspiel import UnsupportedGame, incoming
 PAGE = Path(__file__).parents[3] / "docs" / "openspiel.md"
 REFUSED = Path(incoming.__file__).with_name("refused.json")
 
+FORK = multiprocessing.get_context("fork")  # keeps the imports
+
 TEXT = """# Games of OpenSpiel's
 
 `arena_wrappers.adapters.openspiel.from_openspiel(NAME)` makes a game of OpenSpiel's one of ours.
-`python tests/adapters/openspiel/survey.py` wrote this page with OpenSpiel {version}: 5 random
+`python tests/adapters/openspiel/survey.py` wrote this page with OpenSpiel {version}: 3 random
 episodes of each game with default parameters, at most {seconds} CPU seconds each.
 
 {counts}
@@ -44,7 +45,7 @@ def check(name: str) -> str:
     warnings.simplefilter("ignore")
     try:
         game = incoming.supported(name)
-        check_game(game, num_episodes=5, needs_page=False)
+        check_game(game, num_episodes=3, needs_page=False)
     except UnsupportedGame as error:
         return str(error).partition(": ")[2]
     except BrokenRule as error:
@@ -54,23 +55,24 @@ def check(name: str) -> str:
 
 def check_apart(name: str, seconds: int) -> str:
     """`check` in a process of its own, as OpenSpiel may end it."""
-    command = [sys.executable, __file__, "--game", name, "--seconds", str(seconds)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode == -signal.SIGXCPU:
+    ours, theirs = FORK.Pipe(duplex=False)
+
+    def work() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+        theirs.send(" ".join(check(name).split())[:300])
+
+    process = FORK.Process(target=work)
+    process.start()
+    process.join()
+    if process.exitcode == -signal.SIGXCPU:
         return f"was not checked in {seconds} CPU seconds"
-    lines = done.stdout.splitlines()
-    return lines[-1] if lines and not done.returncode else "ends the process"
+    return ours.recv() if ours.poll() else "ends the process"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("--seconds", type=int, default=10, help="CPU time of each game")
-    parser.add_argument("--game", help=argparse.SUPPRESS)  # of a child process
+    parser.add_argument("--seconds", type=int, default=4, help="CPU time of each game")
     args = parser.parse_args()
-    if args.game:
-        resource.setrlimit(resource.RLIMIT_CPU, (args.seconds, args.seconds + 5))
-        print(" ".join(check(args.game).split())[:300])
-        return
     REFUSED.write_text("{}\n")
     found = {}
     for name in sorted(pyspiel.registered_names()):
