@@ -21,6 +21,7 @@ from arena_wrappers.adapters.openspiel import (
     UnsupportedGame,
     from_openspiel,
     incoming,
+    states,
     to_openspiel,
 )
 
@@ -87,7 +88,7 @@ def test_a_long_game_can_be_loaded_again() -> None:
     while legal := game.legal_actions(state):
         state = game.apply(state, legal[0])
     returns = game.returns(state)
-    incoming.spiel_state.cache_clear()
+    states.spiel_state.cache_clear()
     assert game.returns(pickle.loads(pickle.dumps(state))) == returns
 
 

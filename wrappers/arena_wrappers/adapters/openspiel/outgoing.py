@@ -103,8 +103,8 @@ def _most_outcomes(game: AnyGame) -> int:
     )
 
 
-def _game_class(game: AnyGame, kind: Any, facts: Any) -> Any:
-    """A class of games, as `pyspiel.register_game` takes it."""
+def _state_class(game: AnyGame) -> Any:
+    """The class of a game's states, as `pyspiel.Game` makes them."""
 
     class State(pyspiel.State):  # type: ignore[misc]  # not annotated
         def __init__(self, spiel: Any) -> None:
@@ -147,12 +147,19 @@ def _game_class(game: AnyGame, kind: Any, facts: Any) -> Any:
         def __str__(self) -> str:
             return repr(self.state)
 
+    return State
+
+
+def _game_class(game: AnyGame, kind: Any, facts: Any) -> Any:
+    """A class of games, as `pyspiel.register_game` takes it."""
+    state_class = _state_class(game)
+
     class Spiel(pyspiel.Game):  # type: ignore[misc]  # not annotated
         def __init__(self, params: Any = None) -> None:
             super().__init__(kind, facts, params or {})
 
         def new_initial_state(self) -> Any:
-            return State(self)
+            return state_class(self)
 
         def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> Any:
             return _Observer(game)
