@@ -103,10 +103,22 @@ def _most_outcomes(game: AnyGame) -> int:
     )
 
 
+class _State(pyspiel.State):  # type: ignore[misc]  # not annotated
+    """What the states of all games share; `state` is ours."""
+
+    state: Any
+
+    def is_terminal(self) -> bool:
+        return bool(self.current_player() == TERMINAL)
+
+    def __str__(self) -> str:
+        return repr(self.state)
+
+
 def _state_class(game: AnyGame) -> Any:
     """The class of a game's states, as `pyspiel.Game` makes them."""
 
-    class State(pyspiel.State):  # type: ignore[misc]  # not annotated
+    class State(_State):
         def __init__(self, spiel: Any) -> None:
             super().__init__(spiel)
             self.state = game.initial_state()
@@ -114,21 +126,17 @@ def _state_class(game: AnyGame) -> Any:
         def current_player(self) -> int:
             return game.current_player(self.state)
 
-        def is_terminal(self) -> bool:
-            return game.current_player(self.state) == TERMINAL
-
         def _legal_actions(self, player: int) -> list[int]:
             return list(game.legal_actions(self.state))
 
         def chance_outcomes(self) -> list[tuple[int, float]]:
-            outcomes = possible_outcomes(game, self.state)
-            return [(number, chance) for number, (_, chance) in enumerate(outcomes)]
+            chances = [chance for _, chance in possible_outcomes(game, self.state)]
+            return list(enumerate(chances))
 
         def _apply_action(self, action: int) -> None:
-            played = action
             if game.current_player(self.state) == CHANCE:
-                played = possible_outcomes(game, self.state)[action][0]
-            self.state = game.apply(self.state, played)
+                action = possible_outcomes(game, self.state)[action][0]
+            self.state = game.apply(self.state, action)
 
         def _action_to_string(self, player: int, action: int) -> str:
             if player == CHANCE:
@@ -141,11 +149,8 @@ def _state_class(game: AnyGame) -> Any:
             return [float(paid) for paid in game.returns(self.state)]
 
         def information_state_string(self, player: int | None = None) -> str:
-            seat = self.current_player() if player is None else player
-            return repr(game.information_state(self.state, seat))
-
-        def __str__(self) -> str:
-            return repr(self.state)
+            player = self.current_player() if player is None else player
+            return repr(game.information_state(self.state, player))
 
     return State
 
