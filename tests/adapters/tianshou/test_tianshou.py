@@ -16,4 +16,4 @@ def test_dqn_learns_tic_tac_toe(record_property) -> None:
     record_property(
         "learned", f"mean return against random {before:.2f} -> {after:.2f}"
     )
-    assert after > before + 0.1
+    assert after > max(before, 0.2)
