@@ -1,8 +1,8 @@
 """Checks all games of OpenSpiel's with the conformance kit, and writes what was found.
 
 Each game is checked by 3 random episodes in a process of its own, with a time limit. Writes
-`docs/openspiel.md`, and the games that fail with their reasons to `refused.json` beside
-`from_openspiel`, which refuses them.
+`docs/openspiel.md`, and the games that break a rule of the kit to `refused.json` beside
+`from_openspiel`, which refuses them; it finds by itself what others lack.
 
     python tests/adapters/openspiel/survey.py --seconds 4
 """
@@ -26,6 +26,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "openspiel.md"
 REFUSED = Path(incoming.__file__).with_name("refused.json")
 
 FORK = multiprocessing.get_context("fork")  # keeps the imports
+
+CRASH = "ends the process"
 
 TEXT = """# Games of OpenSpiel's
 
@@ -66,7 +68,16 @@ def check_apart(name: str, seconds: int) -> str:
     process.join()
     if process.exitcode == -signal.SIGXCPU:
         return f"was not checked in {seconds} CPU seconds"
-    return ours.recv() if ours.poll() else "ends the process"
+    return ours.recv() if ours.poll() else CRASH
+
+
+def loads(name: str) -> bool:
+    """Whether `from_openspiel` takes the game if no list refuses it."""
+    try:
+        incoming.supported(name)
+    except UnsupportedGame:
+        return False
+    return True
 
 
 def main() -> None:
@@ -81,7 +92,8 @@ def main() -> None:
     unknown = {name for name, what in found.items() if what.startswith("was not")}
     passing = {name for name, what in found.items() if what == "passes"}
     refused = {n: w for n, w in found.items() if n not in unknown | passing}
-    REFUSED.write_text(json.dumps(refused, indent=1) + "\n")
+    broken = {n: what for n, what in refused.items() if what == CRASH or loads(n)}
+    REFUSED.write_text(json.dumps(broken, indent=1) + "\n")
     counts = (
         f"{len(passing)} pass, {len(refused)} are refused with the reason given here, and "
         f"{len(unknown)} take longer to check."

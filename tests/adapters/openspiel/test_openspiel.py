@@ -1,5 +1,6 @@
 """Games to and from OpenSpiel: the same values, their tests pass, refusals give reasons."""
 
+import json
 import pickle
 import runpy
 from pathlib import Path
@@ -115,6 +116,14 @@ def test_a_game_that_failed_the_kit_is_refused_unless_asked_for(
     ):
         from_openspiel("kuhn_poker(players=3)")
     assert OpenSpielGame("kuhn_poker").num_players == 2
+
+
+def test_the_table_says_the_same_as_the_list() -> None:
+    """Made by survey.py; at least 40 games pass."""
+    page = (HERE.parents[3] / "docs" / "openspiel.md").read_text()
+    assert page.count("| passes |") >= 40
+    for name, reason in json.loads(incoming.REFUSED.read_text()).items():
+        assert f"| `{name}` | {reason} |" in page
 
 
 def test_actions_with_the_same_words_get_their_numbers() -> None:

@@ -41,11 +41,10 @@ def from_openspiel(name: str) -> "OpenSpielGame":
     >>> game.action_text(game.initial_state(), 4)
     'x 1 1'
     """
-    game = supported(name)
     refused = json.loads(REFUSED.read_text(encoding="utf-8"))
     if reason := refused.get(name.partition("(")[0]):
         raise _unsupported(name, f"{reason}; OpenSpielGame(name) makes it nevertheless")
-    return game
+    return supported(name)
 
 
 def supported(name: str) -> "OpenSpielGame":
