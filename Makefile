@@ -1,10 +1,11 @@
-# All targets but `engine` work in .venv, which they make when it is missing or out of date.
+# All targets but `engine` and `adapters` work in .venv, which they make when it is missing or out of date.
 #
 #   make train   trains the default recipe; options: make train ARGS="--seed 1"
 #   make quick   runs the tests of tests/quick.txt, in a minute
 #   make test    runs the tests; options: make test ARGS="-k kuhn"
 #   make slow    runs the tests that take minutes
 #   make engine  runs the tests of vLLM on a CPU, in an environment of their own
+#   make adapters runs the tests of other frameworks, in environments of their own
 #   make mutants plants small faults, and looks whether the tests find them
 #   make lint    ruff and mypy
 #   make format  ruff's fixes and format
@@ -16,6 +17,7 @@ ARGS ?=
 
 VENV := .venv
 ENGINE := .venv-engine
+ADAPTERS := .venv-adapters
 BIN := $(VENV)/bin
 # Two processes, a file to each at a time: what the tests of a file share is made once.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
@@ -26,7 +28,7 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .DELETE_ON_ERROR:
-.PHONY: train quick test slow engine mutants lint format wheel clean
+.PHONY: train quick test slow engine adapters mutants lint format wheel clean
 
 train: $(VENV)/.train
 	$(BIN)/arena train $(ARGS)
@@ -42,6 +44,9 @@ slow: $(VENV)/.dev
 
 engine: $(ENGINE)/.made
 	$(ENGINE)/bin/python -m pytest tests/engine $(ARGS)
+
+adapters: $(VENV)/.dev
+	$(BIN)/python tests/adapters/run.py --environments $(ADAPTERS) $(ARGS)
 
 mutants: $(VENV)/.dev
 	$(BIN)/python tests/mutants/run.py $(ARGS)
@@ -59,7 +64,7 @@ wheel: $(VENV)/.dev
 	$(BIN)/python tests/packaging/check_wheel.py
 
 clean:
-	rm -rf $(VENV) $(ENGINE) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ENGINE) $(ADAPTERS) build dist .mypy_cache .pytest_cache .ruff_cache
 
 # torch first and by itself: asked for together with the rest, pip may choose a newer
 # build with gigabytes of CUDA packages.

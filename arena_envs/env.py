@@ -11,10 +11,10 @@ from arena_envs.chance import Chance, check_surplus, given_outcomes
 from arena_envs.checks import check_options, checked_action, checked_seed, short
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
 from arena_envs.nodes import Node, graph_of, parsed_action
-from arena_envs.spaces import make_spaces
+from arena_envs.spaces import Content, make_spaces
 
 
-class GameEnv(AECEnv[str, dict[str, Any], Any]):
+class GameEnv(AECEnv[str, Any, Any]):
     """Plays a `Game` through `agent_iter`, `last` and `step`.
 
     An observation is a dict of `"observation"` (float32[k]), `"action_mask"` (int8[n]: 1 for
@@ -28,9 +28,12 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         max_turns: truncates the episode after this many turns, counted over all agents. A
             round in which all agents choose at the same time is played to its end.
         render_mode: `"ansi"` returns the text of the agent to move, `"human"` prints it.
+        observation: `"all"`; `"features"`, the dict without the text; or `"text"`, the text
+            itself.
 
     Raises:
-        ValueError: `max_turns` is no integer above 0, or `render_mode` is unknown.
+        ValueError: `max_turns` is no integer above 0, or `render_mode` or `observation` is
+            unknown.
     """
 
     actions: list[Any]  # of this episode, chance outcomes included
@@ -44,13 +47,15 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         id: str | None = None,
         max_turns: int | None = None,
         render_mode: str | None = None,
+        observation: Content = "all",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        check_options(max_turns, render_mode)
+        check_options(max_turns, render_mode, observation)
         self.game = game
         self.id = id
         self.max_turns = max_turns
         self.render_mode = render_mode
+        self.observation: Content = observation
         self.metadata = {
             "name": (id or type(game).__name__).replace("-", "_"),
             "render_modes": ["ansi", "human"],
@@ -61,7 +66,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self._chance = Chance()
         self._graph = graph_of(game)
-        seen, played = make_spaces(game)
+        seen, played = make_spaces(game, observation)
         self.observation_spaces = dict.fromkeys(self.possible_agents, seen)
         self.action_spaces = dict.fromkeys(self.possible_agents, played)
         self._start([], self._graph.root, [])
@@ -112,7 +117,7 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
 
     def last(
         self, observe: bool = True
-    ) -> tuple[dict[str, Any] | None, float, bool, bool, dict[str, Any]]:
+    ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Observation, reward, terminated, truncated and info of `agent_selection`.
 
         Raises:
@@ -179,22 +184,19 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         self._pay(tuple(self.game.forfeit(self._node.state, self.forfeited_by)))
         self._end(self.terminations)
 
-    def observe(self, agent: str) -> dict[str, Any]:
-        seat = self._seats[agent]
-        view = self._node.views[seat] or self._graph.view(self._node, seat)
-        features, mask, text = view
-        if mask is None:
-            return {"observation": features.copy(), "text": text}
-        mask = mask.copy()
-        if not self._is_live(agent):
-            mask[:] = 0
-        return {"observation": features.copy(), "action_mask": mask, "text": text}
+    def observe(self, agent: str) -> Any:
+        seat, is_live = self._seats[agent], self._is_live(agent)
+        return self._graph.observation(self._node, seat, self.observation, is_live)
 
     def legal_actions(self) -> Sequence[Any]:
         """Legal actions of `agent_selection`, ascending; empty when the episode is over."""
         if self.agents and self._is_live(self.agent_selection):
             return self._node.legal
         return ()
+
+    def legal_texts(self) -> tuple[str, ...]:
+        """Canonical texts of `legal_actions()`, in their order."""
+        return self._graph.legal_texts(self._node) if self.legal_actions() else ()
 
     def clone(self, seed: int | None = None) -> "GameEnv":
         """A copy that continues as this environment would.
@@ -221,11 +223,10 @@ class GameEnv(AECEnv[str, dict[str, Any], Any]):
         if self.render_mode is None:
             return None
         agent = self.agent_selection if self.agents else self.possible_agents[0]
-        text: str = self.observe(agent)["text"]
-        if self.render_mode == "ansi":
-            return text
-        sys.stdout.write(text + "\n")
-        return None
+        text = self._graph.text(self._node, self._seats[agent])
+        if self.render_mode == "human":
+            sys.stdout.write(text + "\n")
+        return text if self.render_mode == "ansi" else None
 
     def close(self) -> None:
         pass

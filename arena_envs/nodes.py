@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from arena_envs.checks import short
 from arena_envs.game import CHANCE, AnyGame, IllegalAction, legal_actions_of
 from arena_envs.sampling import possible_outcomes
-from arena_envs.spaces import MAX_TEXT
+from arena_envs.spaces import MAX_TEXT, Content
 
 MAX_NODES = 10_000  # of a game
 
-View = tuple[NDArray[np.float32], NDArray[np.int8] | None, str]
+View = tuple[NDArray[np.float32], NDArray[np.int8] | None]
 
 
 class Node:
@@ -36,18 +36,22 @@ class Node:
         cumulative: their probabilities, summed up to and including each.
         played: whether an action was played here.
         children: nodes by action, from the second action that is played here.
-        views: by seat, features, action mask and text; None until somebody asks.
+        views: by seat, features and action mask; None until somebody asks.
+        texts: by seat, the observed text; None until somebody asks.
+        legal_texts: canonical texts of the legal actions; None until somebody asks.
     """
 
     __slots__ = (
         "children",
         "cumulative",
         "legal",
+        "legal_texts",
         "outcomes",
         "played",
         "player",
         "returns",
         "state",
+        "texts",
         "views",
     )
 
@@ -69,6 +73,8 @@ class Node:
         self.played = False
         self.children: dict[Any, Node] = {}
         self.views: list[View | None] = [None] * game.num_players
+        self.texts: list[str | None] = [None] * game.num_players
+        self.legal_texts: tuple[str, ...] | None = None
 
 
 class Graph:
@@ -111,7 +117,7 @@ class Graph:
         return child
 
     def view(self, node: Node, seat: int) -> View:
-        """Features, action mask and text of a node for a seat; callers must not change them."""
+        """Features and action mask of a node for a seat; callers must not change them."""
         view = node.views[seat]
         if view is None:
             game, state = self.game, node.state
@@ -119,10 +125,46 @@ class Graph:
             if game.num_actions is not None:
                 own = seat == node.player
                 legal = node.legal if own else legal_actions_of(game, state, seat)
-                mask = _mask(game.num_actions, tuple(legal))
-            view = (game.features(state, seat), mask, game.observe(state, seat))
-            node.views[seat] = view
+                mask = action_mask(game.num_actions, tuple(legal))
+            view = node.views[seat] = (game.features(state, seat), mask)
         return view
+
+    def text(self, node: Node, seat: int) -> str:
+        """The text of a node for a seat."""
+        text = node.texts[seat]
+        if text is None:
+            text = node.texts[seat] = self.game.observe(node.state, seat)
+        return text
+
+    def legal_texts(self, node: Node) -> tuple[str, ...]:
+        """Canonical texts of the legal actions of a node, in their order."""
+        texts = node.legal_texts
+        if texts is None:
+            game, state = self.game, node.state
+            texts = tuple(game.action_text(state, action) for action in node.legal)
+            node.legal_texts = texts
+        return texts
+
+    def observation(
+        self, node: Node, seat: int, content: Content, may_act: bool
+    ) -> dict[str, Any] | str:
+        """What a seat observes at a node, as arrays of its own.
+
+        Args:
+            node: the node.
+            seat: the seat.
+            content: what the observation holds.
+            may_act: whether the seat's episode goes on; if not, the mask is zero.
+        """
+        if content == "text":
+            return self.text(node, seat)
+        features, mask = node.views[seat] or self.view(node, seat)
+        seen: dict[str, Any] = {"observation": features.copy()}
+        if mask is not None:
+            seen["action_mask"] = mask.copy() if may_act else np.zeros_like(mask)
+        if content == "all":
+            seen["text"] = self.text(node, seat)
+        return seen
 
 
 def parsed_action(game: AnyGame, node: Node, said: Any) -> Any:
@@ -143,8 +185,8 @@ def parsed_action(game: AnyGame, node: Node, said: Any) -> Any:
 
 
 @lru_cache(MAX_NODES)
-def _mask(num_actions: int, legal: tuple[int, ...]) -> NDArray[np.int8]:
-    """1 for each legal action; equal masks are one array."""
+def action_mask(num_actions: int, legal: tuple[int, ...]) -> NDArray[np.int8]:
+    """int8[n], 1 for each legal action; callers must not change it, since equal masks are one array."""
     mask = np.zeros(num_actions, np.int8)
     mask[list(legal)] = 1
     return mask

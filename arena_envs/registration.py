@@ -14,6 +14,7 @@ from arena_envs.checks import did_you_mean
 from arena_envs.entries import Entry, Facts, Split
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame, Information, Kind
+from arena_envs.spaces import Content
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ def register(
 ) -> None:
     """Makes a game known here, to PettingZoo and (one seat of it) to Gymnasium.
 
+    Both registries get two spellings: `arena/kuhn_poker-v0` and `arena/KuhnPoker-v0`.
+
     Args:
         id: `"snake_name-vN"`.
         entry_point: `"module:attribute"` of the game's class, imported when first made.
@@ -76,17 +79,24 @@ def register(
             f"want facts of game {id!r}, which has an extra, got {facts!r}"
         )
     _entries[id] = Entry(id, entry_point, params, split, extra, facts, plugin)
-    if hasattr(pettingzoo, "register"):  # since 1.27
-        pettingzoo.register(
-            "aec", f"arena/{id}", "arena_envs.registration:make", kwargs={"id": id}
+    for name in (id, _in_camel_case(id)):
+        if hasattr(pettingzoo, "register"):  # since 1.27
+            pettingzoo.register(
+                "aec",
+                f"arena/{name}",
+                "arena_envs.registration:make",
+                kwargs={"id": id},
+            )
+        gymnasium.register(
+            f"arena/{name}",
+            "arena_wrappers.seat_env:make_seat_env",
+            kwargs={"game": id},  # `make_vec` has an argument `id` of its own
         )
+
+
+def _in_camel_case(id: str) -> str:
     name, version = id.rsplit("-", 1)
-    camel = "".join(word.capitalize() for word in name.split("_"))
-    gymnasium.register(
-        f"arena/{camel}-{version}",
-        "arena_wrappers.seat_env:make_seat_env",
-        kwargs={"game": id},  # `make_vec` has an argument `id` of its own
-    )
+    return "".join(word.capitalize() for word in name.split("_")) + f"-{version}"
 
 
 def register_plugins() -> None:
@@ -121,6 +131,7 @@ def make(
     *,
     max_turns: int | None = None,
     render_mode: str | None = None,
+    observation: Content = "all",
     **params: Any,
 ) -> GameEnv:
     """A PettingZoo AEC environment of a game.
@@ -129,6 +140,7 @@ def make(
         id: as for `make_game`.
         max_turns: truncates episodes after so many turns of all agents together.
         render_mode: None, `"ansi"` or `"human"`.
+        observation: `"all"`, `"features"` or `"text"`; see `GameEnv`.
         **params: parameters of the game.
 
     Raises:
@@ -141,7 +153,13 @@ def make(
     'You are player_0 and hold K. Actions: none. Your turn.'
     """
     game = make_game(id, **params)
-    return GameEnv(game, id=_find(id).id, max_turns=max_turns, render_mode=render_mode)
+    return GameEnv(
+        game,
+        id=_find(id).id,
+        max_turns=max_turns,
+        render_mode=render_mode,
+        observation=observation,
+    )
 
 
 def game_infos() -> list[GameInfo]:

@@ -33,3 +33,9 @@ def test_the_package_names_every_estimator_once() -> None:
     cells = [row.split("|")[1] for row in rows]
     named = sorted(name for cell in cells for name in re.findall("`(.+?)`", cell))
     assert named == sorted(registry._BUILT_IN)
+
+
+def test_the_page_of_the_adapters_is_up_to_date() -> None:
+    command = [sys.executable, str(ROOT / "docs" / "build_adapters.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -128,14 +128,26 @@ class TestRegistries:
     def test_every_game_has_a_gymnasium_id(self) -> None:
         for info in arena_envs.game_infos():
             name, version = info.id.split("-")
-            id = f"arena/{name.title().replace('_', '')}-{version}"
-            assert gymnasium.spec(id).kwargs == {"game": info.id}
+            for spelling in (info.id, f"{name.title().replace('_', '')}-{version}"):
+                spec = gymnasium.spec(f"arena/{spelling}")
+                assert spec.kwargs == {"game": info.id}
 
     def test_gymnasium_makes_one_seat(self) -> None:
         pytest.importorskip("arena_wrappers")
-        env = gymnasium.make("arena/KuhnPoker-v0", opponent="random", seat=1)
+        env = gymnasium.make("arena/KuhnPoker-v0", seat=1, observation="text")
         observation, _ = env.reset(seed=0)
-        assert observation["text"].startswith("You are player_1")
+        assert observation.startswith("You are player_1")
+
+    def test_gymnasium_imports_the_games_by_the_prefix(self) -> None:
+        pytest.importorskip("arena_wrappers")
+        found = run(
+            """
+            import gymnasium
+            env = gymnasium.make("arena_envs:arena/TicTacToe-v0")
+            print(sorted(env.reset(seed=0)[0]))
+            """
+        )
+        assert found == "['action_mask', 'observation']"
 
 
 class TestGames:

@@ -102,3 +102,27 @@ def test_a_forfeit_ends_the_episode_and_pays_what_the_rules_say(id: str) -> None
         assert env.returns == wanted
         assert all(env.terminations.values())
         assert env.forfeited_by == seat
+
+
+@all_games
+def test_each_observation_is_a_part_of_all(id: str) -> None:
+    whole, features, text = (
+        arena_envs.make(id, observation=content)
+        for content in ("all", "features", "text")
+    )
+    for env in (whole, features, text):
+        env.reset(seed=0)
+    while True:
+        for agent in whole.possible_agents:
+            seen = whole.observe(agent)
+            assert text.observe(agent) == seen.pop("text")
+            part = features.observe(agent)
+            assert features.observation_space(agent).contains(part)
+            assert text.observation_space(agent).contains(text.observe(agent))
+            assert {k: v.tolist() for k, v in part.items()} == {
+                k: v.tolist() for k, v in seen.items()
+            }
+        if not (legal := whole.legal_actions()) or whole.num_turns == 3:
+            return
+        for env in (whole, features, text):
+            env.step(playable(env, legal[0]))

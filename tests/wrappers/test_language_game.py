@@ -264,7 +264,8 @@ def test_one_seat_plays_in_words_against_one_that_does(seat):
         assert "over without an agreement" in observation["text"]
         return
     _, reward, terminated, _, info = env.step("Fine: accept")
-    assert (reward, terminated, info) == (0.45, True, {})
+    assert (reward, terminated) == (0.45, True)
+    assert info["outcome"]["returns"] == list(env.env.returns)
 
 
 @pytest.mark.parametrize(

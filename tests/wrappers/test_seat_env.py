@@ -33,7 +33,13 @@ def gym_id(id):
 
 def make_representative(name, seat):
     id, params = REPRESENTATIVE[name]
-    return gymnasium.make(gym_id(id), seat=seat, **params)
+    return gymnasium.make(gym_id(id), seat=seat, observation="all", **params)
+
+
+def plain(info):
+    """An info that `==` compares."""
+    mask = info.get("action_mask", np.array([]))
+    return {**info, "action_mask": mask.tolist()}
 
 
 def legal_actions(env):
@@ -47,10 +53,10 @@ def legal_actions(env):
 def episode(env, seed, rng):
     """Plays legal moves to the end; all that was seen."""
     observation, info = env.reset(seed=seed)
-    seen, over = [(observation["text"], info)], False
+    seen, over = [(observation["text"], plain(info))], False
     while not over:
         observation, reward, *over, info = env.step(rng.choice(legal_actions(env)))
-        seen.append((observation["text"], reward, over, info))
+        seen.append((observation["text"], reward, over, plain(info)))
         over = any(over)
     return seen
 
@@ -67,14 +73,16 @@ def test_gymnasiums_own_test_passes(id):
 @pytest.mark.parametrize("seat", [0, 1])
 def test_a_language_game_passes_too(telephone, seat):
     env = SeatEnv(lambda: GameEnv(telephone), seat, RandomPolicy())
-    observation, _ = env.reset(seed=0)
+    observation, info = env.reset(seed=0)
     assert env.observation_space.contains(observation)
+    assert set(info) == {"agent", "legal"}
     rewards = []
     terminated = False
     while not terminated:
         _, reward, terminated, truncated, info = env.step("yes, <|im_end|> of course")
         rewards.append(reward)
-        assert (truncated, info) == (False, {})
+        assert not truncated
+        assert "illegal_action" not in info
     assert sum(rewards) <= env.env.returns[seat]
     with pytest.raises(TypeError, match="no action mask"):
         env.action_masks()
@@ -85,7 +93,7 @@ def test_text_that_a_language_game_refuses_is_a_forfeit(telephone):
     env.reset(seed=0)
     *_, terminated, _, info = env.step("")
     assert terminated
-    assert info == {"illegal_action": True}
+    assert info["illegal_action"] is True
 
 
 @pytest.mark.parametrize(("name", "seat"), SEATS)
@@ -111,7 +119,7 @@ def test_unseeded_resets_continue_the_generator(name, seat):
 
 def test_global_randomness_is_left_alone():
     before = random.getstate(), np.random.get_state()[1].tolist()
-    env = gymnasium.make("arena/KuhnPoker-v0")
+    env = make_representative("three seats", 0)
     episode(env, 0, random.Random(0))
     episode(env, None, random.Random(0))
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before
@@ -145,7 +153,8 @@ def test_an_illegal_action_is_a_forfeit(action):
     env.reset(seed=0)
     _, reward, terminated, truncated, info = env.step(action)
     assert (reward, terminated, truncated) == (-2.0, True, False)
-    assert info == {"illegal_action": True}
+    assert info["illegal_action"] is True
+    assert info["outcome"]["forfeited_by"] == 0
 
 
 def test_rewards_are_what_is_paid_until_the_next_turn(tolls):
@@ -178,16 +187,22 @@ def test_an_opponent_that_breaks_the_rules_forfeits(reply):
     env = SeatEnv(lambda: arena_envs.make("kuhn_poker"), 0, opponent)
     env.reset(seed=0)
     _, reward, terminated, _, info = env.step(1)
-    assert (reward, terminated, info) == (0.0, True, {})
-    assert env.env.returns == (0.0, -2.0)
+    assert (reward, terminated, "illegal_action" in info) == (0.0, True, False)
+    assert info["outcome"] == {
+        "returns": [0.0, -2.0],
+        "measures": {},
+        "forfeited_by": 1,
+    }
 
 
 def test_an_episode_that_ends_before_the_seats_turn_ends_with_the_first_step():
     opponent = ScriptedPolicy(["raise"])
     env = SeatEnv(lambda: arena_envs.make("kuhn_poker"), 1, opponent)
-    env.reset(seed=0)
+    observation, info = env.reset(seed=0)
     assert env.action_masks().tolist() == [1, 1]
-    assert env.step(0)[1:] == (0.0, True, False, {})
+    assert observation["action_mask"].tolist() == [1, 1]
+    assert (info["legal"], "outcome" in info) == ([], False)
+    assert env.step(0)[1:4] == (0.0, True, False)
     with pytest.raises(ValueError, match="call reset"):
         env.step(0)
 
@@ -200,9 +215,14 @@ def test_truncation_is_passed_on():
 
 def test_opponents_may_be_named():
     for opponent in ("random", RandomPolicy(), ["random"], [RandomPolicy()]):
-        env = gymnasium.make("arena/KuhnPoker-v0", opponent=opponent)
+        env = gymnasium.make("arena/KuhnPoker-v0", opponent=opponent, observation="all")
         episode(env, 0, random.Random(0))
-    env = gymnasium.make("arena/KuhnPoker-v0", opponent=["random"] * 2, num_players=3)
+    env = gymnasium.make(
+        "arena/KuhnPoker-v0",
+        opponent=["random"] * 2,
+        num_players=3,
+        observation="all",
+    )
     episode(env, 0, random.Random(0))
     with pytest.raises(ValueError, match="unknown policy 'radnom'"):
         gymnasium.make("arena/KuhnPoker-v0", opponent="radnom")
@@ -218,6 +238,9 @@ def test_opponents_may_be_named():
         ({"opponent": ["random"] * 2}, "want 1 opponents, one per other seat, got 2"),
         ({"opponent": None}, "want a policy as opponent, got None"),
         ({"opponent": 3}, "want a policy as opponent, got 3"),
+        ({"seat": "first"}, "'random' draws one"),
+        ({"reply": "word"}, "want reply 'action' or 'text', got 'word'"),
+        ({"observation": "txt"}, "want observation 'all', 'features' or 'text', got"),
     ],
 )
 def test_arguments_are_checked(options, message):
@@ -226,9 +249,9 @@ def test_arguments_are_checked(options, message):
 
 
 def test_rendering_is_the_games():
-    env = gymnasium.make("arena/KuhnPoker-v0", render_mode="ansi")
+    env = gymnasium.make("arena/KuhnPoker-v0", render_mode="ansi", observation="text")
     observation, _ = env.reset(seed=0)
-    assert env.render() == observation["text"]
+    assert env.render() == observation
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
@@ -239,8 +262,9 @@ def test_gymnasium_makes_vectors_of_it(mode):
     try:
         observation, _ = envs.reset(seed=1)
         assert observation["action_mask"].tolist() == [[1, 1], [1, 1]]
-        observation, reward, *_ = envs.step(np.array([0, 1]))
+        observation, reward, *_, infos = envs.step(np.array([0, 1]))
         assert reward.shape == (2,)
+        assert infos["action_mask"].shape == (2, 2)
     finally:
         envs.close()
 

@@ -1,44 +1,55 @@
 """`SeatEnv`: one seat of a game as a Gymnasium environment."""
 
-import copy
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 import arena_envs
-from arena_envs.checks import checked_action
+from arena_envs.checks import checked_action, short
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
-from arena_wrappers.formats import InvalidReply, legal_texts
-from arena_wrappers.policies import Policy, TurnRequest, own_prompt
+from arena_envs.nodes import action_mask
+from arena_envs.spaces import MAX_TEXT, AnyText, Content
+from arena_wrappers.formats import InvalidReply, parse_reply
+from arena_wrappers.opponents import Opponents
+from arena_wrappers.policies import Policy, turn_seed
 from arena_wrappers.policy_strings import make_policy
-from arena_wrappers.prompts import PromptOptions, messages
+
+Seat = int | Literal["random"]
 
 
-class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
+class SeatEnv(gymnasium.Env[Any, Any]):
     """One seat of a game; policies play the others.
 
-    - Observation and action: those of `GameEnv` for this seat.
+    - Observation and action: those of `GameEnv` for this seat. With `reply="text"`, an
+      action is the canonical text of a legal action, or a text that `Game.parse` reads.
     - Reward: the sum of what the seat is paid until its next turn.
+    - `info` holds `"agent"`, the name of this seat; `"legal"`, the canonical texts of the
+      legal actions; and `"action_mask"`, int8[n], as `action_masks()` returns it. At the
+      end, `info["outcome"]` holds `"returns"` of all seats, `"measures"` of the game and,
+      after a forfeit, `"forfeited_by"`, a seat.
+    - Action masks are all ones after the end, also in observations, since trainers sample
+      once more. `GameEnv` has zeros there.
     - An illegal action forfeits, since a Gymnasium agent may sample any action of the space:
       the episode terminates with the reward of `Game.forfeit`, and
-      `info["illegal_action"]` is True. `action_masks()` gives the legal actions.
-    - An opponent with an invalid reply forfeits likewise.
+      `info["illegal_action"]` is True.
+    - An opponent with an invalid reply forfeits likewise. Nothing is rendered for opponents
+      that are bots.
     - If an episode ends before this seat's first turn, the first step ends it and ignores
       its action.
-    - The generator of this environment seeds the other policies.
 
     Args:
         env_fn: makes the environment.
-        seat: the seat of this environment.
+        seat: the seat of this environment; `"random"` draws one for each episode.
         opponents: one policy for all other seats, or one per other seat in seat order.
+        reply: `"action"`, or `"text"` for actions as text. Language games take texts.
 
     Raises:
-        ValueError: the seat or the number of opponents does not fit the game, or an
-            opponent is no policy or reads transcripts.
+        ValueError: the seat or the number of opponents does not fit the game, an opponent
+            is no policy or reads transcripts, or `reply` is unknown.
     """
 
     metadata = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
@@ -46,65 +57,81 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
     def __init__(
         self,
         env_fn: Callable[[], GameEnv],
-        seat: int,
+        seat: Seat,
         opponents: Policy | Sequence[Policy],
+        reply: Literal["action", "text"] = "action",
     ) -> None:
         self.env = env_fn()
         num_players = self.env.game.num_players
-        is_integer = isinstance(seat, int | np.integer) and not isinstance(seat, bool)
-        if not is_integer or seat not in range(num_players):
-            raise ValueError(f"want seat from 0 to {num_players - 1}, got {seat!r}")
         if isinstance(opponents, str) or not isinstance(opponents, Sequence):
             opponents = [opponents] * (num_players - 1)
-        for opponent in opponents:
-            if not callable(getattr(opponent, "act", None)):
-                raise ValueError(f"want a policy as opponent, got {opponent!r:.80}")
+        self._opponents = Opponents(opponents)
         if len(opponents) != num_players - 1:
             raise ValueError(
                 f"want {num_players - 1} opponents, one per other seat, got {len(opponents)}"
             )
-        self.seat = int(seat)
-        self.agent = self.env.possible_agents[self.seat]
-        others = [other for other in range(num_players) if other != seat]
-        self.policies = dict(zip(others, opponents, strict=True))
-        self._prompts = {seat: _prompt_of(p) for seat, p in self.policies.items()}
+        if reply not in ("action", "text"):
+            raise ValueError(f"want reply 'action' or 'text', got {reply!r:.80}")
+        self._draws_seat = isinstance(seat, str) and seat == "random"
+        self._sit(0 if self._draws_seat else _checked_seat(seat, num_players))
         self._ended = True  # no episode before the first reset
+        self._seeded = False
         self.render_mode = self.env.render_mode
         self.observation_space = self.env.observation_space(self.agent)
+        self._reads_text = reply == "text" and self.env.game.num_actions is not None
         self.action_space = self.env.action_space(self.agent)
+        if self._reads_text:
+            self.action_space = AnyText(MAX_TEXT)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        seeds = self._np_random, self._np_random_seed
-        before = copy.deepcopy(seeds) if options else seeds  # only options can fail
+    ) -> tuple[Any, dict[str, Any]]:
+        """Starts an episode.
+
+        Args:
+            seed: of chance, of a random seat and of the opponents; None continues.
+            options: as for `GameEnv.reset`, and `{"sample": k}`: episodes of one seed and
+                different k have the same seat and the same chance outcomes, and other
+                choices of the opponents.
+
+        Raises:
+            ValueError: as for `GameEnv.reset`; `sample` is no integer of at least 0, or
+                comes without a seed. The running episode goes on.
+        """
+        sample = _checked_sample(options, seed)
+        before = self._np_random, self._np_random_seed
         super().reset(seed=seed)
+        drawn = None
+        if seed is not None or not self._seeded:
+            drawn = int(self.np_random.integers(2**63))
         try:
-            self.env.reset(seed=self._draw_seed(), options=options)
-        except ValueError:  # refused options leave the running episode as it was
+            self.env.reset(seed=drawn, options=options)
+        except ValueError:
             self._np_random, self._np_random_seed = before
             raise
-        self._turns = [0] * self.env.game.num_players
+        self._seeded = True
+        if self._draws_seat:
+            self._sit(int(self.np_random.integers(self.env.game.num_players)))
+        others = [a for a in self.env.possible_agents if a != self.agent]
+        own_seed = None if drawn is None else turn_seed(drawn, sample, 0, 0)
+        self._opponents.start(others, own_seed)
         self._ended = False
         self._let_others_play()
-        return self.env.observe(self.agent), {}
+        return self._observation(), self._info()
 
-    def step(
-        self, action: Any
-    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         if self._ended:
             raise ValueError("no episode is running: call reset()")
         env, before = self.env, self.env.returns[self.seat]
         if not self._is_over():
-            if self._is_legal(action):
-                env.step(action)
-            else:
-                env.forfeit(self.agent)
+            self._act(action)
             self._let_others_play()
         self._ended = self._is_over()
-        info = {"illegal_action": True} if env.forfeited_by == self.seat else {}
+        info = self._info()
+        if self._ended:
+            info |= self._ending()
         return (
-            env.observe(self.agent),
+            self._observation(),
             env.returns[self.seat] - before,
             env.terminations[self.agent],
             env.truncations[self.agent],
@@ -114,111 +141,153 @@ class SeatEnv(gymnasium.Env[dict[str, Any], Any]):
     def action_masks(self) -> NDArray[np.int8]:
         """int8[n], ones where an action is legal; all ones after the end of an episode.
 
-        Trainers with action masks sample once more after the end, which needs a one.
-
         Raises:
             TypeError: a language game, whose actions cannot be enumerated.
         """
-        if self.env.game.num_actions is None:
+        num_actions = self.env.game.num_actions
+        if num_actions is None:
             raise TypeError(
                 "a language game has no action mask, since its actions are texts; use it "
                 "without masks"
             )
         if self._is_over():
-            return np.ones(self.env.game.num_actions, np.int8)
-        mask: NDArray[np.int8] = self.env.observe(self.agent)["action_mask"]
-        return mask
+            return np.ones(num_actions, np.int8)
+        return action_mask(num_actions, tuple(self.env.legal_actions())).copy()
 
     def render(self) -> Any:
         return self.env.render()
 
-    def _is_legal(self, action: Any) -> bool:
-        """Whether the environment accepts the action; a text is parsed first."""
-        if self.env.game.num_actions is None:
-            return isinstance(action, str)
-        try:
-            checked_action(action, self.env.legal_actions(), self.agent)
-        except ValueError:
-            return False
-        return True
+    def _sit(self, seat: int) -> None:
+        self.seat, self.agent = seat, self.env.possible_agents[seat]
+
+    def _act(self, action: Any) -> None:
+        """Plays the action, or forfeits if it is not legal."""
+        env, game = self.env, self.env.game
+        if self._reads_text and isinstance(action, str):
+            action = parse_reply(
+                game, env.game_state, action, "bare", env.legal_texts()
+            )
+        if game.num_actions is None:
+            legal = isinstance(action, str)
+        else:
+            legal = _is_legal(action, env.legal_actions(), self.agent)
+        if legal:
+            env.step(action)
+        else:
+            env.forfeit(self.agent)
 
     def _is_over(self) -> bool:
         return self.env.terminations[self.agent] or self.env.truncations[self.agent]
 
-    def _draw_seed(self) -> int:
-        return int(self.np_random.integers(2**63))
-
     def _let_others_play(self) -> None:
+        env, agent = self.env, self.agent
+        while env.agent_selection != agent and not self._is_over():
+            self._opponents.play_turn(env)
+
+    def _observation(self) -> Any:
+        seen = self.env.observe(self.agent)
+        if self._is_over() and isinstance(seen, dict) and "action_mask" in seen:
+            seen["action_mask"][:] = 1
+        return seen
+
+    def _info(self) -> dict[str, Any]:
+        info: dict[str, Any] = {
+            "agent": self.agent,
+            "legal": list(self.env.legal_texts()),
+        }
+        if self.env.game.num_actions is not None:
+            info["action_mask"] = self.action_masks()
+        return info
+
+    def _ending(self) -> dict[str, Any]:
         env = self.env
-        while not self._is_over() and env.agent_selection != self.agent:
-            agent = env.agent_selection
-            request = self._request(agent)
-            policy = self.policies[request.seat]
-            (reply,) = policy.act([request])
-            outcome = self._prompts[request.seat].parse(
-                env.game, env.game_state, reply.text, request.legal
-            )
-            if reply.error or reply.truncated or isinstance(outcome, InvalidReply):
-                env.forfeit(agent)
-            else:
-                if env.game.num_actions is None:
-                    outcome = env.game.action_text(env.game_state, outcome)
-                env.step(outcome)
-
-    def _request(self, agent: str) -> TurnRequest:
-        env = self.env
-        game, state = env.game, env.game_state
-        seat = env.possible_agents.index(agent)
-        self._turns[seat] += 1
-        options = self._prompts[seat]
-        return TurnRequest(
-            episode=0,
-            turn=self._turns[seat] - 1,
-            seat=seat,
-            game=game,
-            state=state,
-            messages=messages(game, state, seat, options),
-            context_ids=(),
-            legal=legal_texts(game, state),
-            seed=self._draw_seed(),
-            reply_format=options.reply_format,
-        )
+        outcome: dict[str, Any] = {
+            "returns": [float(paid) for paid in env.returns],
+            "measures": dict(env.game.measures(env.game_state)),
+        }
+        if env.forfeited_by is None:
+            return {"outcome": outcome}
+        outcome["forfeited_by"] = env.forfeited_by
+        if env.forfeited_by != self.seat:
+            return {"outcome": outcome}
+        return {"outcome": outcome, "illegal_action": True}
 
 
-def _prompt_of(opponent: Policy) -> PromptOptions:
-    options = own_prompt(opponent) or PromptOptions("bare")
-    if options.history != "state":
+def _checked_seat(seat: Any, num_players: int) -> int:
+    is_integer = isinstance(seat, int | np.integer) and not isinstance(seat, bool)
+    if not is_integer or seat not in range(num_players):
         raise ValueError(
-            f"want opponents that read history='state' in a SeatEnv, got "
-            f"{opponent.name!r} with {options.history!r}"
+            f"want seat from 0 to {num_players - 1}, got {seat!r:.80}; 'random' draws one "
+            "for each episode"
         )
-    return options
+    return int(seat)
+
+
+def _checked_sample(options: Any, seed: int | None) -> int:
+    """The number among the options; 0 without one."""
+    if not isinstance(options, Mapping) or "sample" not in options:
+        return 0
+    sample = options["sample"]
+    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 0:
+        raise ValueError(
+            f"want options['sample'] as an integer of at least 0, got {short(sample)}"
+        )
+    if seed is None:
+        raise ValueError(
+            "options['sample'] selects one of the episodes of a seed: pass seed, too"
+        )
+    return sample
+
+
+def _is_legal(action: Any, legal: Sequence[int], agent: str) -> bool:
+    if isinstance(action, InvalidReply):
+        return False
+    try:
+        checked_action(action, legal, agent)
+    except ValueError:
+        return False
+    return True
 
 
 def make_seat_env(
     game: str | AnyGame,
-    seat: int = 0,
+    seat: Seat = 0,
     opponent: str | Policy | Sequence[str | Policy] = "random",
+    observation: Content | None = None,
+    reply: Literal["action", "text"] = "action",
     **params: Any,
 ) -> SeatEnv:
     """A `SeatEnv` of a game; the entry point of the Gymnasium ids.
 
     Args:
         game: id of a registered game, or the rules.
-        seat: the seat of the environment.
+        seat: the seat of the environment, or `"random"`.
         opponent: a policy or a string for `make_policy`, or one per other seat.
+        observation: as for `GameEnv`. None is `"features"`; in language games, where
+            features leave out the words, it is `"all"`.
+        reply: as for `SeatEnv`.
         **params: parameters for `arena_envs.make`; with rules, arguments of `GameEnv`.
 
     Raises:
         ValueError: as for `arena_envs.make`, `make_policy` and `SeatEnv`.
+        TypeError: `render_mode` is `"rgb_array"`.
     """
+    if params.get("render_mode") == "rgb_array":
+        # Stable-Baselines3's `make_vec_env` asks for pictures, and after a TypeError without
+        raise TypeError("a game has no pictures: want render_mode 'ansi' or 'human'")
     single = isinstance(opponent, str) or not isinstance(opponent, Sequence)
     named: Any = [opponent] if single else opponent
     others = [make_policy(o) if isinstance(o, str) else o for o in named]
 
-    def make_env() -> GameEnv:
+    def make_with(content: Content) -> GameEnv:
         if isinstance(game, str):
-            return arena_envs.make(game, **params)
-        return GameEnv(game, **params)
+            return arena_envs.make(game, observation=content, **params)
+        return GameEnv(game, observation=content, **params)
 
-    return SeatEnv(make_env, seat, others[0] if single else others)
+    def make_env() -> GameEnv:
+        env = make_with(observation or "features")
+        if observation is None and env.game.num_actions is None:
+            return make_with("all")
+        return env
+
+    return SeatEnv(make_env, seat, others[0] if single else others, reply)

@@ -1,0 +1,72 @@
+"""Writes `docs/adapters.md` from the results of `make adapters`, or says that it is stale.
+
+python docs/build_adapters.py --write
+python docs/build_adapters.py
+"""
+
+import argparse
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parents[1] / "tests" / "adapters"
+PAGE = Path(__file__).with_name("adapters.md")
+RESULTS = FOLDER / "results.json"
+HEAD = """\
+# Other frameworks
+
+Written by `make adapters`, which makes an environment for each group of frameworks, runs every
+example and test there, and records what it found. A passing test plays or checks a game of ours in
+the framework itself; skipped are the language games, whose actions have no numbers.
+
+| framework | version | tests | seconds | learned |
+|---|---|---|---|---|
+"""
+TAIL = """
+## Others
+
+SuperSuit's observation wrappers refuse dict observations, also those of PettingZoo's own classic
+games; `clip_reward_v0` and `pad_action_space_v0` work. AgileRL's `DQN` takes our spaces; its
+asynchronous PettingZoo vector environment fails on `aec_to_parallel` of our games.
+"""
+
+
+def build(frameworks: dict[str, Any], results: dict[str, Any]) -> str:
+    """The page."""
+    rows, parts = [], []
+    for name, told in frameworks.items():
+        found = results[name]
+        versions = ", ".join(f"{n} {v}" for n, v in found["versions"].items())
+        tests = f"{found['passed']} passed, {found['skipped']} skipped"
+        cells = (
+            told["title"],
+            versions,
+            tests,
+            str(found["seconds"]),
+            found["learned"],
+        )
+        rows.append(f"| {' | '.join(cells)} |\n")
+        example = (FOLDER / name / "example.py").read_text(encoding="utf-8")
+        parts.append(f"\n## {told['title']}\n{told['text']}\n```python\n{example}```\n")
+    return HEAD + "".join(rows) + "".join(parts) + TAIL
+
+
+def main() -> None:
+    """Runs the script."""
+    parser = argparse.ArgumentParser(description="The page of the adapters.")
+    parser.add_argument("--write", action="store_true", help="into docs/adapters.md")
+    write = parser.parse_args().write
+    frameworks = tomllib.loads((FOLDER / "frameworks.toml").read_text(encoding="utf-8"))
+    page = build(frameworks, json.loads(RESULTS.read_text(encoding="utf-8")))
+    if write:
+        PAGE.write_text(page, encoding="utf-8")
+    elif PAGE.read_text(encoding="utf-8") != page:
+        sys.exit(
+            "docs/adapters.md is out of date: python docs/build_adapters.py --write"
+        )
+
+
+if __name__ == "__main__":
+    main()

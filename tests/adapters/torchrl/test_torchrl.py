@@ -1,0 +1,53 @@
+"""TorchRL plays AEC environments through `OpenMasks`."""
+
+import runpy
+import warnings
+from pathlib import Path
+
+import pytest
+
+import arena_envs
+
+pytest.importorskip("torchrl", reason="torchrl is not installed: make adapters")
+
+from torchrl.envs import PettingZooWrapper
+from torchrl.envs.utils import check_env_specs
+
+from arena_wrappers.adapters.open_masks import OpenMasks
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning", "ignore::DeprecationWarning"
+)
+all_games = pytest.mark.parametrize("id", [i.id for i in arena_envs.game_infos()])
+
+
+@all_games
+def test_their_check_accepts_every_game(id: str) -> None:
+    env = arena_envs.make(id, observation="features")
+    if env.game.num_actions is None:
+        pytest.skip("its actions are texts")
+    check_env_specs(PettingZooWrapper(OpenMasks(env), use_mask=True, seed=0))
+
+
+def check_often(env: PettingZooWrapper) -> None:
+    for _ in range(20):
+        check_env_specs(env)
+
+
+def test_without_the_view_sampling_fails_at_a_mask_of_zeros() -> None:
+    """If this test fails, TorchRL needs `OpenMasks` no longer."""
+    env = arena_envs.make("kuhn_poker", observation="features")
+    with pytest.raises(RuntimeError, match="probabilit"):
+        check_often(PettingZooWrapper(env, use_mask=True))
+
+
+def test_a_rollout_pays_what_random_play_pays(record_property) -> None:
+    """The mean return of player_0 under uniform play is 1/8."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        returns = runpy.run_path(str(Path(__file__).with_name("example.py")))["main"](
+            3000
+        )
+    record_property("learned", f"random play, {len(returns)} episodes")
+    assert set(returns.tolist()) <= {-2.0, -1.0, 1.0, 2.0}
+    assert abs(float(returns.mean()) - 0.125) < 5 * 1.5 / len(returns) ** 0.5

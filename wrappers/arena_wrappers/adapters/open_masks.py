@@ -1,0 +1,32 @@
+"""`OpenMasks`: action masks that always allow something."""
+
+from typing import Any
+
+from pettingzoo.utils import BaseWrapper
+
+
+class OpenMasks(BaseWrapper[str, Any, Any]):
+    """An AEC environment with masks of ones for agents that may not act.
+
+    In a `GameEnv` such masks are zero. Frameworks that sample an action for every agent in
+    every step, such as TorchRL, fail at a mask of zeros. What these agents sample is never
+    played.
+
+    - Observation: `"action_mask"` is all ones where it was all zeros.
+    - Actions, rewards and spaces pass through.
+
+    Args:
+        env: a `GameEnv` that observes masks.
+
+    >>> import arena_envs
+    >>> env = OpenMasks(arena_envs.make("tic_tac_toe", observation="features"))
+    >>> env.reset(seed=0)
+    >>> env.observe("player_1")["action_mask"].tolist()
+    [1, 1, 1, 1, 1, 1, 1, 1, 1]
+    """
+
+    def observe(self, agent: str) -> Any:
+        seen: Any = super().observe(agent)
+        if not seen["action_mask"].any():
+            seen["action_mask"][:] = 1
+        return seen

@@ -1,0 +1,140 @@
+"""RLlib: a game as a `MultiAgentEnv` with action masks, and who learns in which seat."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+import arena_envs
+from arena_wrappers.adapters._versions import check_version
+
+check_version("ray", "rllib", "2.60", "2.61")
+
+from ray.rllib.core.rl_module import MultiRLModuleSpec, RLModuleSpec  # noqa: E402
+from ray.rllib.env.multi_agent_env import MultiAgentEnv  # noqa: E402
+from ray.rllib.examples.rl_modules.classes.action_masking_rlm import (  # noqa: E402
+    ActionMaskingTorchRLModule,
+)
+
+
+class RLlibEnv(MultiAgentEnv):  # type: ignore[misc]  # RLlib is not annotated
+    """A game for RLlib's new API stack.
+
+    - Observation: `{"observations": float32[k], "action_mask": float32[n]}` of the agent to
+      move; at the end of all agents, with masks of ones.
+    - Reward: what each agent is paid by this step, with what chance paid before the first.
+    - An illegal action raises `ValueError` and changes nothing.
+
+    Args:
+        config: `{"game": id}`, and arguments of `arena_envs.make`.
+
+    Raises:
+        ValueError: the config has no game, the game is a language game, or as for
+            `arena_envs.make`.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        params = dict(config)
+        if "game" not in params:
+            raise ValueError(
+                "want env_config={'game': ID}, such as 'tic_tac_toe', got no game"
+            )
+        self.env = arena_envs.make(params.pop("game"), observation="features", **params)
+        num_actions = self.env.game.num_actions
+        if num_actions is None:
+            raise ValueError(
+                f"want a game with numbered actions, got the language game {self.env.id!r}"
+            )
+        self.possible_agents = self.env.possible_agents
+        self.agents = self.possible_agents[:]
+        seen = self.env.observation_space("player_0")
+        mask = spaces.Box(0.0, 1.0, (num_actions,), np.float32)
+        space = spaces.Dict(
+            {"observations": seen["observation"], "action_mask": mask}  # type: ignore[index]
+        )
+        self.observation_spaces = dict.fromkeys(self.possible_agents, space)
+        played = self.env.action_space("player_0")
+        self.action_spaces = dict.fromkeys(self.possible_agents, played)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        self.env.reset(seed=seed, options=options)
+        self._unpaid = dict(self.env.rewards)
+        return self._observations([self.env.agent_selection]), {}
+
+    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        env = self.env
+        env.step(actions[env.agent_selection])
+        rewards = {a: paid + self._unpaid[a] for a, paid in env.rewards.items()}
+        self._unpaid = dict.fromkeys(self.possible_agents, 0.0)
+        ended, cut = any(env.terminations.values()), any(env.truncations.values())
+        seers = self.possible_agents if ended or cut else [env.agent_selection]
+        return (
+            self._observations(seers),
+            rewards,
+            {**env.terminations, "__all__": ended},
+            {**env.truncations, "__all__": cut},
+            {},
+        )
+
+    def _observations(self, agents: list[str]) -> dict[str, Any]:
+        found = {}
+        for agent in agents:
+            seen = self.env.observe(agent)
+            mask = seen["action_mask"].astype(np.float32)
+            if not mask.any():  # RLlib samples after the end, too
+                mask[:] = 1.0
+            found[agent] = {"observations": seen["observation"], "action_mask": mask}
+        return found
+
+
+def shared_policy() -> dict[str, Any]:
+    """One policy in all seats: arguments of `AlgorithmConfig.multi_agent`."""
+    return {"policies": {"main"}, "policy_mapping_fn": _main_everywhere}
+
+
+def seat_policies(num_players: int) -> dict[str, Any]:
+    """A policy per seat, named as its agent."""
+    names = {f"player_{seat}" for seat in range(num_players)}
+    return {"policies": names, "policy_mapping_fn": _own_name}
+
+
+def frozen_opponent(seat: int = 0) -> dict[str, Any]:
+    """`"main"` learns in one seat against `"frozen"`, which keeps its weights."""
+
+    def of_agent(agent: str, episode: Any, **_: Any) -> str:
+        return "main" if agent == f"player_{seat}" else "frozen"
+
+    return {
+        "policies": {"main", "frozen"},
+        "policy_mapping_fn": of_agent,
+        "policies_to_train": ["main"],
+    }
+
+
+def masked_modules(multi_agent: Mapping[str, Any], **model: Any) -> Any:
+    """The modules of these policies: RLlib's masked network for PPO.
+
+    Args:
+        multi_agent: as the functions above return.
+        **model: settings of the network, such as `head_fcnet_hiddens=[64, 64]`.
+    """
+    return MultiRLModuleSpec(
+        rl_module_specs={
+            name: RLModuleSpec(
+                module_class=ActionMaskingTorchRLModule, model_config=model
+            )
+            for name in sorted(multi_agent["policies"])
+        }
+    )
+
+
+def _main_everywhere(agent: str, episode: Any, **_: Any) -> str:
+    return "main"
+
+
+def _own_name(agent: str, episode: Any, **_: Any) -> str:
+    return agent
