@@ -33,9 +33,8 @@ from arena_trainers.lm.memory import (
     default_max_tokens,
     release_free_memory,
 )
-from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.row_sharing import distinct_rows
-from arena_trainers.train.timed import TimedTrainer
+from arena_trainers.train.sharding import ShardedTrainer
 
 
 class Scores(NamedTuple):
@@ -46,15 +45,13 @@ class Scores(NamedTuple):
     aux_loss: torch.Tensor | None = None
 
 
-class BoundedForwardTrainer(TimedTrainer):
+class BoundedForwardTrainer(ShardedTrainer):
     """The part of `TurnGRPOTrainer` that runs rows through the model.
 
     Attributes:
         max_tokens_per_forward: most tokens that run at once, padding included.
     """
 
-    args: TurnGRPOConfig
-    model: Any
     _metrics: Any
     _loss_inputs: dict[str, Any] | None = None
 
@@ -142,19 +139,21 @@ class BoundedForwardTrainer(TimedTrainer):
         start = input_ids.shape[1] - width
         logprobs: list[torch.Tensor] = []
         entropies: list[torch.Tensor] = []
-        for chunk in chunks:
-            reply = max(replies[i] for i in chunk)
-            columns = slice(start - max(prompts[i] for i in chunk), start + reply)
-            part = input_ids[chunk, columns], attention_mask[chunk, columns]
-            if chunk is chunks[-1]:
-                # Through the wrapper of a distributed run, once for each backward pass. Its
-                # backward comes first, so that its activations go before others come back.
-                found = self._score_chunk(model, *part, reply, compute_entropy)
-            else:
-                arguments = inner, *part, reply, compute_entropy
-                found = checkpoint(self._score_again, *arguments, use_reentrant=False)
-            logprobs += found[0]
-            entropies += found[1]
+        with self.weights_for(model, len(chunks)):
+            for chunk in chunks:
+                reply = max(replies[i] for i in chunk)
+                columns = slice(start - max(prompts[i] for i in chunk), start + reply)
+                part = input_ids[chunk, columns], attention_mask[chunk, columns]
+                if chunk is chunks[-1]:
+                    # Through the wrapper of a distributed run, once for each backward pass.
+                    # Its backward comes first, so that its activations go before others
+                    # come back.
+                    found = self._score_chunk(model, *part, reply, compute_entropy)
+                else:
+                    args = inner, *part, reply, compute_entropy
+                    found = checkpoint(self._score_again, *args, use_reentrant=False)
+                logprobs += found[0]
+                entropies += found[1]
         order = torch.tensor([i for chunk in chunks for i in chunk]).argsort()
         order = order.to(input_ids.device)
         return Scores(

@@ -1,7 +1,6 @@
 """Checks of `TurnGRPOConfig`: ranges of numbers, and settings that are not supported."""
 
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -68,22 +67,11 @@ def _check_groups(episodes: int | None, size: int, args: Any) -> None:
 
 def refuse_what_is_not_supported(args: Any) -> None:
     """Raises ValueError for options of TRL that rollouts or credit would ignore."""
-    deepspeed = getattr(
-        args, "hf_deepspeed_config", None
-    )  # missing if DeepSpeed is not used
     untested = "its rollouts have not been tested with it"
     bypassed = "advantages come from credit; see credit_args and part_weights"
     refused = {
         "use_transformers_continuous_batching": (
             args.use_transformers_continuous_batching,
-            untested,
-        ),
-        "fsdp": (
-            bool(args.fsdp) or os.environ.get("ACCELERATE_USE_FSDP") == "true",
-            untested,
-        ),
-        "deepspeed stage 3": (
-            deepspeed is not None and deepspeed.is_zero3(),
             untested,
         ),
         "generation_kwargs": (bool(args.generation_kwargs), untested),
