@@ -1,10 +1,12 @@
 """Trains under `accelerate launch`; each process writes what it saw, the first its weights.
 
-Arguments: kind of sharding, folder of the model, folder for the results, settings as JSON:
-by name.
+Arguments: kind of sharding, folder of the models, folder for the results, settings as JSON:
+by name. After them it runs a job of `arena train`.
 """
 
+import faulthandler
 import json
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -41,7 +43,8 @@ class Recorder(TurnGRPOTrainer):
         return super()._score_chunk(*args)
 
 
-def make(out, lora=None, **settings):
+def make(out, lora=False, tied=True, **settings):
+    model = Path(MODEL) / ("tied" if tied else "untied")
     base = {
         "output_dir": str(out),
         "games": ["kuhn_poker", "tic_tac_toe"],
@@ -69,9 +72,9 @@ def make(out, lora=None, **settings):
 
         peft = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
     return Recorder(
-        MODEL,
+        str(model),
         TurnGRPOConfig(**{**base, **settings}),
-        processing_class=AutoTokenizer.from_pretrained(MODEL),
+        processing_class=AutoTokenizer.from_pretrained(model),
         peft_config=peft,
     )
 
@@ -119,7 +122,34 @@ def local_size(parameter):
     return parameter.numel()
 
 
+def run_job(folder):
+    """`arena train` with exact evaluation in training and after it."""
+    from arena_trainers.__main__ import main
+
+    options = {
+        "model": Path(MODEL) / "tied",
+        "output_dir": folder,
+        "games": "kuhn_poker",
+        "warm_start_steps": 0,
+        "max_steps": 2,
+        "evaluate_every": 1,
+        "logging_steps": 1,
+        "episodes_per_step": 16,
+        "num_generations": 4,
+        "eval_episodes": 20,
+        "beta": 0.1,
+        "bf16": "false",
+        "use_cpu": "false" if SHARDING.startswith("zero") else "true",
+    }
+    given = [str(part) for name in options for part in (f"--{name}", options[name])]
+    sys.argv = ["arena", "train", *given]
+    main()
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    # processes that wait for each other say where
+    faulthandler.dump_traceback_later(int(os.environ.get("STUCK", "500")), exit=True)
     for name, settings in json.loads(SETTINGS).items():
         train(name, **settings)
+    run_job(Path(OUT) / "job")

@@ -46,6 +46,7 @@ from arena_trainers.job.stopping import StopCallback, Stopper
 from arena_trainers.job.watched import watched_trainer
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.train.checks import refuse_warm_start
 from arena_trainers.train.column_functions import load_functions
 from arena_trainers.train.game_plans import GamePlan
 from arena_trainers.train.prepared_games import prepare_games
@@ -94,6 +95,8 @@ class TrainingJob:
         # absolute, as the adapters that are trained on it name it
         self.model = None if self.is_tiny else model_folder(self.job.model).absolute()
         warm = self.job.warm_start_steps > 0
+        if warm and not resume:
+            refuse_warm_start(self.args)
         self.start = folder / START if self.model is None or warm else self.model
         self.checkpoint = newest_checkpoint(folder) if resume else None
         if self.checkpoint is not None:
@@ -167,8 +170,11 @@ class TrainingJob:
         self._announce()
         seconds, steps = self._train(self.trainer)
         self.trainer.save_model(str(self.folder / "model"))
-        if not self.is_main:
-            return {}
+        with self.trainer.whole_weights():
+            return self._closing(seconds, steps) if self.is_main else {}
+
+    def _closing(self, seconds: float, steps: int) -> dict[str, Any]:
+        """Evaluates the trained model, and writes and shows the results."""
         policy, last = self.trainer.policy, "after self-play"
         tables = self.watcher.tables if self.watcher else {}
         # the first game may have been measured at the last step

@@ -1,9 +1,12 @@
 """Checks of `TurnGRPOConfig`: ranges of numbers, and settings that are not supported."""
 
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from transformers.integrations import is_deepspeed_zero3_enabled
 
 from arena_envs.checks import did_you_mean
 from arena_trainers.train.engine import check_engine
@@ -74,6 +77,10 @@ def refuse_what_is_not_supported(args: Any) -> None:
             args.use_transformers_continuous_batching,
             untested,
         ),
+        "use_vllm in sharded training": (
+            args.use_vllm and args.vllm_mode == "colocate" and splits_weights(args),
+            "an engine in the training process has not been tested with it",
+        ),
         "generation_kwargs": (bool(args.generation_kwargs), untested),
         "cache_implementation": (args.cache_implementation is not None, untested),
         "scale_rewards": (args.scale_rewards != "group", bypassed),
@@ -89,6 +96,23 @@ def refuse_what_is_not_supported(args: Any) -> None:
                 f"TurnGRPOTrainer does not support {name}: {reason}; leave it out"
             )
     check_engine(args)
+
+
+def splits_weights(args: Any) -> bool:
+    """Whether the run was started under FSDP or DeepSpeed's ZeRO-3."""
+    fsdp = bool(args.fsdp) or os.environ.get("ACCELERATE_USE_FSDP") == "true"
+    return fsdp or bool(is_deepspeed_zero3_enabled())
+
+
+def refuse_warm_start(args: Any) -> None:
+    """Raises ValueError under FSDP or DeepSpeed, where supervised starts are untested."""
+    if splits_weights(args) or os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
+        raise ValueError(
+            "want warm_start_steps 0 under FSDP or DeepSpeed: the supervised start has not "
+            "been tested with it; run it before, with arena train --max_steps 1 and no "
+            "accelerate, and give the folder start/ of that run as --model with "
+            "--warm_start_steps 0"
+        )
 
 
 def refuse_absolute_positions(model_type: str) -> None:

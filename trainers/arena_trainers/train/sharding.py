@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from accelerate.utils import gather_object
 from torch.nn import Module
+from trl.models.utils import add_hooks, remove_hooks
 
 from arena_trainers.lm.whole import whole_models
 from arena_trainers.train.config import TurnGRPOConfig
@@ -112,18 +113,33 @@ def _unsharded(model: Any, reshard_after_forward: bool) -> Iterator[None]:
 
 @contextmanager
 def _gathered(model: Any) -> Iterator[None]:
-    """`whole_weights` under ZeRO-3: without the hooks that gather layer by layer."""
+    """`whole_weights` under ZeRO-3."""
     import deepspeed
-    from trl.models.utils import add_hooks, remove_hooks
 
-    # TRL would gather the output layer again in the backward pass
+    # whole models: else TRL would gather the output layer again in the backward pass
     parameters = deepspeed.zero.GatheredParameters(list(model.parameters()))
-    with parameters, whole_models():
-        remove_hooks(model)
-        try:
-            yield
-        finally:
-            add_hooks(model)
+    with parameters, whole_models(), _without_hooks(model):
+        yield
+
+
+@contextmanager
+def _without_hooks(model: Any) -> Iterator[None]:
+    """Keeps DeepSpeed from gathering layer by layer, and from comparing the processes.
+
+    TRL leaves the hook of the whole model, which waits for the other processes.
+    """
+    if not hasattr(model, "optimizer"):  # before training
+        yield
+        return
+    offload = getattr(model.optimizer, "parameter_offload", model.optimizer)
+    key, hooks = offload.fwd_pre_hook.id, offload.module._forward_pre_hooks
+    compare = hooks.pop(key)
+    remove_hooks(model)
+    try:
+        yield
+    finally:
+        hooks[key] = compare
+        add_hooks(model)
 
 
 def load_whole(model: Module, weights: Mapping[str, Any], accelerator: Any) -> None:
@@ -201,7 +217,26 @@ class ShardedTrainer(TimedTrainer):
         if not torch.is_grad_enabled():
             return whole
         self._held.enter_context(whole)  # until the backward pass is over
+        self._held.enter_context(self._checkpointing_once())
         return nullcontext()
+
+    @contextmanager
+    def _checkpointing_once(self) -> Iterator[None]:
+        """Has a backward pass give each gradient once, as DeepSpeed wants it.
+
+        For adapters under ZeRO-3 TRL asks for reentrant checkpointing of layers, which gives
+        a gradient for each pass, and which whole weights do not need.
+        """
+        options = self.args.gradient_checkpointing_kwargs or {}
+        reentrant = self.args.gradient_checkpointing and options.get("use_reentrant")
+        model = self.accelerator.unwrap_model(self.model)
+        if reentrant:
+            model.gradient_checkpointing_enable({**options, "use_reentrant": False})
+        try:
+            yield
+        finally:
+            if reentrant:
+                model.gradient_checkpointing_enable(options)
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         with self._held:
