@@ -43,6 +43,7 @@ from arena_trainers.job.start import (
     make_start,
 )
 from arena_trainers.job.stopping import StopCallback, Stopper
+from arena_trainers.job.watchdog import watched_steps
 from arena_trainers.job.watched import watched_trainer
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
@@ -218,7 +219,8 @@ class TrainingJob:
         """Runs the trainer; returns the seconds and the optimizer steps that it took."""
         began = time.monotonic()
         shown = self.console, self.is_main, self._episodes_per_step
-        with shown_progress(trainer, *shown):
+        stalls = watched_steps(trainer, self.job.stall_after)
+        with stalls, shown_progress(trainer, *shown):
             trainer.add_callback(StopCallback(self.stopper, self.args.window))
             checkpoint = str(self.checkpoint) if self.checkpoint else None
             with self.stopper.waiting():

@@ -101,6 +101,13 @@ class JobConfig:
         default=None,
         metadata={"help": "Steps between sample replies; default 10, tiny: 0."},
     )
+    stall_after: float = field(
+        default=600.0,
+        metadata={
+            "help": "Seconds of one step after which each process says what it waits for; "
+            "0 for never."
+        },
+    )
     save_best: bool = field(
         default=True,
         metadata={"help": "Whether to keep the best model in best/."},

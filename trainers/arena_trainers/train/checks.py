@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from transformers.integrations import is_deepspeed_zero3_enabled
-
 from arena_envs.checks import did_you_mean
 from arena_trainers.train.engine import check_engine
 
@@ -100,6 +98,8 @@ def refuse_what_is_not_supported(args: Any) -> None:
 
 def splits_weights(args: Any) -> bool:
     """Whether the run was started under FSDP or DeepSpeed's ZeRO-3."""
+    from transformers.integrations import is_deepspeed_zero3_enabled  # takes seconds
+
     fsdp = bool(args.fsdp) or os.environ.get("ACCELERATE_USE_FSDP") == "true"
     return fsdp or bool(is_deepspeed_zero3_enabled())
 
