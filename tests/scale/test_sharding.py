@@ -32,6 +32,7 @@ SETTINGS = {
         "ref_model_sync_steps": 1,
         "credit": "counterfactual",
         "critic": "exact",
+        "on_invalid": "forfeit",
         "games": ["kuhn_poker"],
         "opponents": ["self", "lm:{tied}"],
         "resume": True,
