@@ -36,11 +36,10 @@ def _take_fsdp() -> None:
     from accelerate.state import AcceleratorState, PartialState
     from accelerate.utils import DistributedType
 
-    make = AcceleratorState.__init__
+    make: Any = AcceleratorState.__init__
+    state: Any = AcceleratorState
 
-    def init(
-        self: Any, *args: Any, fsdp_plugin: Any = None, **options: Any
-    ) -> None:
+    def init(self: Any, *args: Any, fsdp_plugin: Any = None, **options: Any) -> None:
         make(self, *args, fsdp_plugin=fsdp_plugin, **options)
         if fsdp_plugin is not None:
             self.distributed_type = DistributedType.FSDP
@@ -49,7 +48,7 @@ def _take_fsdp() -> None:
                 fsdp_plugin.set_mixed_precision(self._mixed_precision)
             self.fsdp_plugin = fsdp_plugin
 
-    AcceleratorState.__init__ = init
+    state.__init__ = init
 
 
 def _take_deepspeed() -> None:
@@ -60,4 +59,5 @@ def _take_deepspeed() -> None:
 
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     gloo = "gloo", DistributedType.MULTI_CPU
-    PartialState._prepare_backend = lambda *args, **options: gloo
+    state: Any = PartialState
+    state._prepare_backend = lambda *args, **options: gloo

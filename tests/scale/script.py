@@ -124,7 +124,7 @@ def local_size(parameter):
 
 def run_job(folder):
     """`arena train` with exact evaluation in training and after it."""
-    from arena_trainers.__main__ import main
+    from arena_trainers.cli.main import main
 
     options = {
         "model": Path(MODEL) / "tied",

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # DeepSpeed and vLLM warn
 SHARDINGS = ("fsdp2", "zero2", "zero3")
 CHUNKS = {"max_tokens_per_forward": 100, "beta": 0.1}
 LORA = {"lora": True, "gradient_checkpointing": True, **CHUNKS}
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "plain": {"resume": True},
     "chunks": {**CHUNKS, "tied": False, "gradient_accumulation_steps": 2},
     "reference": {
@@ -45,11 +46,12 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """Folders of two models: with an output layer of its own, and without."""
+    from transformers import Qwen3ForCausalLM, set_seed
+
     import arena_envs
     from arena_trainers.job.tiny import tiny_config, tiny_tokenizer, words_of
     from arena_trainers.lm.policy import LMPolicy
     from arena_wrappers import PromptOptions
-    from transformers import Qwen3ForCausalLM, set_seed
 
     short = PromptOptions("bare", rules=False)
     games = [arena_envs.make_game(name) for name in ("kuhn_poker", "tic_tac_toe")]
@@ -148,7 +150,9 @@ def test_the_processes_play_other_games_and_numbers_of_turns(runs):
         one, two = records(runs("ddp") / name)
         assert one["processes"] == two["processes"] == 2
         assert one["games"][0] != two["games"][0]
-        assert all(a != b for a, b in zip(one["num_turns"], two["num_turns"], strict=True))
+        assert all(
+            a != b for a, b in zip(one["num_turns"], two["num_turns"], strict=True)
+        )
         if name != "plain":
             assert one["num_passes"] != two["num_passes"]
             assert max(one["num_passes"]) > 5
@@ -186,7 +190,7 @@ def test_two_steps_give_the_weights_of_ddp(runs, models, sharding, name):
         assert np.abs(differences(expected, start)).mean() > 1e-3
 
 
-@pytest.mark.parametrize("sharding", ("ddp", *SHARDINGS))
+@pytest.mark.parametrize("sharding", ["ddp", *SHARDINGS])
 @pytest.mark.parametrize("name", [n for n in SETTINGS if SETTINGS[n].get("resume")])
 def test_a_resumed_run_ends_with_the_weights_of_ddp(runs, sharding, name):
     out = runs(sharding) / name
@@ -202,7 +206,7 @@ def test_half_precision_stays_near_ddp(runs, sharding):
         assert step["grad_norm"] == pytest.approx(other["grad_norm"], rel=0.1)
 
 
-@pytest.mark.parametrize("sharding", ("fsdp2", "zero3"))
+@pytest.mark.parametrize("sharding", ["fsdp2", "zero3"])
 def test_the_job_measures_and_saves_whole_models(runs, sharding):
     """The main process alone measures NashConv, while the other one goes on."""
     folder = runs(sharding) / "job"

@@ -79,7 +79,9 @@ def test_a_late_step_names_the_other_processes(tmp_path, monkeypatch):
     with watched_steps(trainer, 0.05):
         trainer.end_step(tmp_path, 0)
         module.gather(go)
-    assert "step 1, process 0 of 1: no end after 0.05 s; waits for the other" in lines[0]
+    assert (
+        "step 1, process 0 of 1: no end after 0.05 s; waits for the other" in lines[0]
+    )
 
 
 @pytest.mark.parametrize("seconds", [0.0, 30.0])

@@ -171,7 +171,8 @@ class TrainingJob:
         self._announce()
         seconds, steps = self._train(self.trainer)
         self.trainer.save_model(str(self.folder / "model"))
-        with self.trainer.whole_weights():
+        exact = any(meter.game is not None for meter in self.meters)
+        with self.trainer.weights_for_play(scores=exact):
             return self._closing(seconds, steps) if self.is_main else {}
 
     def _closing(self, seconds: float, steps: int) -> dict[str, Any]:

@@ -98,7 +98,8 @@ def refuse_what_is_not_supported(args: Any) -> None:
 
 def splits_weights(args: Any) -> bool:
     """Whether the run was started under FSDP or DeepSpeed's ZeRO-3."""
-    from transformers.integrations import is_deepspeed_zero3_enabled  # takes seconds
+    # takes seconds
+    from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
     fsdp = bool(args.fsdp) or os.environ.get("ACCELERATE_USE_FSDP") == "true"
     return fsdp or bool(is_deepspeed_zero3_enabled())

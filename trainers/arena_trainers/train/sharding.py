@@ -14,8 +14,10 @@ from accelerate.utils import gather_object
 from torch.nn import Module
 from trl.models.utils import add_hooks, remove_hooks
 
+from arena_trainers.lm.transformers_backend import TransformersBackend
 from arena_trainers.lm.whole import whole_models
 from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.prepared_games import PreparedGames
 from arena_trainers.train.timed import TimedTrainer
 
 
@@ -182,6 +184,8 @@ class ShardedTrainer(TimedTrainer):
     ref_model: Any
     model_wrapped: Any
     accelerator: Any
+    policy: Any
+    games: PreparedGames
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._held = ExitStack()
@@ -199,6 +203,21 @@ class ShardedTrainer(TimedTrainer):
         """
         is_own = model is None or model is self.model
         return whole_weights(self.model_wrapped if is_own else model, self.accelerator)
+
+    def weights_for_play(self, scores: bool = False) -> AbstractContextManager[None]:
+        """`whole_weights`, unless all replies of the model come from a server.
+
+        Args:
+            scores: whether the model also gives probabilities of actions.
+        """
+        players = (self.policy, *self.games.models)
+        generates = any(
+            isinstance(player.backend.inner, TransformersBackend)
+            for player in players
+            if player.model is self.policy.model
+        )
+        needs_weights = generates or scores or self.args.critic == "exact"
+        return self.whole_weights() if needs_weights else nullcontext()
 
     def weights_for(self, model: Any, num_passes: int) -> AbstractContextManager[None]:
         """Weights for forward passes, and for their backward pass if there is one.
@@ -227,7 +246,7 @@ class ShardedTrainer(TimedTrainer):
         For adapters under ZeRO-3 TRL asks for reentrant checkpointing of layers, which gives
         a gradient for each pass, and which whole weights do not need.
         """
-        options = self.args.gradient_checkpointing_kwargs or {}
+        options: Any = self.args.gradient_checkpointing_kwargs or {}
         reentrant = self.args.gradient_checkpointing and options.get("use_reentrant")
         model = self.accelerator.unwrap_model(self.model)
         if reentrant:

@@ -216,7 +216,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
     def _generate_and_score_completions(
         self, inputs: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        with self.whole_weights():  # for the critic, too
+        with self.weights_for_play():  # for the critic, too
             with self.clock.part("environment"):
                 self.last_episodes = self.play(inputs)
                 self.clock.counts.update(num_played(self.last_episodes))
