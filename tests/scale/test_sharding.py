@@ -141,10 +141,15 @@ def differences(one, other):
 
 
 def assert_equal(one, other):
-    """Up to the last digit of float32, which the order of sums decides."""
+    """Up to rounding, which the order of sums decides.
+
+    AdamW divides a gradient by its size: a number whose gradient is a rounding error itself
+    may move by a part of the learning rate, 1e-2.
+    """
     apart = np.abs(differences(one, other))
     assert apart.mean() < 1e-8
-    assert apart.max() < 1e-6
+    assert (apart > 1e-6).mean() < 1e-3
+    assert apart.max() < 1e-4
 
 
 def test_the_processes_play_other_games_and_numbers_of_turns(runs):
