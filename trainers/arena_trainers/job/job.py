@@ -47,7 +47,6 @@ from arena_trainers.job.watchdog import watched_steps
 from arena_trainers.job.watched import watched_trainer
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.checks import refuse_warm_start
 from arena_trainers.train.column_functions import load_functions
 from arena_trainers.train.game_plans import GamePlan
 from arena_trainers.train.prepared_games import prepare_games
@@ -96,8 +95,6 @@ class TrainingJob:
         # absolute, as the adapters that are trained on it name it
         self.model = None if self.is_tiny else model_folder(self.job.model).absolute()
         warm = self.job.warm_start_steps > 0
-        if warm and not resume:
-            refuse_warm_start(self.args)
         self.start = folder / START if self.model is None or warm else self.model
         self.checkpoint = newest_checkpoint(folder) if resume else None
         if self.checkpoint is not None:

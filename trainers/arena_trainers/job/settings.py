@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from arena_trainers.train.checks import refuse_warm_start
 from arena_trainers.train.options import options_of, training_options, unknown_option
 
 if TYPE_CHECKING:
@@ -275,4 +276,7 @@ def build_configs(
     }
     if not torch.cuda.is_available():
         defaults |= {"use_cpu": True, "bf16": False}
-    return JobConfig(**job), TurnGRPOConfig(**{**defaults, **training})
+    config, args = JobConfig(**job), TurnGRPOConfig(**{**defaults, **training})
+    if config.warm_start_steps > 0:
+        refuse_warm_start(args)
+    return config, args
