@@ -1,9 +1,9 @@
 """CPU seconds of the same tic-tac-toe rollouts in one process and in two.
 
-A training step plays `--episodes` games with the tiny model. Two processes share the games.
-What a process costs before its first step (imports, models, the first batch) counts once for
-each, so only the later steps are timed, by `time.process_time` and summed over processes. The
-learning rate is 0, so that both play the same games. Figures are medians over steps.
+Each step plays `--episodes` games with the tiny model, as training does; two processes share
+them, and nothing is trained. What a process costs before (imports, the model, the first step)
+counts once for each, so only later steps count, by `time.process_time`, summed over processes.
+The figures are medians over steps.
 
     python benchmarks/two_processes.py --episodes 512 --steps 6
 """
@@ -36,23 +36,10 @@ def save_model(folder: Path) -> None:
 
 
 def measure(folder: Path, episodes: int, steps: int) -> None:
-    """Trains in this process; writes its CPU seconds and replies of each step but one."""
+    """Plays this process's share; writes the CPU seconds of each step but the first."""
     from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 
     torch.set_num_threads(1)
-    seconds: list[float] = []
-    replies: list[int] = []
-
-    class Timed(TurnGRPOTrainer):
-        """Times play alone."""
-
-        def play(self, inputs: Any) -> Any:
-            began = time.process_time()
-            found = super().play(inputs)
-            seconds.append(time.process_time() - began)
-            replies.append(sum(len(episode.turns) for episode in found))
-            return found
-
     args = TurnGRPOConfig(
         output_dir=str(folder / "run"),
         games=["tic_tac_toe"],
@@ -72,9 +59,22 @@ def measure(folder: Path, episodes: int, steps: int) -> None:
         save_strategy="no",
         seed=0,
     )
-    Timed(str(folder / "model"), args).train()
+    trainer: Any = TurnGRPOTrainer(str(folder / "model"), args)
+    trainer.model.train()
+    seconds, turns = [], 0
+    share = episodes // args.world_size
+    first = args.process_index * share
+    for step in range(steps + 1):
+        trainer.state.global_step = step
+        # as TRL repeats rows: each start for a group of 8, the groups in order
+        places = [(step * episodes + first + i) // 8 for i in range(share)]
+        rows = [trainer.train_dataset[place] for place in places]
+        began = time.process_time()
+        played = trainer.play(rows)
+        seconds.append(time.process_time() - began)
+        turns += sum(len(episode.turns) for episode in played)
     name = f"{args.world_size}-{args.process_index}.json"
-    (folder / name).write_text(json.dumps([seconds[1:], replies[1:]]))
+    (folder / name).write_text(json.dumps([seconds[1:], turns]))
 
 
 def launch(folder: Path, processes: int, episodes: int, steps: int) -> list[Any]:
@@ -110,7 +110,7 @@ def main() -> None:
             assert len(found) == processes
             steps = zip(*(seconds for seconds, _ in found), strict=True)
             cost[processes] = statistics.median(map(sum, steps))
-            turns[processes] = sum(sum(replies) for _, replies in found)
+            turns[processes] = sum(number for _, number in found)
     assert turns[1] == turns[2], turns
     print(f"turns: {turns[1]}; CPU seconds of a step's rollouts, median:")
     print(
