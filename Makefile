@@ -1,10 +1,12 @@
-# All targets but `engine` and `adapters` work in .venv, which they make when it is missing or out of date.
+# All targets but `adapters`, `engine` and `scale` work in .venv, which they make when it is
+# missing or out of date.
 #
 #   make train   trains the default recipe; options: make train ARGS="--seed 1"
 #   make quick   runs the tests of tests/quick.txt, in a minute
 #   make test    runs the tests; options: make test ARGS="-k kuhn"
 #   make slow    runs the tests that take minutes
 #   make engine  runs the tests of vLLM on a CPU, in an environment of their own
+#   make scale   runs the tests of sharding and servers on a CPU, and those of vLLM, likewise
 #   make adapters runs the tests of other frameworks, in environments of their own
 #   make mutants plants small faults, and looks whether the tests find them
 #   make lint    ruff and mypy
@@ -17,6 +19,7 @@ ARGS ?=
 
 VENV := .venv
 ENGINE := .venv-engine
+SCALE := .venv-scale
 ADAPTERS := .venv-adapters
 BIN := $(VENV)/bin
 # Two processes, a file to each at a time: what the tests of a file share is made once.
@@ -28,7 +31,7 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .DELETE_ON_ERROR:
-.PHONY: train quick test slow engine adapters mutants lint format wheel clean
+.PHONY: train quick test slow engine scale adapters mutants lint format wheel clean
 
 train: $(VENV)/.train
 	$(BIN)/arena train $(ARGS)
@@ -44,6 +47,10 @@ slow: $(VENV)/.dev
 
 engine: $(ENGINE)/.made
 	$(ENGINE)/bin/python -m pytest tests/engine $(ARGS)
+
+scale: $(SCALE)/.made
+	$(SCALE)/bin/python -m pytest tests/engine $(ARGS)
+	$(SCALE)/bin/python -m pytest tests/scale $(ARGS)
 
 adapters: $(VENV)/.dev
 	$(BIN)/python tests/adapters/run.py --environments $(ADAPTERS) $(ARGS)
@@ -64,7 +71,7 @@ wheel: $(VENV)/.dev
 	$(BIN)/python tests/packaging/check_wheel.py
 
 clean:
-	rm -rf $(VENV) $(ENGINE) $(ADAPTERS) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ENGINE) $(SCALE) $(ADAPTERS) build dist .mypy_cache .pytest_cache .ruff_cache
 
 # torch first and by itself: asked for together with the rest, pip may choose a newer
 # build with gigabytes of CUDA packages.
@@ -85,9 +92,16 @@ $(VENV)/.dev: $(VENV)/.torch pyproject.toml
 	@touch $@ $(VENV)/.train
 
 # torchvision, torchaudio and torchcodec come with vLLM, built for CUDA, and break its import.
-$(ENGINE)/.made: tests/engine/requirements.txt pyproject.toml
-	$(PYTHON) -m venv --clear $(ENGINE)
-	$(ENGINE)/bin/python -m pip install --quiet torch==2.13.0
-	$(ENGINE)/bin/python -m pip install --quiet -r tests/engine/requirements.txt -e '.[train]'
-	$(ENGINE)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+define make_apart
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet torch==2.13.0
+	$(@D)/bin/python -m pip install --quiet -r $< -e '.[train]'
+	$(@D)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
+endef
+
+$(ENGINE)/.made: tests/engine/requirements.txt pyproject.toml
+	$(make_apart)
+
+$(SCALE)/.made: tests/scale/requirements.txt pyproject.toml
+	$(make_apart)

@@ -133,7 +133,7 @@ GROUPS = {
     "Evaluation": ("evaluate_every", "eval_episodes"),
     "Output": (
         *("logging_steps", "save_steps", "save_total_limit", "saved_episodes"),
-        *("saved_groups", "save_best", "show_replies_every"),
+        *("saved_groups", "save_best", "show_replies_every", "stall_after"),
         *("report_to", "run_name"),
     ),
 }

@@ -2,6 +2,8 @@
 
 import json
 import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +39,8 @@ class NashConvCallback(TrainerCallback):
         game: the rules.
         options: what its prompts contain.
         every: steps between measurements.
+        whole_weights: makes a context in which the main process can use the policy by
+            itself; every process enters it.
 
     Attributes:
         history: (step, NashConv) pairs.
@@ -44,10 +48,15 @@ class NashConvCallback(TrainerCallback):
     """
 
     def __init__(
-        self, policy: ScoringPolicy, game: AnyGame, options: PromptOptions, every: int
+        self,
+        policy: ScoringPolicy,
+        game: AnyGame,
+        options: PromptOptions,
+        every: int,
+        whole_weights: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.policy, self.game, self.options = policy, game, options
-        self.every = every
+        self.every, self.whole_weights = every, whole_weights
         # a resumed run adds the measurements before it
         self.history: list[tuple[int, float]] = []
         self.tables: dict[int, Table] = {}
@@ -67,12 +76,16 @@ class NashConvCallback(TrainerCallback):
     ) -> TrainerControl:
         self._last_step = state.max_steps
         if state.global_step % self.every == 0:
-            if state.is_world_process_zero:  # the others only log when it does
-                table, _ = tabular(self.policy, self.game, self.options)
-                self.history.append((state.global_step, nash_conv(self.game, table)))
-                self.tables = {state.global_step: table}
+            with self.whole_weights():
+                if state.is_world_process_zero:  # the others only log when it does
+                    self._measure(state.global_step)
             control.should_log = True
         return control
+
+    def _measure(self, step: int) -> None:
+        table, _ = tabular(self.policy, self.game, self.options)
+        self.history.append((step, nash_conv(self.game, table)))
+        self.tables = {step: table}
 
     def on_log(
         self,

@@ -43,6 +43,7 @@ from arena_trainers.job.start import (
     make_start,
 )
 from arena_trainers.job.stopping import StopCallback, Stopper
+from arena_trainers.job.watchdog import watched_steps
 from arena_trainers.job.watched import watched_trainer
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
@@ -167,8 +168,12 @@ class TrainingJob:
         self._announce()
         seconds, steps = self._train(self.trainer)
         self.trainer.save_model(str(self.folder / "model"))
-        if not self.is_main:
-            return {}
+        exact = any(meter.game is not None for meter in self.meters)
+        with self.trainer.weights_for_play(scores=exact):
+            return self._closing(seconds, steps) if self.is_main else {}
+
+    def _closing(self, seconds: float, steps: int) -> dict[str, Any]:
+        """Evaluates the trained model, and writes and shows the results."""
         policy, last = self.trainer.policy, "after self-play"
         tables = self.watcher.tables if self.watcher else {}
         # the first game may have been measured at the last step
@@ -212,7 +217,8 @@ class TrainingJob:
         """Runs the trainer; returns the seconds and the optimizer steps that it took."""
         began = time.monotonic()
         shown = self.console, self.is_main, self._episodes_per_step
-        with shown_progress(trainer, *shown):
+        stalls = watched_steps(trainer, self.job.stall_after)
+        with stalls, shown_progress(trainer, *shown):
             trainer.add_callback(StopCallback(self.stopper, self.args.window))
             checkpoint = str(self.checkpoint) if self.checkpoint else None
             with self.stopper.waiting():

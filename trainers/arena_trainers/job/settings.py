@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from arena_trainers.train.checks import refuse_warm_start
 from arena_trainers.train.options import options_of, training_options, unknown_option
 
 if TYPE_CHECKING:
@@ -100,6 +101,13 @@ class JobConfig:
     show_replies_every: int | None = field(
         default=None,
         metadata={"help": "Steps between sample replies; default 10, tiny: 0."},
+    )
+    stall_after: float = field(
+        default=600.0,
+        metadata={
+            "help": "Seconds of one step after which each process says what it waits for; "
+            "0 for never."
+        },
     )
     save_best: bool = field(
         default=True,
@@ -268,4 +276,7 @@ def build_configs(
     }
     if not torch.cuda.is_available():
         defaults |= {"use_cpu": True, "bf16": False}
-    return JobConfig(**job), TurnGRPOConfig(**{**defaults, **training})
+    config, args = JobConfig(**job), TurnGRPOConfig(**{**defaults, **training})
+    if config.warm_start_steps > 0:
+        refuse_warm_start(args)
+    return config, args

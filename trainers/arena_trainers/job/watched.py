@@ -79,7 +79,8 @@ def _nash_conv(
     game, every = run.meters[0].game, run.job.evaluate_every
     if game is None or every == 0:
         return None
-    watcher = NashConvCallback(trainer.policy, game, run.options, every)
+    whole = trainer.whole_weights
+    watcher = NashConvCallback(trainer.policy, game, run.options, every, whole)
     watcher.history += [
         (r["step"], r["arena/nash_conv"]) for r in before if "arena/nash_conv" in r
     ]

@@ -1,6 +1,5 @@
 """Generation: draws that belong to the request, and settings that are ours alone."""
 
-import copy
 from collections.abc import Sequence
 
 import torch
@@ -204,7 +203,10 @@ def with_settings(model: PreTrainedModel, config: GenerationConfig) -> PreTraine
         config: of the copy.
     """
     base = getattr(model, "get_base_model", None)  # of peft
-    twin = copy.copy(model if base is None else base())
+    model = model if base is None else base()
+    # not by copy.copy, which makes a new model of one that FSDP2 has wrapped
+    twin: PreTrainedModel = object.__new__(type(model))
+    vars(twin).update(vars(model))
     twin.generation_config = config
     return twin
 

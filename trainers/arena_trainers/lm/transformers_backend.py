@@ -21,6 +21,7 @@ from arena_trainers.lm.devices import default_device, default_dtype
 from arena_trainers.lm.distinct import generate_distinct
 from arena_trainers.lm.sampling import SeededSampler, with_settings
 from arena_trainers.lm.scoring import evaluating, left_padded
+from arena_trainers.lm.whole import whole_models
 
 GenerateContext = Callable[[], AbstractContextManager[PreTrainedModel]]
 
@@ -93,6 +94,7 @@ class TransformersBackend:
             attention_mask=inputs[1],
             generation_config=config,
             logits_processor=LogitsProcessorList([sampler]),
+            synced_gpus=False,  # each process plays other games
         )
         return sequences[:, inputs[0].shape[1] :]
 
@@ -129,7 +131,8 @@ def load_model(
         wanted = default_dtype(saved or torch.float32, place)
     else:
         wanted = _floating(dtype)
-    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=wanted)
+    with whole_models():
+        model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=wanted)
     loaded: PreTrainedModel = model.to(place).eval()
     return loaded
 
@@ -142,7 +145,7 @@ def with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     """
     peft = import_extra("peft", "train")
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), whole_models():
             # layers of the model that lack weights are found below
             warnings.filterwarnings("ignore", "Found missing adapter keys")
             adapted: Any = peft.PeftModel.from_pretrained(model, str(folder))

@@ -34,7 +34,6 @@ from arena_trainers.lm.memory import (
     default_max_tokens,
     release_free_memory,
 )
-from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.prompt_sharing import (
     PackedRow,
     can_share_prompts,
@@ -43,7 +42,7 @@ from arena_trainers.train.prompt_sharing import (
     unpacked,
 )
 from arena_trainers.train.row_sharing import distinct_rows
-from arena_trainers.train.timed import TimedTrainer
+from arena_trainers.train.sharding import ShardedTrainer
 
 
 class Scores(NamedTuple):
@@ -54,15 +53,13 @@ class Scores(NamedTuple):
     aux_loss: torch.Tensor | None = None
 
 
-class BoundedForwardTrainer(TimedTrainer):
+class BoundedForwardTrainer(ShardedTrainer):
     """The part of `TurnGRPOTrainer` that runs rows through the model.
 
     Attributes:
         max_tokens_per_forward: most tokens that run at once, padding included.
     """
 
-    args: TurnGRPOConfig
-    model: Any
     _metrics: Any
     _loss_inputs: dict[str, Any] | None = None
 
@@ -144,25 +141,23 @@ class BoundedForwardTrainer(TimedTrainer):
     ) -> Scores:
         """Scores of rows (ids and attention mask), whose last `width` columns are replies."""
         inner = self.accelerator.unwrap_model(model)
-        packed = packed_rows(
-            *rows, width, self.max_tokens_per_forward, can_share_prompts(inner)
-        )
-        chunks = chunks_by_length(
-            [len(row.prompt) for row in packed],
-            [row.tail for row in packed],
-            self.max_tokens_per_forward,
-        )
+        most = self.max_tokens_per_forward
+        packed = packed_rows(*rows, width, most, can_share_prompts(inner))
+        prompts, tails = [len(row.prompt) for row in packed], [r.tail for r in packed]
+        chunks = chunks_by_length(prompts, tails, most)
         found: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        for chunk in chunks:
-            part = [packed[i] for i in chunk]
-            if chunk is chunks[-1]:
-                # Through the wrapper of a distributed run, once for each backward pass. Its
-                # backward comes first, so that its activations go before others come back.
-                scores = self._score_chunk(model, part, compute_entropy)
-            else:
-                arguments = inner, part, compute_entropy
-                scores = checkpoint(self._score_again, *arguments, use_reentrant=False)
-            found.update(unpacked(*scores, part))
+        with self.weights_for(model, len(chunks)):
+            for chunk in chunks:
+                part = [packed[i] for i in chunk]
+                if chunk is chunks[-1]:
+                    # Through the wrapper of a distributed run, once for each backward pass.
+                    # Its backward comes first, so that its activations go before others
+                    # come back.
+                    scores = self._score_chunk(model, part, compute_entropy)
+                else:
+                    args = inner, part, compute_entropy
+                    scores = checkpoint(self._score_again, *args, use_reentrant=False)
+                found.update(unpacked(*scores, part))
         logprobs, entropies = zip(*(found[i] for i in range(len(found))), strict=True)
         return Scores(
             _padded(logprobs, width),

@@ -9,11 +9,11 @@ import torch
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.train.bounded_forward import BoundedForwardTrainer
 from arena_trainers.train.checkpoint import credited_by, load_credit, save_credit
-from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic
 from arena_trainers.train.exact_critic import ExactCritic
 from arena_trainers.train.prepared_games import PreparedGames
 from arena_trainers.train.resume import keep_to_schedule
+from arena_trainers.train.sharding import load_whole
 
 REFERENCE = "reference_model.pt"
 
@@ -26,8 +26,6 @@ class CheckpointedTrainer(BoundedForwardTrainer):
         games: the games, as `prepare_games` made them.
     """
 
-    args: TurnGRPOConfig
-    ref_model: Any
     critic: FeatureCritic | ExactCritic | None
     games: PreparedGames
     _credit_state: Mapping[str, Any] | None = None
@@ -48,12 +46,14 @@ class CheckpointedTrainer(BoundedForwardTrainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
+        weights = None
+        if self.args.sync_ref_model:  # every process takes part where it is sharded
+            weights = self.accelerator.get_state_dict(self.ref_model)
         if not self.args.should_save:
             return
         step = f"checkpoint-{self.state.global_step}"
         folder = Path(self._get_output_dir(trial=trial)) / step
-        if self.args.sync_ref_model:
-            weights = self.accelerator.unwrap_model(self.ref_model).state_dict()
+        if weights is not None:
             torch.save(weights, folder / REFERENCE)
         owner = credited_by(self.args, self.games.plans)
         save_credit(folder, owner, self._credit_state, self.critic)  # the last file
@@ -68,4 +68,4 @@ class CheckpointedTrainer(BoundedForwardTrainer):
         reference = Path(checkpoint) / REFERENCE
         if self.args.sync_ref_model and reference.is_file():
             weights = torch.load(reference, map_location="cpu", weights_only=True)
-            self.accelerator.unwrap_model(self.ref_model).load_state_dict(weights)
+            load_whole(self.ref_model, weights, self.accelerator)

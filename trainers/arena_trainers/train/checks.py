@@ -68,9 +68,6 @@ def _check_groups(episodes: int | None, size: int, args: Any) -> None:
 
 def refuse_what_is_not_supported(args: Any) -> None:
     """Raises ValueError for options of TRL that rollouts or credit would ignore."""
-    deepspeed = getattr(
-        args, "hf_deepspeed_config", None
-    )  # missing if DeepSpeed is not used
     untested = "its rollouts have not been tested with it"
     bypassed = "advantages come from credit; see credit_args and part_weights"
     refused = {
@@ -78,13 +75,9 @@ def refuse_what_is_not_supported(args: Any) -> None:
             args.use_transformers_continuous_batching,
             untested,
         ),
-        "fsdp": (
-            bool(args.fsdp) or os.environ.get("ACCELERATE_USE_FSDP") == "true",
-            untested,
-        ),
-        "deepspeed stage 3": (
-            deepspeed is not None and deepspeed.is_zero3(),
-            untested,
+        "use_vllm in sharded training": (
+            args.use_vllm and args.vllm_mode == "colocate" and splits_weights(args),
+            "an engine in the training process has not been tested with it",
         ),
         "generation_kwargs": (bool(args.generation_kwargs), untested),
         "cache_implementation": (args.cache_implementation is not None, untested),
@@ -101,6 +94,26 @@ def refuse_what_is_not_supported(args: Any) -> None:
                 f"TurnGRPOTrainer does not support {name}: {reason}; leave it out"
             )
     check_engine(args)
+
+
+def splits_weights(args: Any) -> bool:
+    """Whether the run was started under FSDP or DeepSpeed's ZeRO-3."""
+    # takes seconds
+    from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
+
+    fsdp = bool(args.fsdp) or os.environ.get("ACCELERATE_USE_FSDP") == "true"
+    return fsdp or bool(is_deepspeed_zero3_enabled())
+
+
+def refuse_warm_start(args: Any) -> None:
+    """Raises ValueError under FSDP or DeepSpeed, where supervised starts are untested."""
+    if splits_weights(args) or os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
+        raise ValueError(
+            "want warm_start_steps 0 under FSDP or DeepSpeed: the supervised start has not "
+            "been tested with it; run it before, with arena train --max_steps 1 and no "
+            "accelerate, and give the folder start/ of that run as --model with "
+            "--warm_start_steps 0"
+        )
 
 
 def refuse_absolute_positions(model_type: str) -> None:

@@ -181,7 +181,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             self._tokenizer,
             name="self",
             context=lambda: unwrap_model_for_generation(
-                self.model_wrapped, self.accelerator
+                self.model_wrapped, self.accelerator, gather_deepspeed3_params=False
             ),
             with_entropy="tokens.entropy" in self.games.columns,
             prompt=self.args.prompt,
@@ -217,13 +217,15 @@ class TurnGRPOTrainer(CheckpointedTrainer):
     def _generate_and_score_completions(
         self, inputs: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        with self.clock.part("environment"):
-            self.last_episodes = self.play(inputs)
-            self.clock.counts.update(num_played(self.last_episodes))
+        with self.weights_for_play():  # for the critic, too
+            with self.clock.part("environment"):
+                self.last_episodes = self.play(inputs)
+                self.clock.counts.update(num_played(self.last_episodes))
+            with self.clock.part("credit"):
+                asked_for = [start["game"] for start in inputs]
+                self.last_games = games_of(self.last_episodes, asked_for)
+                self._estimate(self._shared_records())
         with self.clock.part("credit"):
-            asked_for = [start["game"] for start in inputs]
-            self.last_games = games_of(self.last_episodes, asked_for)
-            self._estimate(self._shared_records())
             advantage = self.last_credit.advantage
             if self.args.weighting == "turn":
                 advantage = weighted(advantage, self.last_turns)

@@ -1,0 +1,96 @@
+"""A late step says what it waits for."""
+
+import sys
+import threading
+import types
+
+import pytest
+from transformers import TrainerControl, TrainerState, TrainingArguments
+
+import arena_envs
+from arena_trainers.job.watchdog import watched_steps
+from arena_wrappers import PromptWrapper, RandomPolicy, play
+
+
+class Stalling(RandomPolicy):
+    """Replies when it is allowed to."""
+
+    url = "http://localhost:8000"
+
+    def __init__(self, go):
+        super().__init__()
+        self.name, self.go = "slow", go
+
+    def act(self, requests):
+        assert self.go.wait(20)
+        return super().act(requests)
+
+
+class Trainer:
+    """What a watchdog uses of a trainer."""
+
+    def add_callback(self, callback):
+        self.callback = callback
+
+    def end_step(self, folder, step):
+        args = TrainingArguments(output_dir=str(folder), use_cpu=True)
+        state = TrainerState(global_step=step)
+        self.callback.on_step_end(args, state, TrainerControl())
+
+
+class Lines(list):
+    """Takes the place of stderr; lets the policy go on after some lines."""
+
+    def __init__(self, go, most):
+        super().__init__()
+        self.go, self.most = go, most
+
+    def write(self, text):
+        self.append(text)
+        if "".join(self).count("\n") >= self.most:
+            self.go.set()
+
+    def flush(self):
+        pass
+
+
+def test_a_late_step_names_the_policy_and_its_address(tmp_path, monkeypatch):
+    trainer, go = Trainer(), threading.Event()
+    lines = Lines(go, 2)
+    monkeypatch.setattr(sys, "stderr", lines)
+    with watched_steps(trainer, 0.05):
+        trainer.end_step(tmp_path, 6)
+        env = PromptWrapper(arena_envs.make("kuhn_poker"), rules=False)
+        play(lambda: env, Stalling(go), range(3))
+    one, two, *_ = "".join(lines).splitlines()
+    where = "step 7, process 0 of 1: no end after"
+    what = "waits for policy 'slow' at http://localhost:8000, 3 requests"
+    assert one == f"{where} 0.05 s; {what}"
+    assert two == f"{where} 0.1 s; {what}"
+
+
+def test_a_late_step_names_the_other_processes(tmp_path, monkeypatch):
+    """A wait in a module of torch.distributed, as `gather_object` waits."""
+    trainer, go = Trainer(), threading.Event()
+    lines = Lines(go, 1)
+    monkeypatch.setattr(sys, "stderr", lines)
+    module = types.ModuleType("torch.distributed.pretended")
+    exec("def gather(go):\n    assert go.wait(20)", vars(module))
+    with watched_steps(trainer, 0.05):
+        trainer.end_step(tmp_path, 0)
+        module.gather(go)
+    assert (
+        "step 1, process 0 of 1: no end after 0.05 s; waits for the other" in lines[0]
+    )
+
+
+@pytest.mark.parametrize("seconds", [0.0, 30.0])
+def test_steps_in_time_say_nothing(tmp_path, capsys, seconds):
+    """And the thread ends with the context, however long it would wait."""
+    before, trainer = threading.active_count(), Trainer()
+    with watched_steps(trainer, seconds):
+        assert threading.active_count() == before + (seconds > 0)
+        if seconds:
+            trainer.end_step(tmp_path, 1)
+    assert threading.active_count() == before
+    assert capsys.readouterr().err == ""
