@@ -31,7 +31,7 @@ class AnyText(spaces.Text):
 
 @create_shared_memory.register(AnyText)
 def _refuse_shared_memory(space: AnyText, n: int = 1, ctx: Any = None) -> Any:
-    """Gymnasium would read the text once, at construction, and then for ever.
+    """Refuses: `AsyncVectorEnv` would read the text once, when made, and show it for ever.
 
     Raises:
         CustomSpaceError: always.

@@ -17,9 +17,9 @@ RESULTS = FOLDER / "results.json"
 HEAD = """\
 # Other frameworks
 
-Written by `make adapters`, which makes an environment for each group of frameworks, runs every
-example and test there, and records what it found. A passing test plays or checks a game of ours in
-the framework itself; skipped are the language games, whose actions have no numbers.
+Written by `make adapters`, which runs every example and test with the real frameworks, in separate
+Python environments. Each test plays or checks one of our games in the framework. Tests of language
+games are skipped where a framework needs numbered actions.
 
 | framework | version | tests | seconds | learned |
 |---|---|---|---|---|

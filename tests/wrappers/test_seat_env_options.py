@@ -220,3 +220,8 @@ def test_a_seat_env_observes_what_its_environment_does() -> None:
     assert info["action_mask"].tolist() == [1, 1]
     assert random.Random(0).choice(info["legal"]) in ("pass", "bet")
     assert arena_envs.make("kuhn_poker").observation == "all"
+
+
+def test_masks_before_the_first_reset_ask_for_one() -> None:
+    with pytest.raises(ValueError, match=r"call reset\(\)"):
+        make_seat_env("kuhn_poker").action_masks()

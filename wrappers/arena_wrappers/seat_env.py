@@ -26,11 +26,12 @@ class SeatEnv(gymnasium.Env[Any, Any]):
 
     - Observation and action: those of `GameEnv` for this seat. With `reply="text"`, an
       action is the canonical text of a legal action, or a text that `Game.parse` reads.
-    - Reward: the sum of what the seat is paid until its next turn.
+    - Reward: the sum of what the seat is paid until its next turn. Payments before its
+      first turn are in no reward; they are in `info["outcome"]["returns"]`.
     - `info` holds `"agent"`, the name of this seat; `"legal"`, the canonical texts of the
-      legal actions; and `"action_mask"`, int8[n], as `action_masks()` returns it. At the
-      end, `info["outcome"]` holds `"returns"` of all seats, `"measures"` of the game and,
-      after a forfeit, `"forfeited_by"`, a seat.
+      legal actions; and, except in language games, `"action_mask"`, int8[n]. At the end,
+      `info["outcome"]` holds `"returns"` of all seats, `"measures"` of the game and, after
+      a forfeit, `"forfeited_by"`, a seat.
     - Action masks are all ones after the end, also in observations, since trainers sample
       once more. `GameEnv` has zeros there.
     - An illegal action forfeits, since a Gymnasium agent may sample any action of the space:
@@ -38,8 +39,8 @@ class SeatEnv(gymnasium.Env[Any, Any]):
       `info["illegal_action"]` is True.
     - An opponent with an invalid reply forfeits likewise. Nothing is rendered for opponents
       that are bots.
-    - If an episode ends before this seat's first turn, the first step ends it and ignores
-      its action.
+    - If an episode ends before this seat's first turn, `reset` returns the last
+      observation. The first step ignores its action and reports the end, with reward 0.
 
     Args:
         env_fn: makes the environment.
@@ -75,7 +76,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         self._draws_seat = isinstance(seat, str) and seat == "random"
         self._sit(0 if self._draws_seat else _checked_seat(seat, num_players))
         self._ended = True  # no episode before the first reset
-        self._seeded = False
+        self._seeded = False  # until the first reset
         self.render_mode = self.env.render_mode
         self.observation_space = self.env.observation_space(self.agent)
         self._reads_text = reply == "text" and self.env.game.num_actions is not None
@@ -91,8 +92,8 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         Args:
             seed: of chance, of a random seat and of the opponents; None continues.
             options: as for `GameEnv.reset`, and `{"sample": k}`: episodes of one seed and
-                different k have the same seat and the same chance outcomes, and other
-                choices of the opponents.
+                different k share the seat and the draws of chance; the opponents' choices
+                differ.
 
         Raises:
             ValueError: as for `GameEnv.reset`; `sample` is no integer of at least 0, or
@@ -143,6 +144,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
 
         Raises:
             TypeError: a language game, whose actions cannot be enumerated.
+            ValueError: before the first reset.
         """
         num_actions = self.env.game.num_actions
         if num_actions is None:
@@ -150,6 +152,8 @@ class SeatEnv(gymnasium.Env[Any, Any]):
                 "a language game has no action mask, since its actions are texts; use it "
                 "without masks"
             )
+        if not self._seeded:
+            raise ValueError("no episode is running: call reset()")
         if self._is_over():
             return np.ones(num_actions, np.int8)
         return action_mask(num_actions, tuple(self.env.legal_actions())).copy()

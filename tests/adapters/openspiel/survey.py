@@ -1,8 +1,8 @@
-"""Checks all games of OpenSpiel's with the conformance kit, and writes what was found.
+"""Checks all of OpenSpiel's games with the conformance kit, and writes the results.
 
-Each game is checked by 3 random episodes in a process of its own, with a time limit. Writes
-`docs/openspiel.md`, and the games that break a rule of the kit to `refused.json` beside
-`from_openspiel`, which refuses them; it finds by itself what others lack.
+Each game is checked by 3 random episodes in its own process, with a time limit. Writes
+`docs/openspiel.md`, and the games that break a rule of the kit to `refused.json`, which
+`from_openspiel` reads. That function finds out by itself if a game lacks something.
 
     python tests/adapters/openspiel/survey.py --seconds 4
 """
@@ -27,17 +27,19 @@ REFUSED = Path(incoming.__file__).with_name("refused.json")
 
 FORK = multiprocessing.get_context("fork")  # keeps the imports
 
-CRASH = "ends the process"
+CRASH = "crashes the process"
 
-TEXT = """# Games of OpenSpiel's
+TEXT = """# OpenSpiel's games
 
-`arena_wrappers.adapters.openspiel.from_openspiel(NAME)` makes a game of OpenSpiel's one of ours.
+`arena_wrappers.adapters.openspiel.from_openspiel(NAME)` makes one of OpenSpiel's games playable here.
 `python tests/adapters/openspiel/survey.py` wrote this page with OpenSpiel {version}: 3 random
 episodes of each game with default parameters, at most {seconds} CPU seconds each.
 
 {counts}
 
-| game | found |
+"breaks the rule" names a rule of the conformance kit (`check_game`) that does not hold in the game.
+
+| game | result |
 |---|---|
 """
 
@@ -51,12 +53,13 @@ def check(name: str) -> str:
     except UnsupportedGame as error:
         return str(error).partition(": ")[2]
     except BrokenRule as error:
-        return str(error).partition("breaks a rule: ")[2].split("; got ")[0]
+        rule = str(error).partition("breaks a rule: ")[2].split("; got ")[0]
+        return f"breaks the rule: {rule}"
     return "passes"
 
 
 def check_apart(name: str, seconds: int) -> str:
-    """`check` in a process of its own, as OpenSpiel may end it."""
+    """`check` in its own process, because OpenSpiel can crash the process."""
     ours, theirs = FORK.Pipe(duplex=False)
 
     def work() -> None:
@@ -67,7 +70,7 @@ def check_apart(name: str, seconds: int) -> str:
     process.start()
     process.join()
     if process.exitcode == -signal.SIGXCPU:
-        return f"was not checked in {seconds} CPU seconds"
+        return f"not checked: takes more than {seconds} CPU seconds"
     return ours.recv() if ours.poll() else CRASH
 
 
@@ -89,14 +92,14 @@ def main() -> None:
     for name in sorted(pyspiel.registered_names()):
         found[name] = check_apart(name, args.seconds)
         print(f"{name}: {found[name]}", flush=True)
-    unknown = {name for name, what in found.items() if what.startswith("was not")}
+    unknown = {name for name, what in found.items() if what.startswith("not checked")}
     passing = {name for name, what in found.items() if what == "passes"}
     refused = {n: w for n, w in found.items() if n not in unknown | passing}
     broken = {n: what for n, what in refused.items() if what == CRASH or loads(n)}
     REFUSED.write_text(json.dumps(broken, indent=1) + "\n")
     counts = (
         f"{len(passing)} pass, {len(refused)} are refused with the reason given here, and "
-        f"{len(unknown)} take longer to check."
+        f"{len(unknown)} were not checked. `from_openspiel` takes these, too."
     )
     text = TEXT.format(
         version=version("open_spiel"), seconds=args.seconds, counts=counts

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import random
 import runpy
 from pathlib import Path
 
@@ -71,6 +72,15 @@ def test_a_game_and_its_parameters_are_registered_once() -> None:
     assert str(to_openspiel(arena_envs.make_game("kuhn_poker"))) == str(one)
 
 
+def test_games_that_differ_in_a_sign_are_different_games() -> None:
+    payoffs = ((1, 1), (0, 0)), ((0, 0), (1, 1))
+    negative = ((-1, -1), (0, 0)), ((0, 0), (-1, -1))
+    one = to_openspiel("matrix_game", payoffs=payoffs)
+    two = to_openspiel("matrix_game", payoffs=negative)
+    assert (one.max_utility(), two.max_utility()) == (1, 0)
+    assert str(to_openspiel("matrix_game", payoffs=negative)) == str(two)
+
+
 def test_a_language_game_has_no_numbers() -> None:
     with pytest.raises(ValueError, match="numbered actions, got the language game"):
         to_openspiel("bargaining")
@@ -81,6 +91,15 @@ def test_a_language_game_has_no_numbers() -> None:
 )
 def test_their_games_keep_our_contract(name: str) -> None:
     check_game(from_openspiel(name), num_episodes=5, needs_page=False)
+
+
+def test_a_search_without_a_result_does_not_return_the_hidden_state(
+    monkeypatch,
+) -> None:
+    monkeypatch.setattr(incoming, "MAX_VISITED", 2)
+    game = from_openspiel("kuhn_poker")
+    with pytest.raises(UnsupportedGame, match="use a policy without search"):
+        game.resample((0, 1), 0, random.Random(0))
 
 
 def test_a_long_game_can_be_loaded_again() -> None:
@@ -97,7 +116,7 @@ def test_a_long_game_can_be_loaded_again() -> None:
     ("name", "reason"),
     [
         ("no_such_game", "OpenSpiel cannot load 'no_such_game'"),
-        ("mfg_crowd_modelling", "it is no sequential game, but MEAN_FIELD"),
+        ("mfg_crowd_modelling", "its dynamics are MEAN_FIELD, not SEQUENTIAL"),
     ],
 )
 def test_what_cannot_be_played_is_refused_with_the_reason(name, reason) -> None:
@@ -112,7 +131,7 @@ def test_a_game_that_failed_the_kit_is_refused_unless_asked_for(
     listed.write_text('{"kuhn_poker": "its texts are wrong"}')
     monkeypatch.setattr(incoming, "REFUSED", listed)
     with pytest.raises(
-        UnsupportedGame, match=r"texts are wrong; OpenSpielGame\(name\)"
+        UnsupportedGame, match=r"texts are wrong; OpenSpielGame\('kuhn_poker"
     ):
         from_openspiel("kuhn_poker(players=3)")
     assert OpenSpielGame("kuhn_poker").num_players == 2

@@ -41,7 +41,7 @@ def test_the_crossing_has_every_pool_that_an_estimator_can_have():
     assert len(cells) == 3 * 4 + 2 * 2
     assert cells["`mars`", "game, seat"].name == "mars"
     assert cells["`dr_grpo`", "group, seat"].name == "dr_grpo"
-    assert cells["`mars` / spread", "group, seat, turn"].all_options["scale"] == "std"
+    assert cells["`mars` scale=std", "group, seat, turn"].all_options["scale"] == "std"
     names = list(variants.variants())
     assert names[: len(estimator_names())] == estimator_names()
     assert len(names) == len(estimator_names()) + 12
@@ -168,7 +168,7 @@ def test_choices_are_compared_at_otherwise_equal_settings():
         "kuhn", found("kuhn", **{"dr_grpo (game, seat)": 0.6})["kuhn"], 10
     )
     values = {name: one.value for name, one in compared.choices.items()}
-    assert values.pop("episode level, game, seat") == pytest.approx(-0.1)
+    assert values.pop("turn → episode level, pool (game, seat)") == pytest.approx(-0.1)
     assert set(values.values()) == {0}
 
 

@@ -83,7 +83,7 @@ def test_the_page_has_a_figure_for_its_advice():
         "`credit: mars, credit_args: {pool: [group, seat, turn]}` | **+0.200** ± 0.028"
     )
     assert cells in text
-    assert "turn added to group, seat: **+0.200** ± 0.028" in text
+    assert "pool (group, seat) → (group, seat, turn): **+0.200** ± 0.028" in text
 
 
 def test_suggestions_are_of_the_game_itself_or_of_the_nearest():
@@ -92,14 +92,17 @@ def test_suggestions_are_of_the_game_itself_or_of_the_nearest():
     text = "\n".join(guide.suggest(rules, known, used="mars_loo"))
     own, other = text.split("nim: ")
     assert own.count("Measured on") == 1
-    assert "Measured on Kuhn poker, this very game." in own
+    assert "Measured on Kuhn poker, the same game." in own
     assert "Take credit: mars, credit_args: {pool: [group, seat, turn]}" in own
     assert "Gain over mars (game, seat): +0.200 ± 0.028, p < 0.001" in own
     assert "The recipe's mars_loo gains +0.000 ± 0.028, p 1.000" in own
-    assert other.count("which differs: with chance") == 3
-    assert "with chance, up to 2 turns of a seat." in other
-    assert "turn added to group, seat: +0.200 ± 0.028, p < 0.001" in own
-    assert "Not significant (p >= 0.05): turn added to game, seat; " in own
+    assert other.count("which differs by: with chance") == 3
+    assert "with chance, up to 2 turns per seat." in other
+    assert (
+        "Choice pool (group, seat) → (group, seat, turn): +0.200 ± 0.028, p < 0.001"
+        in own
+    )
+    assert "Choices without a significant gain (p >= 0.05): 8" in own
     assert "games without chance" in other
 
 
@@ -143,7 +146,10 @@ def test_the_command_prints_it_for_games_and_recipes(tmp_path):
         ([], "want either --games or --recipe"),
         (["--games", "chess,kuhn", "--directory", str(DOCS)], "kuhn"),
         (["--recipe", "no-such-recipe"], "want a recipe file"),
-        (["--games", "chess", "--directory", "nowhere"], "found none; give the"),
+        (
+            ["--games", "chess", "--directory", "nowhere"],
+            "found no file; run arena credit bench",
+        ),
     ],
 )
 def test_bad_input_is_named(arguments, message):

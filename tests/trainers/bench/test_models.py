@@ -63,18 +63,23 @@ def test_the_page_says_how_many_seeds_a_difference_needs():
     """.01 apart with deviation √.00025 each: 7.849 · .0005 / .0001 = 39.2 seeds."""
     text = page.text(results(episode=0.51))
     assert "### Kuhn poker, tiny model" in text
-    assert "`mars (group, seat)` against `episode`: +0.010 ± 0.023" in text
-    assert "size with power 80 %: 40 seeds." in text
-    assert "`mars` against `episode (game, seat)`: +0.000 ± 0.023. To find a" in text
-    assert "size with power 80 %: no number of seeds." in text
+    assert "Gain of `mars (group, seat)` over `episode`: +0.010 ± 0.023" in text
+    assert "size with power 80 %: 40." in text
+    assert (
+        "`mars` over `episode (game, seat)`: +0.000 ± 0.023. The means are equal."
+        in text
+    )
     assert statistics.seeds_needed([1.0, 2.0], [1.0, 2.0]) is None
 
 
 def test_the_guide_has_what_was_measured_with_a_model():
     text = guide.page(results(episode=0.6))
-    assert "- Kuhn poker, tiny model: mars (group, seat) gains +0.100 ± 0.023" in text
-    assert "language models: all figures are of tables" not in text
-    assert "language models: all figures are of tables" in guide.page({})
+    assert (
+        "- Kuhn poker, tiny model: gain of mars (group, seat) over episode: +0.100"
+        in text
+    )
+    assert "all figures are of tabular policies" not in text
+    assert "all figures are of tabular policies" in guide.page({})
 
 
 def test_missing_runs_of_a_model_are_named_and_nothing_is_compared():
@@ -85,7 +90,7 @@ def test_missing_runs_of_a_model_are_named_and_nothing_is_compared():
     assert compared.gains == {}
     text = page.text(known)
     assert "- Kuhn poker, tiny model: 1 run (seeds by variant): `episode` 2" in text
-    assert "against `episode`" not in text
+    assert "over `episode`:" not in text
 
 
 @pytest.mark.slow

@@ -37,17 +37,19 @@ class Choice:
 
 
 CHOICES = (
-    Choice("turn added to game, seat", "mars", "mars (game, seat, turn)"),
+    Choice("pool (game, seat) → (game, seat, turn)", "mars", "mars (game, seat, turn)"),
     Choice(
-        "turn added to group, seat", "mars (group, seat)", "mars (group, seat, turn)"
+        "pool (group, seat) → (group, seat, turn)",
+        "mars (group, seat)",
+        "mars (group, seat, turn)",
     ),
-    Choice("group, seat instead of game, seat", "mars", "mars (group, seat)"),
-    Choice("episode level, game, seat", "mars", "dr_grpo (game, seat)"),
-    Choice("episode level, group, seat", "mars (group, seat)", "dr_grpo"),
-    Choice("spread, game, seat", "mars", "mars scale=std"),
-    Choice("spread, group, seat", "dr_grpo", "episode"),
-    Choice("leave-one-out, game, seat", "mars", "mars_loo"),
-    Choice("critic instead of game, seat", "mars", "gae"),
+    Choice("pool (game, seat) → (group, seat)", "mars", "mars (group, seat)"),
+    Choice("turn → episode level, pool (game, seat)", "mars", "dr_grpo (game, seat)"),
+    Choice("turn → episode level, pool (group, seat)", "mars (group, seat)", "dr_grpo"),
+    Choice("no scale → std, pool (game, seat)", "mars", "mars scale=std"),
+    Choice("no scale → std, pool (group, seat)", "dr_grpo", "episode"),
+    Choice("mean → leave-one-out mean, pool (game, seat)", "mars", "mars_loo"),
+    Choice("mean of the pool (game, seat) → critic", "mars", "gae"),
 )
 
 
@@ -55,13 +57,13 @@ CHOICES = (
 class Comparison:
     """All variants of a setting.
 
-    A difference is a gain: positive where the first variant is better. There are none as
-    long as a run is missing.
+    A difference is a gain: positive where the first variant is better. While a run is
+    missing, there are no differences.
 
     Args:
         name: key of `SETTINGS` or `MODELS`.
         runs: by variant and seed.
-        num_seeds: that each variant should have.
+        num_seeds: number of seeds that each variant should have.
     """
 
     name: str
@@ -70,12 +72,12 @@ class Comparison:
 
     @property
     def setting(self) -> Setting:
-        """The game and its training; only those of tables."""
+        """The game and its training; not for language models."""
         return SETTINGS[self.name]
 
     @property
     def title(self) -> str:
-        """Of the game."""
+        """The title of the game."""
         return (SETTINGS.get(self.name) or MODELS[self.name]).title
 
     @property
@@ -90,7 +92,7 @@ class Comparison:
 
     @cached_property
     def missing(self) -> dict[str, list[int]]:
-        """The seeds that each variant lacks, without those that lack none."""
+        """The missing seeds of each variant that lacks any."""
         lacking = {
             name: [s for s in range(self.num_seeds) if s not in self.runs.get(name, {})]
             for name in self.names
@@ -99,7 +101,7 @@ class Comparison:
 
     @cached_property
     def finals(self) -> dict[str, list[float]]:
-        """The last quarter of each run, by variant."""
+        """The mean of the last quarter of each run, by variant."""
         return {
             name: [final(run.curve) for run in self.runs[name].values()]
             for name in self.names
@@ -115,7 +117,7 @@ class Comparison:
 
     @cached_property
     def gains(self) -> dict[str, Difference]:
-        """Gain of each variant over the reference, p corrected for their number."""
+        """Gain of each other variant over the reference, p corrected for their number."""
         return self.gains_over(REFERENCE)
 
     @cached_property
@@ -124,14 +126,14 @@ class Comparison:
         return self._compared({c.title: (c.after, c.before) for c in CHOICES})
 
     def gains_over(self, reference: str) -> dict[str, Difference]:
-        """Gain of each other variant over one of them, p corrected for their number."""
+        """Gain of each other variant over this one, p corrected for their number."""
         others = [name for name in self.means if name != reference]
         return self._compared({name: (name, reference) for name in others})
 
     def gradient(self, name: str) -> tuple[float | None, float | None, float | None]:
-        """Variance, cosine and direction of a variant, means over seeds.
+        """Variance (geometric mean over seeds), cosine and direction (means) of a variant.
 
-        The variance is None if any run has none. It is the geometric mean.
+        The variance is None if it is None in any run.
         """
         runs = list(self.runs.get(name, {}).values())
         logs = _mean([r.variance and float(np.log(r.variance)) for r in runs])
@@ -153,15 +155,20 @@ class Comparison:
 
 
 def comparisons(runs: Found) -> list[Comparison]:
-    """One for each game of tables; each variant should have the most seeds seen."""
-    tables = [found for name, found in runs.items() if name in SETTINGS]
-    seeds = [s for found in tables for name in found.values() for s in name]
+    """One for each game of tabular policies.
+
+    Each variant should have as many seeds as the variant with most, and at least `NUM_SEEDS`.
+    """
+    tabular = [found for name, found in runs.items() if name in SETTINGS]
+    seeds = [
+        seed for found in tabular for by_seed in found.values() for seed in by_seed
+    ]
     num = max([NUM_SEEDS, *(seed + 1 for seed in seeds)])
     return [Comparison(name, runs.get(name, {}), num) for name in SETTINGS]
 
 
 def model_comparisons(runs: Found) -> list[Comparison]:
-    """One for each game of a language model that has runs."""
+    """One for each game that was run with a language model."""
     return [
         Comparison(name, runs[name], NUM_MODEL_SEEDS) for name in MODELS if name in runs
     ]

@@ -16,8 +16,8 @@ class Facts(NamedTuple):
 
     players: number of seats.
     cooperative: whether all seats are one team, by the game's kind.
-    turns: most turns of a seat that random play finds.
-    on_the_way: whether a seat is paid before the end.
+    turns: the largest number of turns of a seat in random play.
+    on_the_way: whether there are rewards before the end.
     play_decides: whether episodes with the same draws of chance differ in length.
     chance: whether there are draws of chance.
     """
@@ -34,8 +34,8 @@ class Facts(NamedTuple):
         return {
             "players": f"{self.players} player{'s' * (self.players > 1)}",
             "cooperative": "cooperative" if self.cooperative else "not cooperative",
-            "turns": f"up to {self.turns} turn{'s' * (self.turns > 1)} of a seat",
-            "on_the_way": f"paid {'on the way' if self.on_the_way else 'at the end'}",
+            "turns": f"up to {self.turns} turn{'s' * (self.turns > 1)} per seat",
+            "on_the_way": f"rewards {'on the way' if self.on_the_way else 'at the end'}",
             "play_decides": "play decides the length"
             if self.play_decides
             else "play does not decide the length",
@@ -43,7 +43,7 @@ class Facts(NamedTuple):
         }
 
     def differing(self, other: "Facts") -> list[str]:
-        """The facts that decide and differ: several turns or one, and all but `turns`.
+        """The names of the facts that differ; of `turns` only one against several.
 
         >>> one = Facts(2, False, 2, False, True, True)
         >>> one.differing(one._replace(turns=4)), one.differing(one._replace(turns=1))
@@ -62,7 +62,7 @@ class _Episode(NamedTuple):
 
 
 def facts_of(game: AnyGame) -> Facts:
-    """The facts of a game; random play may miss what is rare."""
+    """The facts of a game; random play may miss rare ones."""
     rng = random.Random(0)
     starts = []
     for _ in range(NUM_STARTS):

@@ -23,9 +23,9 @@ from arena_trainers.credit import needed_columns
 
 PAGE = "choose.md"
 UNMEASURED = (
-    "games in which every seat has one turn, games without chance, and games of one or four "
-    "players",
-    f"groups of other sizes than {NUM_SAMPLES} episodes",
+    "games in which every seat has one turn, games without chance, and games of one player or "
+    "of more than three",
+    f"groups of more or fewer than {NUM_SAMPLES} episodes",
 )
 
 HEAD = """\
@@ -40,10 +40,9 @@ figures and says how they were measured. For your games: `arena credit suggest -
 class Advice(NamedTuple):
     """What the runs of a game say.
 
-    take: of the crossing, the variant with the best mean if it is significantly better than
-        the reference, else the reference.
-    lead: the variant of the crossing with the best mean.
-    best: the variant with the best mean of all that need no exact values.
+    take: `lead` if it is significantly better than the reference, else the reference.
+    lead: the variant with the best mean among levels and pools (`CROSSING`).
+    best: the variant with the best mean among all that need no exact values.
     """
 
     take: str
@@ -88,27 +87,37 @@ def page(runs: Found) -> str:
     head += ["Best of all", "Largest effect of one choice"]
     rows = [[_kind(facts_of(one.setting.game())), *_cells(one)] for one in compared]
     about = (
-        f"\n**Take** is the best variant of the crossing of levels and pools, if it is "
-        f"significantly better than `{REFERENCE}` over game and seat; else that. **Best of "
-        "all** counts every estimator that needs no exact values. Gains are in NashConv or "
-        "score, positive where better; ± is a 95 % interval; bold is significant (Holm)."
-        "\n\n**Not measured, or with a language model only**\n\n"
+        f"\n- **Take** is the best variant among turn and episode levels with all their "
+        f"pools, if it is significantly better than `{REFERENCE}` over game and seat; "
+        f"otherwise `{REFERENCE}`.\n"
+        "- **Best of all** is chosen from all estimators that need no exact values. It is "
+        "chosen by its result, so its gain is biased upward.\n"
+        "- Gains are in NashConv or score; positive is better. ± is a 95 % interval. Bold is "
+        "significant, with Holm's correction.\n"
     )
-    lines = [f"- {line}\n" for line in (*UNMEASURED, *_of_models(runs))]
-    return HEAD + table(head, rows) + about + "".join(lines)
+    return HEAD + table(head, rows) + about + "".join(_limits(runs, "\n**{}**\n\n"))
+
+
+def _limits(runs: Found, title: str) -> list[str]:
+    """What was not measured, and what was measured with a language model, as lists."""
+    parts = {"Not measured": UNMEASURED, "With a language model": _of_models(runs)}
+    return [
+        title.format(name) + "".join(f"- {line}\n" for line in lines)
+        for name, lines in parts.items()
+    ]
 
 
 def _of_models(runs: Found) -> list[str]:
-    """What was measured with a language model, and that nothing was otherwise."""
+    """What was measured with a language model, or that nothing was."""
     lines = []
     for one in model_comparisons(runs):
         if one.missing:
             lines.append(f"{one.title}: {missing_text(one)}")
         for after, before in () if one.missing else MODEL_PAIRS:
             found = one.gains_over(before)[after]
-            lines.append(f"{one.title}: {after} gains {_plain(found)} over {before}")
+            lines.append(f"{one.title}: gain of {after} over {before}: {_plain(found)}")
     return lines or [
-        "language models: all figures are of tables, which have no tokens and no clipping"
+        "nothing: all figures are of tabular policies, which have no tokens and no clipping"
     ]
 
 
@@ -122,13 +131,17 @@ def _cells(compared: Comparison) -> list[str]:
     if advice is None:
         return [title, f"no result: {missing_text(compared)}", "-", "-", "-"]
     taken = variants()[advice.take]
-    keep = f"not significant; best is `{advice.lead}`, "
-    words = gain(compared.gains.get(advice.lead))
+    if advice.lead == REFERENCE:
+        words = f"`{REFERENCE}` has the best mean"
+    else:
+        words = gain(compared.gains[advice.lead])
+        if advice.take != advice.lead:
+            words = f"none is significantly better; the best, `{advice.lead}`: {words}"
     return [
         title,
         f"`{settings_text(taken)}`",
-        words if advice.take == advice.lead != REFERENCE else keep + words,
-        f"`{advice.best}`, {gain(compared.gains.get(advice.best))}",
+        words,
+        f"`{advice.best}`: {gain(compared.gains.get(advice.best))}",
         _largest(compared),
     ]
 
@@ -136,15 +149,15 @@ def _cells(compared: Comparison) -> list[str]:
 def missing_text(compared: Comparison) -> str:
     """How many runs are missing."""
     num = sum(len(seeds) for seeds in compared.missing.values())
-    are = "run is" if num == 1 else "runs are"
-    return f"{num} {are} missing; `arena credit bench` does them"
+    what = "1 run is missing" if num == 1 else f"{num} runs are missing"
+    return f"{what}; run `arena credit bench`"
 
 
 def _largest(compared: Comparison) -> str:
     """The significant choice with the largest gain or loss."""
     found = {k: v for k, v in compared.choices.items() if v.is_significant}
     if not found:
-        return f"none of {len(CHOICES)} is significant"
+        return f"none of {len(CHOICES)} choices is significant"
     name = max(found, key=lambda key: abs(found[key].value))
     return f"{name}: {gain(found[name])}"
 
@@ -156,8 +169,8 @@ def suggest(
 
     Args:
         games: names and rules.
-        runs: of the comparison.
-        used: the variant that a recipe uses, to be compared; None for none.
+        runs: the runs of the comparison.
+        used: name of the variant that a recipe uses; None without a recipe.
     """
     compared = comparisons(runs)
     measured = {one.name: facts_of(one.setting.game()) for one in compared}
@@ -169,8 +182,7 @@ def suggest(
         for one in near:
             lines += _suggested(one, game, facts, measured[one.name], used)
         lines.append("")
-    lines.append("Not measured, or with a language model only:")
-    return [*lines, *(f"- {what}" for what in (*UNMEASURED, *_of_models(runs)))]
+    return [*lines, *"".join(_limits(runs, "{}:\n")).splitlines()]
 
 
 def nearest(
@@ -200,10 +212,10 @@ def _suggested(
     short = ["turns"] if 2 * measured.turns < facts.turns else []
     other = ", ".join(words[name] for name in dict.fromkeys([*differing, *short]))
     if compared.setting.game() == game:
-        source = f"  Measured on {title}, this very game."
+        source = f"  Measured on {title}, the same game."
     else:
         source = f"  Measured on {title}" + (
-            f", which differs: {other}." if other else "."
+            f", which differs by: {other}." if other else "."
         )
     if advice is None:
         return [source, f"    No result: {missing_text(compared)}."]
@@ -211,7 +223,8 @@ def _suggested(
     lead, best = compared.gains.get(advice.lead), compared.gains.get(advice.best)
     if advice.take != advice.lead:
         lines.append(
-            f"    No pool or level is significantly better: {advice.lead} gains {_plain(lead)}"
+            f"    No level or pool is significantly better. The best, {advice.lead}, gains "
+            f"{_plain(lead)}"
         )
     elif lead is not None:
         lines.append(f"    Gain over mars (game, seat): {_plain(lead)}")
@@ -225,12 +238,14 @@ def _suggested(
 
 
 def _choice_lines(compared: Comparison) -> list[str]:
-    """The significant choices with their gains, and the others by name."""
+    """The significant choices with their gains, and the number of the others."""
     found = compared.choices
-    lines = [f"    {k}: {_plain(v)}" for k, v in found.items() if v.is_significant]
-    others = [k for k, v in found.items() if not v.is_significant]
-    if others:
-        lines.append(f"    Not significant (p >= {ALPHA}): {'; '.join(others)}")
+    lines = [
+        f"    Choice {k}: {_plain(v)}" for k, v in found.items() if v.is_significant
+    ]
+    num = len(found) - len(lines)
+    if num:
+        lines.append(f"    Choices without a significant gain (p >= {ALPHA}): {num}")
     return lines
 
 

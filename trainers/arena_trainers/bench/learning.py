@@ -1,4 +1,4 @@
-"""One run of the comparison: what a variant learns, and what its gradient is worth."""
+"""One run of the comparison: what a variant learns, and how good its gradient is."""
 
 import warnings
 from collections.abc import Mapping
@@ -33,12 +33,12 @@ class Run(NamedTuple):
     """The result of a run.
 
     curve: `NUM_POINTS` values of the setting's measure.
-    variance: mean square of the advantage, with slope 1 on the exact advantage, relative to
-        that of the exact advantage; at least 1. None where the slope is not positive.
-    cosine: of the gradient of a batch with the exact one, mean.
-    direction: cosine of the mean gradient of all batches with the exact one.
+    variance: E[A²] E[A*²] / E[A A*]², with the exact advantage A*; at least 1. None where
+        E[A A*] is not positive.
+    cosine: between the gradient of a batch and the exact one; mean over batches.
+    direction: cosine between the mean gradient of all batches and the exact one.
 
-    The last three are None in a game that is too large.
+    The last three are None in a game that is too large for exact values.
     """
 
     curve: list[float]

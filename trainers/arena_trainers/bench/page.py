@@ -30,8 +30,8 @@ that follows from it. [estimators.md](estimators.md) describes each estimator, a
 METHOD = f"""\
 ## What was run
 
-All seats learn by playing against themselves. A policy is a softmax over one row of logits for
-each information state.
+All seats learn in self-play. A policy is a softmax over one row of logits for each information
+state.
 
 - Every variant gets the same number of episodes: batches of {NUM_STARTS} starts, each played
   {NUM_SAMPLES} times with the same draws of chance.
@@ -52,10 +52,11 @@ each information state.
 **The crossing.** A variant is an estimator with options. Names show the options that differ from
 the published form; γ = 1 always. Left out:
 
-- `turn` in the pool of an episode-level estimator: such a pool compares whole trajectories.
-- A pool for `gae`: its baseline is the critic.
+- Pools with `turn` for estimators at the episode level, which compare whole trajectories.
+- Pools for `gae`, whose baseline is the critic.
 - A scale for `mars_loo`, which has no such option.
-- Division by the spread of the whole batch: the rescaling above makes it equal to no scale.
+- Division by the standard deviation of the whole batch. The rescaling above makes it equal to no
+  scale.
 
 ## What is measured
 
@@ -63,37 +64,36 @@ the published form; γ = 1 always. Left out:
 - **Score**: in Mini Hanabi the mean score of the training episodes, in speaker and listener the
   exact expected return. Higher is better.
 - Both are means over the last quarter of the run.
-- **Variance**: E[A²] E[A*²] / E[A A*]². A is the advantage, A* the exact one, Q - V at the
-  information state. It is the mean square of the advantage, rescaled to slope 1 on the exact
-  advantage and relative to it. The best value is 1.
-- **Cosine**: of the gradient of one batch with the exact gradient, mean over batches.
-- **Direction**: cosine of the mean gradient of {NUM_LOOKED_AT} batches with the exact gradient. It
-  falls with bias, and in large games also with the variance that is left.
-- These three are measured at the policy that `{REFERENCE}` has after a quarter of its batches, one
-  for each seed. All variants see the same batches. "-": the slope is not positive, or the tree
-  is too large for exact values.
+- **Variance**: E[A²] E[A*²] / E[A A*]², where A is the advantage and A* the exact advantage, Q - V
+  at the information state. It equals E[A²] / E[A*²] after A is scaled so that its regression on A*
+  has slope 1. The smallest possible value is 1. "-": the slope is not positive.
+- **Cosine**: between the gradient of one batch and the exact gradient; mean over batches.
+- **Direction**: cosine between the mean gradient of {NUM_LOOKED_AT} batches and the exact gradient.
+  Bias lowers it; in large games, so does the variance that {NUM_LOOKED_AT} batches leave.
+- These three are measured at the policy of `{REFERENCE}` after a quarter of its batches, for each
+  seed. All variants see the same batches. Mini Hanabi has "-" there.
 
 ## How to read it
 
 - A gain is positive where the variant is better than `{REFERENCE}` with its published pool (game,
-  seat). Intervals (±) are 95 %, over seeds, without correction.
-- *p* is from Welch's t-test, with Holm's correction: for the number of variants of the game in
-  the tables of variants, for the number of choices of the game in the table of choices. A bold
-  gain is significant: p < {ALPHA}. "Not significant" does not mean equal.
+  seat). ± is the 95 % interval over seeds, without correction.
+- *p* is from Welch's t-test with Holm's correction, for all variants of the game (for all choices of
+  the game in the table of choices). A bold gain is significant: p < {ALPHA}. "Not significant" does
+  not mean equal.
 - A game with a missing run has no gains.
 - Estimators that differ by a constant factor, such as `dr_grpo` and `rloo`, give the same result,
   because advantages are rescaled.
-- The rescaling hurts `counterfactual`: its advantages vanish at an equilibrium, the rescaled ones
-  do not, so the policy circles around the equilibrium.
+- The rescaling hurts `counterfactual`. Its advantages vanish at an equilibrium, but the rescaled
+  advantages do not. So its policy circles around the equilibrium.
 - Tabular self-play shows variance, bias and cycles. It says nothing about tokens, clipping or
   language.
 """
 
 
 MODEL_TEXT = """\
-The tiny model of `arena train`, trained with each variant by the default recipe. Kuhn poker and
-tic-tac-toe: exact NashConv. Mini Hanabi: mean score of the training episodes. Pairs have equal
-pools.
+The tiny model of `arena train` is trained with each variant by the default recipe. Kuhn poker and
+tic-tac-toe: exact NashConv. Mini Hanabi: mean score of the training episodes. Below each table, the
+turn level is compared with the episode level at equal pools.
 """
 
 
@@ -134,8 +134,12 @@ def _of_model(compared: Comparison) -> str:
         found = compared.gains_over(pool[1])[pool[0]]
         wanted = seeds_needed(*(compared.finals[name] for name in pool))
         lines.append(
-            f"`{pool[0]}` against `{pool[1]}`: {tables.gain(found)}. To find a difference of "
-            f"this size with power 80 %: {wanted or 'no number of'} seeds."
+            f"Gain of `{pool[0]}` over `{pool[1]}`: {tables.gain(found)}. "
+            + (
+                f"Seeds needed to find a difference of this size with power 80 %: {wanted}."
+                if wanted
+                else "The means are equal."
+            )
         )
     return "\n\n".join(line.rstrip("\n") for line in lines) + "\n"
 
@@ -144,9 +148,11 @@ def _missing(compared: Sequence[Comparison]) -> str:
     """Which runs are missing."""
     lines = [missing_runs(one) for one in compared if one.missing]
     if not lines:
-        return f"All runs are there: {compared[0].num_seeds} seeds of each variant.\n"
+        return (
+            f"All runs are complete: {compared[0].num_seeds} seeds of each variant.\n"
+        )
     head = "**Runs are missing. Games with missing runs have no gains.**"
-    return "\n".join([f"{head} `arena credit bench` does them.\n", *lines, ""])
+    return "\n".join([f"{head} To do them, run `arena credit bench`.\n", *lines, ""])
 
 
 def missing_runs(compared: Comparison) -> str:
@@ -179,8 +185,8 @@ def _summary(shown: Sequence[Comparison]) -> list[str]:
     if not shown:
         return []
     about = (
-        "Gain by one choice at otherwise equal settings; `mars` is the turn level, "
-        "`dr_grpo` the episode level without a scale. Bold: significant."
+        "The gain from changing one option. `mars` is the turn level, `dr_grpo` the episode "
+        "level, both without a scale. Bold: significant."
     )
     return ["## What each choice changes\n", about + "\n", tables.choices(shown)]
 
@@ -189,15 +195,15 @@ def _crossing(compared: Comparison) -> str:
     chosen = compared.setting
     about = (
         f"{chosen.num_episodes:,} episodes a run, first step {chosen.step:g}, entropy "
-        f"bonus {chosen.bonus:g}. The cell of `{REFERENCE}` over game and seat has its "
-        f"{'score' if chosen.higher else 'NashConv'}; the others have the gain over it."
+        f"bonus {chosen.bonus:g}. The cell of `{REFERENCE}` over game and seat shows its "
+        f"{'score' if chosen.higher else 'NashConv'}; other cells show the gain over it."
     )
     parts = [f"## {chosen.title}", about, tables.crossing(compared), _verdict(compared)]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
 def _verdict(compared: Comparison) -> str:
-    """The published estimators that are significantly better or worse."""
+    """The variants that are significantly better or worse."""
     if not compared.gains:
         return "Runs of this game are missing, so nothing is compared."
     names: dict[bool, list[str]] = {True: [], False: []}

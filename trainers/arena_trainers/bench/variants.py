@@ -74,7 +74,7 @@ def _line(
 _OF_TRAJECTORIES = [(name, p) for name, p in POOLS.items() if "turn" not in p]
 CROSSING = (
     _line("turn", "mars", 4),
-    _line("turn", "mars", 4, " / spread", scale="std"),
+    _line("turn", "mars", 4, " scale=std", scale="std"),
     _line("turn", "mars_loo", 4),
     _line("episode", "dr_grpo", 2),
     _line("episode", "episode", 2),

@@ -160,14 +160,14 @@ def bench(
     """Compare all estimators by training on small games.
 
     All train a tabular policy by self-play on the same number of episodes: each estimator
-    in its published form, and some with other pools and scales. Only runs that
-    DIRECTORY/bench.json lacks are done, so an interrupted command goes on where it was.
-    Then writes the page with the differences, and the curves. All runs with ten seeds take
+    in its published form, and some with other pools and scales. Runs that are already in
+    DIRECTORY/bench.json are not repeated, so run the command again after an interruption.
+    It then writes README.md, choose.md and learning.png. All runs with ten seeds take
     half an hour on two cores. The same code gives the same numbers.
 
     --game kuhn_model, tic_tac_toe_model and mini_hanabi_model train the tiny language model
-    with `mars` and `episode` over equal pools, five seeds. They take hours, and are only
-    done when named.
+    with `mars` and `episode` over equal pools, five seeds. They take hours and run only if
+    you name them.
 
     Example: arena credit bench --game kuhn --only mars --only "mars (group, seat)"
     """
@@ -203,14 +203,14 @@ def suggest(
     ] = None,
     directory: Annotated[
         Path | None,
-        typer.Option(help="Folder of your own results; else those of this package."),
+        typer.Option(help="Folder with your own bench.json; default: this package's."),
     ] = None,
 ) -> None:
     """Suggest the credit for some games, with the figures of the comparison.
 
     Finds the kind of each game by random play: players, turns, rewards on the way, and whether
-    play decides the length. Prints what was measured on games of that kind, and what was
-    not measured.
+    play decides the length. Prints the results on that game or on the most similar ones, and
+    lists what was not measured.
 
     Example: arena credit suggest --games tic_tac_toe,mini_hanabi
     """
@@ -221,8 +221,8 @@ def suggest(
         path = runs.SHIPPED if directory is None else directory / "bench.json"
         if not path.exists():
             raise ValueError(
-                f"want the results of arena credit bench in {path}, found none; give the "
-                "--directory of your own results, or none for those of this package"
+                f"want results in {path}, found no file; run arena credit bench with this "
+                "--directory, or leave the option out for the results of this package"
             )
         rules = [(name, make_game(name, **params)) for name, params in specs]
         found = runs.read_runs(path)

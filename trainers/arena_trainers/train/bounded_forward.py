@@ -3,21 +3,21 @@
 TRL's loss reads a tensor of log-probabilities, one for each token of each reply. Here that
 tensor is put together from fewer and smaller forward passes:
 
-- Equal rows (the same prompt and reply tokens) run through the model once. Autograd adds up
-  what the loss says of each of them, so that the gradient is exact for every loss, KL term,
+- Equal rows (the same prompt and reply tokens) run through the model once. The loss still reads
+  every row, and autograd sums their gradients. So the gradient is exact for every loss, KL term,
   entropy bonus and importance ratio, and no normaliser changes.
-- Replies to the same prompt share it: it runs once (`prompt_sharing`).
+- A prompt runs once for several replies to it (`prompt_sharing`).
 - Rows whose loss has no gradient do not run: placeholder rows, and rows of advantage 0 if
   no KL term and no entropy bonus is added.
-- What runs is sorted by length and cut into chunks of at most
-  `max_tokens_per_forward` tokens. Where there are several, all but the last are computed
-  anew in the backward pass (checkpointing), so that activations of one chunk live at a time.
+- The rows that run are sorted by length and cut into chunks of at most
+  `max_tokens_per_forward` tokens. If there are several chunks, all but the last are computed
+  again in the backward pass (checkpointing), so memory holds the activations of one chunk.
 - The vocabulary is scored at the replies' positions alone. TRL scores prompts, too, where
   there is no Triton.
 
-Where this departs from TRL: with dropout, equal rows share one mask, and the metric
-`entropy` is the mean over the rows that ran. Models with an auxiliary loss of routers
-(mixture of experts) run as TRL runs them: that loss depends on the whole batch.
+Differences from TRL: with dropout, equal rows share one dropout mask, and the metric
+`entropy` is the mean over the rows that ran. Models with an auxiliary router loss (mixture of
+experts) run as in TRL, because that loss depends on the whole batch.
 """
 
 from collections.abc import Iterator, Sequence

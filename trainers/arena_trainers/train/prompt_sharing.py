@@ -1,9 +1,9 @@
 """Several replies behind one prompt, so that the prompt runs through the model once.
 
-A packed row holds a prompt without its last token, and then for each reply a branch: the last
-token of the prompt and the reply without its end. A branch attends to the prompt and to itself,
-and counts its positions from the prompt on. So each reply gets the log-probabilities that it
-has in a row of its own.
+A packed row holds a prompt without its last token, followed by one branch per reply: the last token
+of the prompt, and the reply without its last token. A branch attends to the prompt and to itself.
+Its positions continue those of the prompt. So each reply has the same log-probabilities as in a
+separate row.
 
      prompt      branch 1     branch 2
     [ p q r ]    [ s a b ]    [ s c ]        positions  0 1 2  3 4 5  3 4
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import torch
 
 IGNORED = -100  # label of a position that is not scored, in transformers
-# Decoders whose tokens know their place by rotary positions and attend to all earlier tokens.
-# Windows, state-space layers, and positions that are added to words need a row for each reply.
+# Decoders with rotary positions and attention to all earlier tokens. Sliding windows, state-space
+# layers and position embeddings that are added to token embeddings need a row for each reply.
 ARCHITECTURES = {"llama", "mistral", "qwen2", "qwen3"}
 
 
@@ -24,9 +24,9 @@ class PackedRow(NamedTuple):
     """A prompt and replies to it.
 
     Attributes:
-        rows: which rows of the batch the replies are.
+        rows: the row of the batch of each reply.
         prompt: int64[P - 1], the prompt without its last token.
-        branches: int64[1 + R] for each reply: the last token of the prompt, the reply.
+        branches: int64[1 + R] for each reply: the last token of the prompt, then the reply.
     """
 
     rows: list[int]
@@ -58,8 +58,8 @@ def packed_rows(
 ) -> list[PackedRow]:
     """Packs rows with the same prompt.
 
-    The replies of a packed row are together not longer than its prompt: attention between
-    branches is computed and thrown away, and this bounds how much of it there is.
+    The replies of a packed row together have at most as many tokens as its prompt. This
+    bounds the attention between branches, which is computed and masked.
 
     Args:
         input_ids: int64[B, W]; the last `width` columns are replies.
@@ -70,7 +70,7 @@ def packed_rows(
         share: whether replies may share a prompt; else each packed row has one reply.
 
     Returns:
-        Packed rows that hold each row of the batch once.
+        Packed rows; each row of the batch is in one of them.
     """
     start = input_ids.shape[1] - width
     prompts = attention_mask[:, :start].sum(dim=1).clamp(min=1).tolist()
@@ -133,14 +133,14 @@ def _sees(part: torch.Tensor) -> torch.Tensor:
     earlier = torch.ones(length, length, dtype=torch.bool).tril()
     to, of = part[:, None, :], part[:, :, None]
     sees = earlier & ((to == 0) | (to == of)) & (to >= 0)
-    # Padding attends to itself: a softmax over nothing is not a number.
+    # Padding attends to itself, because a softmax over no position is NaN.
     return (sees | torch.eye(length, dtype=torch.bool))[:, None]
 
 
 def unpacked(
     logprobs: torch.Tensor, entropies: torch.Tensor, packed: list[PackedRow]
 ) -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
-    """What each reply gets of the scores of packed rows.
+    """The scores of each reply, cut out of the scores of packed rows.
 
     Args:
         logprobs: float32[N, T].

@@ -1,4 +1,4 @@
-"""`OpenMasks`: action masks that always allow something."""
+"""`OpenMasks`: action masks that are never all zeros."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from pettingzoo.utils import BaseWrapper
 class OpenMasks(BaseWrapper[str, Any, Any]):
     """An AEC environment with masks of ones for agents that may not act.
 
-    In a `GameEnv` such masks are zero. Frameworks that sample an action for every agent in
-    every step, such as TorchRL, fail at a mask of zeros. What these agents sample is never
+    In a `GameEnv` such masks are all zeros. Frameworks that sample an action for every agent
+    in every step, such as TorchRL, fail then. The actions sampled for these agents are never
     played.
 
     - Observation: `"action_mask"` is all ones where it was all zeros.

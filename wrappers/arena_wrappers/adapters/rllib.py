@@ -1,4 +1,4 @@
-"""RLlib: a game as a `MultiAgentEnv` with action masks, and who learns in which seat."""
+"""RLlib: a game as a `MultiAgentEnv` with action masks, and the policies of its seats."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,8 +22,8 @@ class RLlibEnv(MultiAgentEnv):  # type: ignore[misc]  # RLlib is not annotated
     """A game for RLlib's new API stack.
 
     - Observation: `{"observations": float32[k], "action_mask": float32[n]}` of the agent to
-      move; at the end of all agents, with masks of ones.
-    - Reward: what each agent is paid by this step, with what chance paid before the first.
+      move. At the end: of all agents, with masks of ones.
+    - Reward: what this step pays each agent. The first step adds what was paid by `reset`.
     - An illegal action raises `ValueError` and changes nothing.
 
     Args:

@@ -1,4 +1,4 @@
-"""`from_openspiel`: a game of OpenSpiel's as a game of ours."""
+"""`from_openspiel`: one of OpenSpiel's games as one of ours."""
 
 import json
 import random
@@ -27,7 +27,7 @@ MAX_VISITED = 2_000  # nodes that `resample` looks at
 
 
 def from_openspiel(name: str) -> "OpenSpielGame":
-    """A game of OpenSpiel's by its name.
+    """One of OpenSpiel's games, by its name.
 
     Args:
         name: as for `pyspiel.load_game`, such as `"kuhn_poker(players=3)"`.
@@ -43,12 +43,12 @@ def from_openspiel(name: str) -> "OpenSpielGame":
     """
     refused = json.loads(REFUSED.read_text(encoding="utf-8"))
     if reason := refused.get(name.partition("(")[0]):
-        raise _unsupported(name, f"{reason}; OpenSpielGame(name) makes it nevertheless")
+        raise _unsupported(name, f"{reason}; OpenSpielGame({name!r}) makes it anyway")
     return supported(name)
 
 
 def supported(name: str) -> "OpenSpielGame":
-    """The game, if it has all that a game needs here, whatever the kit says."""
+    """The game, if it has all that a game needs here; ignores the conformance kit."""
     game = OpenSpielGame(name)
     if reason := _lack_of(loaded(name).get_type(), game):
         raise _unsupported(name, reason)
@@ -64,11 +64,11 @@ def _lack_of(kind: Any, game: "OpenSpielGame") -> str | None:
     if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
         return "its chance outcomes are not listed"
     if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
-        return f"it is no sequential game, but {kind.dynamics.name}"
+        return f"its dynamics are {kind.dynamics.name}, not SEQUENTIAL"
     if game.information == "imperfect" and not kind.provides_information_state_string:
-        return "it has no information states as text"
+        return "it has no information state string"
     if not (kind.provides_observation_string or kind.provides_information_state_string):
-        return "it has no text for a player"
+        return "it has no observation string"
     if not (kind.provides_observation_tensor or kind.provides_information_state_tensor):
         return "it has no tensor"
     if not np.isfinite([game.min_return, game.max_return]).all():
@@ -78,11 +78,11 @@ def _lack_of(kind: Any, game: "OpenSpielGame") -> str | None:
 
 @dataclass(frozen=True)
 class OpenSpielGame(BaseGame[State, int]):
-    """A game of OpenSpiel's. A state is the tuple of all actions so far.
+    """One of OpenSpiel's games. A state is the tuple of all actions so far.
 
-    Games in which seats choose at once are played one seat after another. Imperfect
-    information: text and features are OpenSpiel's information state, with perfect recall.
-    Perfect information: they are its observation.
+    Simultaneous choices are made one seat after another. Text and features are OpenSpiel's
+    information state, which has perfect recall, in games of imperfect information, and its
+    observation in games of perfect information; where one is missing, the other.
 
     Args:
         name: as for `pyspiel.load_game`.
@@ -203,21 +203,32 @@ class OpenSpielGame(BaseGame[State, int]):
     def rules(self, seat: int) -> str:
         kind = loaded(self.name).get_type()
         return (
-            f"The game is {one_line(kind.long_name)}, as OpenSpiel has it, for "
+            f"The game is {one_line(kind.long_name)} as implemented in OpenSpiel, for "
             f"{self.num_players} players. You are player_{seat}. Returns lie between "
             f"{self.min_return:g} and {self.max_return:g}."
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """A random state among those found by a search of `MAX_VISITED` nodes.
+        """A random state that gave this seat the same knowledge after each action.
 
-        At each depth, it keeps what this seat knew there. Not by probability.
+        The first that a search of `MAX_VISITED` nodes finds; states are not drawn in
+        proportion to their probability.
+
+        Raises:
+            UnsupportedGame: the search finds none. Returning `state` would show search bots
+                what is hidden.
         """
         if self.information == "perfect":
             return state
         wanted = [self._known(state[:end], seat) for end in range(len(state) + 1)]
         visits = iter(range(MAX_VISITED))
-        return next(self._alike((), wanted, seat, rng, visits), state)
+        found = next(self._alike((), wanted, seat, rng, visits), None)
+        if found is None:
+            raise UnsupportedGame(
+                f"no state of OpenSpiel's {self.name!r} that player_{seat} cannot tell from "
+                f"this one was found in {MAX_VISITED} nodes; use a policy without search"
+            )
+        return found
 
     def _alike(
         self,

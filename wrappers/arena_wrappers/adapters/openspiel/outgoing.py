@@ -1,4 +1,4 @@
-"""`to_openspiel`: a game of ours as a game of OpenSpiel's."""
+"""`to_openspiel`: one of our games as a `pyspiel.Game`."""
 
 import random
 import re
@@ -11,16 +11,19 @@ import arena_envs
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
 from arena_envs.sampling import possible_outcomes, random_states
 
-_registered: dict[str, AnyGame] = {}  # by OpenSpiel's short name; it forgets none
+_registered: dict[
+    str, AnyGame
+] = {}  # by short name; OpenSpiel cannot unregister a game
 
 
 def to_openspiel(game: str | AnyGame, **params: Any) -> Any:
     """A game as `pyspiel.Game`, registered there as `arena_NAME`.
 
     Players, actions, information states and returns are the same, so values and NashConv are
-    equal. Chance outcomes are numbered by their places among the possible ones. A game in
-    which seats choose at once is a sequential game of imperfect information. Returns are
-    paid at the end. The observation tensor is `Game.features`, the string `Game.observe`.
+    equal. A chance outcome is its index among the outcomes that are possible in that state.
+    Games with simultaneous choices become sequential games of imperfect information. All
+    rewards are paid at the end. The observation tensor is `Game.features`, the string
+    `Game.observe`.
 
     Args:
         game: id of a game, or the rules.
@@ -39,13 +42,21 @@ def to_openspiel(game: str | AnyGame, **params: Any) -> Any:
         raise ValueError(
             f"want a game with numbered actions, got the language game {game!r:.80}"
         )
-    name = "arena_" + re.sub(r"\W+", "_", repr(game)).strip("_").lower()
+    name = _short_name(game)
     if name not in _registered:
         _registered[name] = game
         kind = _type_of(game, name)
         facts = _info_of(game)
         pyspiel.register_game(kind, _game_class(game, kind, facts))
     return pyspiel.load_game(name)
+
+
+def _short_name(game: AnyGame) -> str:
+    """The name of a game in OpenSpiel; payoffs of 1 and -1 would give the same letters."""
+    name = "arena_" + re.sub(r"\W+", "_", repr(game)).strip("_").lower()
+    while _registered.get(name, game) != game:
+        name += "_other"
+    return name
 
 
 def _type_of(game: AnyGame, name: str) -> Any:

@@ -18,7 +18,7 @@ class UnsupportedGame(ValueError):
 
 @lru_cache(64)
 def loaded(name: str) -> Any:
-    """OpenSpiel's game, in which seats choose one after another.
+    """OpenSpiel's game; simultaneous choices are made turn-based.
 
     Raises:
         UnsupportedGame: OpenSpiel cannot load it.
@@ -35,7 +35,7 @@ def loaded(name: str) -> Any:
 
 @lru_cache(MAX_STATES)
 def spiel_state(name: str, state: State) -> Any:
-    """OpenSpiel's state after these actions; nobody may change it."""
+    """OpenSpiel's state after these actions; callers must not change it."""
     if not state:
         return loaded(name).new_initial_state()
     # step by step, else a long game exceeds the recursion limit
@@ -46,7 +46,7 @@ def spiel_state(name: str, state: State) -> Any:
 
 @lru_cache(MAX_STATES)
 def action_texts(name: str, state: State) -> dict[int, str]:
-    """Texts of the legal actions; where two are alike, they get the action's number."""
+    """Texts of the legal actions; equal texts get the number of the action."""
     spiel = spiel_state(name, state)
     legal = spiel.legal_actions()
     texts = {action: one_line(spiel.action_to_string(action)) for action in legal}
@@ -67,7 +67,7 @@ def ascii_lines(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""The text without what stands around actions in prompts and replies.
+    r"""The text on one line, without the marks that enclose actions in prompts and replies.
 
     >>> one_line("x(0,1)\n")
     'x 0 1'
