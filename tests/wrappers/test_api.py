@@ -57,6 +57,8 @@ def test_a_key_goes_to_its_own_host_only(
 ) -> None:
     for name in ("ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET"):
         monkeypatch.setenv(f"OPENAI_{name}", OPENAI_KEY)
+    headers = f"Authorization: Bearer {OPENAI_KEY}\nX-Key: {OPENAI_KEY}"
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", headers)
     with_its_own = ChatAPIPolicy("m", endpoint.url)
     monkeypatch.delenv("ARENA_KEY_LOCAL")
     without = ChatAPIPolicy("m", endpoint.url)

@@ -1,7 +1,12 @@
 """`play_async` and `play_many`: the records of lockstep, without its waits."""
 
 import asyncio
+import os
 import random
+import signal
+import subprocess
+import sys
+import threading
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -199,6 +204,57 @@ def test_an_error_that_is_raised_ends_the_other_episodes():
         with pytest.raises((ZeroDivisionError, KeyError)):
             together(KUHN, seats, range(5), on_error="raise")
         assert policy.in_flight == 0
+
+
+def test_a_policy_in_process_may_raise_anything():
+    bad: Any = ScriptedPolicy("")
+    bad.act = lambda requests: next(iter(()))
+    with pytest.raises(RuntimeError, match="'scripted' raised StopIteration"):
+        together(KUHN, [bad, Remote()], range(2), on_error="raise")
+
+
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_ctrl_c_ends_play_at_once(in_a_loop):
+    """Also while a policy in process computes, or while play has a thread of its own."""
+    remote = Stalling()
+    bot: Any = ScriptedPolicy("")
+
+    def interrupted(requests):
+        if in_a_loop:  # the computation goes on in its thread
+            threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+            return RandomPolicy().act(requests)
+        return signal.raise_signal(signal.SIGINT)
+
+    bot.act = interrupted
+
+    async def in_loop() -> None:
+        play(KUHN, [bot, remote], range(3))
+
+    if in_a_loop:  # asyncio.run would take the signal
+        loop = asyncio.new_event_loop()
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(in_loop())
+        loop.close()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            play(KUHN, [bot, remote], range(3))
+    assert remote.in_flight == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_endpoints_answer_in_a_process_that_was_forked():
+    script = """
+import os
+from arena_wrappers.network import submit
+async def one():
+    return 1
+submit(one()).result(9)
+if os.fork() == 0:
+    os._exit(submit(one()).result(9) - 1)
+os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
 
 
 def test_a_cancelled_call_cancels_its_requests(endpoint):

@@ -11,7 +11,7 @@ from typing import Any
 
 from arena_wrappers.api_client import Client
 from arena_wrappers.endpoints import OPENAI_URL, read_endpoint
-from arena_wrappers.network import submit
+from arena_wrappers.network import result_of, submit
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import PromptOptions
 
@@ -62,6 +62,7 @@ class ChatAPIPolicy:
         fields: further fields of each request, by name.
 
     Attributes:
+        url: of the endpoint.
         usage: calls, errors, tokens and cost so far.
 
     Raises:
@@ -89,7 +90,7 @@ class ChatAPIPolicy:
     ) -> None:
         url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
         self.model, self.name, self.prompt = model, name or model, prompt
-        self.prices = prices
+        self.url, self.prices = url, prices
         self.usage = Usage()
         self._send_seed = send_seed
         limits = {"max_tokens": max_tokens, "temperature": temperature}
@@ -99,7 +100,7 @@ class ChatAPIPolicy:
         self._slots = asyncio.Semaphore(max_concurrent)  # of the network's loop
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
-        return submit(self._ask_all(requests)).result()
+        return result_of(self._ask_all(requests))
 
     async def act_async(
         self, request: TurnRequest, timeout: float | None = None

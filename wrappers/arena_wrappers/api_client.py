@@ -3,6 +3,7 @@
 Needs the package `openai` (extra `api`).
 """
 
+import os
 import weakref
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from arena_wrappers.endpoints import OPENAI_URL, host_of, key_for, want_key
 from arena_wrappers.network import submit
 
 MAX_ERROR = 300  # characters
+# from OPENAI_ORG_ID and OPENAI_PROJECT_ID
 _IDS = ("OpenAI-Organization", "OpenAI-Project")
 MIN_SECRET = 12  # characters of a key; shorter ones are not hidden
 
@@ -62,8 +64,7 @@ class Client:
             base_url=url,
             timeout=timeout,
             max_retries=max_retries,
-            # from OPENAI_ORG_ID and OPENAI_PROJECT_ID
-            default_headers=None if is_openai else dict.fromkeys(_IDS, openai.omit),
+            default_headers=_headers(key or "none", None if is_openai else openai.omit),
             # a redirect would take prompts to another host
             http_client=openai.DefaultAsyncHttpxClient(
                 limits=limits, follow_redirects=False
@@ -106,6 +107,22 @@ class Client:
         # local servers accept any word as a key, and a reply may contain this word
         is_secret = len(self._secret) >= MIN_SECRET
         return text.replace(self._secret, "***") if is_secret else text
+
+
+def _headers(key: str, omitted: Any) -> dict[str, Any]:
+    """Headers of each request.
+
+    Args:
+        key: the key.
+        omitted: stands for no header; None: those of OpenAI's environment variables stay.
+    """
+    headers = {"Authorization": f"Bearer {key}"}
+    if omitted is None:
+        return headers
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
+    named = [line.partition(":")[0].strip() for line in lines if ":" in line]
+    others = [name for name in named if name.lower() != "authorization"]
+    return {**headers, **dict.fromkeys([*_IDS, *others], omitted)}
 
 
 def _check(timeout: float, max_retries: int, max_concurrent: int) -> None:

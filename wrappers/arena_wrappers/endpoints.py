@@ -16,7 +16,7 @@ KEYS_FILE = "ARENA_KEYS_FILE"
 _PREFIX = "ARENA_KEY_"
 _PORTS = {"https": 443, "http": 80}
 _URL = re.compile(
-    r"(https?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?(?:/[^\s#@\\]*)?"
+    r"(https?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?(?:/[^\s#@?\\]*)?"
 )
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
 _NUMBERS = ("max_tokens", "temperature", "max_concurrent", "timeout", "max_retries")
@@ -86,17 +86,22 @@ def host_of(url: str) -> tuple[str, int]:
     """Host and port of a URL.
 
     Raises:
-        ValueError: it is no URL of an endpoint. A user or a password in it is refused, too.
+        ValueError: it is no URL of an endpoint. A user, a password or a query is refused,
+            too: URLs stand in records, and these may hold a key.
 
     >>> host_of("https://api.openai.com/v1")
     ('api.openai.com', 443)
     """
     found = _URL.fullmatch(url)
-    if found is None:
+    port = 0 if found is None else int(found[3] or _PORTS[found[1]])
+    if found is None or not 0 < port < 2**16:
+        shown = re.sub(r"//.*@", "//***@", url)
+        shown = re.sub(r"\?.*", "?***", shown, flags=re.DOTALL)
         raise ValueError(
-            f"want the URL of an endpoint, such as http://localhost:8000/v1, got {url!r:.200}"
+            "want the URL of an endpoint, such as http://localhost:8000/v1, got "
+            f"{shown!r:.200}; leave out user, password and query"
         )
-    return found[2].lower(), int(found[3] or _PORTS[found[1]])
+    return found[2].lower(), port
 
 
 def key_for(url: str) -> str | None:

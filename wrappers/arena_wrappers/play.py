@@ -86,7 +86,8 @@ def play_plans(
 ) -> list[Episode]:
     """The episodes of the plans in their order, always played in lockstep.
 
-    The arguments are those of `play`. An episode that branched follows its parent, and `Episode.parent` is the parent's index.
+    The arguments are those of `play`. An episode that branched follows its parent, and
+    `Episode.parent` is the parent's index.
     """
     return _numbered(
         dict(_stream(plans, batch_size=batch_size, timeout=timeout, on_error=on_error))

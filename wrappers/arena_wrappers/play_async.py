@@ -1,14 +1,16 @@
 """Plays episodes that do not wait for each other.
 
 A policy with `act_async` is awaited, turn by turn. Other policies answer in the thread of the
-event loop, in one call for all turns that wait for them at that moment. A slow one delays the
-other episodes' next turns, but no reply of an endpoint, see `arena_wrappers.network`.
+event loop, in one call for all turns that wait for them at that moment. If such a policy is
+slow, the other episodes' next turns come later. Replies of endpoints do not come later, because
+they arrive in another thread, see `arena_wrappers.network`.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
+from functools import partial
 from typing import Any, TypeGuard, TypeVar
 
 from arena_wrappers.asking import OnError, ask, ask_async, checked_timeout
@@ -161,7 +163,7 @@ def stream_in_own_loop(
 
 @contextmanager
 def _runner() -> Iterator[Callable[[Coroutine[Any, Any, T]], T]]:
-    """A function that runs coroutines in a loop of its own.
+    """A function that runs coroutines in a loop of its own; Ctrl-C cancels them.
 
     It uses this thread, unless a loop already runs there, as in a notebook.
     """
@@ -170,13 +172,39 @@ def _runner() -> Iterator[Callable[[Coroutine[Any, Any, T]], T]]:
         asyncio.get_running_loop()
     except RuntimeError:
         with runner:
-            yield runner.run
+            yield partial(_result, runner)
         return
+
+    def result(coroutine: Coroutine[Any, Any, T]) -> T:
+        try:
+            return pool.submit(_result, runner, coroutine).result()
+        except KeyboardInterrupt:
+            loop = runner.get_loop()
+            for task in asyncio.all_tasks(loop):
+                loop.call_soon_threadsafe(task.cancel)
+            raise
+
     with ThreadPoolExecutor(1) as pool:
         try:
-            yield lambda coroutine: pool.submit(runner.run, coroutine).result()
+            yield result
         finally:
             pool.submit(runner.close).result()
+
+
+def _result(runner: asyncio.Runner, coroutine: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns.
+
+    `Runner.run` would delay the first Ctrl-C until a policy in this process has replied.
+    """
+    loop = runner.get_loop()
+    task = loop.create_task(coroutine)
+    try:
+        return loop.run_until_complete(task)
+    except KeyboardInterrupt:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            loop.run_until_complete(task)
+        raise
 
 
 class _Run:
@@ -213,6 +241,8 @@ class _Run:
         try:
             replies = ask(policy, requests, self.timeout, self.on_error)
         except Exception as error:  # raised again in each of the episodes
+            if isinstance(error, StopIteration):  # which no future takes
+                error = RuntimeError(f"policy {policy.name!r} raised StopIteration")
             for _, future in asked:
                 future.set_exception(error)
             return

@@ -9,6 +9,7 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 
 import arena_envs
 from arena_trainers.job.watchdog import watched_steps
+from arena_trainers.lm.server import Server
 from arena_wrappers import PromptWrapper, RandomPolicy, play
 
 
@@ -82,6 +83,18 @@ def test_a_late_step_names_the_other_processes(tmp_path, monkeypatch):
     assert (
         "step 1, process 0 of 1: no end after 0.05 s; waits for the other" in lines[0]
     )
+
+
+def test_a_late_step_names_a_server_that_does_not_answer(tmp_path, monkeypatch):
+    trainer, go = Trainer(), threading.Event()
+    lines = Lines(go, 1)
+    monkeypatch.setattr(sys, "stderr", lines)
+    server = Server("http://localhost:8000")
+    monkeypatch.setattr(server, "_ask", lambda *_: go.wait(20))
+    with watched_steps(trainer, 0.05):
+        trainer.end_step(tmp_path, 0)
+        server.post("/pause")
+    assert "is in arena_trainers.lm.server._one, which asks http://local" in lines[0]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 30.0])

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from transformers.trainer_utils import IntervalStrategy
 
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.lm.backends import Sampling
@@ -21,6 +22,7 @@ from arena_trainers.lm.transformers_backend import (
 )
 
 DIFFERENCE = "sampling/sampling_logp_difference/max"
+MEAN = "sampling/sampling_logp_difference/mean"
 SAMPLING = Sampling(max_new_tokens=2, end_ids=(1,))
 
 
@@ -225,12 +227,23 @@ def without(name):
     return cut
 
 
+def with_ids(ids):
+    def changed(answer):
+        answer["choices"][0]["token_ids"] = ids
+        return answer
+
+    return changed
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
         (without("token_ids"), "want token_ids and as many token_logprobs in a reply"),
         (lambda a: {**a, "model": "x"}, "replies of the model 'policy' .* one of 'x'"),
         (404, r"refuses /v1/completions with status 404: it is out of sorts"),
+        (with_ids(5), "want token_ids and as many token_logprobs in a reply"),
+        (with_ids(["a", "b"]), "want token_ids and as many token_logprobs in a reply"),
+        (307, r"refuses /v1/completions with status 307: it is out of sorts"),
         (b"<html>", r"in a reply of http://127.0.0.1:\d+, got '<html>'"),
         (lambda a: time.sleep(0.6), "has answered nothing for 0.2 seconds; look into"),
     ],
@@ -346,6 +359,23 @@ def test_a_run_goes_on_with_another_server_after_its_own_was_killed(make, start)
     assert second.paths.count("/collective_rpc") == 2  # after steps 1 and 2
 
 
+def test_a_difference_that_is_no_number_is_noticed(make):
+    trainer = make()
+    trainer._metrics["train"][MEAN] = [0.0, float("nan")]
+    (sender,) = (c for c in trainer.callback_handler.callbacks if hasattr(c, "send"))
+    with pytest.raises(ServerError, match="differ by nan nats on average"):
+        sender.on_pre_optimizer_step(trainer.args, trainer.state, trainer.control)
+
+
+def test_an_evaluation_between_generation_batches_has_the_latest_weights(make, vllm):
+    trainer = make(num_iterations=2)
+    trainer.args.eval_strategy, trainer.args.eval_steps = IntervalStrategy.STEPS, 1
+    trainer.eval_dataset = trainer.train_dataset
+    trainer.train()
+    sent = [body["new_version"] for path, body in vllm.calls if "update_w" in path]
+    assert [Path(folder).name for folder in sent] == [f"step-{n}" for n in range(3)]
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
@@ -363,7 +393,8 @@ def test_a_run_goes_on_with_another_server_after_its_own_was_killed(make, start)
             {"loss_type": "vespo"},
             "of sequences with loss_type 'vespo': that loss needs",
         ),
-        ({"vllm_server_base_url": "localhost"}, "want the URL of a server such as"),
+        ({"vllm_server_base_url": "localhost"}, "vllm_server_base_url: want the URL"),
+        ({"vllm_server_base_url": "http://me:pw@host"}, r"got 'http://\*\*\*@host'"),
         ({"vllm_server_timeout": 0}, "want vllm_server_timeout above 0, got 0"),
     ],
 )

@@ -130,4 +130,5 @@ def waits_for(frame: FrameType | None) -> str:
         if not own and module.startswith(_OURS):
             own = f"{module}.{name}"
         frame = frame.f_back
-    return f"is in {own}" if own else "is in no code of arena"
+    asks = f", which asks {url}" if url else ""
+    return f"is in {own}{asks}" if own else "is in no code of arena"

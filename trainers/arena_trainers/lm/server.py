@@ -13,6 +13,8 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import urlsplit
 
+from arena_wrappers.endpoints import host_of
+
 MAX_SAID = 300  # characters of a server's message in an error
 
 
@@ -34,12 +36,11 @@ class Server:
 
     def __init__(self, url: str, timeout: float = 240.0) -> None:
         self.url, self.timeout = url.rstrip("/"), timeout
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ServerError(
-                f"want the URL of a server such as http://127.0.0.1:8000, got {url!r}"
-            )
-        self._parts = parts
+        try:
+            host_of(self.url)
+        except ValueError as error:
+            raise ServerError(f"vllm_server_base_url: {error}") from None
+        self._parts = urlsplit(self.url)
         self._heard = time.monotonic()
 
     def get(self, path: str) -> Any:
@@ -153,7 +154,7 @@ class Server:
             answer = json.loads(said) if said.strip() else None
         except ValueError:  # some of vLLM's answers are a sentence
             answer = said.decode(errors="replace")
-        if status < 400:
+        if status < 300:  # no redirects, which lead to another server
             return answer
         text = answer
         if isinstance(answer, dict):

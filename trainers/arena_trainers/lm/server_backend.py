@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from arena_trainers.lm.backends import Generated, Sampling
@@ -204,7 +205,8 @@ class ServerBackend:
         server, arguments = self.server, {"weights_path": str(folder)}
         reload = {"method": "reload_weights", "kwargs": arguments}
         self._load("/collective_rpc", reload, folder)
-        if not server.post("/reset_prefix_cache")["success"]:
+        answer = server.post("/reset_prefix_cache")
+        if not isinstance(answer, dict) or not answer.get("success"):
             raise ServerError(
                 f"the server at {server.url} keeps its prefix cache, which is of other "
                 "weights; give each run a server of its own"
@@ -230,7 +232,8 @@ class ServerBackend:
             logprobs = choice["logprobs"]["token_logprobs"]
         except (LookupError, TypeError, ValueError):
             ids = model = why = logprobs = None
-        if not ids or not logprobs or len(ids) != len(logprobs):
+        known = _are(ids, int) and _are(logprobs, int, float, NoneType)
+        if not known or len(ids) != len(logprobs):
             raise ServerError(
                 f"want token_ids and as many token_logprobs in a reply of {url}, got "
                 f"{str(answer)[:120]!r}; want a vLLM server of version 0.31"
@@ -251,6 +254,12 @@ class ServerBackend:
                 "weights have diverged; train with a lower learning_rate or max_grad_norm"
             )
         return ids, logprobs
+
+
+def _are(values: Any, *kinds: type) -> bool:
+    """Whether an answer has a list there, with something in it, all of these types."""
+    is_list = isinstance(values, list) and len(values) > 0
+    return is_list and all(type(value) in kinds for value in values)
 
 
 def _settings(sampling: Sampling) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 Every process takes part: the weights of a sharded model are gathered from all of them. The
 main one writes them to `output_dir/server/step-N` and tells the server. This happens when
-training begins and after each optimizer step that a generation batch follows, so that play
-is never behind, and an evaluation after the last step has the trained weights. Where an
+training begins and after each optimizer step that a generation batch or an evaluation
+follows, and after the last step. So play always has the trained weights. Where an
 adapter is trained, the server first gets the weights of its base model, once.
 
 Two checks notice a server with other weights. After each call of the backend, the server's
@@ -88,20 +88,22 @@ class ServerWeights(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         is_last = state.global_step >= state.max_steps
-        if state.global_step % args.window == 0 or is_last:
+        plays = state.global_step % args.window == 0 or control.should_evaluate
+        if plays or is_last:
             self.send(state.global_step)
 
     def on_pre_optimizer_step(
         self, args: Any, state: Any, control: Any, **_: Any
     ) -> None:
         """Raises ServerError if the server's log-probabilities are not the trainer's."""
-        found = max(self.trainer._metrics["train"].get(DIFFERENCE, []), default=0.0)
+        found = self.trainer._metrics["train"].get(DIFFERENCE, [])
         dtypes = {self.backend.served.dtype, training_dtype(self.trainer)}
         tolerance = TOLERANCE if dtypes == {"float32"} else HALF_TOLERANCE
-        if not found <= tolerance:
+        others = [x for x in found if not x <= tolerance]  # NaN, too
+        if others:
             raise ServerError(
                 f"want the trainer's weights on the server at {self.backend.server.url}, "
-                f"got log-probabilities that differ by {found:.3g} nats on average (at "
+                f"got log-probabilities that differ by {others[0]:.3g} nats on average (at "
                 f"most {tolerance}); start it again with the command that "
                 "`arena serve policy MODEL` prints, and resume the run"
             )

@@ -1,8 +1,8 @@
 """Training whose weights are split among processes: FSDP2 and DeepSpeed's ZeRO-3.
 
-Each process plays other games, with other numbers of turns. So play must not wait for other
-processes: while it lasts, every process holds all weights. The same holds for a loss that is
-computed in several chunks, whose number differs between processes.
+Each process plays different games with different numbers of turns. So play must not wait for
+other processes: while it lasts, every process holds all weights. The same is done for a loss
+that is computed in several chunks, because the number of chunks differs between processes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ def is_zero3(accelerator: Any) -> bool:
 
 
 def is_sharded(accelerator: Any) -> bool:
-    """Whether each process keeps a part of the weights alone."""
+    """Whether each process stores only a part of the weights."""
     return bool(accelerator.is_fsdp2) or is_zero3(accelerator)
 
 
