@@ -10,12 +10,14 @@ without options the script checks that the page is up to date.
 
 import argparse
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from matplotlib.figure import Figure
 
 FOLDER = Path(__file__).parent
@@ -32,7 +34,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     score, legal = "arena/nash_conv", "arena/legal_rate"
     return {
         "seed": results["seed"],
-        "command": results["command"],
+        "command": command_of(results),
         "nash_conv": {r["step"]: r[score] for r in records if score in r},
         "legal": {r["step"]: r[legal] for r in records if legal in r},
         "late": results["nash_conv"]["last_quarter_mean"],
@@ -40,6 +42,11 @@ def read_run(folder: Path) -> dict[str, Any]:
         "cost": results["cost"],
         "versions": results["versions"],
     }
+
+
+def command_of(results: dict[str, Any]) -> str:
+    """The command line of a run, without its folder."""
+    return re.sub(r" --output[-_]dir \S+", "", results["command"])
 
 
 def late_legal(run: dict[str, Any]) -> float:
@@ -63,8 +70,11 @@ def read_step_cost(folder: Path) -> dict[str, Any]:
     tokens = np.diff([0.0, *(r["num_tokens"] for r in steps)])
     results = json.loads((folder / "results.json").read_text())
     return {
-        "command": results["command"],
+        "command": command_of(results),
         "steps": len(steps),
+        "episodes": yaml.safe_load((folder / "config.yaml").read_text())[
+            "episodes_per_step"
+        ],
         "tokens": float(tokens.mean()),
         "seconds": float(np.mean([r["step_time"] for r in steps])),
         "cost": results["cost"],
@@ -172,8 +182,9 @@ def _short(text: str) -> str:
 
 def _cost(name: str, step: dict[str, Any]) -> str:
     return (
-        f"| {name} | {step['rows']:.0f} | {step['tokens']:,.0f} | "
+        f"| {name} | {step['episodes']} | {step['rows']:.0f} | {step['tokens']:,.0f} | "
         f"{step['reply_tokens']:.1f} | {step['seconds']:.0f} s | "
+        f"{step['seconds'] / step['episodes']:.1f} s | "
         f"{step['generation']:.0%} / {step['training']:.0%} | {step['legal']:.1%} | "
         f"{step['cost']['peak_memory_bytes'] / 1e9:.1f} GB |"
     )
@@ -215,8 +226,8 @@ of the steps, of all seeds, is {late:.3f}.
 
 CPU seconds and the largest memory are of the whole run on one thread: conversion from the cache,
 supervised start, self-play, evaluation. The machine ran other work at the same time, which makes
-CPU seconds more, not fewer. The control takes the same steps with a learning rate of 0: what changes
-in the other runs is learnt in self-play.
+CPU seconds more, not fewer. The control has a learning rate of 0 and fewer steps: what changes in
+the other runs is learnt in self-play.
 
 ```
 {commands}
@@ -233,14 +244,14 @@ chat template. Replies of the model as it comes are cut after 16 tokens.
 
 ## What a step costs
 
-A step is 128 episodes of Kuhn poker. Tokens are those of prompts and replies before equal rows and
-shared prompts are counted once; seconds are wall-clock on one thread.
+Means over the steps of a run. Tokens are those of prompts and replies before equal rows and shared
+prompts are counted once. Seconds are wall-clock on one thread of a machine that ran other work, too.
 
-| prompts and replies | replies | tokens | tokens per reply | a step | generation / training | legal | memory |
-|---|---|---|---|---|---|---|---|
+| prompts and replies | episodes | replies | tokens | tokens per reply | a step | per episode | generation / training | legal | memory |
+|---|---|---|---|---|---|---|---|---|---|
 {steps}
 
-The second row is this command, without a supervised start:
+The second row is this command; one step of imitation is no supervised start to speak of:
 
 ```
 {full}
