@@ -251,7 +251,9 @@ prompts are counted once. Seconds are wall-clock on one thread of a machine that
 |---|---|---|---|---|---|---|---|---|---|
 {steps}
 
-The second row is this command; one step of imitation is no supervised start to speak of:
+The second row is this command. One step of imitation does not teach the format: no reply was legal, so
+each episode ended with its first reply.
+
 
 ```
 {full}
