@@ -14,9 +14,6 @@ OnError = Literal["forfeit", "raise"]
 class NoReplyError(RuntimeError):
     """A policy gave no reply, such as a model behind an endpoint that cannot be reached."""
 
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"policy {name!r} gave no reply: {reason}")
-
 
 def checked_on_error(on_error: OnError) -> OnError:
     """The argument; raises ValueError unless it is `"forfeit"` or `"raise"`."""
@@ -93,7 +90,7 @@ def _wanted(
     """The replies; raises NoReplyError if one has an error that is to be raised."""
     for reply in replies:
         if on_error == "raise" and reply.error is not None:
-            raise NoReplyError(policy.name, reply.error)
+            raise NoReplyError(f"policy {policy.name!r} gave no reply: {reply.error}")
     return replies
 
 

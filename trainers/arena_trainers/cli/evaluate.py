@@ -64,7 +64,8 @@ def evaluate(
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, api:MODEL@URL, vllm:URL; an opponent may also be
-    "self". Episodes with an endpoint do not wait for each other.
+    "self". Episodes with an endpoint do not wait for each other. If a policy gives no reply
+    in a game, the status is 1.
 
     A model that was saved here is prompted and sampled as in its training. The file
     arena_prompt.json in its folder holds these options, and can be edited. Options of this
@@ -102,6 +103,10 @@ def evaluate(
         typer.echo(json.dumps(found.to_dict(), indent=1))
     else:
         _print(found)
+    for text in plan.unanswered():
+        typer.echo(f"error: {text}", err=True)
+    if plan.unanswered():
+        raise typer.Exit(1)
 
 
 def _want_game_or_suite(
