@@ -1,6 +1,7 @@
 """The command that measures a policy: `arena eval`."""
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -94,8 +95,7 @@ def evaluate(
             who, *others = how.policies([policy, *(against or ["random"])])
             plan = EvaluationPlan(who, env, others, **options)
         else:
-            (who,) = how.policies([policy])
-            plan = SuitePlan(suite or "", who, **options)
+            plan = SuitePlan(suite or "", *how.policies([policy]), **options)
     with running("nothing was measured; --out keeps what was played") as bar:
         found = plan.run(bar)
     show_warnings(found.warnings)
@@ -103,9 +103,14 @@ def evaluate(
         typer.echo(json.dumps(found.to_dict(), indent=1))
     else:
         _print(found)
-    for text in plan.unanswered():
+    _end(plan.unanswered())
+
+
+def _end(unanswered: Sequence[str]) -> None:
+    """Ends with status 1 if a policy gave no reply in a game."""
+    for text in unanswered:
         typer.echo(f"error: {text}", err=True)
-    if plan.unanswered():
+    if unanswered:
         raise typer.Exit(1)
 
 
