@@ -1,5 +1,6 @@
 """`ChatAPIPolicy` against a real HTTP server, well-behaved and not."""
 
+import asyncio
 import json
 from functools import partial
 from typing import Any
@@ -7,8 +8,17 @@ from typing import Any
 import pytest
 
 from arena_envs import make
-from arena_wrappers import EpisodePlan, RandomPolicy, make_policy, play, play_plans
+from arena_wrappers import (
+    EpisodePlan,
+    RandomPolicy,
+    make_policy,
+    play,
+    play_async,
+    play_many,
+    play_plans,
+)
 from arena_wrappers.api import ChatAPIPolicy
+from arena_wrappers.asking import NoReplyError
 
 KEY = "sk-very-secret-4711"
 OPENAI_KEY = "sk-openai-only-0815"
@@ -142,6 +152,32 @@ def test_a_server_that_is_not_there_is_named(endpoint: Any) -> None:
     detail = episode.turns[-1].detail
     assert detail.startswith("the connection to http://127.0.0.1:9/v1 failed (")
     assert detail.endswith("; start the server or correct the URL")
+
+
+@pytest.mark.parametrize("way", ["play", "play_plans", "play_async", "play_many"])
+def test_a_request_that_fails_is_raised_if_so_asked(endpoint: Any, way: str) -> None:
+    endpoint.behaviour = lambda number: "404"
+    env_fn = partial(make, "kuhn_poker")
+    seats = [ChatAPIPolicy("m", endpoint.url), RandomPolicy()]
+
+    async def many(**options: Any) -> None:
+        async for _ in play_many(env_fn, seats, range(2), **options):
+            pass
+
+    ways: dict[str, Any] = {
+        "play": lambda **options: play(env_fn, seats, range(2), **options),
+        "play_plans": lambda **options: play_plans(
+            [EpisodePlan(env_fn, seats, 0)], **options
+        ),
+        "play_async": lambda **options: asyncio.run(
+            play_async(env_fn, seats, 0, **options)
+        ),
+        "play_many": lambda **options: asyncio.run(many(**options)),
+    }
+    with pytest.raises(NoReplyError, match=r"'m' gave no reply: http\S+ has no model"):
+        ways[way](on_error="raise")
+    with pytest.raises(ValueError, match="'forfeit' or 'raise', got 'stop'"):
+        ways[way](on_error="stop")
 
 
 def test_lockstep_asks_it_too(endpoint: Any) -> None:

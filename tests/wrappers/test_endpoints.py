@@ -72,7 +72,8 @@ def test_a_string_names_model_url_and_options():
     found = read_endpoint("org/m@2@http://[::1]:8000/v1#rules=false#max_tokens=7")
     assert (found.model, found.base_url) == ("org/m@2", "http://[::1]:8000/v1")
     assert found.options == {"max_tokens": 7, "prompt": {"rules": False}}
-    assert read_endpoint("m").base_url is None
+    for model in ("m", "org/m", "m@2", "@cf/org/m"):
+        assert read_endpoint(model).base_url is None
     assert read_endpoint("http://localhost:8000").model == ""
 
 
@@ -84,6 +85,12 @@ def test_a_string_names_model_url_and_options():
         ("m#rules=maybe", "want rules as True or False, got 'maybe'"),
         ("m#temperature=hot", "want temperature as a number, .* got 'hot'"),
         ("m@http://a@b", "want the URL of an endpoint"),
+        ("m@127.0.0.1:8101/v1", "want http:// or https:// after @, got '127"),
+        ("org/m@localhost#max_tokens=7", "after @, got 'localhost'; write the whole"),
+        ("m@[::1]:8000", r"after @, got '\[::1\]:8000'"),
+        ("m@models.example", "after @, got 'models.example'"),
+        ("m@ftp://localhost", "after @, got 'ftp://localhost'"),
+        ("m@me:sk-secret@localhost/v1?key=sk-secret", "after @, got 'localhost/v1'"),
     ],
 )
 def test_bad_options_are_refused(text, match):

@@ -223,6 +223,14 @@ def test_on_error_raise_passes_the_exception_on(fault):
         play(kuhn, Faulty(fault), range(8), on_error="raise")
 
 
+@pytest.mark.parametrize("start", [play, stream_plans, play_plans])
+def test_an_unknown_on_error_is_refused(start):
+    plans = [EpisodePlan(kuhn, [RandomPolicy()] * 2, 0)]
+    given = (kuhn, "random", [0]) if start is play else (plans,)
+    with pytest.raises(ValueError, match="'forfeit' or 'raise', got 'ignore'"):
+        list(start(*given, on_error="ignore"))
+
+
 def test_a_long_error_is_cut():
     def shout(policy, requests):
         raise RuntimeError("!" * 10**6)

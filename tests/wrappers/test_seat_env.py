@@ -3,6 +3,7 @@
 import random
 import runpy
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,13 @@ from gymnasium.utils.env_checker import check_env
 
 import arena_envs
 from arena_envs.env import GameEnv
-from arena_wrappers import RandomPolicy, Reply, ScriptedPolicy, SeatEnv
+from arena_wrappers import (
+    NoReplyError,
+    RandomPolicy,
+    Reply,
+    ScriptedPolicy,
+    SeatEnv,
+)
 from arena_wrappers.formats import legal_texts
 
 REPRESENTATIVE = runpy.run_path(str(Path(__file__).parents[1] / "representative.py"))[
@@ -178,9 +185,7 @@ def test_opponents_are_given_in_seat_order(tolls):
     assert env.env.actions[1:] == [2, 0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    "reply", [Reply("raise"), Reply("bet", truncated=True), Reply("bet", error="crash")]
-)
+@pytest.mark.parametrize("reply", [Reply("raise"), Reply("bet", truncated=True)])
 def test_an_opponent_that_breaks_the_rules_forfeits(reply):
     opponent: Any = ScriptedPolicy("")
     opponent.act = lambda requests: [reply]
@@ -193,6 +198,24 @@ def test_an_opponent_that_breaks_the_rules_forfeits(reply):
         "measures": {},
         "forfeited_by": 1,
     }
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_an_opponent_without_a_reply_raises_and_ends_the_episode(seat):
+    opponent: Any = ScriptedPolicy("")
+    opponent.act = lambda requests: [Reply("bet", error="no connection")]
+    env = SeatEnv(lambda: arena_envs.make("kuhn_poker"), seat, opponent)
+    if seat == 0:
+        env.reset(seed=0)
+    turn = [partial(env.step, 1), env.reset][seat]
+    message = "policy 'scripted' gave no reply: no connection"
+    with pytest.raises(NoReplyError, match=message):
+        turn()
+    with pytest.raises(ValueError, match=r"call reset\(\)"):
+        env.step(1)
+    opponent.act = lambda requests: [Reply("bet")]
+    env.reset(seed=0)
+    assert "outcome" in env.step(1)[-1]
 
 
 def test_an_episode_that_ends_before_the_seats_turn_ends_with_the_first_step():

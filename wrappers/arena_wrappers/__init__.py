@@ -4,6 +4,7 @@ In lockstep, one call of a policy answers the waiting turns of all episodes. Whe
 endpoint, and in `play_async` and `play_many`, episodes do not wait for each other.
 """
 
+from arena_wrappers.asking import NoReplyError
 from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode, Turn, read_episodes, write_episodes
 from arena_wrappers.formats import FORMATS, InvalidReply, ReplyFormat, parse_reply
@@ -39,6 +40,7 @@ __all__ = [
     "HumanPolicy",
     "InvalidReply",
     "Message",
+    "NoReplyError",
     "Policy",
     "PromptOptions",
     "PromptWrapper",

@@ -4,11 +4,24 @@ import math
 import queue
 import threading
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from arena_wrappers.policies import AsyncPolicy, Policy, Reply, TurnRequest
 
 OnError = Literal["forfeit", "raise"]
+
+
+class NoReplyError(RuntimeError):
+    """A policy gave no reply, such as a model behind an endpoint that cannot be reached."""
+
+
+def checked_on_error(on_error: OnError) -> OnError:
+    """The argument; raises ValueError unless it is `"forfeit"` or `"raise"`."""
+    if on_error not in get_args(OnError):
+        raise ValueError(
+            f"want on_error 'forfeit' or 'raise', got {on_error!r:.80}; correct it"
+        )
+    return on_error
 
 
 def checked_timeout(timeout: float | None) -> float | None:
@@ -36,10 +49,12 @@ def ask(
         requests: what is asked.
         timeout: seconds that one call may take; None for no limit.
         on_error: what a failure does: `"forfeit"` gives a `Reply` with `error` to each
-            request that also fails alone; `"raise"` raises the exception again.
+            request that also fails alone; `"raise"` raises the exception again, and
+            `NoReplyError` for a `Reply` with `error`.
     """
     try:
-        return _checked(policy, requests, _act(policy, requests, timeout))
+        replies = _checked(policy, requests, _act(policy, requests, timeout))
+        return _wanted(policy, replies, on_error)
     except Exception as error:  # a policy may be anybody's code, or a network away
         if on_error == "raise":
             raise
@@ -54,7 +69,8 @@ async def ask_async(
     """The reply of an asynchronous policy; the arguments are those of `ask`."""
     try:
         reply = await policy.act_async(request, timeout)
-        return _checked(policy, [request], [reply])[0]
+        _checked(policy, [request], [reply])
+        return _wanted(policy, [reply], on_error)[0]
     except Exception as error:
         if on_error == "raise":
             raise
@@ -66,6 +82,16 @@ MAX_ERROR = 500  # characters
 
 def _failed(error: Exception) -> Reply:
     return Reply("", error=f"{type(error).__name__}: {error}"[:MAX_ERROR])
+
+
+def _wanted(
+    policy: Policy, replies: Sequence[Reply], on_error: OnError
+) -> Sequence[Reply]:
+    """The replies; raises NoReplyError if one has an error that is to be raised."""
+    for reply in replies:
+        if on_error == "raise" and reply.error is not None:
+            raise NoReplyError(f"policy {policy.name!r} gave no reply: {reply.error}")
+    return replies
 
 
 def _checked(

@@ -18,6 +18,7 @@ _PORTS = {"https": 443, "http": 80}
 _URL = re.compile(
     r"(https?)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?(?:/[^\s#@?\\]*)?"
 )
+_NO_SCHEME = re.compile(r".+@(?:[^@]*[/:.]|localhost$)")  # m@localhost:8000, not m@2
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
 _NUMBERS = ("max_tokens", "temperature", "max_concurrent", "timeout", "max_retries")
 
@@ -42,7 +43,7 @@ def read_endpoint(text: str) -> Endpoint:
     """The endpoint of `MODEL`, `MODEL@URL` or `URL`; each option follows as `#NAME=VALUE`.
 
     Raises:
-        ValueError: the URL or an option has another form.
+        ValueError: the URL or an option has another form; the URL has no http:// or https://.
 
     >>> read_endpoint("m@http://localhost:8000/v1#history=transcript#temperature=0")
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -52,6 +53,12 @@ def read_endpoint(text: str) -> Endpoint:
     where, *listed = text.split("#")
     found = re.fullmatch(r"(?:(.*?)@)?(https?://.*)", where)
     model, url = (found[1] or "", found[2]) if found else (where, None)
+    if url is None and _NO_SCHEME.match(where):
+        shown = where.rpartition("@")[2].partition("?")[0]  # no password, no query
+        raise ValueError(
+            f"want http:// or https:// after @, got {shown!r:.200}; write the whole URL, "
+            "as in my-model@http://localhost:8000/v1"
+        )
     if url is not None:
         host_of(url)
     return Endpoint(model, url, _options(listed))

@@ -8,6 +8,7 @@ from typing import Any
 from arena_envs.bots import Bot, make_bot
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
+from arena_wrappers.asking import ask
 from arena_wrappers.formats import InvalidReply
 from arena_wrappers.noisy import NoisyPolicy, ScoringNoisyPolicy
 from arena_wrappers.policies import (
@@ -85,16 +86,21 @@ class Opponents:
             self._rng = random.Random(seed)
 
     def play_turn(self, env: GameEnv) -> None:
-        """Plays the turn of the agent to move, or lets it forfeit."""
+        """Plays the turn of the agent to move, or lets it forfeit.
+
+        Raises:
+            NoReplyError: its policy gave no reply, such as an endpoint that cannot be
+                reached. The environment stays as it is.
+        """
         policy, bot, prompt = self._of[env.agent_selection]
         if bot is not None:
             action = bot(env.game, env.game_state, self._rng)
             env.step(_said(env, action))
             return
         request = self._request(env, prompt)
-        (reply,) = policy.act([request])
+        (reply,) = ask(policy, [request], None, "raise")
         outcome = prompt.parse(env.game, env.game_state, reply.text, request.legal)
-        if reply.error or reply.truncated or isinstance(outcome, InvalidReply):
+        if reply.truncated or isinstance(outcome, InvalidReply):
             env.forfeit(env.agent_selection)
         else:
             env.step(_said(env, outcome))

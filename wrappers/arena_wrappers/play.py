@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from arena_wrappers.asking import OnError, ask, checked_timeout
+from arena_wrappers.asking import OnError, ask, checked_on_error, checked_timeout
 from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode
 from arena_wrappers.live_episodes import EnvCaches, EnvFn, EpisodePlan, LiveEpisode
@@ -48,7 +48,8 @@ def play(
             that timed out goes on in its thread, so several calls of `act` may run at once.
             An endpoint's request is asked once, and cancelled after a timeout.
         on_error: what an exception in a policy does: `"forfeit"` ends the episode of the
-            request that failed, `"raise"` raises it again.
+            request that failed, `"raise"` raises it again. A reply with an `error`, as of an
+            endpoint that cannot be reached, is raised as `NoReplyError`.
         branch: where more episodes branch from each episode, see `Branching`.
 
     Returns:
@@ -56,8 +57,8 @@ def play(
         that branched follows its parent, see `Episode.parent`.
 
     Raises:
-        ValueError: the number of policies, a seed or a count is out of range; the game or a
-            policy is unknown.
+        ValueError: the number of policies, a seed or a count is out of range; the game, a
+            policy or `on_error` is unknown.
         TypeError: `env_fn` is neither a function nor an id, or a policy has no `act`.
 
     >>> from arena_wrappers import play
@@ -135,6 +136,7 @@ def _stream(
     """Each episode with the key of its `LiveEpisode`, as soon as it is over."""
     _checked_size(batch_size)
     checked_timeout(timeout)
+    checked_on_error(on_error)
     caches = EnvCaches()
     done: dict[Key, tuple[LiveEpisode, Episode]] = {}
     plans_left = deque(enumerate(plans))

@@ -13,7 +13,13 @@ from contextlib import aclosing, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeGuard, TypeVar
 
-from arena_wrappers.asking import OnError, ask, ask_async, checked_timeout
+from arena_wrappers.asking import (
+    OnError,
+    ask,
+    ask_async,
+    checked_on_error,
+    checked_timeout,
+)
 from arena_wrappers.episodes import Episode
 from arena_wrappers.live_episodes import EnvCaches, EnvFn, EpisodePlan, LiveEpisode
 from arena_wrappers.plans import checked_samples, plans_of
@@ -211,7 +217,8 @@ class _Run:
     """Plays episodes in the running event loop."""
 
     def __init__(self, timeout: float | None, on_error: OnError) -> None:
-        self.timeout, self.on_error = checked_timeout(timeout), on_error
+        self.timeout = checked_timeout(timeout)
+        self.on_error = checked_on_error(on_error)
         self.caches = EnvCaches()
         self.waiting: dict[int, list[tuple[TurnRequest, asyncio.Future[Reply]]]] = {}
 

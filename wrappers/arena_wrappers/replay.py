@@ -51,7 +51,10 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
         options={"chance": _chance_outcomes(game, episode.actions)},
         drawn=_drawn(game, episode),
     )
-    (again,) = play_plans([plan], on_error="raise")
+    (again,) = play_plans([plan])
+    for policy in policies:
+        if policy.error is not None:
+            raise policy.error
     _compare(episode, again)
     return again
 
@@ -98,10 +101,11 @@ def turn_states(episode: Episode, game: AnyGame) -> list[Any]:
 
 
 class _Recorded:
-    """Gives the recorded replies of a seat, in order."""
+    """Gives the recorded replies of a seat, in order; `error` says that one is missing."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self.turns = turns
+        self.error: ReplayError | None = None
         self.name = turns[0].policy if turns else ""
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
@@ -109,10 +113,11 @@ class _Recorded:
 
     def _reply(self, request: TurnRequest) -> Reply:
         if request.turn >= len(self.turns):
-            raise ReplayError(
+            self.error = ReplayError(
                 f"the record ends too early: turn {request.turn} of seat {request.seat} "
                 "is missing"
             )
+            raise self.error
         turn = self.turns[request.turn]
         return Reply(
             turn.reply,

@@ -37,8 +37,8 @@ class SeatEnv(gymnasium.Env[Any, Any]):
     - An illegal action forfeits, since a Gymnasium agent may sample any action of the space:
       the episode terminates with the reward of `Game.forfeit`, and
       `info["illegal_action"]` is True.
-    - An opponent with an invalid reply forfeits likewise. Nothing is rendered for opponents
-      that are bots.
+    - An opponent with an invalid reply forfeits likewise. One that gives no reply raises
+      NoReplyError; then call `reset`. Nothing is rendered for opponents that are bots.
     - If an episode ends before this seat's first turn, `reset` returns the last
       observation. The first step ignores its action and reports the end, with reward 0.
 
@@ -116,8 +116,9 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         others = [a for a in self.env.possible_agents if a != self.agent]
         own_seed = None if drawn is None else turn_seed(drawn, sample, 0, 0)
         self._opponents.start(others, own_seed)
-        self._ended = False
+        self._ended = True  # stays so if an opponent gives no reply
         self._let_others_play()
+        self._ended = False
         return self._observation(), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -126,6 +127,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         env, before = self.env, self.env.returns[self.seat]
         if not self._is_over():
             self._act(action)
+            self._ended = True  # as in `reset`
             self._let_others_play()
         self._ended = self._is_over()
         info = self._info()

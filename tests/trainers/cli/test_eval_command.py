@@ -35,6 +35,18 @@ def test_eval_prints_what_evaluate_finds(tmp_path: Path) -> None:
     assert len(list(EpisodeLog(out))) == 4 * 3 * 10 + 4 * 10
 
 
+@pytest.mark.parametrize("endpoint_is", ["policy", "opponent"])
+def test_an_endpoint_that_never_replies_is_an_error(endpoint_is: str) -> None:
+    dead = "api:m@http://127.0.0.1:9/v1#max_retries=0"
+    names = [dead, "random"] if endpoint_is == "policy" else ["random", dead]
+    done = arena("eval", names[0], "kuhn_poker", "-a", names[1], "-n", "2")
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) > 3  # the table
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"error: policy {dead[4:]!r} gave no reply in kuhn_poker")
+    assert last.endswith("; start the server or correct the URL")
+
+
 def test_eval_prints_a_table() -> None:
     done = arena("eval", "first", "tic_tac_toe", "-n", "5")
     assert (done.returncode, done.stderr) == (0, "")

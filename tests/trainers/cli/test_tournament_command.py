@@ -104,6 +104,17 @@ def test_the_picture_wants_its_extra_before_anything_is_played(tmp_path: Path) -
     assert not out.exists()
 
 
+def test_an_endpoint_that_never_replies_is_an_error(tmp_path: Path) -> None:
+    dead = "api:m@http://127.0.0.1:9/v1#max_retries=0"
+    done = arena("random", dead, "-g", "nim", "-n", "2", "--out", str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: 4 of 4 episodes were lost: policy 'm@http")
+    assert done.stderr.endswith(
+        "; finished episodes are kept; the same command resumes\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["results.jsonl"]
+
+
 def test_control_c_stops_and_the_same_command_goes_on(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
     arguments = ("random", "mcts:100", "-g", "connect_four", "-n", "8")

@@ -29,6 +29,7 @@ from arena_trainers.tournament import (
 )
 from arena_trainers.tournament.picture import tournament_tables
 from arena_wrappers import (
+    NoReplyError,
     RandomPolicy,
     Reply,
     ScriptedPolicy,
@@ -141,6 +142,34 @@ class Crashing(RandomPolicy):
 
     def act(self, requests):
         raise RuntimeError("no memory")
+
+
+class Unreachable(RandomPolicy):
+    """An endpoint that gives no reply to every third request."""
+
+    name, asked, fails = "unreachable", 0, True
+
+    async def act_async(self, request, timeout=None):
+        self.asked += 1
+        if self.fails and self.asked % 3 == 0:
+            return Reply("", error="the connection failed")
+        return self.act([request])[0]
+
+
+def test_episodes_without_a_reply_are_played_again(tmp_path: Path) -> None:
+    endpoint, out = Unreachable(), tmp_path / "results.jsonl"
+    lineup = [endpoint, "first"]
+    message = r"of 20 episodes were lost: policy 'unreachable' gave no reply: the conn"
+    with pytest.raises(NoReplyError, match=message):
+        play_tournament(lineup, ["nim"], 10, out=out)
+    kept = episodes_in(out)
+    assert 0 < len(kept) < 20
+    assert not any(turn.invalid for episode in kept for turn in episode.turns)
+    endpoint.fails = False
+    found = play_tournament(lineup, ["nim"], 10, out=out)
+    assert found == play_tournament(lineup, ["nim"], 10)
+    assert episodes_in(out)[: len(kept)] == kept
+    assert len(episodes_in(out)) == 20
 
 
 class Mumbling(RandomPolicy):

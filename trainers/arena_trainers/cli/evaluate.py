@@ -1,6 +1,7 @@
 """The command that measures a policy: `arena eval`."""
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -64,7 +65,8 @@ def evaluate(
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, api:MODEL@URL, vllm:URL; an opponent may also be
-    "self". Episodes with an endpoint do not wait for each other.
+    "self". Episodes with an endpoint do not wait for each other. If a policy gives no reply
+    in a game, the status is 1.
 
     A model that was saved here is prompted and sampled as in its training. The file
     arena_prompt.json in its folder holds these options, and can be edited. Options of this
@@ -93,8 +95,7 @@ def evaluate(
             who, *others = how.policies([policy, *(against or ["random"])])
             plan = EvaluationPlan(who, env, others, **options)
         else:
-            (who,) = how.policies([policy])
-            plan = SuitePlan(suite or "", who, **options)
+            plan = SuitePlan(suite or "", *how.policies([policy]), **options)
     with running("nothing was measured; --out keeps what was played") as bar:
         found = plan.run(bar)
     show_warnings(found.warnings)
@@ -102,6 +103,15 @@ def evaluate(
         typer.echo(json.dumps(found.to_dict(), indent=1))
     else:
         _print(found)
+    _end(plan.unanswered())
+
+
+def _end(unanswered: Sequence[str]) -> None:
+    """Ends with status 1 if a policy gave no reply in a game."""
+    for text in unanswered:
+        typer.echo(f"error: {text}", err=True)
+    if unanswered:
+        raise typer.Exit(1)
 
 
 def _want_game_or_suite(

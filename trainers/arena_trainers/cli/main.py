@@ -33,6 +33,7 @@ from arena_trainers.job.run_folder import (
     with_start,
 )
 from arena_trainers.lm.server import ServerError
+from arena_wrappers import NoReplyError
 
 app = typer.Typer(
     name="arena",
@@ -90,7 +91,7 @@ def _print_plan(request: Request) -> None:
 
 
 def _run(request: Request) -> None:
-    """Trains. A signal or a lost server ends it: prints the line that resumes."""
+    """Trains. A signal, a lost server or endpoint ends it: prints the line that resumes."""
     from arena_trainers.job.job import TrainingJob
     from arena_trainers.job.stopping import Stopped, Stopper
 
@@ -114,7 +115,7 @@ def _run(request: Request) -> None:
             typer.echo(f"\n{_how_it_stopped(request.folder)}", err=True)
         status = error.status if isinstance(error, Stopped) else 130
         raise typer.Exit(status) from None
-    except ServerError as error:
+    except (ServerError, NoReplyError) as error:
         if stopper.speaks:
             message = f"error: {error}\n{_how_it_stopped(request.folder)}"
             typer.echo(f"\n{message}", err=True)

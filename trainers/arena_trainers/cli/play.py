@@ -27,6 +27,7 @@ from arena_wrappers import (
     Episode,
     EpisodePlan,
     HumanPolicy,
+    NoReplyError,
     Policy,
     PromptOptions,
     PromptWrapper,
@@ -89,6 +90,9 @@ def play(
     except (EOFError, KeyboardInterrupt):
         typer.echo("\nstopped")
         raise typer.Exit(130) from None
+    except NoReplyError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
     if log is not None:
         log.append([episode])
     _print_end(episode, rules, seat, policies)

@@ -11,6 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 from rich.table import Table
 from rich.text import Text
 
+from arena_wrappers import NoReplyError
+
 
 class UsageError(Exception):
     """The command line cannot be carried out; the message says why in one sentence."""
@@ -90,7 +92,7 @@ def running(
     """Shows a progress bar on stderr, if it is a terminal, and reports interruptions.
 
     Ctrl-C prints the advice and exits with status 130; an OSError, such as a full disk,
-    with status 1.
+    or a NoReplyError with status 1.
 
     Args:
         advice: a clause that says what was kept, and what to do.
@@ -110,6 +112,6 @@ def running(
     except KeyboardInterrupt:
         typer.echo(f"\nstopped; {advice}", err=True)
         raise typer.Exit(130) from None
-    except OSError as error:
+    except (OSError, NoReplyError) as error:
         typer.echo(f"error: {error}; {advice}", err=True)
         raise typer.Exit(1) from error

@@ -183,6 +183,10 @@ class EvaluationPlan:
             + repetition_warnings(self.rules, rows, self._wrapper.clone),
         )
 
+    def unanswered(self) -> tuple[str, ...]:
+        """A clause for each policy that gave no reply at all in the last `run`."""
+        return self._replies.unanswered()
+
     def _compare(self, opponent: Policy | Literal["self"]) -> list[Row]:
         """Rows of the policy and of all baselines against one opponent."""
         entries: dict[Role, Policy] = {"policy": self._policy, **self._baselines}

@@ -1,4 +1,4 @@
-"""Warnings about policies with mostly invalid replies."""
+"""Warnings about policies with mostly invalid replies, and policies that do not reply."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arena_wrappers import Episode, Policy, PromptOptions, Turn
+from arena_wrappers.noisy import without_noise
+from arena_wrappers.play_async import is_async
 from arena_wrappers.policies import own_prompt
 from arena_wrappers.prompts import PROMPT_OPTIONS, seat_options
 
@@ -26,6 +28,25 @@ def given_prompts(
     """
     changes = {name: given[name] for name in PROMPT_OPTIONS if name in given}
     return [own and replace(own, **changes) for own in map(own_prompt, lineup)]
+
+
+def lost_reply(episode: Episode, lineup: Sequence[Policy]) -> str | None:
+    """Why the endpoint of a seat gave no reply; None unless that ended the episode.
+
+    A timeout of `play` is no such reason: it says that the policy is too slow.
+
+    Args:
+        episode: an episode that is over.
+        lineup: a policy for each seat.
+    """
+    seat = episode.forfeited_by
+    if seat is None or not is_async(without_noise(lineup[seat])):
+        return None
+    last = [turn for turn in episode.turns if turn.seat == seat][-1]
+    detail = last.detail or ""
+    if last.invalid != "error" or detail.startswith("TimeoutError: "):
+        return None
+    return f"policy {last.policy!r} gave no reply: {detail}"
 
 
 @dataclass
@@ -56,6 +77,16 @@ class ReplyCount:
             if count.first is None or rank < count.first[0]:
                 options = seat_options(episode.prompt, turn.seat)
                 count.first = rank, turn, options
+
+    def unanswered(self) -> tuple[str, ...]:
+        """A clause for each policy and game in which every reply is an error."""
+        return tuple(
+            f"policy {policy!r} gave no reply in {game}: {count.first[1].detail}"
+            for (policy, game), count in sorted(
+                self._counts.items(), key=lambda item: item[0]
+            )
+            if count.first and count.reasons["error"] == count.num_replies
+        )
 
     def warnings(self) -> tuple[str, ...]:
         """One line for each policy and game with more than `MANY` invalid replies."""

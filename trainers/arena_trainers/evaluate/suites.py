@@ -190,6 +190,10 @@ class SuitePlan:
             self.suite, self.policy.name, tuple(scores), tuple(evaluations)
         )
 
+    def unanswered(self) -> tuple[str, ...]:
+        """As `EvaluationPlan.unanswered`, for all games."""
+        return tuple(text for plan in self._plans for text in plan.unanswered())
+
     def _shifted(self, progress: Progress, before: int) -> Progress:
         return lambda done, _: progress(before + done, self.num_episodes)
 

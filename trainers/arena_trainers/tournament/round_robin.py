@@ -13,13 +13,14 @@ from arena_envs.game import AnyGame
 from arena_trainers.evaluate.arguments import env_of, seeds_of
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.evaluate.matches import Progress
-from arena_trainers.evaluate.replies import ReplyCount, given_prompts
+from arena_trainers.evaluate.replies import ReplyCount, given_prompts, lost_reply
 from arena_trainers.extras import import_extra
 from arena_trainers.tournament.log import Match, Result, TournamentLog, result_of
 from arena_trainers.tournament.payoffs import lineups_of
 from arena_trainers.tournament.summary import Tournament, meets_itself, summarise
 from arena_wrappers import (
     EpisodePlan,
+    NoReplyError,
     Policy,
     PromptOptions,
     PromptWrapper,
@@ -50,7 +51,8 @@ def play_tournament(
     With two seats, each pair of policies meets in both orders. With more, each policy plays
     each seat in turn, and another policy plays all other seats. All lineups of a game play
     the same seeds. An exception, a timeout or an invalid reply forfeits the episode, and the
-    tournament goes on. A policy reads prompts by the options that it carries (`Policy`).
+    tournament goes on. Episodes that ended because an endpoint gave no reply are not rated
+    (`NoReplyError`). A policy reads prompts by the options that it carries (`Policy`).
     Warns (UserWarning) of policies with mostly invalid replies.
 
     Args:
@@ -69,6 +71,8 @@ def play_tournament(
         ValueError: unknown policy or game, a number out of range, or a file of another
             tournament; before any episode is played.
         OSError: an episode could not be written; earlier ones stay readable.
+        NoReplyError: an endpoint gave no reply in some episodes. They are not kept, so that
+            the next call with the same `out` plays them again.
         ModuleNotFoundError: scipy or openskill is missing.
 
     >>> found = play_tournament(["first", "random"], ["tic_tac_toe"], 10)
@@ -127,6 +131,7 @@ class TournamentPlan:
             self._check(wrapper.env.game)
         self._done: dict[Match, Result] = {}
         self._replies = ReplyCount()
+        self._lost: list[str] = []
         self._log: TournamentLog | None = None
         if out is not None:
             self._log = TournamentLog(out, self._settings(), self._replies.add)
@@ -137,9 +142,15 @@ class TournamentPlan:
         _want_planned(self._done.keys() - planned, out)
 
     def run(self, progress: Progress | None = None) -> Tournament:
-        """Plays the missing episodes; raises OSError as `play_tournament` does."""
+        """Plays the missing episodes; raises as `play_tournament` does."""
+        self._lost = []
         for label, matches in self._matches.items():
             self._play(label, [m for m in matches if m not in self._done], progress)
+        if self._lost:
+            raise NoReplyError(
+                f"{len(self._lost)} of {self.num_episodes} episodes were lost: "
+                f"{self._lost[0]}"
+            )
         games = {label: w.env.game for label, w in self._wrappers.items()}
         names = list(self.policies)
         found = summarise(names, self._seeds, games, self._done, self._self_pairs)
@@ -157,7 +168,10 @@ class TournamentPlan:
         for index, episode in stream_plans(
             plans, batch_size=CHUNK, timeout=self._timeout
         ):
-            if self._log is not None:
+            lost = lost_reply(episode, lineups[index])
+            if lost is not None:
+                self._lost.append(lost)
+            elif self._log is not None:
                 self._log.append(matches[index], episode)
             else:
                 self._done[matches[index]] = result_of(episode)
