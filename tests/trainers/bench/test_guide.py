@@ -138,12 +138,24 @@ def test_the_command_prints_it_for_games_and_recipes(tmp_path):
     by_recipe = suggested("--recipe", "kuhn-tiny", *where).output
     assert "The recipe's mars (group, seat) gains +0.000" in by_recipe
     assert by_game.splitlines()[0] == by_recipe.splitlines()[0]
+    both = suggested("--games", "kuhn_poker", "--games", "nim", *where).output
+    assert both.startswith(by_game.splitlines()[0])
+    assert "\nnim: " in both
+
+
+def test_no_results_at_all_are_said_once(tmp_path):
+    runs.write_runs(tmp_path / "bench.json", {})
+    done = suggested("--games", "kuhn_poker,nim", "--directory", str(tmp_path))
+    assert done.output.splitlines() == [
+        "no results yet; run `arena credit bench`, which measures them"
+    ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "want either --games or --recipe"),
+        ([], "want either --games or --recipe, got neither"),
+        (["--games", "nim", "--recipe", "kuhn-tiny"], "or --recipe, got both"),
         (["--games", "chess,kuhn", "--directory", str(DOCS)], "kuhn"),
         (["--recipe", "no-such-recipe"], "want a recipe file"),
         (

@@ -39,11 +39,21 @@ def test_a_run_with_an_adapter_is_served_on_its_base(
     )
 
 
+def test_a_model_of_the_hub_is_printed_without_the_hub(arena_here, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    done = arena_here("serve", "policy", "ORG/not-downloaded", "--lora-r", "16")
+    assert done.returncode == 0
+    assert " --model ORG/not-downloaded " in done.stdout
+    assert "note: ORG/not-downloaded is not on this machine" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["/nowhere"], "want a folder with a saved model, got '/nowhere', which does"),
         (["/nowhere", "--lora-r", "513"], "want --lora-r from 0 to 512, got 513"),
+        (["/nowhere", "--port", "0"], "want --port from 1 to 65535, got 0"),
+        (["/nowhere", "--port", "65536"], "want --port from 1 to 65535, got 65536"),
     ],
 )
 def test_bad_arguments_are_refused(arena_here, arguments, message):

@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from arena_trainers.job.best import (
     NASH_CONV,
     RETURN,
     Best,
+    BestModel,
     finish_swap,
     read_best,
     score_metric,
@@ -174,4 +176,9 @@ def test_a_foreign_best_json_is_refused(tmp_path):
 
 
 def test_the_end_says_why_there_is_no_best_model(tmp_path):
-    assert "training measured no score" in best_line(tmp_path, None, True)
+    assert "training measured no score" in best_line(tmp_path, None, True, 10)
+    short = SimpleNamespace(
+        args=SimpleNamespace(should_save=False), state=SimpleNamespace(global_step=3)
+    )
+    said = best_line(tmp_path, BestModel(short, tmp_path, NASH_CONV), True, 10)
+    assert "the run had 3 steps, fewer than evaluate_every (10)" in said

@@ -55,17 +55,20 @@ class Lines(list):
         pass
 
 
-def test_a_late_step_names_the_policy_and_its_address(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("num", "asked"), [(1, "1 request"), (3, "3 requests")])
+def test_a_late_step_names_the_policy_and_its_address(
+    tmp_path, monkeypatch, num, asked
+):
     trainer, go = Trainer(), threading.Event()
     lines = Lines(go, 2)
     monkeypatch.setattr(sys, "stderr", lines)
     with watched_steps(trainer, 0.05):
         trainer.end_step(tmp_path, 6)
         env = PromptWrapper(arena_envs.make("kuhn_poker"), rules=False)
-        play(lambda: env, Stalling(go), range(3))
+        play(lambda: env, Stalling(go), range(num))
     one, two, *_ = "".join(lines).splitlines()
     where = "step 7, process 0 of 1: no end after"
-    what = "waits for policy 'slow' at http://localhost:8000, 3 requests"
+    what = f"waits for policy 'slow' at http://localhost:8000, {asked}"
     assert one == f"{where} 0.05 s; {what}"
     assert two == f"{where} 0.1 s; {what}"
 

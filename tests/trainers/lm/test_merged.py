@@ -66,6 +66,17 @@ def test_an_adapter_without_its_base_is_refused(adapter, monkeypatch, capsys):
     assert not list(adapter.glob("merged*"))
 
 
+def test_without_merged_it_says_what_the_folder_has(
+    adapter, model_folder, monkeypatch, capsys
+):
+    assert run(monkeypatch, adapter) == 2
+    assert f"{adapter / 'model'} holds the adapter alone" in capsys.readouterr().err
+    assert run(monkeypatch, model_folder) == 2
+    assert f"{model_folder} is the whole model already" in capsys.readouterr().err
+    assert run(monkeypatch, model_folder.parent) == 2
+    assert "want a folder with a saved model" in capsys.readouterr().err
+
+
 def test_a_folder_that_does_not_exist_is_named(tmp_path, monkeypatch, capsys):
     assert run(monkeypatch, tmp_path / "none", "--merged") == 2
     assert "found none at" in capsys.readouterr().err

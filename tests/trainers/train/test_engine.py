@@ -51,6 +51,21 @@ def test_settings_that_the_engine_does_not_take_are_refused(
     TurnGRPOConfig(**settings, **overrides)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"vllm_mode": "server"}, "vllm_mode 'server' needs --use_vllm true"),
+        (
+            {"vllm_server_base_url": "http://localhost:8000"},
+            "vllm_server_base_url needs --use_vllm true",
+        ),
+    ],
+)
+def test_a_server_that_would_generate_nothing_is_refused(settings, overrides, message):
+    with pytest.raises(ValueError, match=message):
+        TurnGRPOConfig(**settings, **overrides)
+
+
 @pytest.mark.skipif(is_installed("vllm"), reason="vLLM is installed")
 def test_a_missing_engine_is_refused(settings, arena_here, tmp_path):
     message = r"needs the package 'vllm'; .* pip install 'arena-envs\[vllm\]'"

@@ -172,6 +172,8 @@ def suggest(
         runs: the runs of the comparison.
         used: name of the variant that a recipe uses; None without a recipe.
     """
+    if not any(runs.values()):
+        return ["no results yet; run `arena credit bench`, which measures them"]
     compared = comparisons(runs)
     measured = {one.name: facts_of(one.setting.game()) for one in compared}
     lines = []

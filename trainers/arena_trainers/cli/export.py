@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from arena_trainers.cli.usage import usage_errors
+from arena_trainers.lm.models import adapter_base, saved_model
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -42,9 +43,12 @@ def export(
                 "runs/first"
             )
         if not merged:
+            has = "holds the adapter alone"
+            if adapter_base(str(source)) is None:
+                has = "is the whole model already"
+                saved_model(source)
             raise ValueError(
-                "want --merged, the form that can be written; an adapter alone is in "
-                f"{source} already"
+                f"want --merged, the form that can be written; {source} {has}"
             )
         from arena_trainers.lm.merged import write_merged
 

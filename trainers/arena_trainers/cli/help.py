@@ -87,6 +87,8 @@ HELP = {
     "use_vllm": "Whether vLLM generates.",
     "vllm_mode": "Place of vLLM: colocate (this process) or server.",
     "vllm_server_base_url": "URL of the server; arena serve policy starts one.",
+    "vllm_server_timeout": "Longest silence of the server in seconds, also while it loads "
+    "weights; then the run ends.",
     "chat_template_kwargs": "Arguments of the chat template.",
     "bf16": "Whether to train in bfloat16.",
     "gradient_checkpointing": "Whether to recompute activations: less memory, more time.",

@@ -52,22 +52,34 @@ def policy(
     arena serve policy Qwen/Qwen3-0.6B --lora-r 16 --start -- --max-model-len 4096
     """
     with usage_errors():
+        if not 0 < port < 2**16:
+            raise ValueError(f"want --port from 1 to 65535, got {port}")
         if start:
             extras.require(["vllm"], "vllm")
-        variables, command = server_command(model, lora_r)
+        variables, command = server_command(model, lora_r, asks_hub=start)
+        served = command[command.index("--model") + 1]
         command += ["--host", host, "--port", str(port), *(options or [])]
     if start:
         os.execve(sys.executable, [sys.executable, *command], os.environ | variables)
     assigned = [f"{name}={value}" for name, value in variables.items()]
     typer.echo(" ".join([*assigned, "python", shlex.join(command)]))
+    if not Path(served).is_dir():
+        typer.echo(
+            f"note: {served} is not on this machine, so its config was not read; vLLM "
+            "downloads it when the server starts",
+            err=True,
+        )
 
 
-def server_command(model: str, lora_r: int = 0) -> tuple[dict[str, str], list[str]]:
+def server_command(
+    model: str, lora_r: int = 0, asks_hub: bool = True
+) -> tuple[dict[str, str], list[str]]:
     """Environment variables and the arguments of Python, without host and port.
 
     Args:
         model: a run, a folder with a model or adapter, or an id of the hub.
         lora_r: largest rank of adapters that training sends; 0 for none.
+        asks_hub: whether to ask the hub if it has a model that is not on this machine.
 
     Raises:
         ValueError: there is no such model, or vLLM takes no such rank.
@@ -77,7 +89,10 @@ def server_command(model: str, lora_r: int = 0) -> tuple[dict[str, str], list[st
     name = str(Path(model, "model")) if Path(model, "model").is_dir() else model
     base = adapter_base(name)
     whole = base or name
-    folder = model_folder(whole) if whole == smollm2.NAME else find_model(whole)
+    if whole == smollm2.NAME:
+        folder: Path | None = model_folder(whole)
+    else:
+        folder = find_model(whole, asks_hub)
     command = ["-m", "vllm.entrypoints.openai.api_server"]
     command += ["--model", whole if folder is None else str(folder.absolute())]
     # the log-probabilities that training reads; no sampling defaults of the model's folder

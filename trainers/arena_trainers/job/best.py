@@ -36,7 +36,7 @@ FOLDER, FILE = "best", "best.json"
 NASH_CONV, RETURN = "arena/nash_conv", "mean return"
 NO_SCORE = (
     "no best model is kept: training measured no score. It measures the exact NashConv of "
-    "a small game with --evaluate_every 10, and the mean return of one cooperative game"
+    "a small game if evaluate_every is above 0, and the mean return of one cooperative game"
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.job.best import NO_SCORE, Best
+from arena_trainers.job.best import NASH_CONV, NO_SCORE, BestModel
 from arena_trainers.job.outcome import EXACT_SOLVERS
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
@@ -40,17 +40,29 @@ def closing_lines(
     return lines
 
 
-def best_line(folder: Path, best: Best | None, is_wanted: bool) -> str:
+def best_line(folder: Path, kept: BestModel | None, is_wanted: bool, every: int) -> str:
     """Where the best model is, or why there is none.
 
     Args:
         folder: the run folder.
-        best: the best model.
+        kept: what keeps the best model; None if nothing does.
         is_wanted: whether one should be kept.
+        every: steps between measurements of the exact NashConv.
     """
-    if best is not None:
-        return f"the best model of training is in {folder / 'best'} ({best})"
-    return NO_SCORE if is_wanted else "no best model is kept: save_best is false"
+    if not is_wanted:
+        return "no best model is kept: save_best is false"
+    if kept is None:
+        return NO_SCORE
+    if kept.best is not None:
+        return f"the best model of training is in {folder / 'best'} ({kept.best})"
+    steps = kept.trainer.state.global_step
+    if kept.metric == NASH_CONV and steps < every:
+        return (
+            f"no best model is kept: the run had {steps} steps, fewer than evaluate_every "
+            f"({every}), so training measured no exact NashConv; give a smaller "
+            "--evaluate_every"
+        )
+    return NO_SCORE
 
 
 def last_rollouts(folder: Path) -> Path | None:

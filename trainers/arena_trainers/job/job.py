@@ -270,8 +270,8 @@ class TrainingJob:
         for line in profile_lines(self.profile):
             self._say(line)
         self._say(f"results are in {self.folder}")
-        best = None if self.best is None else self.best.best
-        self._say(best_line(self.folder, best, self.job.save_best))
+        every = self.job.evaluate_every
+        self._say(best_line(self.folder, self.best, self.job.save_best, every))
         for line in closing_lines(self.folder, self.games.plans, self.args):
             self._say(line)
 

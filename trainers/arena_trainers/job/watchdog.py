@@ -119,9 +119,10 @@ def waits_for(frame: FrameType | None) -> str:
             url = str(getattr(frame.f_locals.get("self"), "url", "") or "")
         if frame.f_code is asking.ask.__code__:
             at = f" at {url}" if url else ""
-            requests = len(frame.f_locals["requests"])
+            num = len(frame.f_locals["requests"])
+            requests = "1 request" if num == 1 else f"{num} requests"
             policy = frame.f_locals["policy"].name
-            return f"waits for policy {policy!r}{at}, {requests} requests"
+            return f"waits for policy {policy!r}{at}, {requests}"
         if module.startswith(_BETWEEN_PROCESSES):
             return (
                 "waits for the other processes: the one that prints another line than "

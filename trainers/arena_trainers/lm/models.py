@@ -103,7 +103,7 @@ def prompt_folder(name: str) -> Path:
     return model_folder(name) if adapter_base(name) is None else Path(name)
 
 
-def find_model(name: str) -> Path | None:
+def find_model(name: str, asks_hub: bool = True) -> Path | None:
     """The folder of a model, or None where it must be downloaded or converted first.
 
     A folder that exists comes before a model of a package, that before an id of the hub,
@@ -112,6 +112,7 @@ def find_model(name: str) -> Path | None:
     Args:
         name: a folder, `"smollm2"` (see `arena_trainers.lm.smollm2`), or an id of the hub
             such as `"Qwen/Qwen3-0.6B"`.
+        asks_hub: whether to ask the hub if it has a model that is not on this machine.
 
     Raises:
         ValueError: there is no such model, or the hub cannot be asked; says what would do.
@@ -125,7 +126,7 @@ def find_model(name: str) -> Path | None:
             f"want a folder with a saved model, got {name!r}, which does not exist"
         )
     found = _downloaded(name)
-    if found is None:
+    if found is None and asks_hub:
         _check_hub(name)
     return found
 
@@ -180,7 +181,7 @@ def _check_hub(name: str) -> None:
     if "config.json" not in _files(name):
         raise ValueError(
             f"want a model of transformers, got {name!r}, which has no config.json on "
-            "the hub; give --model another id, or a folder"
+            "the hub; give another id, or a folder"
         )
 
 
@@ -217,5 +218,5 @@ def _refusal(name: str, error: Exception) -> ValueError:
     return ValueError(
         f"want a model as a folder or an id of the Hugging Face hub, got {name!r}: there "
         f"is no such folder, and {why}; download it with `hf download {name}`, or give "
-        "a folder with a saved model (--model PATH)"
+        "a folder with a saved model"
     )

@@ -26,13 +26,16 @@ VERSIONS = ("0.22", "0.32")  # from, and below; of vLLM, as TRL 1.16 supports
 
 
 def check_engine(args: Any) -> None:
-    """Refuses settings that the engine's rollouts do not take; none without `use_vllm`.
+    """Refuses settings that the engine's rollouts do not take.
+
+    Without `use_vllm`, it refuses those that name a server.
 
     Raises:
         ValueError: names the setting and the reason, or the version of vLLM.
         ModuleNotFoundError: vLLM is missing.
     """
     if not args.use_vllm:
+        _refuse_unused_server(args)
         return
     if args.vllm_mode not in ("colocate", "server"):
         hint = did_you_mean(str(args.vllm_mode), ["colocate", "server"])
@@ -53,6 +56,20 @@ def check_engine(args: Any) -> None:
         server_of(args)
     else:
         check_installed()
+
+
+def _refuse_unused_server(args: Any) -> None:
+    """Refuses settings of a server that would generate nothing."""
+    given = {
+        "vllm_mode 'server'": args.vllm_mode == "server",
+        "vllm_server_base_url": args.vllm_server_base_url is not None,
+    }
+    for name, used in given.items():
+        if used:
+            raise ValueError(
+                f"{name} needs --use_vllm true, got use_vllm false, with which transformers "
+                "generates; add it, or leave the settings of the server out"
+            )
 
 
 def by_server(args: Any) -> bool:
