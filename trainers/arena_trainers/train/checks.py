@@ -98,11 +98,14 @@ def refuse_what_is_not_supported(args: Any) -> None:
 
 def splits_weights(args: Any) -> bool:
     """Whether the run was started under FSDP or DeepSpeed's ZeRO-3."""
+    if args.fsdp or os.environ.get("ACCELERATE_USE_FSDP") == "true":
+        return True
+    if not args.deepspeed and os.environ.get("ACCELERATE_USE_DEEPSPEED") != "true":
+        return False
     # takes seconds
     from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
-    fsdp = bool(args.fsdp) or os.environ.get("ACCELERATE_USE_FSDP") == "true"
-    return fsdp or bool(is_deepspeed_zero3_enabled())
+    return bool(is_deepspeed_zero3_enabled())
 
 
 def refuse_warm_start(args: Any) -> None:
