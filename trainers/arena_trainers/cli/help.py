@@ -85,7 +85,7 @@ HELP = {
     "min_p": "Samples from tokens of this share of the likeliest one's probability.",
     "repetition_penalty": "Makes tokens that were there before less likely; 1 for none.",
     "use_vllm": "Whether vLLM generates.",
-    "vllm_mode": "Place of vLLM: colocate (this process) or server.",
+    "vllm_mode": "colocate (in this process) or server.",
     "vllm_server_base_url": "URL of the server; arena serve policy starts one.",
     "vllm_server_timeout": "Longest silence of the server in seconds, also while it loads "
     "weights; then the run ends.",
@@ -116,7 +116,6 @@ GROUPS = {
         *("temperature", "top_k", "top_p", "min_p", "repetition_penalty"),
         *("max_completion_length", "chat_template_kwargs", "rollout_batch_size"),
         *("use_vllm", "vllm_mode", "vllm_server_base_url"),
-        "vllm_importance_sampling_mode",
     ),
     "Episodes and batch": (
         *("episodes_per_step", "num_generations", "per_device_train_batch_size"),
