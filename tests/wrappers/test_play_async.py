@@ -213,6 +213,15 @@ def test_a_policy_in_process_may_raise_anything():
         together(KUHN, [bad, Remote()], range(2), on_error="raise")
 
 
+@pytest.fixture
+def ctrl_c():
+    """Python's own answer to the signal, also where the shell ignores it for a background job."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("in_a_loop", [False, True])
 def test_ctrl_c_ends_play_at_once(in_a_loop):
     """Also while a policy in process computes, or while play has a thread of its own."""
