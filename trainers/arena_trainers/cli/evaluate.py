@@ -95,7 +95,7 @@ def evaluate(
             who, *others = how.policies([policy, *(against or ["random"])])
             plan = EvaluationPlan(who, env, others, **options)
         else:
-            plan = SuitePlan(suite or "", *how.policies([policy]), **options)
+            plan = SuitePlan(suite or "", how.policies([policy])[0], **options)
     with running("nothing was measured; --out keeps what was played") as bar:
         found = plan.run(bar)
     show_warnings(found.warnings)
