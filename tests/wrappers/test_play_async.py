@@ -230,6 +230,45 @@ def test_ctrl_c_ends_play_at_once():
     assert remote.in_flight == 0
 
 
+def test_ctrl_c_ends_play_that_has_a_thread_of_its_own():
+    """As in a notebook, whose loop runs already; a process of its own gets the signal."""
+    script = """
+import asyncio, os, signal, threading
+from arena_wrappers import RandomPolicy, play
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Silent:
+    name, asked, in_flight = "silent", 0, 0
+
+    def act(self, requests):
+        raise NotImplementedError
+
+    async def act_async(self, request, timeout=None):
+        self.asked += 1
+        self.in_flight += 1
+        if self.asked == 1:
+            threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.in_flight -= 1
+
+silent = Silent()
+
+async def in_loop():
+    play("kuhn_poker", [RandomPolicy(), silent], range(3))
+
+try:
+    asyncio.new_event_loop().run_until_complete(in_loop())
+except KeyboardInterrupt:
+    os._exit(0 if silent.asked and not silent.in_flight else 1)
+os._exit(2)
+"""
+    command = [sys.executable, "-c", script]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_endpoints_answer_in_a_process_that_was_forked():
     script = """
