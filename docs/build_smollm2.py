@@ -224,8 +224,8 @@ of the steps, of all seeds, is {late:.3f}.
 |---|---|---|---|---|---|---|---|
 {rows}
 
-CPU seconds and the largest memory are of the whole run on one thread: conversion from the cache,
-supervised start, self-play, evaluation. The machine ran other work at the same time, which makes
+CPU seconds and the largest memory are of the whole run on one thread: supervised start, self-play and
+evaluation. The model had been converted before, which takes 20 CPU seconds once. The machine ran other work at the same time, which makes
 CPU seconds more, not fewer. The control has a learning rate of 0 and fewer steps: what changes in
 the other runs is learnt in self-play.
 

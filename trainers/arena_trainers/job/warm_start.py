@@ -23,9 +23,8 @@ from arena_trainers.lm.memory import default_max_tokens
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.scoring import left_padded
 from arena_trainers.train.bounded_forward import scoring_the_last
+from arena_trainers.train.prompt_sharing import IGNORED
 from arena_trainers.train.row_sharing import distinct_rows
-
-IGNORED = -100  # the label of tokens that are not trained
 
 
 class SharingSFTTrainer(SFTTrainer):
