@@ -74,7 +74,18 @@ def test_vllm_is_wanted_before_anything_is_written(name, arena_here, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
-@pytest.mark.parametrize("name", [*PAPERS, "qwen3-0.6b"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "at-grpo",
+        "qwen3-0.6b",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in PAPERS
+            if name != "at-grpo"
+        ),
+    ],
+)
 def test_a_recipe_trains_three_steps_of_a_tiny_model(name, tmp_path, monkeypatch):
     options = dict(TINY)
     recipe = load_recipe(name)
