@@ -1,0 +1,10 @@
+"""Kuhn poker for verifiers. Save it as my_kuhn.py; in its folder, run:
+
+PYTHONPATH=. vf-eval my_kuhn -n 20 --model MODEL --client.base-url URL --no-push
+"""
+
+from arena_wrappers.adapters.verifiers import environment
+
+KuhnEnv, KuhnTaskset, KuhnHarness = environment("kuhn_poker")
+
+__all__ = ["KuhnEnv", "KuhnHarness", "KuhnTaskset"]
