@@ -1,15 +1,13 @@
-"""TRL's trainer learns from our rollouts; tools play a seat."""
+"""The rows of rollouts, and the tools of a seat, without a trainer of TRL's."""
 
-import os
 import random
-import runpy
-from pathlib import Path
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("trl", reason="trl is not installed: make adapters")
-os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+if find_spec("trl") is None:  # importing it takes seconds
+    pytest.skip("trl is not installed: make adapters", allow_module_level=True)
 
 import arena_envs
 from arena_wrappers import NoReplyError, PromptWrapper, Reply, Turn
@@ -18,11 +16,8 @@ from arena_wrappers.adapters.trl import (
     episode_return,
     rollout_func,
     seat_tools,
-    starts,
     token_row,
 )
-
-EXAMPLE = runpy.run_path(str(Path(__file__).with_name("example.py")))
 
 
 def turn(index: int, prompt: list[int], said: list[int], **other) -> Turn:
@@ -76,8 +71,13 @@ def kuhn() -> PromptWrapper:
     return PromptWrapper(env, "bare", history="transcript", rules=False)
 
 
+def prompts_of(*seeds: int):
+    """What `starts` holds, without importing `datasets`."""
+    return [[{"role": "user", "content": str(seed)}] for seed in seeds]
+
+
 def test_members_of_a_group_share_the_deal_and_nothing_else() -> None:
-    prompts, policy = starts([5, 8])["prompt"], Says("pass", "bet")
+    prompts, policy = prompts_of(5, 8), Says("pass", "bet")
     play = rollout_func(kuhn, lambda trainer: policy)
     rows = play([prompts[0]] * 8 + [prompts[1]] * 8, trainer_of())
     first = [request for request in policy.asked if request.turn == 0]
@@ -95,7 +95,7 @@ def test_members_of_a_group_share_the_deal_and_nothing_else() -> None:
 
 def test_a_model_that_is_never_legal_gets_one_warning() -> None:
     play = rollout_func(kuhn, lambda trainer: Says("perhaps"))
-    prompts = starts([1, 2])["prompt"]
+    prompts = prompts_of(1, 2)
     with pytest.warns(UserWarning, match="train it on legal play first"):
         rows = play(prompts, trainer_of())
     play(prompts, trainer_of())  # a second warning would be an error
@@ -105,7 +105,7 @@ def test_a_model_that_is_never_legal_gets_one_warning() -> None:
 
 def test_a_seat_that_never_moves_gets_a_row_without_trained_tokens() -> None:
     play = rollout_func(kuhn, lambda trainer: Says("bet"), seat=1, opponents=Says("no"))
-    rows = play(starts([1])["prompt"], trainer_of())
+    rows = play(prompts_of(1), trainer_of())
     assert (rows["completion_ids"], rows["env_mask"]) == ([[3]], [[0]])
     assert rows["returns"] == [0.0]
 
@@ -166,45 +166,3 @@ def test_a_lost_opponent_stops_training_or_forfeits() -> None:
     tools.reset(seed=0)
     assert tools.act("bet") == "The game is over. Your return is 0."
     assert tools.get_reward() == 0.0
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """A saved model that replies legally."""
-    from arena_trainers.data import legal_play
-    from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
-    from arena_trainers.job.warm_start import warm_start
-    from arena_trainers.lm.policy import LMPolicy
-    from arena_wrappers import PromptOptions
-
-    options = PromptOptions("bare", rules=False, history="transcript")
-    words = words_of(arena_envs.make_game("kuhn_poker"), options)
-    policy = LMPolicy(tiny_model(tokenizer := tiny_tokenizer(words)), tokenizer)
-    assert policy.tokenizer is tokenizer
-    examples = legal_play([kuhn], 400, seed=0)
-    warm_start(policy, examples, num_steps=100, learning_rate=3e-3)
-    folder = tmp_path_factory.mktemp("model")
-    policy.save_pretrained(folder)
-    return folder
-
-
-@pytest.mark.slow
-def test_trls_trainer_learns_kuhn_poker(model, tmp_path, record_property) -> None:
-    trainer = EXAMPLE["main"](
-        str(model),
-        str(tmp_path),
-        max_steps=25,
-        learning_rate=2e-3,
-        per_device_train_batch_size=64,
-        use_cpu=True,
-        bf16=False,
-        save_strategy="no",
-        logging_steps=5,
-        disable_tqdm=True,
-        gradient_checkpointing=False,
-    )
-    trainer.train()
-    logs = [log for log in trainer.state.log_history if "reward" in log]
-    before, after = logs[0]["reward"], logs[-1]["reward"]
-    record_property("learned", f"return against random {before:.2f} -> {after:.2f}")
-    assert after > before + 0.1

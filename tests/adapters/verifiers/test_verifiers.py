@@ -103,8 +103,9 @@ def test_a_bad_endpoint_forfeits_its_seat_alone(tmp_path, behaviour, reason) -> 
     assert 0 < len(lost) < 6
     for trace in lost:
         assert reason in trace["info"]["forfeit_reason"]
-        assert "hold K" in trace["nodes"][1]["message"]["content"]
         assert trace["rewards"]["return"]["score"] == -2
+    for trace in traces:  # who held a king never got a reply
+        assert "hold K" not in str(trace["nodes"])
 
 
 def test_an_illegal_action_forfeits_with_a_penalty(tmp_path) -> None:
