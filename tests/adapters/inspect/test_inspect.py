@@ -1,5 +1,6 @@
 """Inspect's own command and mock model play the example."""
 
+import gc
 import re
 import runpy
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: make adapters")
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = pytest.mark.filterwarnings("default", "ignore::ResourceWarning")
 
 import anyio
 from inspect_ai import eval
@@ -18,6 +19,8 @@ from inspect_ai.model import ModelOutput, get_model
 
 from arena_wrappers.adapters.inspect import game_task
 
+OFFLINE = str(Path(__file__).with_name("offline.py"))
+runpy.run_path(OFFLINE)
 EXAMPLE = Path(__file__).with_name("example.py")
 tasks = runpy.run_path(str(EXAMPLE))
 
@@ -36,6 +39,7 @@ def play(task, folder, answer=first_legal, **options):
     roles = {name: mock(said) for name, said in options.pop("roles", {}).items()}
     given = {"log_dir": str(folder), "display": "none", "model_roles": roles, **options}
     (log,) = eval(task, model=mock(answer), **given)
+    gc.collect()  # Inspect leaves streams open: they are to warn here, where it is ignored
     assert log.status == "success", log.error
     return log
 
@@ -46,7 +50,7 @@ def returns_of(log) -> list[dict[str, float]]:
 
 def test_their_command_runs_the_example(tmp_path) -> None:
     command = [
-        *(str(Path(sys.executable).with_name("inspect")), "eval"),
+        *(sys.executable, OFFLINE, "eval"),
         *(f"{EXAMPLE.name}@self_play", "--model", "mockllm/model"),
         *("--model-role", "player_1=mockllm/other", "-T", "num_episodes=3"),
         *("--log-dir", str(tmp_path), "--display", "none", "--log-format", "json"),
@@ -81,13 +85,14 @@ def test_each_seat_has_its_role(tmp_path, record_property) -> None:
 
 
 def test_epochs_share_the_deal_and_differ_in_choices(tmp_path) -> None:
-    log = play(tasks["against_cfr"](4), tmp_path, epochs=6)
-    cards = {}
+    log = play(tasks["against_cfr"](12), tmp_path, epochs=4)
+    played: dict[int, set[str]] = {}
     for sample in log.samples:
-        prompt = sample.messages[0].text
-        cards.setdefault(sample.id, set()).add(re.findall(r"hold (.)", prompt)[0])
-    assert all(len(held) == 1 for held in cards.values())
-    assert len({tuple(returns.items()) for returns in returns_of(log)}) > 2
+        texts = " ".join(message.text for message in sample.messages)
+        played.setdefault(sample.id, set()).add(texts)
+    for versions in played.values():
+        assert len({re.findall(r"hold (.)", text)[0] for text in versions}) == 1
+    assert any(len(versions) > 1 for versions in played.values())
 
 
 async def stalls(*_) -> ModelOutput:
