@@ -5,19 +5,12 @@ from functools import partial
 
 from trl import GRPOConfig, GRPOTrainer
 
-import arena_envs
 from arena_trainers.lm.learner import learner_of
-from arena_wrappers import PromptWrapper
 from arena_wrappers.adapters.trl import episode_return, rollout_func, starts
 
 
-def kuhn() -> PromptWrapper:
-    env = arena_envs.make("kuhn_poker")
-    return PromptWrapper(env, "bare", history="transcript", rules=False)
-
-
 def main(model: str, folder: str, **config: object) -> GRPOTrainer:
-    play = rollout_func(kuhn, partial(learner_of, max_new_tokens=4))
+    play = rollout_func("kuhn_poker", partial(learner_of, max_new_tokens=16))
     args = GRPOConfig(folder, num_generations=8, report_to="none", **config)
     data = starts(range(2000))
     return GRPOTrainer(model, episode_return, args, data, rollout_func=play)

@@ -5,6 +5,7 @@ import random
 import runpy
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,7 +39,7 @@ def example():
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory, example) -> str:
+def model(tmp_path_factory) -> str:
     """The folder of a model that replies legally."""
     import torch
 
@@ -46,13 +47,14 @@ def model(tmp_path_factory, example) -> str:
     from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
     from arena_trainers.job.warm_start import warm_start
     from arena_trainers.lm.policy import LMPolicy
-    from arena_wrappers import PromptOptions
+    from arena_wrappers import PromptOptions, PromptWrapper
 
     torch.set_num_threads(1)
-    options = PromptOptions("bare", rules=False, history="transcript")
+    options = PromptOptions(history="transcript")
     tokenizer = tiny_tokenizer(words_of(arena_envs.make_game("kuhn_poker"), options))
     policy = LMPolicy(tiny_model(tokenizer), tokenizer)
-    examples = legal_play([example["kuhn"]], 400, seed=0)
+    env = PromptWrapper(arena_envs.make("kuhn_poker"), history="transcript")
+    examples = legal_play([env.clone], 400, seed=0)
     warm_start(policy, examples, num_steps=100, learning_rate=3e-3)
     folder = tmp_path_factory.mktemp("model")
     policy.save_pretrained(folder)
@@ -75,7 +77,7 @@ def test_log_probabilities_are_those_of_the_tokens(example, model, tmp_path) -> 
     from arena_wrappers.adapters.trl import starts
 
     trainer = example["main"](model, str(tmp_path), temperature=0.7, **SMALL)
-    rows = trainer.rollout_func(starts([1, 2, 3])["prompt"], trainer)
+    rows = trainer.rollout_func(starts(range(20))["prompt"], trainer)
     assert any(len(set(mask)) == 2 for mask in rows["env_mask"])
     for prompt, said, mask, logprobs in zip(
         *(rows[n] for n in ("prompt_ids", "completion_ids", "env_mask", "logprobs")),
@@ -87,6 +89,14 @@ def test_log_probabilities_are_those_of_the_tokens(example, model, tmp_path) -> 
         wanted = scores[torch.arange(len(said)), torch.tensor(said)]
         ours = torch.tensor(mask).bool()
         torch.testing.assert_close(torch.tensor(logprobs)[ours], wanted[ours])
+
+
+def test_vllm_is_refused() -> None:
+    from arena_trainers.lm.learner import learner_of
+
+    trainer = SimpleNamespace(args=SimpleNamespace(use_vllm=True))
+    with pytest.raises(ValueError, match="set use_vllm=False"):
+        learner_of(trainer)
 
 
 CALL = '<tool_call>\n{"name": "act", "arguments": {"action": "%s"}}\n</tool_call>'

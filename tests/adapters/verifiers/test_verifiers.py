@@ -108,14 +108,21 @@ def test_a_bad_endpoint_forfeits_its_seat_alone(tmp_path, behaviour, reason) -> 
         assert "hold K" not in str(trace["nodes"])
 
 
-def test_an_illegal_action_forfeits_with_a_penalty(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("behaviour", "said", "reason"),
+    [("fine", "fold", "illegal: "), ("long", "bet", "overlong: ")],
+)
+def test_an_invalid_reply_forfeits_with_a_penalty(
+    tmp_path, behaviour, said, reason
+) -> None:
     with serving() as server:
-        server.say = lambda body: "<answer>fold</answer>"
+        server.say = lambda body: f"<answer>{said}</answer>"
+        server.behaviour = lambda number: behaviour
         (episode,) = evaluate(tmp_path, server.url, "-n", "1")
     trace = by_name(episode)["player_0"]
     assert trace["rewards"]["format"]["score"] == -0.5
     assert trace["info"]["turn_rewards"] == [-2.5]
-    assert trace["info"]["forfeit_reason"].startswith("illegal: ")
+    assert trace["info"]["forfeit_reason"].startswith(reason)
 
 
 def test_prompts_that_are_no_conversation_are_refused() -> None:

@@ -16,14 +16,14 @@ def learner_of(trainer: Any, **options: Any) -> LMPolicy:
     Raises:
         ValueError: the trainer generates by vLLM; or as for `LMPolicy`.
     """
-    from trl.models import unwrap_model_for_generation
-
     args = trainer.args
     if args.use_vllm:
         raise ValueError(
             "learner_of generates with transformers, got a trainer with use_vllm=True; set "
             "use_vllm=False, or train with TurnGRPOTrainer, which plays by vLLM"
         )
+    from trl.models import unwrap_model_for_generation
+
     given = {
         "name": "self",
         "max_new_tokens": args.max_completion_length,
