@@ -48,7 +48,8 @@ def game_task(
     `--model-role player_1=...` it is the task's model. The epochs of a sample share chance, and
     the policies make different choices. The score is the return of each seat. Its metadata have
     `turn_rewards` by seat, `forfeited_by`, `forfeit_reason` and the game's `measures`. An
-    invalid reply forfeits, unless the prompts say otherwise; so does a model that fails.
+    invalid reply forfeits, unless the prompts say otherwise; so does a model that fails. Inspect
+    must run on asyncio, its default.
 
     Args:
         game: as `env_fn` of `play`.

@@ -153,7 +153,7 @@ def environment(game: EnvFn | str) -> tuple[type[Any], type[Any], type[Any]]:
     Each seat is an agent, `player_0`, `player_1` and so on. Its trace holds the rewards
     `return` and, after invalid replies, `format`; the metric `forfeit`; and in `info`
     `turn_rewards`, what each reply was paid until the seat's next turn, and `forfeit_reason`.
-    A seat whose agent fails forfeits. The environment's option `reply_timeout` limits the
+    A seat whose agent fails forfeits; the reply that is missing has a turn reward, too. The environment's option `reply_timeout` limits the
     seconds of one reply.
 
     Args:
