@@ -21,7 +21,7 @@ from arena_wrappers.wrapper import PromptWrapper
 check_version("verifiers", "verifiers", "0.4", "0.5")
 
 import verifiers.v1 as vf  # noqa: E402
-from openai import AsyncOpenAI  # noqa: E402
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: E402
 from pydantic import create_model  # noqa: E402
 from verifiers.v1.dialects.chat import message_to_wire  # noqa: E402
 from verifiers.v1.runtimes import provision_runtime  # noqa: E402
@@ -51,7 +51,11 @@ class ChatHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
         system, prompt = self.resolve_prompt(data)
         given = [{"role": "system", "content": system}] if system else []
         messages: Any = [*given, *(message_to_wire(message) for message in prompt)]
-        async with AsyncOpenAI(base_url=endpoint, api_key=secret) as client:
+        # without TLS no certificates, which take longer to load than the request
+        http = DefaultAsyncHttpxClient(verify=endpoint.startswith("https:"))
+        async with AsyncOpenAI(
+            base_url=endpoint, api_key=secret, http_client=http
+        ) as client:
             await client.chat.completions.create(model=ctx.model, messages=messages)
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
