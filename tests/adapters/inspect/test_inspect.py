@@ -137,3 +137,15 @@ def test_wrong_arguments_are_refused() -> None:
         game_task("kuhn_poker", num_episodes=0)
     with pytest.raises(ValueError, match="want 2 policies, one per seat, got 1"):
         game_task("kuhn_poker", ["model"])
+
+
+def test_a_limit_of_inspects_leaves_a_sample_without_a_score(tmp_path) -> None:
+    def some(messages, *rest):
+        return (stalls if "hold K" in messages[-1].text else first_legal)(
+            messages, *rest
+        )
+
+    log = play(game_task("kuhn_poker", num_episodes=6), tmp_path, some, time_limit=2)
+    scores = [sample.scores["game_returns"] for sample in log.samples]
+    assert 0 < sum(score.metadata is None for score in scores) < 6
+    assert {score.name for score in log.results.scores} == {"player_0", "player_1"}
