@@ -2,7 +2,13 @@
 
 from importlib.util import find_spec
 
-NEEDED = {"openspiel": "pyspiel", "rllib.py": "ray"}  # below `adapters`
+NEEDED = {  # below `adapters`
+    "inspect.py": "inspect_ai",
+    "openspiel": "pyspiel",
+    "rllib.py": "ray",
+    "trl": "trl",
+    "verifiers.py": "verifiers",
+}
 
 collect_ignore = [
     f"arena_wrappers/adapters/{path}"

@@ -1,3 +1,3 @@
 """Examples and scripts are no modules to collect: they import their framework."""
 
-collect_ignore_glob = ["*/example.py", "*/survey.py"]
+collect_ignore_glob = ["*/example.py", "*/offline.py", "*/survey.py"]

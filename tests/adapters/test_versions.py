@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
@@ -32,3 +33,18 @@ def test_an_adapter_without_its_framework_says_what_to_install() -> None:
     command = [sys.executable, "-c", "import arena_wrappers.adapters.rllib"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "ray is not installed; install it with: pip install" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "package"),
+    [
+        ("inspect", "inspect_ai", "inspect-ai"),
+        ("verifiers", "verifiers", "verifiers"),
+    ],
+)
+def test_a_language_adapter_names_its_extra(name, module, package) -> None:
+    if find_spec(module) is not None:
+        pytest.skip(f"{package} is installed")
+    wanted = f"{package} is not installed; .*arena-envs\\[{name}\\]"
+    with pytest.raises(ImportError, match=wanted):
+        import_module(f"arena_wrappers.adapters.{name}")

@@ -1,0 +1,130 @@
+"""verifiers' own command plays the example against a local endpoint, good and bad."""
+
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("verifiers", reason="verifiers is not installed: make adapters")
+pytestmark = pytest.mark.filterwarnings("default")
+
+import arena_envs
+from arena_wrappers import PromptWrapper
+from arena_wrappers.adapters.verifiers import environment
+
+HERE = Path(__file__)
+serving = runpy.run_path(str(HERE.parents[2] / "endpoint.py"))["serving"]
+
+
+def legal(body) -> str:
+    """The reply with the legal action that the number of messages selects."""
+    text = body["messages"][-1]["content"]
+    actions = re.findall(r"Legal actions: (.*)\.", text)[-1].split(", ")
+    return f"<answer>{actions[len(body['messages']) % len(actions)]}</answer>"
+
+
+def evaluate(folder: Path, url: str, *options: str) -> list[dict]:
+    """The episodes that `vf-eval` played."""
+    own = {"PYTHONPATH": str(HERE.parent), "FAKE_KEY": "none"}
+    command = [
+        *(str(Path(sys.executable).with_name("vf-eval")), "example", "--model", "m"),
+        *("--client.base-url", url, "--client.api-key-var", "FAKE_KEY"),
+        *("--no-rich", "--no-push", "-o", str(folder), *options),
+    ]
+    done = subprocess.run(
+        command, env=os.environ | own, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-3000:]
+    (traces,) = folder.glob("*/traces.jsonl")
+    return [json.loads(line) for line in traces.read_text().splitlines()]
+
+
+def by_name(episode: dict) -> dict[str, dict]:
+    return {trace["agent"]["name"]: trace for trace in episode["traces"]}
+
+
+def test_each_seat_is_an_agent_with_its_rewards(tmp_path, record_property) -> None:
+    with serving() as server:
+        server.say = legal
+        episodes = evaluate(tmp_path, server.url, "-n", "30", "-r", "2")
+    assert sorted(e["task"]["data"]["seed"] for e in episodes) == [
+        seed for seed in range(30) for _ in range(2)
+    ]
+    for episode in episodes:
+        seats = by_name(episode)
+        assert sorted(seats) == ["player_0", "player_1"]
+        returns = [trace["rewards"]["return"]["score"] for trace in seats.values()]
+        assert sum(returns) == 0
+        for trace in seats.values():
+            rewards = trace["info"]["turn_rewards"]
+            assert sum(rewards) == trace["rewards"]["return"]["score"]
+            said = [n for n in trace["nodes"] if n["message"]["role"] == "assistant"]
+            assert len(said) == len(rewards)
+            assert trace["nodes"][0]["message"]["role"] == "system"
+    boxes = {t["agent"]["runtime"]["id"] for e in episodes for t in e["traces"]}
+    assert len(boxes) == 1
+    traces = [trace["timing"] for episode in episodes for trace in episode["traces"]]
+    began = min(timing["start"] for timing in traces)
+    seconds = max(timing["scoring"]["end"] for timing in traces) - began
+    per_minute = 60 * len(episodes) / seconds
+    record_property("learned", f"{per_minute:.0f} episodes of Kuhn poker per minute")
+    assert per_minute > 60
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        ("stall", "error: TimeoutError: no reply within 2"),
+        ("cut", "error: ProviderError"),
+        ("garbage", "malformed upstream response"),
+        ("403", "upstream 403"),
+    ],
+)
+def test_a_bad_endpoint_forfeits_its_seat_alone(tmp_path, behaviour, reason) -> None:
+    with serving() as server:
+        server.say = legal
+        server.behaviour = lambda number: (
+            behaviour
+            if "hold K" in server.requests[number]["messages"][1]["content"]
+            else "fine"
+        )
+        options = ["-n", "6", "--env.reply-timeout", "20"]
+        if behaviour == "stall":
+            options[-1] = "2"
+        episodes = evaluate(tmp_path, server.url, *options)
+    assert len(episodes) == 6
+    traces = [trace for episode in episodes for trace in episode["traces"]]
+    lost = [trace for trace in traces if trace["metrics"]["forfeit"]]
+    assert 0 < len(lost) < 6
+    for trace in lost:
+        assert reason in trace["info"]["forfeit_reason"]
+        assert trace["rewards"]["return"]["score"] == -2
+    for trace in traces:  # who held a king never got a reply
+        assert "hold K" not in str(trace["nodes"])
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "said", "reason"),
+    [("fine", "fold", "illegal: "), ("long", "bet", "overlong: ")],
+)
+def test_an_invalid_reply_forfeits_with_a_penalty(
+    tmp_path, behaviour, said, reason
+) -> None:
+    with serving() as server:
+        server.say = lambda body: f"<answer>{said}</answer>"
+        server.behaviour = lambda number: behaviour
+        (episode,) = evaluate(tmp_path, server.url, "-n", "1")
+    trace = by_name(episode)["player_0"]
+    assert trace["rewards"]["format"]["score"] == -0.5
+    assert trace["info"]["turn_rewards"] == [-2.5]
+    assert trace["info"]["forfeit_reason"].startswith(reason)
+
+
+def test_prompts_that_are_no_conversation_are_refused() -> None:
+    with pytest.raises(ValueError, match="history='transcript'"):
+        environment(lambda: PromptWrapper(arena_envs.make("kuhn_poker")))

@@ -1,0 +1,133 @@
+"""`seat_tools`: one seat of a game as an environment of TRL's."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from arena_envs.game import AnyGame
+from arena_wrappers.asking import NoReplyError, OnError, checked_on_error
+from arena_wrappers.formats import InvalidReply, parse_reply
+from arena_wrappers.policies import Policy
+from arena_wrappers.prompts import PromptOptions, messages
+from arena_wrappers.seat_env import Seat, SeatEnv, make_seat_env
+
+
+class SeatTools:
+    """One seat of a game as an environment of TRL's, with the tool `act`.
+
+    `seat_tools` makes them. An illegal action raises in the tool; TRL shows the model the
+    reason, the game stays as it is, and the model may act again. A conversation that ends
+    before the game does forfeits.
+
+    Args:
+        env: the seat.
+        sample: number of this environment, see `seat_tools`.
+        on_error: as for `seat_tools`.
+    """
+
+    def __init__(self, env: SeatEnv, sample: int, on_error: OnError) -> None:
+        self._env, self._sample, self._on_error = env, sample, on_error
+        self._over, self._lost = True, None  # type: tuple[bool, NoReplyError | None]
+
+    def reset(self, seed: int | None = None, **_: Any) -> str:
+        """The rules and what the seat sees first; TRL appends them to the prompt.
+
+        Raises:
+            ValueError: the row of the dataset has no seed.
+        """
+        if seed is None:
+            raise ValueError(
+                "want a column 'seed' in the dataset, so that the members of a group meet "
+                "the same start; add it to each row"
+            )
+        options = {"sample": self._sample}
+        self._let_play(lambda: self._env.reset(seed=seed, options=options))
+        return f"\n\n{self._env.env.game.rules(self._env.seat)}\n\n{self._seen()}"
+
+    def act(self, action: str) -> str:
+        """Play an action in the game.
+
+        Args:
+            action: the text of a legal action
+
+        Returns:
+            What you see next, or how the game ended.
+        """
+        if self._over:
+            raise ValueError(self._seen())
+        env = self._env.env
+        game, state = env.game, env.game_state
+        read = parse_reply(game, state, action, "bare", env.legal_texts())
+        if isinstance(read, InvalidReply):
+            raise ValueError(read.detail)
+        said = read if game.num_actions is not None else game.action_text(state, read)
+        self._let_play(lambda: self._env.step(said))
+        return self._seen()
+
+    def get_reward(self) -> float:
+        """The seat's return.
+
+        Raises:
+            NoReplyError: an opponent gave no reply, and `on_error` is `"raise"`. TRL shows
+                errors of a tool to the model, so `act` does not raise it.
+        """
+        if self._lost is not None:
+            raise self._lost
+        if not self._over:
+            self._env.env.forfeit(self._env.agent)
+            self._over = True
+        return float(self._env.env.returns[self._env.seat])
+
+    def _let_play(self, play: Callable[[], Any]) -> None:
+        """Resets or steps; keeps the error of an opponent that gives no reply."""
+        env, self._lost = self._env.env, None
+        try:
+            play()
+        except NoReplyError as error:
+            self._lost = error if self._on_error == "raise" else None
+            env.forfeit(env.agent_selection)
+        agent = self._env.agent
+        self._over = env.terminations[agent] or env.truncations[agent]
+
+    def _seen(self) -> str:
+        env, seat = self._env.env, self._env.seat
+        if self._over:
+            return f"The game is over. Your return is {env.returns[seat]:g}."
+        shown = messages(env.game, env.game_state, seat, PromptOptions(rules=False))
+        return shown[-1]["content"]
+
+
+def seat_tools(
+    game: str | AnyGame,
+    seat: Seat = 0,
+    opponent: str | Policy | Sequence[str | Policy] = "random",
+    *,
+    on_error: OnError = "raise",
+    **params: Any,
+) -> Callable[[], SeatTools]:
+    """TRL's `environment_factory`: each call makes a `SeatTools`.
+
+    Each row of the dataset needs a `seed`. Environments are numbered, and play the episode of
+    the row's seed with the sample of their number: the members of a group share chance, and
+    their opponents make different choices.
+
+    Args:
+        game: as for `make_seat_env`.
+        seat: as for `make_seat_env`.
+        opponent: as for `make_seat_env`.
+        on_error: what an opponent without a reply does: `"raise"` stops training, because a
+            forfeit would pay the learner; `"forfeit"` ends its episode.
+        **params: as for `make_seat_env`.
+
+    Raises:
+        ValueError: as for `make_seat_env`; `on_error` is unknown.
+    """
+    checked_on_error(on_error)
+    numbers = itertools.count()
+
+    def make() -> SeatTools:
+        env = make_seat_env(game, seat, opponent, **params)
+        return SeatTools(env, next(numbers), on_error)
+
+    make_seat_env(game, seat, opponent, **params)  # refuses wrong arguments now
+    return make

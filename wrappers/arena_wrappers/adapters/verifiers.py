@@ -1,0 +1,204 @@
+"""verifiers: a game as an environment with a named agent for each seat.
+
+`environment` makes the classes that a module of yours exports, for `vf-eval` and trainers.
+"""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
+
+import arena_envs
+from arena_wrappers.adapters._awaited import AwaitedPolicy, forfeit_reason
+from arena_wrappers.adapters._versions import check_version
+from arena_wrappers.episodes import Episode
+from arena_wrappers.live_episodes import EnvFn
+from arena_wrappers.play_async import play_async
+from arena_wrappers.policies import Reply, TurnRequest
+from arena_wrappers.wrapper import PromptWrapper
+
+check_version("verifiers", "verifiers", "0.4", "0.5")
+
+import verifiers.v1 as vf  # noqa: E402
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: E402
+from pydantic import create_model  # noqa: E402
+from verifiers.v1.dialects.chat import message_to_wire  # noqa: E402
+from verifiers.v1.runtimes import provision_runtime  # noqa: E402
+
+
+class ChatHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
+    """Asks the model from within this process: one request for each reply.
+
+    verifiers' own chat harness starts a process for each reply.
+    """
+
+    APPENDS_SYSTEM_PROMPT = True
+    SUPPORTS_RESUME = True
+    EXECUTES_CODE = False
+    NEEDS_CONTAINER = False
+
+    async def launch(
+        self,
+        ctx: Any,
+        trace: Any,
+        runtime: Any,
+        endpoint: str,
+        secret: str,
+        mcp_urls: Any,
+        data: Any,
+    ) -> Any:
+        system, prompt = self.resolve_prompt(data)
+        given = [{"role": "system", "content": system}] if system else []
+        messages: Any = [*given, *(message_to_wire(message) for message in prompt)]
+        # without TLS no certificates, which take longer to load than the request
+        http = DefaultAsyncHttpxClient(verify=endpoint.startswith("https:"))
+        async with AsyncOpenAI(
+            base_url=endpoint, api_key=secret, http_client=http
+        ) as client:
+            await client.chat.completions.create(model=ctx.model, messages=messages)
+        return vf.ProgramResult(exit_code=0, stdout="", stderr="")
+
+
+class GameData(vf.TaskData):  # type: ignore[misc]
+    """The start of an episode."""
+
+    seed: int
+
+
+class GameTask(vf.Task[GameData]):  # type: ignore[misc]
+    """One start; the rewards come from the game."""
+
+
+class _Seeds:
+    """Starts without end: seeds 0, 1, 2, ..."""
+
+    INFINITE = True
+    config: Any
+    game_id: str
+
+    def load(self) -> Iterator[GameTask]:
+        for seed in itertools.count():
+            data = GameData(name=f"{self.game_id}#{seed}", seed=seed)
+            yield GameTask(data, self.config.task)
+
+
+class _Game:
+    """Plays an episode with an agent in each seat."""
+
+    config: Any
+    make_env: EnvFn
+    rules: list[str | None]
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)  # type: ignore[call-arg]
+        self._held = AsyncExitStack()
+
+    async def start(self) -> None:
+        box = provision_runtime(vf.SubprocessConfig())
+        self._box = await self._held.enter_async_context(box)
+
+    async def stop(self) -> None:
+        await self._held.aclose()
+
+    async def run(self, task: Any, agents: Any) -> None:
+        async with AsyncExitStack() as stack:
+            chats = []
+            for seat, rules in enumerate(self.rules):
+                agent = getattr(agents, f"player_{seat}")
+                own = vf.Task(vf.TaskData(idx=task.data.idx, system_prompt=rules))
+                is_local = isinstance(agent.runtime_config, vf.SubprocessConfig)
+                box = self._box if is_local else None
+                chat = agent.interaction(own, runtime=box)
+                chats.append(await stack.enter_async_context(chat))
+            episode = await play_async(
+                self.make_env,
+                [
+                    AwaitedPolicy(f"player_{i}", partial(_answer, chat))
+                    for i, chat in enumerate(chats)
+                ],
+                task.data.seed,
+                timeout=self.config.reply_timeout,
+            )
+        for seat, chat in enumerate(chats):
+            _record(chat.trace, episode, seat)
+
+    def complete(self, episode: Any) -> bool:
+        """Whether the game was played to its end, which may be a forfeit."""
+        return not episode.errors and len(episode.traces) == len(self.rules)
+
+
+async def _answer(chat: Any, request: TurnRequest) -> Reply:
+    """The reply of the agent of an interaction to the last message of its prompt."""
+    segment = await chat.turn(request.messages[-1]["content"])
+    if segment.terminated:
+        error = chat.trace.last_error
+        reason = f"{error.type}: {error.message}" if error else None
+        return Reply("", error=reason or str(chat.trace.stop_condition))
+    return Reply(segment.last_reply, truncated=chat.trace.is_truncated)
+
+
+def _record(trace: Any, episode: Episode, seat: int) -> None:
+    """What the episode was for a seat, in its trace."""
+    turns = [turn for turn in episode.turns if turn.seat == seat]
+    trace.record_reward("return", episode.returns[seat])
+    penalty = sum(turn.rewards.get("format", 0.0) for turn in turns)
+    if penalty:
+        trace.record_reward("format", penalty)
+    trace.record_metric("forfeit", float(episode.forfeited_by == seat))
+    trace.info["turn_rewards"] = [turn.reward for turn in turns]
+    if episode.forfeited_by == seat:
+        trace.info["forfeit_reason"] = forfeit_reason(episode)
+
+
+def environment(game: EnvFn | str) -> tuple[type[Any], type[Any], type[Any]]:
+    """The classes of a game's environment; a module exports them by `__all__`.
+
+    Each seat is an agent, `player_0`, `player_1` and so on. Its trace holds the rewards
+    `return` and, after invalid replies, `format`; the metric `forfeit`; and in `info`
+    `turn_rewards`, what each reply was paid until the seat's next turn, and `forfeit_reason`.
+    A seat whose agent fails forfeits; the reply that is missing has a turn reward, too. The environment's option `reply_timeout` limits the
+    seconds of one reply.
+
+    Args:
+        game: as `env_fn` of `play`. An id gets prompts with `history="transcript"`, which a
+            function of yours must set, too: a seat is one conversation.
+
+    Returns:
+        A subclass of `vf.Env`, one of `vf.Taskset`, whose tasks are the seeds 0, 1, 2 and so
+        on, and `ChatHarness`.
+
+    Raises:
+        ValueError: the game is unknown, or the prompts are no transcripts.
+    """
+    fn: EnvFn = game if callable(game) else partial(_transcripts, game)
+    probe = fn()
+    wrapper = probe if isinstance(probe, PromptWrapper) else PromptWrapper(probe)
+    wrapper.reset(seed=0)
+    seats = range(len(wrapper.possible_agents))
+    if any(wrapper.options_of(seat).history != "transcript" for seat in seats):
+        raise ValueError(
+            "want prompts that are transcripts: pass PromptWrapper(..., history='transcript')"
+        )
+    local = vf.AgentConfig(runtime=vf.SubprocessConfig())
+    fields: dict[str, Any] = {f"player_{i}": (vf.AgentConfig, local) for i in seats}
+    fields["reply_timeout"] = (float | None, None)
+    config = create_model("GameEnvConfig", __base__=vf.EnvConfig, **fields)
+
+    class GameEnv(_Game, vf.Env[config]):  # type: ignore[misc]
+        make_env = staticmethod(fn)
+        rules = [_rules(wrapper.observe(agent)) for agent in wrapper.possible_agents]  # noqa: RUF012
+
+    class GameTaskset(_Seeds, vf.Taskset[GameTask, vf.TasksetConfig]):  # type: ignore[misc]
+        game_id = wrapper.env.id or type(wrapper.env.game).__name__
+
+    return GameEnv, GameTaskset, ChatHarness
+
+
+def _transcripts(game: str) -> PromptWrapper:
+    return PromptWrapper(arena_envs.make(game), history="transcript")
+
+
+def _rules(prompt: list[Any]) -> str | None:
+    """The system message of a prompt, if there is one."""
+    return next((m["content"] for m in prompt if m["role"] == "system"), None)
