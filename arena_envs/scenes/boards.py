@@ -70,7 +70,7 @@ def othello(game: Othello, state: OthelloState, viewer: int | None) -> Scene:
     bits = _bits(game.size, game.size)
     rows = _rows(bits, game.size, state.black, state.white, discs)
     black, white = state.black.bit_count(), state.white.bit_count()
-    title = f"player_0 has B: {black} discs, player_1 has W: {white} discs"
+    title = f"player_0 has B: {black}, player_1 has W: {white}"
     numbers = [str(number) for number in range(1, game.size + 1)]
     board = Grid(rows, title, numbers, LETTERS[: game.size])
     return Scene(turn_title(game, state, viewer), [board])

@@ -29,5 +29,5 @@ def chess_board(game: Chess, state: State, viewer: int | None) -> Scene:
     ]
     if state.ending:
         facts.append([Cell("end"), Cell(state.ending)])
-    table = Table("", ("", ""), facts)
+    table = Table("", (), facts)
     return Scene(turn_title(game, state, viewer), [board, table])

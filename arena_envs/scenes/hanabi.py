@@ -17,16 +17,14 @@ def hanabi(game: Hanabi, state: State, viewer: int | None) -> Scene:
     ends = zip(COLORS, state.fireworks, strict=False)
     fireworks = [Card(str(height) if height else "-", color) for color, height in ends]
     tokens = [
-        [Cell("life tokens"), Cell(f"{state.life_tokens} of {game.max_life_tokens}")],
-        [
-            Cell("information tokens"),
-            Cell(f"{state.information_tokens} of {game.max_information_tokens}"),
-        ],
-        [Cell("cards in the deck"), Cell(str(state.deck_size))],
+        Cell(f"{state.life_tokens} of {game.max_life_tokens}"),
+        Cell(f"{state.information_tokens} of {game.max_information_tokens}"),
+        Cell(str(state.deck_size)),
     ]
+    table = Table("", ("lives", "information tokens", "deck"), [tokens])
     hands = [
         Cards(
-            f"player_{seat}, who knows what stands below the cards",
+            f"player_{seat}; below: what it knows",
             [
                 _card(game, None if seat == viewer else card, hint)
                 for card, hint in zip(hand, state.hints[seat], strict=True)
@@ -35,8 +33,8 @@ def hanabi(game: Hanabi, state: State, viewer: int | None) -> Scene:
         )
         for seat, hand in enumerate(state.hands)
     ]
-    shapes = [Cards("fireworks", fireworks), *hands, _discards(game, state)]
-    shapes += [_latest(game, state), Table("", ("", ""), tokens)]
+    below = [_discards(game, state), _latest(game, state)]
+    shapes = [table, Cards("fireworks", fireworks), *hands, *below]
     return Scene(turn_title(game, state, viewer), shapes)
 
 

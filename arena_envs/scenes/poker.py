@@ -49,10 +49,11 @@ def kuhn_poker(game: KuhnPoker, state: KuhnState, viewer: int | None) -> Scene:
 
 def _pot(paid: Sequence[int], folded: Sequence[bool]) -> Table:
     rows = [
-        [Cell(f"player_{seat}"), Cell(str(chips)), Cell("folded" if out else "")]
+        [Cell(f"player_{seat}", "gone" if out else ""), Cell(f"{chips}")]
         for seat, (chips, out) in enumerate(zip(paid, folded, strict=True))
     ]
-    return Table(f"pot: {sum(paid)} chips", ("seat", "paid", ""), rows)
+    gone = "; gray: folded" if any(folded) else ""
+    return Table(f"pot: {sum(paid)} chips{gone}", ("seat", "paid"), rows)
 
 
 def betting_shapes(betting: Betting, names: Sequence[str], history: Any) -> list[Any]:

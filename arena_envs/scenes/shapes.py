@@ -10,7 +10,19 @@ from typing import NamedTuple
 SEATS = tuple(
     f"seat{number}" for number in range(6)
 )  # colors of seats, repeated after six
-TONES = (*SEATS, "red", "yellow", "green", "white", "blue", "dark", "light", "gone", "")
+TONES = (
+    *SEATS,
+    "red",
+    "yellow",
+    "green",
+    "white",
+    "blue",
+    "dark",
+    "light",
+    "gone",
+    "head",
+    "",
+)
 
 
 def seat_tone(seat: int) -> str:
@@ -94,7 +106,7 @@ class Table(NamedTuple):
 
     Attributes:
         title: a line above the table.
-        header: the names of the columns.
+        header: the names of the columns, or none.
         rows: the fields, row by row.
     """
 

@@ -84,7 +84,7 @@ class Canvas:
         if seat is not None:
             self.disc(PAD + 5, self.y + 8, 5, f"f-{seat_tone(seat)}")
             x += 15
-        for line in wrapped(text, 60):
+        for line in wrapped(text, 46):
             self.text(x, self.y + 12, line, 13, "f-soft")
             self.y += 20
 
@@ -215,16 +215,16 @@ def _draw_cards(canvas: Canvas, cards: Cards) -> None:
 
 def _draw_table(canvas: Canvas, table: Table) -> None:
     canvas.heading(table.title)
-    lines = [[Cell(name) for name in table.header], *table.rows]
+    heads = [[Cell(name, "head") for name in table.header]] if table.header else []
+    lines = [*heads, *table.rows]
     widths = [
         max(columns(line[place].text) for line in lines if place < len(line)) * 7.8 + 14
         for place in range(max(map(len, lines)))
     ]
-    for number, line in enumerate(lines):
+    for line in lines:
         x = PAD
         for cell, width in zip(line, widths, strict=False):
-            head = number == 0
-            look = f"f-{cell.tone or ('shade' if head else 'cell')}"
+            look = f"f-{cell.tone or 'cell'}"
             edge = "k-mark" if cell.mark else "k-paper"
             canvas.rect(x, canvas.y, width, 22, f"{look} {edge}", 2)
             canvas.text(x + 7, canvas.y + 15.5, cell.text, 13, _ink(cell))
@@ -239,7 +239,7 @@ def _draw_track(canvas: Canvas, track: Track) -> None:
         width = max(22.0, columns(item.text) * 7.8 + 12)
         if x > PAD and x + width > MAX_WIDTH:
             x, canvas.y = PAD, canvas.y + 26
-        edge = "k-mark" if item.mark else "k-paper"
+        edge = "k-mark" if item.mark else "k-line"
         canvas.rect(x, canvas.y, width, 22, f"f-{item.tone or 'cell'} {edge}", 11)
         middle = x + width / 2
         canvas.text(middle, canvas.y + 15.5, item.text, 13, _ink(item), "middle")

@@ -80,7 +80,7 @@ def _cards(cards: Cards) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    lines: list[Sequence[str]] = [table.header]
+    lines: list[Sequence[str]] = [table.header] if table.header else []
     lines += [[_mark(cell) for cell in row] for row in table.rows]
     widths = [
         max(columns(line[place]) for line in lines if place < len(line))
