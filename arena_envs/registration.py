@@ -145,7 +145,7 @@ def make(
     Args:
         id: as for `make_game`.
         max_turns: truncates episodes after so many turns of all agents together.
-        render_mode: None, `"ansi"` or `"human"`.
+        render_mode: None, `"ansi"`, `"human"` or `"rgb_array"`; see `GameEnv`.
         observation: `"all"`, `"features"` or `"text"`; see `GameEnv`.
         **params: parameters of the game.
 

@@ -1,7 +1,7 @@
 """The scene of battleship."""
 
-from arena_envs.games._battleship_board import HIT, MISS, SUNK
-from arena_envs.games.battleship import Battleship, State
+from arena_envs.games._battleship_board import HIT, MISS, SUNK, State
+from arena_envs.games.battleship import Battleship
 from arena_envs.scenes.registry import turn_title
 from arena_envs.scenes.shapes import Cell, Grid, Scene
 

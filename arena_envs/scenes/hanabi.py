@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from arena_envs.games._hanabi_state import COLORS, NO_TURN
-from arena_envs.games.hanabi import Hanabi, State
+from arena_envs.games._hanabi_state import COLORS, NO_TURN, State
+from arena_envs.games.hanabi import Hanabi
 from arena_envs.games.tiny_hanabi import State as TinyState
 from arena_envs.games.tiny_hanabi import TinyHanabi
 from arena_envs.scenes.registry import turn_title

@@ -89,7 +89,8 @@ def blackjack(game: Blackjack, state: Any, viewer: int | None) -> Scene:
     hidden = len(dealer) - len(shown) if viewer is not None else 0
     ranks = rules_of_blackjack.RANKS
     mine = [ranks[card % 13] for card in player]
-    theirs = [None] * hidden + [ranks[card % 13] for card in dealer[hidden:]]
+    theirs: list[str | None] = [None] * hidden
+    theirs += [ranks[card % 13] for card in dealer[hidden:]]
     total = rules_of_blackjack.total(player)
     count = rules_of_blackjack.total(dealer[hidden:])
     hands = [

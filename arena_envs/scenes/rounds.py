@@ -5,13 +5,13 @@ from itertools import product
 from typing import Any
 
 from arena_envs.game import TERMINAL, AnyGame
+from arena_envs.games._goofspiel_state import State as GoofspielState
 from arena_envs.games._matrix_rounds import MatrixRounds
 from arena_envs.games._matrix_rounds import State as MatrixState
 from arena_envs.games.colonel_blotto import ColonelBlotto
 from arena_envs.games.donor_game import DonorGame
 from arena_envs.games.donor_game import State as DonorState
 from arena_envs.games.goofspiel import Goofspiel
-from arena_envs.games.goofspiel import State as GoofspielState
 from arena_envs.games.public_goods import PublicGoods
 from arena_envs.games.public_goods import State as GoodsState
 from arena_envs.scenes.registry import turn_title

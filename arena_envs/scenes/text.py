@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from arena_envs.scenes.shapes import Cards, Cell, Grid, Scene, Table, Talk, Track
-from arena_envs.scenes.wrapping import columns, wrapped
+from arena_envs.scenes.wrapping import clean, columns, wrapped
 
 WIDTH = 72  # columns of words
 
@@ -17,7 +17,7 @@ def text_of(scene: Scene) -> str:
         if title:
             lines += wrapped(f"{title}:", WIDTH)
         lines += WRITE[type(shape)](shape)
-    return "\n".join(line.rstrip() for line in lines)
+    return clean("\n".join(line.rstrip() for line in lines))
 
 
 def _filled(text: str, width: int) -> str:
