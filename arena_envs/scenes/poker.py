@@ -113,8 +113,8 @@ def liars_dice(game: LiarsDice, state: DiceState, viewer: int | None) -> Scene:
         seen = key[1]
     hands = []
     for seat, dice in enumerate(rolled):
-        faces = [str(die + 1) for die in seen[seat]] or [None] * len(dice)
-        hands.append(_hand(seat, faces))
+        faces = [str(die + 1) for die in seen[seat]]
+        hands.append(_hand(seat, faces or [None] * len(dice)))
     bids = [
         (turn % game.num_players, game.action_text(state, action))
         for turn, action in enumerate(state.actions)
