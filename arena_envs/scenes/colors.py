@@ -19,7 +19,6 @@ TONES = {  # fill, and text on it
     "dark": ("#1f2937", "#ffffff"),
     "light": ("#f1f5f9", "#111827"),
     "gone": ("#9ca3af", "#111827"),
-    "head": ("#cbd5e1", "#111827"),
 }
 SURFACES = {  # on light and on dark paper
     "paper": ("#ffffff", "#111827"),

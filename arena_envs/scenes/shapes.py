@@ -20,7 +20,6 @@ TONES = (
     "dark",
     "light",
     "gone",
-    "head",
     "",
 )
 

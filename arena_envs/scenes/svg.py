@@ -215,16 +215,17 @@ def _draw_cards(canvas: Canvas, cards: Cards) -> None:
 
 def _draw_table(canvas: Canvas, table: Table) -> None:
     canvas.heading(table.title)
-    heads = [[Cell(name, "head") for name in table.header]] if table.header else []
+    heads = [[Cell(name) for name in table.header]] if table.header else []
     lines = [*heads, *table.rows]
     widths = [
         max(columns(line[place].text) for line in lines if place < len(line)) * 7.8 + 14
         for place in range(max(map(len, lines)))
     ]
-    for line in lines:
+    for number, line in enumerate(lines):
+        ground = "shade" if number < len(heads) else "cell"
         x = PAD
         for cell, width in zip(line, widths, strict=False):
-            look = f"f-{cell.tone or 'cell'}"
+            look = f"f-{cell.tone or ground}"
             edge = "k-mark" if cell.mark else "k-paper"
             canvas.rect(x, canvas.y, width, 22, f"{look} {edge}", 2)
             canvas.text(x + 7, canvas.y + 15.5, cell.text, 13, _ink(cell))

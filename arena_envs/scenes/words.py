@@ -80,7 +80,7 @@ def bargaining(game: Bargaining, state: BargainingState, viewer: int | None) -> 
         if not hides or seat == viewer:
             told = [f"{factor:g}", f"{100 * factor**past:.4g}%"]
         rows.append([Cell(f"player_{seat}", f"seat{seat}"), *map(Cell, told)])
-    header = ("seat", "discount factor", f"worth after {past} rounds")
+    header = ("seat", "discount factor", "money is worth")
     shapes: list[Any] = [Table(f"{game.pie} to divide", header, rows)]
     if said:
         words = [

@@ -3,8 +3,9 @@
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
-  const MAX_ROWS = 1000;
-  let data, episode, cells, number = -1, turn = 0, shown = [], asked = false;
+  const MAX_ROWS = 1000, SVG = "http://www.w3.org/2000/svg";
+  const figures = [], parsed = new Map();
+  let data, episode, cells, lit, number = -1, turn = 0, shown = [], asked = false;
 
   const make = (name, text, className) => {
     const node = document.createElement(name);
@@ -12,7 +13,8 @@
     if (className) node.className = className;
     return node;
   };
-  const signed = (value) => (value > 0 ? "+" : "") + Number(value.toPrecision(4));
+  const plain = (value) => String(Number(value.toPrecision(4)));
+  const signed = (value) => (value > 0 ? "+" : "") + plain(value);
   const player = (seat) => "player_" + seat;
   const fill = (select, options) => {
     select.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
@@ -102,7 +104,7 @@
     $("fault").hidden = !e.fault;
     $("fault").textContent = `This episode cannot be replayed, so its prompts are shown: ${e.fault}`;
     const params = Object.entries(e.params).map(([k, v]) => `${k}=${JSON.stringify(v)}`);
-    const measures = Object.entries(e.measures).map(([k, v]) => `${k} ${signed(v)}`);
+    const measures = Object.entries(e.measures).map(([k, v]) => `${k} ${plain(v)}`);
     const ends = e.returns.map((r, seat) => `${player(seat)} (${e.policies[seat]}) ${signed(r)}`);
     const parts = [`Returns: ${ends.join(", ")}`, e.outcome];
     if (measures.length) parts.push(`measures: ${measures.join(", ")}`);
@@ -178,8 +180,9 @@
     $("slider").value = turn;
     const last = episode.frames.length - 1;
     $("place").value = now ? `turn ${turn} of ${last}` : `end, ${last} turns`;
-    $("strip").querySelector(".now")?.classList.remove("now");
-    cells[turn]?.classList.add("now");
+    lit?.classList.remove("now");
+    lit = cells[turn];
+    lit?.classList.add("now");
     drawScenes(now);
     $("turn").replaceChildren(...(now ? turnParts(now) : endParts()));
     $("replay").dataset.turn = turn;
@@ -195,20 +198,45 @@
         wanted = [[`what ${player(seat)} could see`, views[seat + 1]], ["everything, hidden parts too", views[0]]];
       }
     }
-    $("scenes").replaceChildren(...wanted.map(([name, picture]) => figure(name, picture)));
+    wanted.forEach(([name, picture], place) => drawFigure(place, name, data.pictures[picture][2]));
+    figures.forEach((figure, place) => { figure.node.hidden = place >= wanted.length; });
   }
 
-  function figure(name, picture) {
-    const node = make("figure");
-    node.append(make("figcaption", name));
-    const [width, height] = episode.size;
-    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", name);
-    svg.innerHTML = data.pictures[picture][2].map((i) => data.elements[i]).join("");
-    node.append(svg);
-    return node;
+  // Pictures of neighbouring turns share most elements, so only those that differ are replaced.
+  function drawFigure(place, name, wanted) {
+    if (!figures[place]) {
+      const figure = { node: make("figure"), caption: make("figcaption"), ids: [], size: null };
+      figure.svg = document.createElementNS(SVG, "svg");
+      figure.svg.setAttribute("role", "img");
+      figure.node.append(figure.caption, figure.svg);
+      $("scenes").append(figure.node);
+      figures[place] = figure;
+    }
+    const { svg, caption, ids } = figures[place];
+    if (caption.textContent !== name) {
+      caption.textContent = name;
+      svg.setAttribute("aria-label", name);
+    }
+    if (figures[place].size !== episode.size) {
+      const [width, height] = figures[place].size = episode.size;
+      svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+      svg.style.width = `${1.15 * width}px`;
+    }
+    wanted.forEach((id, i) => {
+      if (i >= ids.length) svg.append(element(id));
+      else if (ids[i] !== id) svg.children[i].replaceWith(element(id));
+    });
+    while (svg.children.length > wanted.length) svg.lastChild.remove();
+    figures[place].ids = wanted;
+  }
+
+  function element(id) {
+    if (!parsed.has(id)) {
+      const holder = document.createElementNS(SVG, "g");
+      holder.innerHTML = data.elements[id];
+      parsed.set(id, holder.firstChild);
+    }
+    return parsed.get(id).cloneNode(true);
   }
 
   function turnParts(t) {
@@ -236,8 +264,8 @@
 
   function creditParts(credit) {
     const pool = Object.entries(credit.pool).map(([name, value]) => `${name} ${value}`).join(", ");
-    let text = `Advantage ${signed(credit.advantage)} by ${credit.estimator}, weight ${signed(credit.weight)}; pool: ${pool || "all"}`;
-    if (credit.pool_size !== null) text += ` (${credit.pool_size} values, mean ${signed(credit.pool_mean)}, std ${signed(credit.pool_std)})`;
+    let text = `Advantage ${signed(credit.advantage)} by ${credit.estimator}, weight ${plain(credit.weight)}; pool: ${pool || "all"}`;
+    if (credit.pool_size !== null) text += ` (${credit.pool_size} values, mean ${signed(credit.pool_mean)}, std ${plain(credit.pool_std)})`;
     const parts = [make("p", text)];
     if (credit.tokens) {
       const most = credit.tokens.reduce((max, a) => Math.max(max, Math.abs(a)), 0);
