@@ -199,7 +199,7 @@
       }
     }
     wanted.forEach(([name, picture], place) => drawFigure(place, name, data.pictures[picture][2]));
-    figures.forEach((figure, place) => { figure.node.hidden = place >= wanted.length; });
+    while (figures.length > wanted.length) figures.pop().node.remove();
   }
 
   // Pictures of neighbouring turns share most elements, so only those that differ are replaced.
