@@ -74,7 +74,8 @@ def turn_title(game: AnyGame, state: Any, viewer: int | None) -> str:
     Args:
         game: the rules.
         state: any state of the game.
-        viewer: a seat, which sees its own return only, or None.
+        viewer: a seat, which sees its own return only where information is imperfect; or
+            None.
     """
     player = game.current_player(state)
     if player == CHANCE:
@@ -84,7 +85,7 @@ def turn_title(game: AnyGame, state: Any, viewer: int | None) -> str:
         ends = [
             f"player_{seat} {value:+.4g}"
             for seat, value in returns
-            if viewer in (None, seat)
+            if viewer in (None, seat) or game.information == "perfect"
         ]
         return f"The game is over: {', '.join(ends)}."
     if game.simultaneous:

@@ -122,14 +122,14 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
 
 def _write_page(file: Path, out: Path, first: int, count: int) -> None:
     lines = _known(read_lines(file, first - 1, count), file)
-    left = count_lines(file) - len(lines)
-    write_replay(out, lines, title=file.name, left=left)
+    total = count_lines(file)
+    write_replay(out, lines, title=file.name, left=total - len(lines))
     bad = [line for line in lines if isinstance(line, BadLine)]
     for line in bad[:MAX_WARNINGS]:
         typer.echo(f"line {line.line} is no episode: {line.reason}", err=True)
     if len(bad) > MAX_WARNINGS:
         typer.echo(f"{len(bad) - MAX_WARNINGS} more lines are none", err=True)
-    rest = f"; {left} lines are not in it (--episodes, --first)" if left else ""
+    rest = f" of the {total} lines of the file" if total > len(lines) else ""
     typer.echo(f"{out}: {len(lines) - len(bad)} episodes{rest}")
 
 
