@@ -92,7 +92,7 @@ class Canvas:
 def drawing_of(scene: Scene) -> Drawing:
     """The elements of a scene, without background."""
     canvas = Canvas()
-    for line in wrapped(scene.title, 52):
+    for line in wrapped(scene.title, 36):
         canvas.text(PAD, canvas.y + 13, line, 14, "f-ink")
         canvas.y += 22
     for shape in scene.shapes:

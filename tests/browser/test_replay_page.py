@@ -184,7 +184,10 @@ def test_a_phone_shows_the_whole_width(tmp_path, open_page):
 
 
 def test_a_link_opens_a_turn(tmp_path, open_page):
-    episodes = play("tic_tac_toe", ["random"] * 2, range(3))
+    seeds = [3, 2**64 - 1, 4]
+    episodes = play("tic_tac_toe", ["random"] * 2, seeds)
     page = open_page(page_of(tmp_path, episodes), "#line=2&turn=3")
     at(page, 3)
-    assert page.inner_text("#name").startswith("Line 2:")
+    assert (
+        page.inner_text("#name") == f"Line 2: tic_tac_toe-v0, seed {seeds[1]}, sample 0"
+    )

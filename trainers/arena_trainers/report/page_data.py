@@ -82,8 +82,8 @@ def _facts(episode: Episode) -> dict[str, Any]:
     return {
         "game": episode.game,
         "params": dict(episode.params),
-        "seed": episode.seed,
-        "sample": episode.sample,
+        "seed": str(episode.seed),  # JavaScript has no integers of 64 bits
+        "sample": str(episode.sample),
         "parent": episode.parent,
         "branch": episode.branch,
         "policies": [policies.get(s, "") for s in range(len(episode.returns))],

@@ -220,7 +220,7 @@
     if (figures[place].size !== episode.size) {
       const [width, height] = figures[place].size = episode.size;
       svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-      svg.style.width = `${1.15 * width}px`;
+      svg.style.width = `${width}px`;
     }
     wanted.forEach((id, i) => {
       if (i >= ids.length) svg.append(element(id));
