@@ -12,7 +12,7 @@ from arena_envs.checks import checked_action, short
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
 from arena_envs.nodes import action_mask
-from arena_envs.scenes.rendering import check_render_mode, render_modes, rendered
+from arena_envs.scenes.rendering import missing_package, render_modes, rendered
 from arena_envs.spaces import MAX_TEXT, AnyText, Content
 from arena_wrappers.formats import InvalidReply, parse_reply
 from arena_wrappers.opponents import Opponents
@@ -162,9 +162,8 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         return action_mask(num_actions, tuple(self.env.legal_actions())).copy()
 
     def render(self) -> Any:
-        """What this seat sees; see `GameEnv`."""
-        state = self.env.game_state
-        return rendered(self.env.game, state, self.seat, self.render_mode)
+        env = self.env
+        return rendered(env.game, env.game_state, self.seat, self.render_mode)
 
     def _sit(self, seat: int) -> None:
         self.seat, self.agent = seat, self.env.possible_agents[seat]
@@ -281,12 +280,9 @@ def make_seat_env(
         ValueError: as for `arena_envs.make`, `make_policy` and `SeatEnv`.
         TypeError: `render_mode` is `"rgb_array"` without the extra `render`.
     """
-    if params.get("render_mode") == "rgb_array":
-        try:
-            check_render_mode("rgb_array")
-        except ModuleNotFoundError as error:
-            # Stable-Baselines3's `make_vec_env` asks for pictures, and after a TypeError without
-            raise TypeError(str(error)) from error
+    if params.get("render_mode") == "rgb_array" and missing_package():
+        # Stable-Baselines3's `make_vec_env` asks for pictures, and after a TypeError without
+        raise TypeError("'rgb_array' needs: pip install 'arena-envs[render]'")
     single = isinstance(opponent, str) or not isinstance(opponent, Sequence)
     named: Any = [opponent] if single else opponent
     others = [make_policy(o) if isinstance(o, str) else o for o in named]

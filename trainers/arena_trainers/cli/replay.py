@@ -18,6 +18,10 @@ from arena_wrappers.files import whole_file
 
 PRINTED, IN_PAGE = 4, 200  # episodes, unless --episodes is given
 MAX_WARNINGS = 5
+HOW_MANY = (
+    f"Number of lines to show [default: {IN_PAGE} in a page, {PRINTED} printed, all in "
+    "a terminal]."
+)
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -35,14 +39,7 @@ def replay(
         typer.Option(metavar="OUT", help="Draw all turns of one episode."),
     ] = None,
     num_episodes: Annotated[
-        int | None,
-        typer.Option(
-            "--episodes",
-            "-n",
-            min=1,
-            help=f"Number of lines to show [default: {IN_PAGE} in a page, "
-            f"{PRINTED} printed, all in a terminal].",
-        ),
+        int | None, typer.Option("--episodes", "-n", min=1, help=HOW_MANY)
     ] = None,
     first: Annotated[
         int, typer.Option(min=1, help="First line to show, counted from 1.")
@@ -115,8 +112,9 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
             f"want --first of at most the number of lines in {file}, "
             f"{count_lines(file)}"
         )
-    if not any(isinstance(line, Recorded) for line in found):
-        raise ValueError(f"{file}, line {found[0].line}: {found[0].reason}")
+    bad = [line for line in found if isinstance(line, BadLine)]
+    if len(bad) == len(found):
+        raise ValueError(f"{file}, line {bad[0].line}: {bad[0].reason}")
     return found
 
 

@@ -44,9 +44,8 @@ def replay_page(
     lines: Iterable[Recorded | BadLine], *, title: str, left: int = 0
 ) -> str:
     """The page that `write_replay` writes."""
-    recorded, bad = [], []
-    for line in lines:
-        (bad if isinstance(line, BadLine) else recorded).append(line)
+    found = list(lines)
+    recorded = [line for line in found if isinstance(line, Recorded)]
     style = f"{_asset('replay.css')}{_scene_css()}"
     script = _asset("replay.js")
     page: str = (
@@ -56,7 +55,7 @@ def replay_page(
             title=title,
             left=left,
             num_episodes=len(recorded),
-            bad=bad,
+            bad=[line for line in found if isinstance(line, BadLine)],
             data=packed(page_data(recorded)),
             style=style,
             script=script,

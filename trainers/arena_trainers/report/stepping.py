@@ -46,7 +46,8 @@ class Stepper:
     def __init__(self, lines: Sequence[Recorded | BadLine], full: bool = False) -> None:
         self._lines, self._full = lines, full
         self.is_over = False
-        self._viewer = 0
+        self.number = self.turn = self._viewer = self._last = 0
+        self._frames: Frames | None = None
         self._open(0)
 
     def press(self, key: str) -> None:
@@ -73,18 +74,19 @@ class Stepper:
         """What the terminal shows now."""
         line = self._lines[self.number]
         where = f"[{self.number + 1} of {len(self._lines)}] line {line.line}"
-        if isinstance(line, BadLine) or self._frames is None:
+        if isinstance(line, BadLine):
             return f"{where} is no episode: {printable(line.reason)}\n\n{HELP}"
         episode, credit = line.rollout
-        viewer = self._frames.viewers[self._viewer % len(self._frames.viewers)]
+        frames = self._frames or frames_of(episode)
+        viewer = frames.viewers[self._viewer % len(frames.viewers)]
         lines = [
             f"{where}: {printable(title_of(episode))}",
             f"turn {self.turn} of {self._last}, seen by {viewer}",
             "",
         ]
-        if self._frames.fault:
-            lines.insert(1, f"no replay: {printable(self._frames.fault)}")
-        scenes = self._frames.scenes[self.turn]
+        if frames.fault:
+            lines.insert(1, f"no replay: {printable(frames.fault)}")
+        scenes = frames.scenes[self.turn]
         lines += [text_of(scenes[self._viewer % len(scenes)]), ""]
         if self.turn < self._last:
             turn, earned = episode.turns[self.turn], credit[self.turn]
@@ -96,8 +98,7 @@ class Stepper:
     def _open(self, number: int) -> None:
         self.number, self.turn = number, 0
         line = self._lines[number]
-        self._frames: Frames | None = None
-        self._last = 0
+        self._frames, self._last = None, 0
         if isinstance(line, Recorded):
             self._frames = frames_of(line.rollout.episode)
             self._last = len(line.rollout.episode.turns)
