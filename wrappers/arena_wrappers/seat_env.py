@@ -162,8 +162,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         return action_mask(num_actions, tuple(self.env.legal_actions())).copy()
 
     def render(self) -> Any:
-        env = self.env
-        return rendered(env.game, env.game_state, self.seat, self.render_mode)
+        return rendered(self.env.game, self.env.game_state, self.seat, self.render_mode)
 
     def _sit(self, seat: int) -> None:
         self.seat, self.agent = seat, self.env.possible_agents[seat]
