@@ -1,6 +1,6 @@
 """Scenes of games in which all seats choose at once, in one round or in several."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -18,10 +18,21 @@ from arena_envs.scenes.registry import turn_title
 from arena_envs.scenes.shapes import Card, Cards, Cell, Grid, Scene, Table, seat_tone
 
 MAX_CELLS = 60  # of a table of payoffs that is shown
+MAX_ROUNDS = 12  # latest rounds that are shown
 
 
 def _seats(game: AnyGame) -> list[str]:
     return [f"player_{seat}" for seat in range(game.num_players)]
+
+
+def _rounds(
+    game: AnyGame, title: str, rows: Sequence[Sequence[Cell]], sums: Iterable[str]
+) -> Table:
+    """The latest rounds, and a last row of sums, the first of which is its name."""
+    if len(rows) > MAX_ROUNDS:
+        title += f"; the latest {MAX_ROUNDS} rounds"
+    last = [Cell(text) for text in sums]
+    return Table(title, ("round", *_seats(game)), [*rows[-MAX_ROUNDS:], last])
 
 
 def _chosen(chosen: Sequence[str], num_players: int, viewer: int | None) -> list[Cell]:
@@ -47,9 +58,8 @@ def matrix_game(game: MatrixRounds, state: MatrixState, viewer: int | None) -> S
         told = [names[seat][action] for seat, action in enumerate(state.chosen)]
         now = _chosen(told, game.num_players, viewer)
         rows.append([Cell(str(len(rows) + 1)), *now])
-    paid = [Cell("paid"), *(Cell(f"{value:.6g}") for value in state.paid)]
-    rounds = Table("choices by round", ("", *_seats(game)), [*rows, paid])
-    shapes: list[Any] = [rounds]
+    paid = ["paid", *(f"{value:.6g}" for value in state.paid)]
+    shapes: list[Any] = [_rounds(game, "choices by round", rows, paid)]
     if len(game.cells) <= MAX_CELLS:
         shapes.insert(0, _payoffs(game, state.rounds[-1] if state.rounds else None))
     return Scene(turn_title(game, state, viewer), shapes)
@@ -86,10 +96,10 @@ def public_goods(game: PublicGoods, state: GoodsState, viewer: int | None) -> Sc
     if game.current_player(state) != TERMINAL:
         now = _chosen([str(c) for c in state.chosen], game.num_players, viewer)
         rows.append([Cell(str(len(rows) + 1)), *now])
-    paid = [Cell("paid"), *(Cell(f"{value:.6g}") for value in state.paid)]
+    paid = ["paid", *(f"{value:.6g}" for value in state.paid)]
     title = f"contributions of {game.endowment} tokens; the pot counts x "
     title += f"{game.multiplier:g}"
-    table = Table(title, ("round", *_seats(game)), [*rows, paid])
+    table = _rounds(game, title, rows, paid)
     return Scene(turn_title(game, state, viewer), [table])
 
 
@@ -125,12 +135,8 @@ def donor_game(game: DonorGame, state: DonorState, viewer: int | None) -> Scene:
             for seat, cell in enumerate(_chosen(told, num, viewer))
         ]
         rows.append([Cell(str(len(rows) + 1)), *now])
-    units = [Cell("units"), *(Cell(f"{h / 100:.6g}") for h in state.hundredths)]
-    table = Table(
-        "gifts by round: share, and to which player",
-        ("round", *_seats(game)),
-        [*rows, units],
-    )
+    units = ["units", *(f"{each / 100:.6g}" for each in state.hundredths)]
+    table = _rounds(game, "gifts by round: share, and to which player", rows, units)
     return Scene(turn_title(game, state, viewer), [table])
 
 

@@ -23,7 +23,7 @@ from arena_envs.scenes.shapes import (
     Utterance,
 )
 
-SPEAKER = 0
+MAX_SAID = 8  # latest utterances that are shown
 
 
 def signaling(game: Signaling, state: SignalingState, viewer: int | None) -> Scene:
@@ -86,7 +86,9 @@ def bargaining(game: Bargaining, state: BargainingState, viewer: int | None) -> 
         words = [
             _utterance(utterance, turn, game.pie) for turn, utterance in enumerate(said)
         ]
-        shapes.append(Talk("talk", words))
+        more = len(words) > MAX_SAID
+        title = f"talk; the latest {MAX_SAID} of {len(words)}" if more else "talk"
+        shapes.append(Talk(title, words[-MAX_SAID:]))
     return Scene(turn_title(game, state, viewer), shapes)
 
 

@@ -148,5 +148,14 @@ def test_boards_of_other_sizes_are_drawn(id: str) -> None:
     assert ElementTree.fromstring(svg(scene_of(game, episode[-1][0]))) is not None
 
 
+def test_of_many_rounds_the_latest_are_shown() -> None:
+    game = make_game("iterated_prisoners_dilemma", num_rounds=100)
+    episode = random_episode(game, game.initial_state(), random.Random(0))
+    text = text_of(scene_of(game, episode[-1][0]))
+    assert "choices by round; the latest 12 rounds:" in text
+    assert len(text.splitlines()) < 30
+    assert "\n  100 " in text
+
+
 def test_a_base_game_needs_no_method_for_pictures() -> None:
     assert not any("scene" in name for name in dir(BaseGame))

@@ -14,6 +14,7 @@ from arena_trainers.report.page_data import page_data, unpacked
 from arena_trainers.report.reading import BadLine, Recorded, read_lines
 from arena_trainers.report.sheet import sheet
 from arena_trainers.report.stepping import Stepper
+from arena_trainers.tournament.log import Match, TournamentLog
 from arena_trainers.train.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import PromptOptions, PromptWrapper, ScriptedPolicy, play
 
@@ -59,6 +60,16 @@ def test_bad_lines_are_named_and_the_rest_is_read(file):
     assert "unknown field 'rules_version'" in found[2].reason
     assert found[2].text.startswith('{"game": "kuhn_poker-v0"')
     assert [line.line for line in read_lines(file, 6, 1)] == [7]
+
+
+def test_the_log_of_a_tournament_is_read(episodes, tmp_path):
+    path = tmp_path / "results.jsonl"
+    log = TournamentLog(path, {"games": ["kuhn_poker"]}, lambda episode: None)
+    for episode in episodes:
+        log.append(Match(episode.game, ("a", "b"), episode.seed), episode)
+    found = list(read_lines(path))
+    assert [line.line for line in found] == [2, 3, 4]
+    assert [line.rollout.episode for line in found] == episodes
 
 
 def test_a_page_says_which_lines_are_no_episodes(file):

@@ -56,8 +56,8 @@ def replay(
     """Replay recorded episodes: in the terminal, as a page, or as a picture.
 
     Without --html and --svg, keys step through the turns; in a pipe the turns are printed.
-    FILE has JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, or the --out
-    file of eval or play. Only rollouts have credit.
+    FILE has JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, the --out
+    file of eval or play, or results.jsonl of a tournament. Only rollouts have credit.
 
     For example:
 

@@ -5,6 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from arena_trainers.tournament.log import EPISODE, HEADER, LINE
 from arena_trainers.train.rollouts import Rollout, rollout_of
 
 MAX_SHOWN = 20_000  # characters of a line that is no episode
@@ -42,8 +43,9 @@ def read_lines(
     """The lines of a file of episodes.
 
     Args:
-        path: a file of JSON lines: `episodes.jsonl`, `rollouts/step-N.jsonl`, or what a
-            command wrote with `--out`.
+        path: a file of JSON lines: `episodes.jsonl`, `rollouts/step-N.jsonl`, what a
+            command wrote with `--out`, or `results.jsonl` of a tournament, whose first line
+            is left out.
         first: first line to read, from 0.
         count: number of lines to read; None for all.
 
@@ -58,7 +60,8 @@ def read_lines(
     stop = None if count is None else first + count
     with open(path, "rb") as file:
         for number, line in enumerate(islice(file, first, stop), first + 1):
-            yield _read(number, line)
+            if not line.startswith(HEADER):
+                yield _read(number, line)
 
 
 def count_lines(path: Path) -> int:
@@ -68,8 +71,11 @@ def count_lines(path: Path) -> int:
 
 
 def _read(number: int, line: bytes) -> Recorded | BadLine:
+    record = line
+    if line.startswith(LINE):
+        record = line.partition(EPISODE)[2].rstrip().removesuffix(b"}")
     try:
-        return Recorded(number, rollout_of(line.decode("utf-8")))
+        return Recorded(number, rollout_of(record.decode("utf-8")))
     except ValueError as error:
         text = line[: 4 * MAX_SHOWN].decode("utf-8", "replace")[:MAX_SHOWN]
         return BadLine(number, " ".join(str(error).split()), text.strip())
