@@ -801,7 +801,7 @@ class TestRendering:
         env = started(kuhn(render_mode="ansi"), chance=[0, 1])
         env.step(1)
         text = env.render()
-        assert "player_0:\n  [?]\nplayer_1:\n  [Q]\nactions:\n  bet\n" in text
+        assert "player_0:\n  [?]\nplayer_1:\n  [Q]\nactions:\n  player_0 bet\n" in text
 
     def test_human_prints_each_turn(self, capsys: pytest.CaptureFixture[str]) -> None:
         env = started(kuhn(render_mode="human"), chance=[0, 1])

@@ -15,7 +15,7 @@ MAX_ACTIONS = 8  # latest actions that are shown
 def hanabi(game: Hanabi, state: State, viewer: int | None) -> Scene:
     """Fireworks, tokens, hands with the known hints, discards and the latest actions."""
     ends = zip(COLORS, state.fireworks, strict=False)
-    fireworks = [Card(str(height) if height else "-", color) for color, height in ends]
+    fireworks = [Card(_name(color, height), color) for color, height in ends]
     tokens = [
         Cell(f"{state.life_tokens} of {game.max_life_tokens}"),
         Cell(f"{state.information_tokens} of {game.max_information_tokens}"),
@@ -44,7 +44,7 @@ def _card(game: Hanabi, card: int | None, hint: int) -> Card:
     known = [
         "any color"
         if len(colors) == game.num_colors
-        else "/".join(COLORS[color][:1] for color in colors)
+        else "/".join(COLORS[color][0].upper() for color in colors)
         if len(colors) > 1
         else COLORS[colors[0]],
         "any rank"
@@ -55,12 +55,17 @@ def _card(game: Hanabi, card: int | None, hint: int) -> Card:
     if card is None:
         return Card(None, note=note)
     color, rank = divmod(card, game.num_ranks)
-    return Card(str(rank + 1), COLORS[color], note)
+    return Card(_name(COLORS[color], rank + 1), COLORS[color], note)
+
+
+def _name(color: str, rank: int) -> str:
+    """A card in two characters, such as "R1", for those who cannot see its color."""
+    return f"{color[0].upper()}{rank}"
 
 
 def _discards(game: Hanabi, state: State) -> Any:
     items = [
-        Cell(str(rank + 1), color)
+        Cell(_name(color, rank + 1), color)
         for color, row in zip(COLORS, state.discards, strict=False)
         for rank, copies in enumerate(row)
         for _ in range(copies)

@@ -53,7 +53,7 @@ def _pot(paid: Sequence[int], folded: Sequence[bool]) -> Table:
         for seat, (chips, out) in enumerate(zip(paid, folded, strict=True))
     ]
     gone = "; gray: folded" if any(folded) else ""
-    return Table(f"pot: {sum(paid)} chips{gone}", ("seat", "paid"), rows)
+    return Table(f"pot of {sum(paid)} chips{gone}", ("seat", "paid"), rows)
 
 
 def betting_shapes(betting: Betting, names: Sequence[str], history: Any) -> list[Any]:

@@ -74,9 +74,8 @@ def _cards(cards: Cards) -> Iterator[str]:
         yield "  " + (" ".join(f"[{face}]" for face in faces) or "none")
         return
     for number, card in enumerate(cards.cards):
-        tone = f"{card.tone} " if card.tone and card.text is not None else ""
         note = card.note.replace("\n", " ")
-        yield f"  {number}: {tone}{faces[number]}" + (f" ({note})" if note else "")
+        yield f"  {number}: {faces[number]}" + (f" ({note})" if note else "")
 
 
 def _table(table: Table) -> Iterator[str]:
@@ -93,8 +92,13 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _track(track: Track) -> Iterator[str]:
-    items = ", ".join(_mark(item) for item in track.items)
+    items = ", ".join(_whose(item) + _mark(item) for item in track.items)
     yield from (f"  {line}" for line in wrapped(items or "none", WIDTH))
+
+
+def _whose(item: Cell) -> str:
+    """The seat that the color of an item stands for."""
+    return f"player_{item.tone[4:]} " if item.tone.startswith("seat") else ""
 
 
 def _talk(talk: Talk) -> Iterator[str]:

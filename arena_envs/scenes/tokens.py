@@ -13,7 +13,7 @@ def nim(game: Nim, state: NimState, viewer: int | None) -> Scene:
     piles = [
         Track(
             f"pile {number}: {left} of {size}",
-            [Cell("o", "seat2")] * left + [Cell("", "gone")] * (size - left),
+            [Cell("o", "green")] * left + [Cell("", "gone")] * (size - left),
         )
         for number, (left, size) in enumerate(
             zip(state.piles, game.pile_sizes, strict=True), 1
