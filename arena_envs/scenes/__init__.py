@@ -10,7 +10,7 @@ package, which `arena_envs.catalogue` names beside the game. The function of a s
 what the seat may know, so it reads `Game.information_state` where something is hidden.
 """
 
-from arena_envs.scenes.registry import add_scene, has_scene, scene_of
+from arena_envs.scenes.registry import add_scene, scene_of
 from arena_envs.scenes.shapes import (
     Card,
     Cards,
@@ -36,7 +36,6 @@ __all__ = [
     "Track",
     "Utterance",
     "add_scene",
-    "has_scene",
     "scene_of",
     "svg",
     "text_of",

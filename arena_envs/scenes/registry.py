@@ -53,11 +53,6 @@ def scene_of(game: AnyGame, state: Any, viewer: int | None = None) -> Scene:
     return draw(game, state, viewer)
 
 
-def has_scene(game: AnyGame) -> bool:
-    """Whether a game has a scene of its own."""
-    return f"{type(game).__module__}:{type(game).__qualname__}" in _scenes
-
-
 def observed(game: AnyGame, state: Any, viewer: int | None) -> Scene:
     """The scene of a game that has none of its own: the texts of its seats."""
     seats = range(game.num_players) if viewer is None else (viewer,)

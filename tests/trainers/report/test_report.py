@@ -1,5 +1,7 @@
 """Replays of recorded episodes: files that are read, pages, sheets and steps."""
 
+import base64
+import gzip
 import json
 import re
 from xml.etree import ElementTree
@@ -10,7 +12,7 @@ import arena_envs
 from arena_trainers.report.episode_facts import answer_span, outcome_of
 from arena_trainers.report.frames import frames_of
 from arena_trainers.report.page import replay_page
-from arena_trainers.report.page_data import page_data, unpacked
+from arena_trainers.report.page_data import page_data
 from arena_trainers.report.reading import BadLine, Recorded, read_lines
 from arena_trainers.report.sheet import sheet
 from arena_trainers.report.stepping import Stepper
@@ -98,7 +100,8 @@ def test_a_page_loads_nothing_and_runs_only_its_own_script(file):
 
 def test_the_data_of_a_page_hold_the_record(file, episodes):
     text = replay_page(read_lines(file), title="x")
-    data = unpacked(re.search(r'id="data">([^<]*)<', text)[1])
+    packed = re.search(r'id="data">([^<]*)<', text)[1]
+    data = json.loads(gzip.decompress(base64.b64decode(packed)))
     assert len(data["episodes"]) == len(episodes)
     for shown, episode in zip(data["episodes"], episodes, strict=True):
         assert shown["returns"] == list(episode.returns)

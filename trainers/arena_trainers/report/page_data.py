@@ -71,12 +71,6 @@ def packed(data: dict[str, Any]) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-def unpacked(text: str) -> dict[str, Any]:
-    """What `packed` packed."""
-    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(text)))
-    return data
-
-
 def _facts(episode: Episode) -> dict[str, Any]:
     policies = policies_of(episode)
     return {
