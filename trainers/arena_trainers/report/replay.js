@@ -220,7 +220,8 @@
     if (figures[place].size !== episode.size) {
       const [width, height] = figures[place].size = episode.size;
       svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-      svg.style.width = `${width}px`;
+      svg.style.maxWidth = `${width}px`;
+      figures[place].node.style.maxWidth = `${width + 2}px`;
     }
     wanted.forEach((id, i) => {
       if (i >= ids.length) svg.append(element(id));
