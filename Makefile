@@ -1,5 +1,5 @@
-# All targets but `adapters`, `engine` and `scale` work in .venv, which they make when it is
-# missing or out of date.
+# All targets but `adapters`, `browser`, `engine` and `scale` work in .venv, which they make
+# when it is missing or out of date.
 #
 #   make train   trains the default recipe; options: make train ARGS="--seed 1"
 #   make quick   runs the tests of tests/quick.txt, in a minute
@@ -8,6 +8,7 @@
 #   make engine  runs the tests of vLLM on a CPU, in an environment of their own
 #   make scale   runs the tests of sharding and servers on a CPU, and those of vLLM, likewise
 #   make adapters runs the tests of other frameworks, in environments of their own
+#   make browser tests pages in a headless Chromium, in an environment of its own
 #   make mutants plants small faults, and looks whether the tests find them
 #   make lint    ruff and mypy
 #   make format  ruff's fixes and format
@@ -21,6 +22,7 @@ VENV := .venv
 ENGINE := .venv-engine
 SCALE := .venv-scale
 ADAPTERS := .venv-adapters
+BROWSER := .venv-browser
 BIN := $(VENV)/bin
 # Two processes, a file to each at a time: what the tests of a file share is made once.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
@@ -31,7 +33,7 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .DELETE_ON_ERROR:
-.PHONY: train quick test slow engine scale adapters mutants lint format wheel clean
+.PHONY: train quick test slow engine scale adapters browser mutants lint format wheel clean
 
 train: $(VENV)/.train
 	$(BIN)/arena train $(ARGS)
@@ -55,6 +57,9 @@ scale: $(SCALE)/.made
 adapters: $(VENV)/.dev
 	$(BIN)/python tests/adapters/run.py --environments $(ADAPTERS) $(ARGS)
 
+browser: $(BROWSER)/.made
+	$(BROWSER)/bin/python -m pytest -m slow tests/browser $(ARGS)
+
 mutants: $(VENV)/.dev
 	$(BIN)/python tests/mutants/run.py $(ARGS)
 
@@ -71,7 +76,7 @@ wheel: $(VENV)/.dev
 	$(BIN)/python tests/packaging/check_wheel.py
 
 clean:
-	rm -rf $(VENV) $(ENGINE) $(SCALE) $(ADAPTERS) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ENGINE) $(SCALE) $(ADAPTERS) $(BROWSER) build dist .mypy_cache .pytest_cache .ruff_cache
 
 # torch first and by itself: asked for together with the rest, pip may choose a newer
 # build with gigabytes of CUDA packages.
@@ -99,6 +104,14 @@ define make_apart
 	$(@D)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
 endef
+
+# What .venv has, and Playwright, which drives the Chromium of the system.
+$(BROWSER)/.made: tests/browser/requirements.txt $(VENV)/.dev
+	$(PYTHON) -m venv --clear $(@D)
+	$(BIN)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
+	  > $$($(@D)/bin/python -c 'import site; print(site.getsitepackages()[0])')/of_dev.pth
+	$(@D)/bin/python -m pip install --quiet -r $<
+	@touch $@
 
 $(ENGINE)/.made: tests/engine/requirements.txt pyproject.toml
 	$(make_apart)

@@ -5,8 +5,10 @@ from typing import Any
 from arena_envs.registration import register, register_plugins
 
 GAMES = "arena_envs.games"
+SCENES = "arena_envs.scenes"
 
 ITERATED = f"{GAMES}.iterated_matrix_game:IteratedMatrixGame"
+MATRIX_SCENE = f"{SCENES}.rounds:matrix_game"
 MATRIX_GAME = f"{GAMES}.matrix_game:MatrixGame"
 
 # payoffs[action of player_0][action of player_1][seat]
@@ -23,73 +25,137 @@ STAG_HUNT: dict[str, Any] = {
     "actions": ("Stag", "Hare"),
 }
 
-register("bargaining-v0", f"{GAMES}.bargaining:Bargaining")
+register(
+    "bargaining-v0",
+    f"{GAMES}.bargaining:Bargaining",
+    scene=f"{SCENES}.words:bargaining",
+)
 register(
     "battle_of_the_sexes-v0",
     MATRIX_GAME,
+    scene=MATRIX_SCENE,
     payoffs=(((3, 2), (0, 0)), ((0, 0), (2, 3))),
     actions=("Bach", "Stravinsky"),
 )
-register("battleship-v0", f"{GAMES}.battleship:Battleship")
-register("blackjack-v0", f"{GAMES}.blackjack:Blackjack")
-register("breakthrough-v0", f"{GAMES}.breakthrough:Breakthrough")
+register(
+    "battleship-v0",
+    f"{GAMES}.battleship:Battleship",
+    scene=f"{SCENES}.battleship:battleship",
+)
+register(
+    "blackjack-v0", f"{GAMES}.blackjack:Blackjack", scene=f"{SCENES}.poker:blackjack"
+)
+register(
+    "breakthrough-v0",
+    f"{GAMES}.breakthrough:Breakthrough",
+    scene=f"{SCENES}.boards:breakthrough",
+)
 register(
     "chess-v0",
     f"{GAMES}.chess:Chess",
+    scene=f"{SCENES}.chess:chess_board",
     extra="chess",
     facts=("competitive", 2, "perfect"),
 )
 register(
     "chicken-v0",
     MATRIX_GAME,
+    scene=MATRIX_SCENE,
     payoffs=(((0, 0), (4, 1)), ((1, 4), (3, 3))),
     actions=("Dare", "Chicken"),
 )
-register("colonel_blotto-v0", f"{GAMES}.colonel_blotto:ColonelBlotto")
-register("connect_four-v0", f"{GAMES}.connect_four:ConnectFour", split="held_out")
-register("donor_game-v0", f"{GAMES}.donor_game:DonorGame")
-register("dots_and_boxes-v0", f"{GAMES}.dots_and_boxes:DotsAndBoxes")
-register("goofspiel-v0", f"{GAMES}.goofspiel:Goofspiel")
-register("hanabi-v0", f"{GAMES}.hanabi:Hanabi")
-register("hex-v0", f"{GAMES}.hex:Hex")
-register("iterated_matrix_game-v0", ITERATED)
-register("iterated_prisoners_dilemma-v0", ITERATED)  # its default table
-register("iterated_rock_paper_scissors-v0", ITERATED, **ROCK_PAPER_SCISSORS)
-register("iterated_stag_hunt-v0", ITERATED, **STAG_HUNT)
-register("kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker")
-register("leduc_poker-v0", f"{GAMES}.leduc_poker:LeducPoker", split="held_out")
-register("liars_dice-v0", f"{GAMES}.liars_dice:LiarsDice")
+register(
+    "colonel_blotto-v0",
+    f"{GAMES}.colonel_blotto:ColonelBlotto",
+    scene=f"{SCENES}.rounds:colonel_blotto",
+)
+register(
+    "connect_four-v0",
+    f"{GAMES}.connect_four:ConnectFour",
+    scene=f"{SCENES}.boards:connect_four",
+    split="held_out",
+)
+register(
+    "donor_game-v0",
+    f"{GAMES}.donor_game:DonorGame",
+    scene=f"{SCENES}.rounds:donor_game",
+)
+register(
+    "dots_and_boxes-v0",
+    f"{GAMES}.dots_and_boxes:DotsAndBoxes",
+    scene=f"{SCENES}.tokens:dots_and_boxes",
+)
+register(
+    "goofspiel-v0", f"{GAMES}.goofspiel:Goofspiel", scene=f"{SCENES}.rounds:goofspiel"
+)
+register("hanabi-v0", f"{GAMES}.hanabi:Hanabi", scene=f"{SCENES}.hanabi:hanabi")
+register("hex-v0", f"{GAMES}.hex:Hex", scene=f"{SCENES}.boards:hex_board")
+register("iterated_matrix_game-v0", ITERATED, scene=MATRIX_SCENE)
+register(
+    "iterated_prisoners_dilemma-v0", ITERATED, scene=MATRIX_SCENE
+)  # its default table
+register(
+    "iterated_rock_paper_scissors-v0",
+    ITERATED,
+    scene=MATRIX_SCENE,
+    **ROCK_PAPER_SCISSORS,
+)
+register("iterated_stag_hunt-v0", ITERATED, scene=MATRIX_SCENE, **STAG_HUNT)
+register(
+    "kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker", scene=f"{SCENES}.poker:kuhn_poker"
+)
+register(
+    "leduc_poker-v0",
+    f"{GAMES}.leduc_poker:LeducPoker",
+    scene=f"{SCENES}.poker:leduc_poker",
+    split="held_out",
+)
+register(
+    "liars_dice-v0", f"{GAMES}.liars_dice:LiarsDice", scene=f"{SCENES}.poker:liars_dice"
+)
 register(
     "limit_holdem-v0",
     f"{GAMES}.limit_holdem:LimitHoldem",
+    scene=f"{SCENES}.holdem:limit_holdem",
     extra="poker",
     facts=("competitive", 2, "imperfect"),
 )
 register(
     "matching_pennies-v0",
     MATRIX_GAME,
+    scene=MATRIX_SCENE,
     payoffs=(((1, -1), (-1, 1)), ((-1, 1), (1, -1))),
     actions=("Heads", "Tails"),
 )
-register("matrix_game-v0", MATRIX_GAME)
+register("matrix_game-v0", MATRIX_GAME, scene=MATRIX_SCENE)
 register(
     "mini_hanabi-v0",
     f"{GAMES}.hanabi:Hanabi",
+    scene=f"{SCENES}.hanabi:hanabi",
     num_colors=2,
     num_ranks=2,
     hand_size=3,
     max_information_tokens=3,
     max_life_tokens=3,
 )
-register("nim-v0", f"{GAMES}.nim:Nim")
-register("othello-v0", f"{GAMES}.othello:Othello")
-register("prisoners_dilemma-v0", MATRIX_GAME)  # its default table
-register("public_goods-v0", f"{GAMES}.public_goods:PublicGoods")
-register("rock_paper_scissors-v0", MATRIX_GAME, **ROCK_PAPER_SCISSORS)
-register("signaling-v0", f"{GAMES}.signaling:Signaling")
+register("nim-v0", f"{GAMES}.nim:Nim", scene=f"{SCENES}.tokens:nim")
+register("othello-v0", f"{GAMES}.othello:Othello", scene=f"{SCENES}.boards:othello")
+register("prisoners_dilemma-v0", MATRIX_GAME, scene=MATRIX_SCENE)  # its default table
+register(
+    "public_goods-v0",
+    f"{GAMES}.public_goods:PublicGoods",
+    scene=f"{SCENES}.rounds:public_goods",
+)
+register(
+    "rock_paper_scissors-v0", MATRIX_GAME, scene=MATRIX_SCENE, **ROCK_PAPER_SCISSORS
+)
+register(
+    "signaling-v0", f"{GAMES}.signaling:Signaling", scene=f"{SCENES}.words:signaling"
+)
 register(
     "simple_hanabi-v0",
     f"{GAMES}.hanabi:Hanabi",
+    scene=f"{SCENES}.hanabi:hanabi",
     split="held_out",
     num_colors=3,
     num_ranks=2,
@@ -97,8 +163,20 @@ register(
     max_information_tokens=8,
     max_life_tokens=3,
 )
-register("speaker_listener-v0", f"{GAMES}.speaker_listener:SpeakerListener")
-register("stag_hunt-v0", MATRIX_GAME, **STAG_HUNT)
-register("tic_tac_toe-v0", f"{GAMES}.tic_tac_toe:TicTacToe")
-register("tiny_hanabi-v0", f"{GAMES}.tiny_hanabi:TinyHanabi")
+register(
+    "speaker_listener-v0",
+    f"{GAMES}.speaker_listener:SpeakerListener",
+    scene=f"{SCENES}.words:speaker_listener",
+)
+register("stag_hunt-v0", MATRIX_GAME, scene=MATRIX_SCENE, **STAG_HUNT)
+register(
+    "tic_tac_toe-v0",
+    f"{GAMES}.tic_tac_toe:TicTacToe",
+    scene=f"{SCENES}.boards:tic_tac_toe",
+)
+register(
+    "tiny_hanabi-v0",
+    f"{GAMES}.tiny_hanabi:TinyHanabi",
+    scene=f"{SCENES}.hanabi:tiny_hanabi",
+)
 register_plugins()

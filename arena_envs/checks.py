@@ -60,19 +60,14 @@ def _integer(value: Any) -> int | None:
         return None
 
 
-def check_options(max_turns: object, render_mode: object, observation: object) -> None:
+def check_options(max_turns: object, observation: object) -> None:
     """Raises if an option of an environment is out of range.
 
     Raises:
-        ValueError: `max_turns` is no integer above 0, or an unknown `render_mode` or
-            `observation`.
+        ValueError: `max_turns` is no integer above 0, or an unknown `observation`.
     """
     if max_turns is not None and (type(max_turns) is not int or max_turns < 1):
         raise ValueError(f"want max_turns as an integer above 0, got {max_turns!r}")
-    if render_mode not in (None, "ansi", "human"):
-        raise ValueError(
-            f"want render_mode None, 'ansi' or 'human', got {render_mode!r}"
-        )
     if observation not in ("all", "features", "text"):
         raise ValueError(
             f"want observation 'all', 'features' or 'text', got {observation!r:.80}"

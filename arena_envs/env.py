@@ -1,6 +1,5 @@
 """`GameEnv`: any game as a PettingZoo AEC environment."""
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from arena_envs.chance import Chance, check_surplus, given_outcomes
 from arena_envs.checks import check_options, checked_action, checked_seed, short
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
 from arena_envs.nodes import Node, graph_of, parsed_action
+from arena_envs.scenes.rendering import check_render_mode, render_modes, rendered
 from arena_envs.spaces import Content, make_spaces
 
 
@@ -27,13 +27,15 @@ class GameEnv(AECEnv[str, Any, Any]):
         id: the registered id of the game, if it has one.
         max_turns: truncates the episode after this many turns, counted over all agents. A
             round in which all agents choose at the same time is played to its end.
-        render_mode: `"ansi"` returns the text of the agent to move, `"human"` prints it.
+        render_mode: what the agent to move sees: as text (`"ansi"`), printed (`"human"`) or
+            as uint8[640, 640, 3] (`"rgb_array"`, with the extra `render`).
         observation: `"all"`; `"features"`, the dict without the text; or `"text"`, the text
             itself.
 
     Raises:
         ValueError: `max_turns` is no integer above 0, or `render_mode` or `observation` is
             unknown.
+        ModuleNotFoundError: `"rgb_array"` without the extra `render`.
     """
 
     actions: list[Any]  # of this episode, chance outcomes included
@@ -50,7 +52,8 @@ class GameEnv(AECEnv[str, Any, Any]):
         observation: Content = "all",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        check_options(max_turns, render_mode, observation)
+        check_options(max_turns, observation)
+        check_render_mode(render_mode)
         self.game = game
         self.id = id
         self.max_turns = max_turns
@@ -58,7 +61,7 @@ class GameEnv(AECEnv[str, Any, Any]):
         self.observation: Content = observation
         self.metadata = {
             "name": (id or type(game).__name__).replace("-", "_"),
-            "render_modes": ["ansi", "human"],
+            "render_modes": render_modes(),
             "render_fps": 1,
             "is_parallelizable": game.simultaneous,
         }
@@ -218,15 +221,11 @@ class GameEnv(AECEnv[str, Any, Any]):
         other.infos = {agent: info.copy() for agent, info in self.infos.items()}
         return other
 
-    def render(self) -> str | None:
-        """The text of the agent to move, returned (`"ansi"`) or printed (`"human"`)."""
-        if self.render_mode is None:
-            return None
+    def render(self) -> Any:
+        """The scene that the agent to move sees, see `arena_envs.scenes`; None if printed."""
         agent = self.agent_selection if self.agents else self.possible_agents[0]
-        text = self._graph.text(self._node, self._seats[agent])
-        if self.render_mode == "human":
-            sys.stdout.write(text + "\n")
-        return text if self.render_mode == "ansi" else None
+        seat = self._seats[agent]
+        return rendered(self.game, self._node.state, seat, self.render_mode)
 
     def close(self) -> None:
         pass

@@ -14,6 +14,7 @@ from arena_envs.checks import did_you_mean
 from arena_envs.entries import Entry, Facts, Split
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame, Information, Kind
+from arena_envs.scenes.registry import add_scene
 from arena_envs.spaces import Content
 
 
@@ -51,6 +52,7 @@ def register(
     extra: str | None = None,
     facts: Facts | None = None,
     plugin: str | None = None,
+    scene: str | None = None,
     **params: Any,
 ) -> None:
     """Makes a game known here, to PettingZoo and (one seat of it) to Gymnasium.
@@ -65,6 +67,8 @@ def register(
         facts: kind, number of players and information, such as `("mixed", 2, "perfect")`.
             `game_infos()` lists them if the game's extra is not installed.
         plugin: the distribution that the game comes from, if not this one.
+        scene: `"module:function"` that draws the states of the class, see
+            `arena_envs.scenes.add_scene`; None shows the texts of `observe`.
         **params: parameters of the class, where the id is a preset.
 
     Raises:
@@ -78,6 +82,8 @@ def register(
         raise ValueError(
             f"want facts of game {id!r}, which has an extra, got {facts!r}"
         )
+    if scene:
+        add_scene(entry_point, scene)
     _entries[id] = Entry(id, entry_point, params, split, extra, facts, plugin)
     for name in (id, _in_camel_case(id)):
         if hasattr(pettingzoo, "register"):  # since 1.27
@@ -139,7 +145,7 @@ def make(
     Args:
         id: as for `make_game`.
         max_turns: truncates episodes after so many turns of all agents together.
-        render_mode: None, `"ansi"` or `"human"`.
+        render_mode: None, `"ansi"`, `"human"` or `"rgb_array"`; see `GameEnv`.
         observation: `"all"`, `"features"` or `"text"`; see `GameEnv`.
         **params: parameters of the game.
 

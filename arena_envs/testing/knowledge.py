@@ -117,15 +117,7 @@ def check_hidden(sample: Sample) -> None:
     Exchanges one action of an episode for another, so it does not depend on `resample`.
     """
     game, rng = sample.game, random.Random(0)
-    hidden = []
-    for episode in sample.episodes[:5]:
-        indices = range(len(episode) - 1)
-        for index in rng.sample(indices, min(len(indices), MAX_CHANGES)):
-            for state, twin in _twins(game, episode, index, rng):
-                for seat in range(game.num_players):
-                    keys = [game.information_state(s, seat) for s in (state, twin)]
-                    if keys[0] == keys[1]:
-                        hidden.append((state, twin, seat))
+    hidden = hidden_twins(sample, rng)
     for state, twin, seat in hidden[:1000]:
         demand(
             game.information == "imperfect",
@@ -148,6 +140,22 @@ def check_hidden(sample: Sample) -> None:
             *(state, twin),
             fix="Redraw all that the seat cannot see.",
         )
+
+
+def hidden_twins(
+    sample: Sample, rng: random.Random, num_episodes: int = 5
+) -> list[tuple[Any, Any, int]]:
+    """Pairs of different states of episodes, each with a seat that cannot tell them apart."""
+    game, hidden = sample.game, []
+    for episode in sample.episodes[:num_episodes]:
+        indices = range(len(episode) - 1)
+        for index in rng.sample(indices, min(len(indices), MAX_CHANGES)):
+            for state, twin in _twins(game, episode, index, rng):
+                for seat in range(game.num_players):
+                    keys = [game.information_state(s, seat) for s in (state, twin)]
+                    if keys[0] == keys[1]:
+                        hidden.append((state, twin, seat))
+    return hidden
 
 
 def _twins(

@@ -19,6 +19,7 @@ from arena_envs.games.hanabi import Hanabi
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.games.nim import Nim
 from arena_envs.games.tic_tac_toe import TicTacToe
+from arena_envs.scenes import Card, Cards, Scene, registry
 from arena_envs.testing import CHECKS, BrokenRule, check_game, page_of
 from arena_envs.testing.sample import draw_sample
 
@@ -498,6 +499,24 @@ def test_the_first_broken_rule_is_named(game: type[Any], rule: str) -> None:
     message = str(caught.value)
     assert game.__name__ in message
     assert "\n" not in message
+
+
+class Shown(KuhnPoker):
+    """Its scene shows every seat all cards."""
+
+
+def scene_of_shown(game: Shown, state: Any, viewer: int | None) -> Scene:
+    return Scene("all", [Cards("cards", [Card(str(card)) for card in state.cards])])
+
+
+def test_a_scene_that_shows_a_hidden_card_breaks_a_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = (f"{__name__}:{name}" for name in ("Shown", "scene_of_shown"))
+    monkeypatch.setitem(registry._scenes, *names)
+    rule = "what a seat cannot know shows in no scene of the seat; got '  .2. .0.'"
+    with pytest.raises(BrokenRule, match=rule):
+        check_game(Shown(), needs_page=False)
 
 
 class Dividing(TicTacToe):

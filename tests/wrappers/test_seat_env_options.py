@@ -11,7 +11,14 @@ import arena_envs
 from arena_envs.env import GameEnv
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.games.tic_tac_toe import TicTacToe
-from arena_wrappers import RandomPolicy, ScriptedPolicy, SeatEnv, make_policy, play
+from arena_wrappers import (
+    RandomPolicy,
+    ScriptedPolicy,
+    SeatEnv,
+    make_policy,
+    play,
+    seat_env,
+)
 from arena_wrappers.opponents import bot_of
 from arena_wrappers.seat_env import make_seat_env
 
@@ -205,9 +212,12 @@ def test_texts_pass_without_shared_memory() -> None:
         envs.close()
 
 
-def test_pictures_are_refused_as_trainers_expect() -> None:
+def test_missing_packages_for_pictures_are_refused_as_trainers_expect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A TypeError makes Stable-Baselines3's `make_vec_env` try without."""
-    with pytest.raises(TypeError, match="want render_mode 'ansi' or 'human'"):
+    monkeypatch.setattr(seat_env, "missing_package", lambda: "resvg_py")
+    with pytest.raises(TypeError, match=r"pip install 'arena-envs\[render\]'"):
         gymnasium.make("arena/KuhnPoker-v0", render_mode="rgb_array")
 
 

@@ -32,8 +32,7 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
         ValueError: the record's game is unknown, or its actions are impossible.
     """
     if game is None:
-        params = {name: _hashable(value) for name, value in episode.params.items()}
-        game = make_game(episode.game, **params)
+        game = game_of(episode)
     base = GameEnv(game, id=episode.game, max_turns=episode.max_turns)
     try:
         env = PromptWrapper(base, **episode.prompt)
@@ -57,6 +56,17 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
             raise policy.error
     _compare(episode, again)
     return again
+
+
+def game_of(episode: Episode) -> AnyGame:
+    """The rules that a record names.
+
+    Raises:
+        ValueError: the game is unknown, or a parameter does not fit it.
+        ImportError: the game cannot be imported.
+    """
+    params = {name: _hashable(value) for name, value in episode.params.items()}
+    return make_game(episode.game, **params)
 
 
 def final_state(episode: Episode, game: AnyGame) -> Any:

@@ -12,6 +12,7 @@ from arena_envs.checks import checked_action, short
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
 from arena_envs.nodes import action_mask
+from arena_envs.scenes.rendering import missing_package, render_modes, rendered
 from arena_envs.spaces import MAX_TEXT, AnyText, Content
 from arena_wrappers.formats import InvalidReply, parse_reply
 from arena_wrappers.opponents import Opponents
@@ -53,7 +54,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
             is no policy or reads transcripts, or `reply` is unknown.
     """
 
-    metadata = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
+    metadata = {"render_modes": render_modes(), "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
@@ -161,7 +162,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         return action_mask(num_actions, tuple(self.env.legal_actions())).copy()
 
     def render(self) -> Any:
-        return self.env.render()
+        return rendered(self.env.game, self.env.game_state, self.seat, self.render_mode)
 
     def _sit(self, seat: int) -> None:
         self.seat, self.agent = seat, self.env.possible_agents[seat]
@@ -276,11 +277,11 @@ def make_seat_env(
 
     Raises:
         ValueError: as for `arena_envs.make`, `make_policy` and `SeatEnv`.
-        TypeError: `render_mode` is `"rgb_array"`.
+        TypeError: `render_mode` is `"rgb_array"` without the extra `render`.
     """
-    if params.get("render_mode") == "rgb_array":
+    if params.get("render_mode") == "rgb_array" and missing_package():
         # Stable-Baselines3's `make_vec_env` asks for pictures, and after a TypeError without
-        raise TypeError("a game has no pictures: want render_mode 'ansi' or 'human'")
+        raise TypeError("'rgb_array' needs: pip install 'arena-envs[render]'")
     single = isinstance(opponent, str) or not isinstance(opponent, Sequence)
     named: Any = [opponent] if single else opponent
     others = [make_policy(o) if isinstance(o, str) else o for o in named]

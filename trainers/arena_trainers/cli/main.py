@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 
 from arena_trainers.cli import credit as credit_commands
-from arena_trainers.cli import episodes as episode_commands
 from arena_trainers.cli import evaluate as eval_command
 from arena_trainers.cli import export as export_command
 from arena_trainers.cli import games as game_commands
 from arena_trainers.cli import play as play_command
+from arena_trainers.cli import replay as replay_command
 from arena_trainers.cli import serve as serve_command
 from arena_trainers.cli import solve as solve_command
 from arena_trainers.cli import tournament as tournament_command
@@ -142,7 +142,7 @@ def _how_it_stopped(folder: Path) -> str:
 game_commands.add_commands(app)
 eval_command.add_commands(app)
 play_command.add_commands(app)
-episode_commands.add_commands(app)
+replay_command.add_commands(app)
 export_command.add_commands(app)
 serve_command.add_commands(app)
 solve_command.add_commands(app)

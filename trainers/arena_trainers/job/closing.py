@@ -33,10 +33,10 @@ def closing_lines(
         against = ("--against", model) if plan.game.num_players > 1 else ()
         lines.append(_line("play", *_game(plan), *against))
     lines.append("look at episodes, after training and in training (with credit):")
-    lines.append(_line("show-episodes", str(folder / "episodes.jsonl")))
+    lines.append(_line("replay", str(folder / "episodes.jsonl")))
     last = last_rollouts(folder)
     if last is not None:
-        lines.append(_line("show-episodes", str(last)))
+        lines.append(_line("replay", str(last)))
     return lines
 
 

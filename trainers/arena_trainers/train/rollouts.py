@@ -79,12 +79,17 @@ def read_rollouts(path: str | Path) -> Iterator[Rollout]:
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                yield _rollout(line.decode("utf-8"))
+                yield rollout_of(line.decode("utf-8"))
             except ValueError as error:
                 raise ValueError(f"{path}, line {number}: {error}") from error
 
 
-def _rollout(line: str) -> Rollout:
+def rollout_of(line: str) -> Rollout:
+    """The rollout of a line.
+
+    Raises:
+        ValueError: the line is no episode, or has malformed credit.
+    """
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):

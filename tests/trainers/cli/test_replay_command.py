@@ -1,4 +1,4 @@
-"""`arena show-episodes` prints recorded episodes."""
+"""`arena replay` prints recorded episodes, steps through them and writes pages."""
 
 import sys
 from dataclasses import replace
@@ -7,6 +7,8 @@ import pytest
 
 import arena_envs
 from arena_trainers.cli import main as cli
+from arena_trainers.cli.replay import step_through
+from arena_trainers.report import read_lines
 from arena_trainers.train.rollouts import (
     Rollout,
     TurnCredit,
@@ -17,7 +19,7 @@ from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
 
 def show(monkeypatch, *arguments):
-    monkeypatch.setattr(sys, "argv", ["arena", "show-episodes", *map(str, arguments)])
+    monkeypatch.setattr(sys, "argv", ["arena", "replay", *map(str, arguments)])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     return stopped.value.code
@@ -44,7 +46,7 @@ def test_a_turn_shows_prompt_reply_reward_and_credit(path, monkeypatch, capfd):
     assert "advantage +0.250, weight 2.000 by mars; pool: seat 0 (8 values" in page
     assert "reward    -2.5 (game -2, format -0.5)" in page
     assert "player_1 forfeits" in page
-    assert page.endswith("2 more: --first 1 shows the next ones\n")
+    assert page.endswith("2 more: --first 2 shows the next ones\n")
 
 
 def test_what_a_model_wrote_does_not_move_the_cursor(path, monkeypatch, capfd):
@@ -68,7 +70,7 @@ def test_the_rules_are_shown_in_full_prompts_only(path, monkeypatch, capfd):
             ["no_such.jsonl"],
             "found none at 'no_such.jsonl'; give a file such as runs/first/",
         ),
-        (["{path}", "--first", "9"], "want --first below the number of episodes in"),
+        (["{path}", "--first", "9"], "want --first of at most the number of lines in"),
         (["{junk}"], "line 1: want an episode as JSON, got 'junk"),
     ],
 )
@@ -90,7 +92,7 @@ def test_what_is_left_is_counted_by_lines_without_reading_them(
     with open(path, "a") as file:
         file.write("junk\n" * 40)
     assert show(monkeypatch, path, "-n", 2) == 0
-    assert capfd.readouterr().out.endswith("41 more: --first 2 shows the next ones\n")
+    assert capfd.readouterr().out.endswith("41 more: --first 3 shows the next ones\n")
 
 
 def test_advantages_of_tokens_are_all_shown(path, monkeypatch, capfd, tmp_path):
@@ -102,3 +104,49 @@ def test_advantages_of_tokens_are_all_shown(path, monkeypatch, capfd, tmp_path):
     write_rollouts(other, [Rollout(first.episode, credit)])
     assert show(monkeypatch, other) == 0
     assert "advantages per token +0.500 -0.250" in capfd.readouterr().out
+
+
+def test_bad_lines_are_named_and_the_rest_is_shown(path, monkeypatch, capfd):
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], "junk\n", *lines[1:]]))
+    assert show(monkeypatch, path) == 0
+    page = capfd.readouterr().out
+    assert "--- line 2 is no episode: want an episode as JSON" in page
+    assert "--- line 4: kuhn_poker-v0" in page
+    out = path.with_name("replay.html")
+    assert show(monkeypatch, path, "--html", out, "-n", 3) == 0
+    printed = capfd.readouterr()
+    assert "line 2 is no episode" in printed.err
+    wanted = "2 episodes of the 4 lines of the file"
+    assert printed.out == f"{out}: {wanted}\n"
+    assert out.read_text().startswith("<!doctype html>")
+
+
+def test_one_episode_is_drawn(path, monkeypatch, capfd):
+    out = path.with_name("replay.svg")
+    assert show(monkeypatch, path, "--svg", out, "--first", 2, "--seen-by", "all") == 0
+    assert capfd.readouterr().out == f"{out}: the episode of line 2\n"
+    assert out.read_text().startswith("<svg ")
+    assert show(monkeypatch, path, "--svg", out, "--html", out) == 2
+    assert "want --html or --svg, got both" in capfd.readouterr().err
+
+
+def test_a_missing_template_engine_is_named_with_its_extra(path, monkeypatch, capfd):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert show(monkeypatch, path, "--html", path.with_name("replay.html")) == 2
+    assert "pip install 'arena-envs[report]'" in capfd.readouterr().err
+    assert not path.with_name("replay.html").exists()
+
+
+def test_keys_step_through_turns_until_the_reader_quits(path, capsys):
+    keys = iter(["\x1b[C", "\x1b[B", "q"])
+    step_through(list(read_lines(path)), full=False, read_key=lambda: next(keys))
+    shown = capsys.readouterr().out
+    assert shown.count("turn 0 of 2") == 2
+    assert shown.count("turn 1 of 2") == 1
+    assert "\x1b[2J\ud800" not in shown
+
+    def closed() -> str:
+        raise EOFError
+
+    step_through(list(read_lines(path)), full=False, read_key=closed)

@@ -1,0 +1,84 @@
+"""What `GameEnv.render` returns or prints."""
+
+import importlib
+import io
+import sys
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import AnyGame
+from arena_envs.scenes.registry import scene_of
+from arena_envs.scenes.svg import drawing_of, svg_of
+from arena_envs.scenes.text import text_of
+
+SIDE = 640  # pixels; all frames of a video have one size
+PACKAGES = ("resvg_py", "PIL")  # that draw pixels
+
+
+@cache
+def missing_package() -> str | None:
+    """The first package that `"rgb_array"` needs and that is not installed."""
+    return next((name for name in PACKAGES if find_spec(name) is None), None)
+
+
+def render_modes() -> list[str]:
+    """The modes that the installed packages allow."""
+    return ["ansi", "human"] + ["rgb_array"] * (missing_package() is None)
+
+
+def check_render_mode(mode: object) -> None:
+    """Raises if an environment cannot render in this mode.
+
+    Raises:
+        ValueError: the mode is unknown.
+        ModuleNotFoundError: a package is missing; names the extra to install.
+    """
+    if mode not in (None, "ansi", "human", "rgb_array"):
+        raise ValueError(
+            f"want render_mode None, 'ansi', 'human' or 'rgb_array', got {mode!r:.80}"
+        )
+    if mode == "rgb_array" and (name := missing_package()):
+        raise ModuleNotFoundError(
+            f"render_mode 'rgb_array' needs the package {name!r}; install it with: "
+            "pip install 'arena-envs[render]'",
+            name=name,
+        )
+
+
+def rendered(
+    game: AnyGame, state: Any, viewer: int, mode: str | None
+) -> str | NDArray[np.uint8] | None:
+    """What a seat sees of a state.
+
+    Returns:
+        A text for `"ansi"`; uint8[640, 640, 3] for `"rgb_array"`; None for `"human"`, which
+        prints the text, and for None.
+    """
+    if mode is None:
+        return None
+    scene = scene_of(game, state, viewer)
+    if mode == "rgb_array":
+        return pixels(svg_of(drawing_of(scene), width=SIDE, height=SIDE))
+    text = text_of(scene)
+    if mode == "human":
+        sys.stdout.write(f"{text}\n")
+        return None
+    return text
+
+
+def pixels(svg: str) -> NDArray[np.uint8]:
+    """uint8[height, width, 3]: the pixels of an SVG file.
+
+    Raises:
+        ModuleNotFoundError: the extra `render` is not installed.
+    """
+    check_render_mode("rgb_array")
+    resvg: Any = importlib.import_module("resvg_py")
+    image: Any = importlib.import_module("PIL.Image")
+    png = resvg.svg_to_bytes(svg_string=svg)
+    with image.open(io.BytesIO(png)) as opened:
+        return np.asarray(opened.convert("RGB"), dtype=np.uint8)

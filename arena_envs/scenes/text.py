@@ -1,0 +1,121 @@
+"""Writes a scene as text."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from arena_envs.scenes.shapes import Cards, Cell, Grid, Scene, Table, Talk, Track
+from arena_envs.scenes.wrapping import clean, columns, wrapped
+
+WIDTH = 72  # columns of words
+
+
+def text_of(scene: Scene) -> str:
+    """A scene as lines of text, without control characters."""
+    lines = wrapped(scene.title, WIDTH)
+    for shape in scene.shapes:
+        title = getattr(shape, "title", "")
+        if title:
+            lines += wrapped(f"{title}:", WIDTH)
+        lines += WRITE[type(shape)](shape)
+    return clean("\n".join(line.rstrip() for line in lines))
+
+
+def _filled(text: str, width: int) -> str:
+    return text + " " * (width - columns(text))
+
+
+def _mark(cell: Cell) -> str:
+    return f"*{cell.text}" if cell.mark else cell.text
+
+
+def _grid(grid: Grid) -> Iterator[str]:
+    if grid.narrow:
+        yield from _narrow_grid(grid)
+        return
+    widest = max((columns(_mark(c)) for row in grid.rows for c in row), default=1)
+    width = max(1, widest, *map(columns, grid.top)) if grid.top else max(1, widest)
+    margin = max(map(columns, grid.left), default=-1) + 1
+    if grid.top:
+        names = " ".join(_filled(name, width) for name in grid.top)
+        yield " " * margin + names
+    for number, row in enumerate(grid.rows):
+        label = f"{grid.left[number]:>{margin - 1}} " if grid.left else ""
+        marks = " ".join(_filled(_mark(cell) or ".", width) for cell in row)
+        yield " " * round(number * grid.shift * (width + 1)) + label + marks
+
+
+def _narrow_grid(grid: Grid) -> Iterator[str]:
+    """Dots, lines and boxes: every second row and column is narrow."""
+    margin = max(map(columns, grid.left), default=-1) + 1
+    if grid.top:
+        yield " " * margin + "".join(
+            _filled(name, 3 if place % 2 else 1) for place, name in enumerate(grid.top)
+        )
+    for number, row in enumerate(grid.rows):
+        label = f"{grid.left[number]:>{margin - 1}} " if grid.left else ""
+        yield label + "".join(
+            _line(cell, number, place) for place, cell in enumerate(row)
+        )
+
+
+def _line(cell: Cell, row: int, place: int) -> str:
+    if row % 2 == 0:
+        if place % 2 == 0:
+            return "+"
+        return "---" if cell.tone else "   "
+    if place % 2 == 0:
+        return "|" if cell.tone else " "
+    return f" {cell.text or ' '} "
+
+
+def _cards(cards: Cards) -> Iterator[str]:
+    faces = ["?" if card.text is None else card.text for card in cards.cards]
+    if not any(card.note for card in cards.cards):
+        yield "  " + (" ".join(f"[{face}]" for face in faces) or "none")
+        return
+    for number, card in enumerate(cards.cards):
+        note = card.note.replace("\n", " ")
+        yield f"  {number}: {faces[number]}" + (f" ({note})" if note else "")
+
+
+def _table(table: Table) -> Iterator[str]:
+    lines: list[Sequence[str]] = [table.header] if table.header else []
+    lines += [[_mark(cell) for cell in row] for row in table.rows]
+    widths = [
+        max(columns(line[place]) for line in lines if place < len(line))
+        for place in range(max(map(len, lines)))
+    ]
+    for line in lines:
+        yield "  " + "  ".join(
+            _filled(text, width) for text, width in zip(line, widths, strict=False)
+        )
+
+
+def _track(track: Track) -> Iterator[str]:
+    items = ", ".join(_whose(item) + _mark(item) for item in track.items)
+    yield from (f"  {line}" for line in wrapped(items or "none", WIDTH))
+
+
+def _whose(item: Cell) -> str:
+    """The seat that the color of an item stands for."""
+    return f"player_{item.tone[4:]} " if item.tone.startswith("seat") else ""
+
+
+def _talk(talk: Talk) -> Iterator[str]:
+    for said in talk.said:
+        who = "" if said.seat is None else f"player_{said.seat}"
+        whom = f"to {said.audience}" if said.audience else ""
+        head = " ".join(filter(None, (who, whom, said.action)))
+        lines = wrapped(said.words, WIDTH)
+        if head:
+            yield f"  {head}{':' if lines else ''}"
+        yield from (f"    {line}" if head else line for line in lines)
+
+
+WRITE: dict[type, Callable[[Any], Iterable[str]]] = {
+    Grid: _grid,
+    Cards: _cards,
+    Table: _table,
+    Track: _track,
+    Talk: _talk,
+}

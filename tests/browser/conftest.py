@@ -1,0 +1,64 @@
+"""Pages in a real browser: the Chromium of the system, driven by Playwright.
+
+`make browser` runs these tests in an environment of their own. Without Playwright or Chromium
+they are skipped.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Headless Chromium."""
+    api: Any = pytest.importorskip(
+        "playwright.sync_api", reason="Playwright is not installed: run make browser"
+    )
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if path is None:
+        pytest.skip("there is no Chromium: apt-get install chromium")
+    with api.sync_playwright() as playwright:
+        # the sandbox does not start for root, as in containers; pages come from these tests
+        chromium = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox"]
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a file; at the end of the test, errors and requests of the page fail it."""
+    troubles: list[str] = []
+    contexts: list[Any] = []
+
+    def opened(path: Path, link: str = "", **options: Any) -> Any:
+        context = browser.new_context(offline=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: troubles.append(dialog.message))
+        address = path.as_uri()
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith(address)
+                else troubles.append(request.url)
+            ),
+        )
+        page.goto(f"{address}{link}")
+        page.wait_for_selector("body[data-ready=yes]", timeout=20_000)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not troubles

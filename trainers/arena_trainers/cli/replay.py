@@ -1,0 +1,153 @@
+"""The command `arena replay`, which shows recorded episodes."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from arena_trainers.cli.usage import usage_errors
+from arena_trainers.report.episode_lines import episode_lines
+from arena_trainers.report.page import write_replay
+from arena_trainers.report.reading import BadLine, Recorded, count_lines, read_lines
+from arena_trainers.report.sheet import sheet
+from arena_trainers.report.stepping import Stepper
+from arena_wrappers.files import whole_file
+
+PRINTED, IN_PAGE = 4, 200  # episodes, unless --episodes is given
+MAX_WARNINGS = 5
+HOW_MANY = (
+    f"Number of lines to show [default: {IN_PAGE} in a page, {PRINTED} printed, all in "
+    "a terminal]."
+)
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the command to the `arena` command."""
+    app.command("replay")(replay)
+
+
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    html: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Write a page of replays.")
+    ] = None,
+    svg: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT", help="Draw all turns of one episode."),
+    ] = None,
+    num_episodes: Annotated[
+        int | None, typer.Option("--episodes", "-n", min=1, help=HOW_MANY)
+    ] = None,
+    first: Annotated[
+        int, typer.Option(min=1, help="First line to show, counted from 1.")
+    ] = 1,
+    seen_by: Annotated[
+        str,
+        typer.Option(metavar="AGENT", help="Whose view --svg draws: all, or player_0."),
+    ] = "all",
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Show whole prompts, not only the last message."),
+    ] = False,
+) -> None:
+    """Replay recorded episodes: in the terminal, as a page, or as a picture.
+
+    Without --html and --svg, keys step through the turns; in a pipe the turns are printed.
+    FILE has JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, the --out
+    file of eval or play, or results.jsonl of a tournament. Only rollouts have credit.
+
+    For example:
+
+    arena replay runs/seed1/episodes.jsonl
+
+    arena replay runs/seed1/rollouts/step-400.jsonl --html replay.html
+    """
+    with usage_errors():
+        if html is not None and svg is not None:
+            raise ValueError("want --html or --svg, got both; give one of them")
+        if html is not None:
+            _write_page(file, html, first, num_episodes or IN_PAGE)
+        elif svg is not None:
+            _write_sheet(file, svg, first, seen_by)
+        elif sys.stdin.isatty() and sys.stdout.isatty():
+            step_through(_known(read_lines(file, first - 1, num_episodes), file), full)
+        else:
+            _print(file, first, num_episodes or PRINTED, full)
+
+
+def step_through(
+    lines: Sequence[Recorded | BadLine],
+    full: bool,
+    read_key: Callable[[], str] = click.getchar,
+) -> None:
+    """Shows one turn at a time, until the reader quits.
+
+    Args:
+        lines: what to show.
+        full: whether to show whole prompts.
+        read_key: waits for a key, and returns its character or escape sequence.
+    """
+    stepper = Stepper(lines, full)
+    while not stepper.is_over:
+        click.clear()
+        typer.echo(stepper.screen())
+        try:
+            stepper.press(read_key())
+        except (EOFError, KeyboardInterrupt):
+            return
+
+
+def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | BadLine]:
+    """The lines, of which at least one must be an episode.
+
+    Raises:
+        ValueError: none is; the message has the first fault.
+    """
+    found = list(lines)
+    if not found:
+        raise ValueError(
+            f"want --first of at most the number of lines in {file}, "
+            f"{count_lines(file)}"
+        )
+    bad = [line for line in found if isinstance(line, BadLine)]
+    if len(bad) == len(found):
+        raise ValueError(f"{file}, line {bad[0].line}: {bad[0].reason}")
+    return found
+
+
+def _write_page(file: Path, out: Path, first: int, count: int) -> None:
+    lines = _known(read_lines(file, first - 1, count), file)
+    total = count_lines(file)
+    write_replay(out, lines, title=file.name, left=total - len(lines))
+    bad = [line for line in lines if isinstance(line, BadLine)]
+    for line in bad[:MAX_WARNINGS]:
+        typer.echo(f"line {line.line} is no episode: {line.reason}", err=True)
+    if len(bad) > MAX_WARNINGS:
+        typer.echo(f"{len(bad) - MAX_WARNINGS} more lines are none", err=True)
+    rest = f" of the {total} lines of the file" if total > len(lines) else ""
+    typer.echo(f"{out}: {len(lines) - len(bad)} episodes{rest}")
+
+
+def _write_sheet(file: Path, out: Path, first: int, viewer: str) -> None:
+    (line,) = _known(read_lines(file, first - 1, 1), file)
+    if isinstance(line, Recorded):
+        text = sheet(line.rollout.episode, viewer)
+        with whole_file(out) as target:
+            target.write(text)
+        typer.echo(f"{out}: the episode of line {line.line}")
+
+
+def _print(file: Path, first: int, count: int, full: bool) -> None:
+    lines = _known(read_lines(file, first - 1, count), file)
+    for line in lines:
+        if isinstance(line, BadLine):
+            typer.echo(f"--- line {line.line} is no episode: {line.reason}\n")
+            continue
+        for text in episode_lines(line, full):
+            typer.echo(text)
+    rest = count_lines(file) - first + 1 - len(lines)
+    if rest:
+        typer.echo(f"{rest} more: --first {first + len(lines)} shows the next ones")

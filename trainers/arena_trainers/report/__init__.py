@@ -1,0 +1,19 @@
+"""Shows recorded episodes: a page of replays, a sheet of pictures, and steps in a terminal.
+
+`write_replay` writes the page that `arena replay FILE --html OUT` makes. A page of another kind
+can embed the same replay: `page_data` gives its data, `replay.js` and `replay.css` show it.
+"""
+
+from arena_trainers.report.page import replay_page, write_replay
+from arena_trainers.report.page_data import packed, page_data
+from arena_trainers.report.reading import BadLine, Recorded, read_lines
+
+__all__ = [
+    "BadLine",
+    "Recorded",
+    "packed",
+    "page_data",
+    "read_lines",
+    "replay_page",
+    "write_replay",
+]

@@ -1,0 +1,116 @@
+"""What a page of replays holds, as JSON that is compressed into the page."""
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from arena_envs.scenes.svg import drawing_of
+from arena_trainers.report.episode_facts import outcome_of, parsed_part, policies_of
+from arena_trainers.report.frames import frames_of
+from arena_trainers.report.reading import Recorded
+from arena_trainers.train.rollouts import TurnCredit
+from arena_wrappers import Episode, Turn
+
+
+class Interned:
+    """Values that are stored once, each with its number."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+
+    def __call__(self, value: Any) -> int:
+        """The number of a hashable value."""
+        number = self._numbers.get(value)
+        if number is None:
+            number = self._numbers[value] = len(self.items)
+            self.items.append(value)
+        return number
+
+
+def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
+    """The episodes of a page.
+
+    Returns:
+        `texts`: strings that prompts are made of; `elements`: SVG elements; `pictures`: width,
+        height and the numbers of elements; `episodes`: everything else. Equal texts, elements
+        and pictures are stored once.
+    """
+    texts, elements, pictures = Interned(), Interned(), Interned()
+    episodes = []
+    for line, (episode, credit) in recorded:
+        frames = frames_of(episode)
+        drawn = []
+        for scenes in frames.scenes:
+            views = []
+            for scene in scenes:
+                width, height, parts = drawing_of(scene)
+                views.append(pictures((width, height, tuple(map(elements, parts)))))
+            drawn.append(views)
+        turns = [
+            _turn(episode, turn, earned, texts)
+            for turn, earned in zip(episode.turns, credit, strict=True)
+        ]
+        facts = _facts(episode)
+        facts |= {"line": line, "viewers": frames.viewers, "fault": frames.fault}
+        episodes.append({**facts, "frames": drawn, "turns": turns})
+    return {
+        "texts": texts.items,
+        "elements": elements.items,
+        "pictures": pictures.items,
+        "episodes": episodes,
+    }
+
+
+def packed(data: dict[str, Any]) -> str:
+    """The data as base64 of gzipped JSON, which no HTML can break."""
+    text = json.dumps(data, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _facts(episode: Episode) -> dict[str, Any]:
+    policies = policies_of(episode)
+    return {
+        "game": episode.game,
+        "params": dict(episode.params),
+        "seed": str(episode.seed),  # JavaScript has no integers of 64 bits
+        "sample": str(episode.sample),
+        "parent": episode.parent,
+        "branch": episode.branch,
+        "policies": [policies.get(s, "") for s in range(len(episode.returns))],
+        "returns": list(episode.returns),
+        "measures": dict(episode.measures),
+        "outcome": outcome_of(episode),
+    }
+
+
+def _turn(
+    episode: Episode, turn: Turn, earned: TurnCredit | None, texts: Interned
+) -> dict[str, Any]:
+    return {
+        "index": turn.index,
+        "seat": turn.seat,
+        "policy": turn.policy,
+        "messages": [[m["role"], texts(m["content"])] for m in turn.messages],
+        "legal": texts(", ".join(turn.legal)),
+        "reply": turn.reply,
+        "parsed": parsed_part(episode, turn),
+        "invalid": turn.invalid,
+        "detail": turn.detail,
+        "cut": turn.truncated,
+        "rewards": dict(turn.rewards),
+        "num_tokens": None if turn.token_ids is None else len(turn.token_ids),
+        "credit": None if earned is None else _credit(earned),
+    }
+
+
+def _credit(earned: TurnCredit) -> dict[str, Any]:
+    values = asdict(earned)
+    advantage = earned.advantage
+    if isinstance(advantage, Sequence):
+        values["tokens"] = list(advantage)
+        values["advantage"] = sum(advantage) / len(advantage) if advantage else 0.0
+    return values

@@ -1,0 +1,81 @@
+"""Reads files of episodes; a line that is no episode is reported, and the rest is read."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from arena_trainers.tournament.log import EPISODE, HEADER, LINE
+from arena_trainers.train.rollouts import Rollout, rollout_of
+
+MAX_SHOWN = 20_000  # characters of a line that is no episode
+
+
+class BadLine(NamedTuple):
+    """A line that is no episode.
+
+    Attributes:
+        line: number of the line, from 1.
+        reason: what is wrong with it.
+        text: its beginning.
+    """
+
+    line: int
+    reason: str
+    text: str
+
+
+class Recorded(NamedTuple):
+    """An episode of a file.
+
+    Attributes:
+        line: number of its line, from 1.
+        rollout: the episode, and the credit of its turns.
+    """
+
+    line: int
+    rollout: Rollout
+
+
+def read_lines(
+    path: Path, first: int = 0, count: int | None = None
+) -> Iterator[Recorded | BadLine]:
+    """The lines of a file of episodes.
+
+    Args:
+        path: a file of JSON lines: `episodes.jsonl`, `rollouts/step-N.jsonl`, what a
+            command wrote with `--out`, or `results.jsonl` of a tournament, whose first line
+            is left out.
+        first: first line to read, from 0.
+        count: number of lines to read; None for all.
+
+    Raises:
+        ValueError: there is no such file.
+    """
+    if not path.is_file():
+        raise ValueError(
+            f"want a file of episodes, found none at {str(path)!r}; give a file such as "
+            "runs/first/episodes.jsonl"
+        )
+    stop = None if count is None else first + count
+    with open(path, "rb") as file:
+        for number, line in enumerate(islice(file, first, stop), first + 1):
+            if not line.startswith(HEADER):
+                yield _read(number, line)
+
+
+def count_lines(path: Path) -> int:
+    """Number of lines of a file."""
+    with open(path, "rb") as file:
+        return sum(1 for _ in file)
+
+
+def _read(number: int, line: bytes) -> Recorded | BadLine:
+    record = line
+    if line.startswith(LINE):
+        record = line.partition(EPISODE)[2].rstrip().removesuffix(b"}")
+    try:
+        return Recorded(number, rollout_of(record.decode("utf-8")))
+    except ValueError as error:
+        text = line[: 4 * MAX_SHOWN].decode("utf-8", "replace")[:MAX_SHOWN]
+        return BadLine(number, " ".join(str(error).split()), text.strip())

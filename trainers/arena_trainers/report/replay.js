@@ -1,0 +1,354 @@
+// Shows the episodes of a page. All that players wrote is set as text, never as HTML; the
+// pictures are our own SVG, in which Python has escaped every text.
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const MAX_ROWS = 1000, SVG = "http://www.w3.org/2000/svg";
+  const figures = [], parsed = new Map();
+  let data, episode, cells, lit, number = -1, turn = 0, shown = [], asked = false;
+
+  const make = (name, text, className) => {
+    const node = document.createElement(name);
+    if (text !== undefined) node.textContent = text;
+    if (className) node.className = className;
+    return node;
+  };
+  const plain = (value) => String(Number(value.toPrecision(4)));
+  const signed = (value) => (value > 0 ? "+" : "") + plain(value);
+  const player = (seat) => "player_" + seat;
+  const fill = (select, options) => {
+    select.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
+  };
+
+  async function unpack(text) {
+    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).json();
+  }
+
+  // The list
+
+  const invalids = (e) => e.turns.filter((t) => t.invalid).length;
+  const ORDERS = [
+    ["file", "as in the file", (a, b) => a.number - b.number],
+    ["best", "highest return first", (a, b) => b.returns[0] - a.returns[0]],
+    ["worst", "lowest return first", (a, b) => a.returns[0] - b.returns[0]],
+    ["long", "most turns first", (a, b) => b.turns.length - a.turns.length],
+    ["invalid", "most invalid replies first", (a, b) => invalids(b) - invalids(a)],
+  ];
+
+  function prepareFilters() {
+    const form = $("filters").elements;
+    const distinct = (values) => [...new Set(values)].sort().map((v) => ["=" + v, v]);
+    const all = data.episodes;
+    const any = [["", "all"]];
+    fill(form.game, any.concat(distinct(all.map((e) => e.game))));
+    fill(form.outcome, any.concat(distinct(all.map((e) => e.outcome))));
+    fill(form.policy, any.concat(distinct(all.flatMap((e) => e.policies.filter(Boolean)))));
+    const reasons = all.flatMap((e) => e.turns.map((t) => t.invalid).filter(Boolean));
+    fill(form.invalid, any.concat([["some", "some"], ["none", "none"]], distinct(reasons)));
+    fill(form.order, ORDERS.map(([value, text]) => [value, text]));
+    $("filters").addEventListener("input", list);
+    $("filters").addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  function matches(e, form) {
+    const wanted = (name, values) => !form[name].value || values.includes(form[name].value.slice(1));
+    if (!wanted("game", [e.game]) || !wanted("outcome", [e.outcome])) return false;
+    if (!wanted("policy", e.policies)) return false;
+    const want = form.invalid.value;
+    if (want === "some" || want === "none") return (invalids(e) > 0) === (want === "some");
+    return wanted("invalid", e.turns.map((t) => t.invalid));
+  }
+
+  function list() {
+    const form = $("filters").elements;
+    const order = ORDERS.find(([value]) => value === form.order.value)[2];
+    shown = data.episodes.filter((e) => matches(e, form)).sort(order);
+    const rows = shown.slice(0, MAX_ROWS).map((e) => {
+      const row = make("tr");
+      const button = make("button", String(e.line));
+      button.type = "button";
+      const first = make("td");
+      first.append(button);
+      const texts = [
+        e.game, `${e.seed}.${e.sample}`, e.policies.join(", "), e.turns.length,
+        invalids(e) || "", e.returns.map(signed).join(", "),
+        e.outcome + (e.fault ? " (no replay)" : ""),
+      ];
+      row.append(first, ...texts.map((text) => make("td", String(text))));
+      row.dataset.number = e.number;
+      return row;
+    });
+    $("episodes").tBodies[0].replaceChildren(...rows);
+    const more = shown.length > MAX_ROWS ? `, the first ${MAX_ROWS} are listed` : "";
+    $("count").value = `${shown.length} of ${data.episodes.length}${more}`;
+    markRow();
+  }
+
+  function markRow() {
+    for (const row of $("episodes").tBodies[0].rows) {
+      row.classList.toggle("open", Number(row.dataset.number) === number);
+    }
+  }
+
+  // An episode
+
+  function open(which, place) {
+    const e = data.episodes[which];
+    if (!e) return;
+    episode = e;
+    number = which;
+    $("replay").hidden = false;
+    $("name").textContent = `Line ${e.line}: ${e.game}, seed ${e.seed}, sample ${e.sample}`;
+    $("fault").hidden = !e.fault;
+    $("fault").textContent = `This episode cannot be replayed, so its prompts are shown: ${e.fault}`;
+    const params = Object.entries(e.params).map(([k, v]) => `${k}=${JSON.stringify(v)}`);
+    const measures = Object.entries(e.measures).map(([k, v]) => `${k} ${plain(v)}`);
+    const ends = e.returns.map((r, seat) => `${player(seat)} (${e.policies[seat]}) ${signed(r)}`);
+    const parts = [`Returns: ${ends.join(", ")}`, e.outcome];
+    if (measures.length) parts.push(`measures: ${measures.join(", ")}`);
+    if (e.parent !== null) parts.push(`branches from line ${e.parent + 1} before turn ${e.branch}`);
+    if (params.length) parts.push(`parameters: ${params.join(", ")}`);
+    $("facts").textContent = parts.join("; ") + ".";
+    $("slider").max = e.frames.length - 1;
+    const kept = $("viewer").value;
+    const both = e.viewers.length > 1 ? [["both", "the seat to move, and all"]] : [];
+    fill($("viewer"), both.concat(e.viewers.map((name) => [name, name])));
+    if ([...$("viewer").options].some((o) => o.value === kept)) $("viewer").value = kept;
+    measure();
+    buildStrip();
+    markRow();
+    go(place || 0);
+  }
+
+  function measure() { // the largest picture, so that the page stands still
+    const pictures = [...new Set(episode.frames.flat())].map((p) => data.pictures[p]);
+    episode.size = [0, 1].map((i) => pictures.reduce((most, p) => Math.max(most, p[i]), 1));
+  }
+
+  function buildStrip() {
+    const seats = Math.max(episode.returns.length, ...episode.turns.map((t) => t.seat + 1));
+    const size = (t) => Math.abs(t.credit.advantage);
+    const credited = episode.turns.filter((t) => t.credit);
+    const most = credited.reduce((max, t) => Math.max(max, size(t)), 0);
+    cells = [];
+    const rows = [...Array(seats).keys()].map((seat) => {
+      const row = make("div", undefined, "seat");
+      row.append(make("span", player(seat), "who"));
+      episode.turns.forEach((t, place) => {
+        const cell = make("span", undefined, "cell");
+        if (t.seat === seat) {
+          cell.classList.add("own");
+          cell.classList.toggle("bad", Boolean(t.invalid));
+          cell.dataset.turn = place;
+          let title = `turn ${place}, ${player(seat)}`;
+          if (t.credit) {
+            cell.style.background = shade(t.credit.advantage, most);
+            title += `: advantage ${signed(t.credit.advantage)}`;
+          }
+          cell.title = t.invalid ? `${title}; invalid: ${t.invalid}` : title;
+          cells[place] = cell;
+        }
+        row.append(cell);
+      });
+      return row;
+    });
+    $("strip").replaceChildren(...rows);
+    const estimators = [...new Set(credited.map((t) => t.credit.estimator))].join(", ");
+    $("legend").textContent = credited.length
+      ? `Advantage of each turn by ${estimators}: blue above 0, orange below 0, full color at ${signed(most)}. Dashed: invalid reply.`
+      : "The record has no advantages. Dashed: invalid reply.";
+  }
+
+  function shade(advantage, most) {
+    const share = most > 0 ? Math.abs(advantage) / most : 0;
+    return `rgba(var(--${advantage < 0 ? "minus" : "plus"}), ${(0.08 + 0.92 * share).toFixed(3)})`;
+  }
+
+  // A turn
+
+  function go(place) {
+    turn = Math.max(0, Math.min(episode.frames.length - 1, place));
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => { asked = false; draw(); });
+  }
+
+  function draw() {
+    const now = episode.turns[turn];
+    $("slider").value = turn;
+    const last = episode.frames.length - 1;
+    $("place").value = now ? `turn ${turn} of ${last}` : `end, ${last} turns`;
+    lit?.classList.remove("now");
+    lit = cells[turn];
+    lit?.classList.add("now");
+    drawScenes(now);
+    $("turn").replaceChildren(...(now ? turnParts(now) : endParts()));
+    $("replay").dataset.turn = turn;
+  }
+
+  function drawScenes(now) {
+    const views = episode.frames[turn];
+    let wanted = [[$("viewer").value, views[episode.viewers.indexOf($("viewer").value)]]];
+    if ($("viewer").value === "both") {
+      wanted = [["all", views[0]]];
+      const seat = now ? now.seat : -1;
+      if (now && views[seat + 1] !== views[0]) {
+        wanted = [[`what ${player(seat)} could see`, views[seat + 1]], ["everything, hidden parts too", views[0]]];
+      }
+    }
+    wanted.forEach(([name, picture], place) => drawFigure(place, name, data.pictures[picture][2]));
+    while (figures.length > wanted.length) figures.pop().node.remove();
+  }
+
+  // Pictures of neighbouring turns share most elements, so only those that differ are replaced.
+  function drawFigure(place, name, wanted) {
+    if (!figures[place]) {
+      const figure = { node: make("figure"), caption: make("figcaption"), ids: [], size: null };
+      figure.svg = document.createElementNS(SVG, "svg");
+      figure.svg.setAttribute("role", "img");
+      figure.node.append(figure.caption, figure.svg);
+      $("scenes").append(figure.node);
+      figures[place] = figure;
+    }
+    const { svg, caption, ids } = figures[place];
+    if (caption.textContent !== name) {
+      caption.textContent = name;
+      svg.setAttribute("aria-label", name);
+    }
+    if (figures[place].size !== episode.size) {
+      const [width, height] = figures[place].size = episode.size;
+      svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+      svg.style.maxWidth = `${width}px`;
+      figures[place].node.style.maxWidth = `${width + 2}px`;
+    }
+    wanted.forEach((id, i) => {
+      if (i >= ids.length) svg.append(element(id));
+      else if (ids[i] !== id) svg.children[i].replaceWith(element(id));
+    });
+    while (svg.children.length > wanted.length) svg.lastChild.remove();
+    figures[place].ids = wanted;
+  }
+
+  function element(id) {
+    if (!parsed.has(id)) {
+      const holder = document.createElementNS(SVG, "g");
+      holder.innerHTML = data.elements[id];
+      parsed.set(id, holder.firstChild);
+    }
+    return parsed.get(id).cloneNode(true);
+  }
+
+  function turnParts(t) {
+    const parts = [make("h3", `${player(t.seat)} (${t.policy}), its turn ${t.index}`)];
+    const reply = make("pre");
+    const [start, end] = t.parsed || [0, 0];
+    reply.append(t.reply.slice(0, start), ...(t.parsed ? [make("mark", t.reply.slice(start, end))] : []), t.reply.slice(end));
+    parts.push(make("h3", t.parsed ? "Reply, with the part that was read" : "Reply"), reply);
+    if (t.invalid) parts.push(make("p", `Invalid (${t.invalid}): ${t.detail || ""}`, "warning"));
+    if (t.cut) parts.push(make("p", "The reply was cut at the limit of its length."));
+    const rewards = Object.entries(t.rewards);
+    const sum = rewards.reduce((total, [, value]) => total + value, 0);
+    const named = rewards.map(([name, value]) => `${name} ${signed(value)}`).join(", ");
+    parts.push(make("p", `Reward ${signed(sum)}${rewards.length > 1 ? ` (${named})` : ""}`));
+    if (t.credit) parts.push(...creditParts(t.credit));
+    parts.push(make("h3", "Prompt"), make("p", `Legal actions: ${data.texts[t.legal]}`));
+    t.messages.forEach(([role, text], place) => {
+      const details = make("details");
+      details.open = place === t.messages.length - 1;
+      details.append(make("summary", role), make("pre", data.texts[text]));
+      parts.push(details);
+    });
+    return parts;
+  }
+
+  function creditParts(credit) {
+    const pool = Object.entries(credit.pool).map(([name, value]) => `${name} ${value}`).join(", ");
+    let text = `Advantage ${signed(credit.advantage)} by ${credit.estimator}, weight ${plain(credit.weight)}; pool: ${pool || "all"}`;
+    if (credit.pool_size !== null) text += ` (${credit.pool_size} values, mean ${signed(credit.pool_mean)}, std ${plain(credit.pool_std)})`;
+    const parts = [make("p", text)];
+    if (credit.tokens) {
+      const most = credit.tokens.reduce((max, a) => Math.max(max, Math.abs(a)), 0);
+      const row = make("div", undefined, "tokens");
+      row.append(...credit.tokens.map((advantage, place) => {
+        const cell = make("span");
+        cell.style.background = shade(advantage, most);
+        cell.title = `token ${place}: ${signed(advantage)}`;
+        return cell;
+      }));
+      parts.push(make("p", "By token of the reply (the advantage above is the mean):"), row);
+    }
+    return parts;
+  }
+
+  function endParts() {
+    return [make("h3", "The end"), make("p", `${episode.outcome}. Returns: ${episode.returns.map((r, s) => `${player(s)} ${signed(r)}`).join(", ")}`)];
+  }
+
+  // Keys, clicks and links
+
+  function change(what, by) {
+    if (what === "turn") go(turn + by);
+    else if (what === "first") go(0);
+    else if (what === "last") go(episode.frames.length - 1);
+    else {
+      const next = shown[shown.indexOf(episode) + by];
+      if (next) open(next.number, 0);
+    }
+  }
+
+  const KEYS = {
+    ArrowLeft: ["turn", -1], ArrowRight: ["turn", 1], PageUp: ["turn", -10], PageDown: ["turn", 10],
+    Home: ["first"], End: ["last"], ArrowUp: ["episode", -1], ArrowDown: ["episode", 1],
+  };
+
+  function listen() {
+    document.addEventListener("keydown", (event) => {
+      const key = KEYS[event.key];
+      const typed = event.target.closest("select, input:not(#slider), pre");
+      if (!key || !episode || typed || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      change(...key);
+    });
+    $("replay").addEventListener("click", (event) => {
+      const button = event.target.closest("button");
+      if (button) change(button.dataset.go, Number(button.dataset.by));
+      if (event.target.dataset.turn) go(Number(event.target.dataset.turn));
+    });
+    $("slider").addEventListener("input", () => go(Number($("slider").value)));
+    $("viewer").addEventListener("input", draw);
+    $("episodes").addEventListener("click", (event) => {
+      const row = event.target.closest("tbody tr");
+      if (row) { open(Number(row.dataset.number), 0); $("name").focus(); $("replay").scrollIntoView(); }
+    });
+    window.addEventListener("hashchange", follow);
+  }
+
+  function follow() { // a link such as #line=3&turn=5
+    const link = new URLSearchParams(location.hash.slice(1));
+    const found = data.episodes.findIndex((e) => e.line === Number(link.get("line")));
+    if (found >= 0) open(found, Number(link.get("turn")) || 0);
+    return found >= 0;
+  }
+
+  async function start() {
+    data = await unpack($("data").textContent);
+    data.episodes.forEach((e, place) => { e.number = place; });
+    const names = ["line", "game", "seed.sample", "policies", "turns", "invalid", "returns", "outcome"];
+    const head = make("tr");
+    head.append(...names.map((name) => make("th", name)));
+    $("episodes").tHead.append(head);
+    prepareFilters();
+    listen();
+    list();
+    if (!follow() && shown.length) open(shown[0].number, 0);
+    document.body.dataset.ready = "yes";
+  }
+
+  start().catch((error) => {
+    $("problem").hidden = false;
+    $("problem").textContent = `The page cannot show its episodes: ${error}`;
+    throw error;
+  });
+})();

@@ -1,0 +1,104 @@
+"""Steps through recorded episodes in a terminal, one turn on a screen."""
+
+from collections.abc import Sequence
+
+from arena_envs.scenes import text_of
+from arena_trainers.report.episode_facts import outcome_of, title_of
+from arena_trainers.report.episode_lines import end_line, printable, turn_lines
+from arena_trainers.report.frames import Frames, frames_of
+from arena_trainers.report.reading import BadLine, Recorded
+
+KEYS = {  # what a key does; arrows and their kin as terminals send them
+    "\x1b[C": "next",
+    " ": "next",
+    "n": "next",
+    "\x1b[D": "back",
+    "p": "back",
+    "\x1b[B": "next episode",
+    "j": "next episode",
+    "\x1b[A": "previous episode",
+    "k": "previous episode",
+    "\x1b[H": "first",
+    "\x1b[1~": "first",
+    "0": "first",
+    "\x1b[F": "last",
+    "\x1b[4~": "last",
+    "$": "last",
+    "v": "viewer",
+    "q": "quit",
+    "\x03": "quit",
+    "\x04": "quit",
+}
+HELP = (
+    "right/left: turn   down/up: episode   0/$: first/last turn   v: viewer   q: quit"
+)
+
+
+class Stepper:
+    """A place in a list of episodes: which episode, which turn, who looks.
+
+    Attributes:
+        is_over: whether the reader has quit.
+        number: of the line in the list.
+        turn: number of the turn; the number of turns stands for the end.
+    """
+
+    def __init__(self, lines: Sequence[Recorded | BadLine], full: bool = False) -> None:
+        self._lines, self._full = lines, full
+        self.is_over = False
+        self.number = self.turn = self._viewer = self._last = 0
+        self._frames: Frames | None = None
+        self._open(0)
+
+    def press(self, key: str) -> None:
+        """Does what a key means; other keys do nothing."""
+        match KEYS.get(key):
+            case "quit":
+                self.is_over = True
+            case "next":
+                self.turn = min(self.turn + 1, self._last)
+            case "back":
+                self.turn = max(self.turn - 1, 0)
+            case "first":
+                self.turn = 0
+            case "last":
+                self.turn = self._last
+            case "next episode":
+                self._open(min(self.number + 1, len(self._lines) - 1))
+            case "previous episode":
+                self._open(max(self.number - 1, 0))
+            case "viewer" if self._frames:
+                self._viewer = (self._viewer + 1) % len(self._frames.viewers)
+
+    def screen(self) -> str:
+        """What the terminal shows now."""
+        line = self._lines[self.number]
+        where = f"[{self.number + 1} of {len(self._lines)}] line {line.line}"
+        if isinstance(line, BadLine):
+            return f"{where} is no episode: {printable(line.reason)}\n\n{HELP}"
+        episode, credit = line.rollout
+        frames = self._frames or frames_of(episode)
+        viewer = frames.viewers[self._viewer % len(frames.viewers)]
+        lines = [
+            f"{where}: {printable(title_of(episode))}",
+            f"turn {self.turn} of {self._last}, seen by {viewer}",
+            "",
+        ]
+        if frames.fault:
+            lines.insert(1, f"no replay: {printable(frames.fault)}")
+        scenes = frames.scenes[self.turn]
+        lines += [text_of(scenes[self._viewer % len(scenes)]), ""]
+        if self.turn < self._last:
+            turn, earned = episode.turns[self.turn], credit[self.turn]
+            lines += turn_lines(turn, earned, self._full)
+        else:
+            lines += [outcome_of(episode), end_line(episode)]
+        return "\n".join([*lines, "", HELP])
+
+    def _open(self, number: int) -> None:
+        self.number, self.turn = number, 0
+        line = self._lines[number]
+        self._frames, self._last = None, 0
+        if isinstance(line, Recorded):
+            self._frames = frames_of(line.rollout.episode)
+            self._last = len(line.rollout.episode.turns)
