@@ -12,7 +12,7 @@ from arena_trainers.train import metrics
 from arena_trainers.train.clock import Clock, Meter
 from arena_trainers.train.training_rows import loss_weighted, weighted
 
-LEARNERS = SimpleNamespace(learners=[True, True])
+BOTH = ("self", "self")
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 
 
@@ -41,10 +41,7 @@ TURNS = TurnBatch(
 
 
 def logged(result, turns=TURNS):
-    shares = [
-        metrics.tally([e], [int(i == 2)], [LEARNERS] * 2)
-        for i, e in enumerate(EPISODES)
-    ]
+    shares = [metrics.tally([e], [int(i == 2)], [BOTH]) for i, e in enumerate(EPISODES)]
     return metrics.metrics(shares, ["kuhn", "nim"], turns, result)
 
 

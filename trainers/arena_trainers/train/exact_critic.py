@@ -143,7 +143,10 @@ def exact_critic(
     """The critic of these games under the policies of training."""
     return ExactCritic(
         [plan.game for plan in plans],
-        [plan.policies(learner, opponents) for plan in plans],
+        [
+            [learner if s == "self" else opponents[s] for s in plan.seats or ()]
+            for plan in plans
+        ],
         args.prompt,
         args.part_weights.get("game", 1.0),
     )
@@ -201,6 +204,11 @@ def check_exact(
                 "values are of what the rules pay"
             )
     for plan in plans:
+        if plan.seats is None:
+            raise ValueError(
+                f"critic='exact' takes the same opponents in all starts, got the "
+                f"matchmaker {args.opponents!r}; name a policy, or set critic='features'"
+            )
         try:
             want_enumerable(plan.game)
             information_states(plan.game, MAX_CRITIC_STATES)
