@@ -61,6 +61,7 @@ class PSRO(BaseMatchmaker):
         self.max_live = max_live
         self._games: list[str] = []
         self._payoffs: dict[str, dict[Pair, list[float]]] = {}  # sum and episodes
+        self._solved: dict[tuple[str, tuple[int, ...]], Floats] = {}
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:
         """Refuses games other than zero-sum games of two seats."""
@@ -102,12 +103,15 @@ class PSRO(BaseMatchmaker):
 
     def meta_strategy(self, game: str, steps: Sequence[int]) -> Floats:
         """float64[n], the probability of each snapshot in a game."""
-        payoffs = self.payoffs(game, steps)
-        if self.meta == "replicator":
-            return projected_replicator_dynamics(payoffs)
-        row = solve_matrix(payoffs).row
-        found: Floats = row / row.sum()
-        return found
+        key = game, tuple(steps)
+        if key not in self._solved:
+            payoffs = self.payoffs(game, steps)
+            if self.meta == "replicator":
+                self._solved[key] = projected_replicator_dynamics(payoffs)
+            else:
+                row = solve_matrix(payoffs).row
+                self._solved[key] = row / row.sum()
+        return self._solved[key]
 
     def update(self, results: Sequence[Result], step: int) -> None:
         for result in results:
@@ -118,6 +122,7 @@ class PSRO(BaseMatchmaker):
             record = known.setdefault((min(one, other), max(one, other)), [0.0, 0.0])
             record[0] += result.returns[int(one > other)]
             record[1] += 1
+            self._solved.clear()
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -130,6 +135,7 @@ class PSRO(BaseMatchmaker):
             game: {(int(one), int(other)): record for one, other, *record in rows}
             for game, rows in state.items()
         }
+        self._solved.clear()
 
 
 def projected_replicator_dynamics(

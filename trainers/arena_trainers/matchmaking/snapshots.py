@@ -7,6 +7,7 @@ plays, its tensors take the place of the learner's, without a copy. This module 
 import copy
 import hashlib
 import re
+import shutil
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
 from arena_trainers.lm.policy import LMPolicy
@@ -71,14 +72,19 @@ class SnapshotStore:
             )
         self.run = run
 
-    def resume(self, steps: Collection[int], run: str) -> None:
+    def resume(self, steps: Collection[int], run: str, source: Path) -> None:
         """Goes on with the snapshots that a checkpoint names.
+
+        Args:
+            steps: their steps.
+            run: marks their files.
+            source: the folder where they are; this run gets copies if it is another's.
 
         Raises:
             ValueError: a file is missing, of another run, or of another base model.
         """
         for step in sorted(steps):
-            path = self.path(step)
+            path = source / self.path(step).name
             if not path.is_file():
                 raise ValueError(
                     f"want the snapshot {str(path)!r}, which the checkpoint names, got no "
@@ -96,6 +102,9 @@ class SnapshotStore:
                     f"the snapshot {str(path)!r} is of another run than the results in the "
                     "checkpoint; resume the run that wrote both"
                 )
+            if self.writes and source.absolute() != self.folder.absolute():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, self.path(step))
         self.steps, self.run = set(steps), run
         self._live.clear()
 
@@ -165,8 +174,12 @@ class SnapshotStore:
         """The weights of a snapshot, read from disk unless they are in memory."""
         if step not in self._live:
             self._make_room(step)
-            device = str(next(iter(self._trained.values())).device)
-            self._live[step] = load_file(self.path(step), device)
+            with safe_open(self.path(step), framework="pt") as file:
+                # a copy, because results depend on where memory is aligned
+                self._live[step] = {
+                    name: file.get_tensor(name).to(p.device, copy=True)
+                    for name, p in self._trained.items()
+                }
         self._live.move_to_end(step)
         return self._live[step]
 

@@ -143,7 +143,9 @@ class Matching:
                     f"{found.get(name)!r} in {str(checkpoint)!r}; resume with the settings "
                     "of that run"
                 )
-        self.store.resume(found["snapshots"], found["run"])
+        source = checkpoint.parent / FOLDER
+        self.store.resume(found["snapshots"], found["run"], source)
+        self.accelerator.wait_for_everyone()  # copies are there
         self._snapshots.clear()
         matchmaker.load_state_dict(found["state"])
 
