@@ -104,7 +104,7 @@ def checks(
     """
 
     def check_seats() -> None:
-        check_opponents(draft.opponents)
+        check_opponents(draft)
         check_policies(job.warm_start_teacher or [])
         for plan in games_of(draft):
             check_policies(plan.seats or [])
@@ -146,14 +146,18 @@ def check_columns(job: JobConfig, draft: Any) -> None:
         check_credit(draft, [plan.game for plan in plans], columns)
 
 
-def check_opponents(opponents: Any) -> None:
-    """Checks the policies of `opponents`, which may name a matchmaker.
+def check_opponents(draft: Any) -> None:
+    """Checks the policies of `opponents`, which may name a matchmaker, and its games.
 
     Raises:
-        ValueError: a policy, a model or a matchmaker does not exist.
+        ValueError: a policy, a model or a matchmaker does not exist, or does not fit a game.
     """
+    opponents = draft.opponents
     if names_matchmaker(opponents):
-        check_policies(make_matchmaker(opponents).policies)
+        matchmaker = make_matchmaker(opponents)
+        check_policies(matchmaker.policies)
+        plans = games_of(draft)
+        matchmaker.prepare({p.name: p.game for p in plans if p.seats is None})
         return
     try:
         check_policies(opponents)
@@ -161,7 +165,7 @@ def check_opponents(opponents: Any) -> None:
         near = difflib.get_close_matches(str(opponents), names(), n=1)
         if not near:
             raise
-        raise ValueError(f"{error} Or the matchmaker {near[0]!r}?") from error
+        raise ValueError(f"{error}; or the matchmaker {near[0]!r}") from error
 
 
 def check_policies(strings: str | Sequence[str]) -> None:
