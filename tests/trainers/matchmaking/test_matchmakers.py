@@ -15,7 +15,8 @@ from arena_trainers.matchmaking import (
     make_matchmaker,
     names,
 )
-from arena_trainers.matchmaking.psro import projected_replicator_dynamics
+from arena_trainers.matchmaking.prioritised import Prioritised
+from arena_trainers.matchmaking.psro import PSRO, projected_replicator_dynamics
 from arena_trainers.matchmaking.testing import BrokenPromise, check_matchmaker
 
 GAME = "kuhn_poker-v0"
@@ -117,7 +118,7 @@ def test_one_batch_needs_few_snapshots_and_plays_all_in_the_long_run():
 def test_the_opponent_that_wins_comes_more_often():
     """Three wins of three against step 0, three losses against step 10: with half a win in
     one episode before, rates of 3.5/4 and 0.5/4, so weights of 1 and 49."""
-    matchmaker = make_matchmaker({"matchmaker": "prioritised", "every": 10})
+    matchmaker = Prioritised(every=10)
     won = Result(GAME, ("self", "self@0"), (1.0, -1.0))
     lost = Result(GAME, ("self@10", "self"), (1.0, -1.0))
     matchmaker.update([won] * 3 + [lost] * 3, 10)
@@ -129,7 +130,7 @@ def test_the_opponent_that_wins_comes_more_often():
 
 @pytest.mark.parametrize("meta", ["nash", "replicator"])
 def test_psro_meets_snapshots_that_beat_each_other_in_a_circle_equally_often(meta):
-    matchmaker = make_matchmaker({"matchmaker": "psro", "every": 1, "meta": meta})
+    matchmaker = PSRO(every=1, meta=meta)
     matchmaker.prepare({GAME: make_game("kuhn_poker")})
     pairs = [match.seats for match in matchmaker.matches(2)]
     assert len(pairs) == 6

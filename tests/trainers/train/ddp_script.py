@@ -7,6 +7,7 @@ import hashlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ class Recorder(TurnGRPOTrainer):
     """Keeps the credit of the first generation batch, and this process's rows."""
 
     first = None
-    all_seats = ()
+    all_seats: Any = ()
 
     def _generate_and_score_completions(self, inputs):
         batch = super()._generate_and_score_completions(inputs)

@@ -204,22 +204,27 @@ def check_exact(
                 "values are of what the rules pay"
             )
     for plan in plans:
-        if plan.seats is None:
-            raise ValueError(
-                f"critic='exact' takes the same opponents in all starts, got the "
-                f"matchmaker {args.opponents!r}; name a policy, or set critic='features'"
-            )
         try:
             want_enumerable(plan.game)
             information_states(plan.game, MAX_CRITIC_STATES)
         except ValueError as error:
             message = f"critic='exact' takes games that can be enumerated: {error}"
             raise type(error)(message) from error
-        for seat, spec in enumerate(plan.seats):
+        for seat, spec in enumerate(_fixed_seats(plan, args)):
             if spec != "self":
                 _check_scoring(
                     opponents[spec], f"{spec!r} in seat {seat} of {plan.name}"
                 )
+
+
+def _fixed_seats(plan: GamePlan, args: TurnGRPOConfig) -> list[str]:
+    """The policy string of each seat; raises if a matchmaker assigns them."""
+    if plan.seats is None:
+        raise ValueError(
+            f"critic='exact' takes the same opponents in all starts, got the matchmaker "
+            f"{args.opponents!r}; name a policy, or set critic='features'"
+        )
+    return plan.seats
 
 
 def _check_scoring(policy: Policy, who: str) -> None:
