@@ -4,6 +4,7 @@ import gc
 import json
 import re
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ import torch
 from peft import LoraConfig
 from safetensors.torch import load_file
 
+from arena_envs import make_game
+from arena_trainers.matchmaking.past import past_policies
 from arena_trainers.train.matching import FILE
+from arena_trainers.train.matchmakers import matchmaker_of
 
 EVERY = {"every": 1, "max_live": 2}
 RESUMED = {
@@ -130,6 +134,13 @@ def test_a_snapshot_plays_as_the_model_was_and_leaves_the_learner_alone(
     with pytest.raises(IndexError), past.context():
         raise IndexError
     assert equal(now, weights(trainer))
+    trainer.save_model(str(store.folder.parent / "model"))
+    run = f"past:{store.folder.parent}"
+    loaded = past_policies(run)
+    assert [policy.name for policy in loaded] == [f"{run}@0", f"{run}@1"]
+    np.testing.assert_allclose(logprobs(loaded[0]), at_first, atol=1e-5)
+    with pytest.raises(ValueError, match=r"it has those of steps \[0, 1\]"):
+        past_policies(f"{run}@7")
 
 
 def test_memory_is_that_of_max_live_snapshots_and_old_files_go(matched):
@@ -244,6 +255,34 @@ MIXED = {"id": "kuhn_poker", "opponents": "past_selves"}
 def test_settings_that_do_not_fit_are_refused(make_trainer, options, message):
     with pytest.raises(ValueError, match=message):
         make_trainer(**options)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"use_vllm": True}, "use_vllm does not support opponents 'past_selves'"),
+        ({"fsdp": "full_shard"}, "sharded training does not support opponents"),
+    ],
+)
+def test_snapshots_are_refused_where_they_cannot_play(setting, message):
+    plain = {
+        "use_vllm": False,
+        "fsdp": "",
+        "deepspeed": None,
+        "opponents": "past_selves",
+    }
+    args = SimpleNamespace(**{**plain, **setting})
+    plan = SimpleNamespace(name="kuhn_poker", game=make_game("kuhn_poker"), seats=None)
+    with pytest.raises(ValueError, match=message):
+        matchmaker_of(args, [plan])
+
+
+def test_a_folder_without_snapshots_is_named(tmp_path, arena_here):
+    done = arena_here("eval", "random", "kuhn_poker", "--against", f"past:{tmp_path}")
+    assert done.returncode == 2
+    assert "it has none; train with a matchmaker" in " ".join(done.stderr.split())
+    done = arena_here("eval", "random", "kuhn_poker", "--against", "past:nowhere")
+    assert "want past:RUN with the folder of a run" in " ".join(done.stderr.split())
 
 
 def test_games_with_opponents_of_their_own_keep_them(matched, generated):

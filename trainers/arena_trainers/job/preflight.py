@@ -165,7 +165,7 @@ def check_opponents(draft: Any) -> None:
         near = difflib.get_close_matches(str(opponents), names(), n=1)
         if not near:
             raise
-        raise ValueError(f"{error}; or the matchmaker {near[0]!r}") from error
+        raise ValueError(f"{error}, or the matchmaker {near[0]!r}") from error
 
 
 def check_policies(strings: str | Sequence[str]) -> None:

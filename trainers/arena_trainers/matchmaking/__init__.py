@@ -21,6 +21,7 @@ from arena_trainers.matchmaking.protocol import (
     Result,
     Seats,
     Start,
+    is_past,
     snapshot_name,
     snapshot_step,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "Seats",
     "Start",
     "against",
+    "is_past",
     "make_matchmaker",
     "names",
     "snapshot_name",

@@ -48,7 +48,8 @@ class Mixture(BaseMatchmaker):
         from arena_trainers.matchmaking.registry import make_matchmaker, names
 
         _check_weights(weights)
-        matchmakers = [name for name in weights if name in names()]
+        known = names()
+        matchmakers = [name for name in weights if name in known]
         given = dict(options or {})
         for name in given:
             if name not in matchmakers:

@@ -9,6 +9,7 @@ import numpy as np
 from arena_envs.game import AnyGame
 
 SELF = "self"  # the policy that learns
+PAST = "past:"  # of policy strings that name the snapshots of a run
 Seats = tuple[str, ...]  # who plays each seat: `SELF`, `self@STEP`, or a policy string
 
 
@@ -165,6 +166,11 @@ def snapshot_step(name: str) -> int | None:
     """
     found = re.fullmatch(rf"{SELF}@(\d+)", name)
     return int(found[1]) if found else None
+
+
+def is_past(spec: str) -> bool:
+    """Whether a policy string names snapshots of a run, as `past:RUN` does."""
+    return spec.startswith(PAST)
 
 
 def missing_snapshot(

@@ -34,7 +34,7 @@ def names_matchmaker(opponents: Any) -> bool:
     (True, False)
     """
     if isinstance(opponents, str):
-        return opponents in names()
+        return opponents in _BUILT_IN or (opponents != SELF and opponents in names())
     return isinstance(opponents, Mapping)
 
 
@@ -62,8 +62,9 @@ def make_matchmaker(spec: str | Mapping[str, Any]) -> Matchmaker:
     factory = _factory(name)
     _check_options(name, factory, options)
     made = factory(**options)
+    known = names() if made.policies else []
     for policy in made.policies:
-        if policy in names() or policy == SELF or snapshot_step(policy) is not None:
+        if policy in known or policy == SELF or snapshot_step(policy) is not None:
             itself = "itself" if policy == name else repr(policy)
             raise ValueError(
                 f"matchmaker {name!r} names {itself} among its policies; want policy "

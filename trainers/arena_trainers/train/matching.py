@@ -25,6 +25,7 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
 from arena_trainers.train.prepared_games import PreparedGames
 from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
+from arena_wrappers.files import whole_file
 
 FILE = "matchmaking.json"  # of a checkpoint
 TRAIN, MATCHES, EVAL = range(3)  # what the choices are drawn for
@@ -123,7 +124,8 @@ class Matching:
                 "snapshots": sorted(self.store.steps),
                 "state": matchmaker.state_dict(),
             }
-            (checkpoint / FILE).write_text(json.dumps(content))
+            with whole_file(checkpoint / FILE) as file:
+                file.write(json.dumps(content))
 
     def load(self, checkpoint: Path) -> None:
         """Goes on from a checkpoint.
