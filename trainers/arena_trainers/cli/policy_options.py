@@ -99,9 +99,10 @@ class PolicyOptions:
         Raises:
             ValueError: none of the policies is a language model, or a folder has no model.
         """
+        given = [p for s in specs for p in (self._past(s) if is_past(s) else [s])]
         if not self.sampling:
-            return [p for s in specs for p in (self._past(s) if is_past(s) else [s])]
-        models = []
+            return given
+        models = [spec for spec in specs if is_past(spec)]
 
         def load(path: str) -> Policy:
             from arena_trainers.lm.policy import LMPolicy
@@ -125,13 +126,10 @@ class PolicyOptions:
             "api": served("arena_wrappers.api"),
             "vllm": served("arena_trainers.lm.vllm_policy"),
         }
-        made: list[Policy | str] = []
-        for spec in specs:
-            if is_past(spec):
-                models.append(spec)
-                made += self._past(spec)
-            else:
-                made.append(spec if spec == "self" else make_policy(spec, makers))
+        made = [
+            make_policy(p, makers) if isinstance(p, str) and p != "self" else p
+            for p in given
+        ]
         if not models:
             names = " and ".join(
                 f"--{name.replace('_', '-')}" for name in self.sampling
