@@ -202,7 +202,7 @@ def test_opponents_in_training_read_their_own_prompts(model_folder, copy_of, set
     found: Any = opponents(plans, args, {})
     assert (found[own].prompt, found[own].sampling.max_new_tokens) == (SHORT, 2)
     assert (found[bare].prompt, found[bare].sampling.max_new_tokens) == (None, 9)
-    seats = plans[0].policies(RandomPolicy(), found)
+    seats = [RandomPolicy(), found[own]]
     (episode,) = play(plans[0].env_fn, seats, [0])
     assert seat_options(episode.prompt, 0) == args.prompt == PromptOptions("boxed")
     assert seat_options(episode.prompt, 1) == SHORT

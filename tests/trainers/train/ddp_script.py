@@ -7,6 +7,7 @@ import hashlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,9 +21,11 @@ class Recorder(TurnGRPOTrainer):
     """Keeps the credit of the first generation batch, and this process's rows."""
 
     first = None
+    all_seats: Any = ()
 
     def _generate_and_score_completions(self, inputs):
         batch = super()._generate_and_score_completions(inputs)
+        self.all_seats = [*self.all_seats, self.last_seats]
         if self.first is None:
             turns, credit = self.last_turns, self.last_credit
             live = (batch["tool_mask"] * batch["completion_mask"]).bool()
@@ -104,12 +107,15 @@ def train(model, out, settings):
     )
     trainer.train()
     state = trainer.accelerator.unwrap_model(trainer.model).state_dict()
+    matchmaker = trainer.games.matchmaker
     digest = hashlib.sha256()
     for name in sorted(state):
         digest.update(state[name].numpy().tobytes())
     record = {
         **trainer.first,
         "weights": digest.hexdigest(),
+        "seats": trainer.all_seats,
+        "matches": matchmaker and matchmaker.state_dict(),
         "critic": None if trainer.critic is None else critic_values(trainer),
         "grad_norm": trainer.state.log_history[0]["grad_norm"],
         "processes": args.world_size,

@@ -23,6 +23,8 @@ from arena_trainers.train.global_batch import turn_batch
 from arena_trainers.train.turn_records import turn_records
 from arena_wrappers import PromptWrapper, Reply, play
 
+BOTH = ("self", "self")
+
 
 class Script:
     """Says "bet", "pass" or nonsense by turns, in tokens."""
@@ -47,7 +49,7 @@ def columns_of(words, *, on_invalid="forfeit", num_episodes=12):
     episodes = play(env, Script(words), range(num_episodes))
     games, wanted = [0] * len(episodes), ("state_key", "action", "tokens.logprob")
     rules = [env().env.game]
-    records = turn_records(episodes, games, [[True, True]], rules, wanted)
+    records = turn_records(episodes, games, [BOTH] * len(episodes), rules, wanted)
     batch = turn_batch([records], {}, ["kuhn"], wanted)
     return batch, [turn for episode in episodes for turn in episode.turns]
 
@@ -87,7 +89,7 @@ def test_token_columns_come_from_the_replies():
 def test_a_turn_without_the_column_is_refused():
     episodes = play(lambda: arena_envs.make("kuhn_poker"), Script(["bet"]), [0])
     with pytest.raises(ValueError, match="a learner's turn has no entropy: 'bet'"):
-        turn_records(episodes, [0], [[True, True]], (), ("tokens.entropy",))
+        turn_records(episodes, [0], [BOTH], (), ("tokens.entropy",))
 
 
 def test_columns_that_are_not_read_are_not_collected(make_trainer, generated):
@@ -329,7 +331,7 @@ def test_teams_are_those_of_the_game(make_trainer, generated):
 def test_teams_are_numbered_by_the_game_of_the_turn():
     env = PromptWrapper(arena_envs.make("kuhn_poker"), "bare", rules=False)
     episodes = play(lambda: env, Script(["bet", "pass"]), range(4))
-    records = turn_records(episodes, [0, 1, 0, 1], [[True, True]] * 2)
+    records = turn_records(episodes, [0, 1, 0, 1], [BOTH] * 4)
     batch = turn_batch([records], {}, ["one", "other"], (), [(0, 1), (5, 5)])
     own = np.where(batch.game == 0, batch.seat, 5)
     assert batch.team.tolist() == own.tolist()

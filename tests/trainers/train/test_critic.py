@@ -30,9 +30,9 @@ def gathered(game, seeds, max_turns=None):
     """Episodes of random play as a batch, and its records."""
     env = PromptWrapper(GameEnv(game, max_turns=max_turns), "bare")
     episodes = play(lambda: env, Talker(), seeds)
-    learners = [[True] * game.num_players]
+    seats = [["self"] * game.num_players] * len(episodes)
     columns = ("state_key", "value", "features")
-    records = turn_records(episodes, [0] * len(episodes), learners, [game], columns)
+    records = turn_records(episodes, [0] * len(episodes), seats, [game], columns)
     return turn_batch([records], {}, ["game"]), records
 
 

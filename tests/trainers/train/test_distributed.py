@@ -21,6 +21,14 @@ SETTINGS = {
         "credit_args": {"entropy_pool": ["game", "state_key"], "strength": 0.01},
     },
     "critic": {"credit": "gae", "critic": "features"},
+    "matched": {
+        "credit": "mars",
+        "opponents": {
+            "matchmaker": "mixture",
+            "weights": {"self": 1, "psro": 3},
+            "options": {"psro": {"every": 1, "num_matches": 2}},
+        },
+    },
     "judge": {"credit": "adca"},
     "exact": {"credit": "counterfactual", "critic": "exact"},
     "trees": {
@@ -37,7 +45,7 @@ SETTINGS = {
 }
 
 
-QUICK = ("mars", "rae", "entropies", "critic")
+QUICK = ("mars", "rae", "entropies", "critic", "matched")
 SLOW = ("exact", "judge", "trees", "trajectories")
 
 
@@ -105,8 +113,11 @@ def hold_alike(name, one, two):
     # entropies of a token differ by rounding with the rows beside it
     tolerance = 1e-4 if name == "entropies" else 1e-12
     assert [record["processes"] for record in two] == [2, 2]
-    # the same episodes, half of them on each process
+    # the same episodes against the same opponents, half of them on each process
     assert two[0]["replies"] + two[1]["replies"] == one["replies"]
+    seats = zip(two[0]["seats"], two[1]["seats"], strict=True)
+    assert [first + second for first, second in seats] == one["seats"]
+    assert [record["matches"] for record in two] == [one["matches"]] * 2
     for record in two:
         for column in ("episode", "seat", "turn"):
             assert record[column] == one[column]

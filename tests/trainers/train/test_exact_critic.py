@@ -198,8 +198,8 @@ def whole_batch(game, found, max_turns=None):
         for line in found
     ]
     episodes = play_plans(plans, on_error="raise")
-    games, learners = [0] * len(episodes), [[True, True]]
-    records = turn_records(episodes, games, learners, [game], COLUMNS)
+    games, seats = [0] * len(episodes), [("self", "self")] * len(episodes)
+    records = turn_records(episodes, games, seats, [game], COLUMNS)
     return turn_batch([records], {}, ["game"], COLUMNS), records
 
 
@@ -307,7 +307,7 @@ def test_the_columns_of_a_trainer_are_those_of_its_model(make_trainer, generated
     assert policy.sampling.temperature == 2.0
     values, of_actions = exact_returns(KUHN, probabilities_of(policy, KUHN))
     records = turn_records(
-        trainer.last_episodes, [0] * 8, [[True, True]], [KUHN], COLUMNS
+        trainer.last_episodes, [0] * 8, trainer.last_seats, [KUHN], COLUMNS
     )
     assert len(records) == len(turns.reward)
     num_invalid = 0
@@ -340,8 +340,8 @@ def test_opponents_count_with_their_own_probabilities(
 
 
 def _check_values(trainer, values):
-    games, learners = [0] * 8, [[False, True]]
-    records = turn_records(trainer.last_episodes, games, learners, [KUHN], COLUMNS)
+    games, seats = [0] * 8, trainer.last_seats
+    records = turn_records(trainer.last_episodes, games, seats, [KUHN], COLUMNS)
     want = [values[record.seat, record.state] for record in records]
     np.testing.assert_allclose(trainer.last_turns.value, want, atol=1e-5)
 
@@ -357,7 +357,7 @@ def test_advantages_of_legal_actions_have_mean_0_in_each_state(make_trainer, gen
     assert np.isfinite(advantage).all()
     assert (advantage != 0).any()
     records = turn_records(
-        trainer.last_episodes, [0] * 64, [[True, True]], [KUHN], COLUMNS
+        trainer.last_episodes, [0] * 64, trainer.last_seats, [KUHN], COLUMNS
     )
     seen = defaultdict(dict)
     for record, number in zip(records, advantage, strict=True):

@@ -12,7 +12,7 @@ from arena_trainers.train import metrics
 from arena_trainers.train.clock import Clock, Meter
 from arena_trainers.train.training_rows import loss_weighted, weighted
 
-LEARNERS = SimpleNamespace(learners=[True, True])
+BOTH = ("self", "self")
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 
 
@@ -40,10 +40,9 @@ TURNS = TurnBatch(
 )
 
 
-def logged(result, turns=TURNS):
+def logged(result, turns=TURNS, seats=(BOTH, BOTH, BOTH)):
     shares = [
-        metrics.tally([e], [int(i == 2)], [LEARNERS] * 2)
-        for i, e in enumerate(EPISODES)
+        metrics.tally([e], [int(i == 2)], [seats[i]]) for i, e in enumerate(EPISODES)
     ]
     return metrics.metrics(shares, ["kuhn", "nim"], turns, result)
 
@@ -75,6 +74,18 @@ def test_metrics_by_hand():
     assert found["arena/invalid/illegal"] == pytest.approx(1 / 6)
     assert found["arena/rows"] == 6
     assert found["arena/reply_tokens"] == pytest.approx(10 / 6)
+
+
+def test_returns_are_split_by_opponent_and_count_where_the_seat_learns():
+    """Episode 0 is against a snapshot, 1 self-play, and the game of 2 has a fixed bot."""
+    seats = [("self@5", "self"), BOTH, ("random", "self")]
+    found = logged(estimate("mars", TURNS), seats=seats)
+    assert found["arena/kuhn/against/self@5/return"] == -3.0
+    assert found["arena/nim/against/random/return"] == 0.0
+    assert found["arena/kuhn/player_0/return"] == 1.0  # without episode 0
+    assert found["arena/kuhn/player_1/return"] == -2.0
+    assert found["arena/nim/player_0/return"] == 0.0  # it never learns
+    assert found["arena/legal_rate"] == 2 / 3  # of the replies of seats that learn
 
 
 def test_games_share_the_gradient_by_tokens_and_advantages():
@@ -129,8 +140,9 @@ def test_the_table_explains_every_metric_and_no_other():
     explained = set(re.findall(r"^\| `([^`]+)`", metrics.__doc__, flags=re.M))
     found = {
         re.sub("player_[01]", "player_<i>", re.sub("kuhn|nim", "<game>", name))
-        for name in logged(estimate("mars", TURNS))
+        for name in logged(estimate("mars", TURNS), seats=[("self", "x"), BOTH, BOTH])
     }
+    found = {name.replace("against/x", "against/<opponent>") for name in found}
     found = {re.sub("invalid/.*", "invalid/<reason>", name) for name in found}
     of_critics = {"arena/critic_error", "arena/illegal_mass"}
     of_the_loss = {"arena/rows_run", "arena/rows_dropped"}

@@ -105,9 +105,8 @@ def generated(trainer):
 
 def real_turns(trainer):
     """The learners' turns in the order of the rows."""
-    learners = trainer.games.plans[0].learners
     turns = [turn for episode in trainer.last_episodes for turn in episode.turns]
-    return [turn for turn in turns if learners[turn.seat]]
+    return [turn for turn in turns if turn.policy == "self"]
 
 
 def weights(trainer):

@@ -105,7 +105,8 @@ class Trees:
         env = PromptWrapper(GameEnv(game), "bare")
         branching = Branching(8, seats=[0], follow=self.follow)
         episodes = play(env.clone, Recorded(), range(TREES), branch=branching)
-        played = [0] * len(episodes), [[True, False]], [game], WANTED
+        seats = [("self", "random")] * len(episodes)
+        played = [0] * len(episodes), seats, [game], WANTED
         self.records = turn_records(episodes, *played, branching=branching)
         self.batch = turn_batch([self.records], {}, ["dare"], WANTED)
 

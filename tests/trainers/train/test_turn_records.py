@@ -48,12 +48,12 @@ EPISODES = [
     episode(7, [turn(0, 0, 1.0), turn(1, 0, -1.0, 3), turn(0, 1, 2.0, 1, penalty=0.5)]),
     episode(7, [turn(0, 0, 4.0), turn(2, 0, 9.0)], terminated=False, truncated=True),
 ]
-LEARNERS = [[True, False, True]]
+SEATS = [("self", "random", "self")] * 2  # of both episodes
 
 
 def test_columns_of_a_batch_made_by_hand():
     """Seat 1 is frozen and has no row; only a trajectory's last turn is flagged."""
-    batch = turn_batch([turn_records(EPISODES, [0, 0], LEARNERS)], {}, ["kuhn"])
+    batch = turn_batch([turn_records(EPISODES, [0, 0], SEATS)], {}, ["kuhn"])
     assert batch.reward.tolist() == [1.0, 1.5, 4.0, 9.0]
     assert batch.episode.tolist() == [0, 0, 1, 1]
     assert batch.seat.tolist() == [0, 0, 0, 2]
@@ -69,20 +69,20 @@ def test_columns_of_a_batch_made_by_hand():
 def test_a_limit_cuts_the_last_turn_of_a_seat_and_no_other():
     turns = [turn(0, 0, 0.0), turn(2, 0, 0.0), turn(0, 1, 0.0)]
     cut = episode(7, turns, terminated=False, truncated=True)
-    records = turn_records([cut], [0], LEARNERS)
+    records = turn_records([cut], [0], SEATS[:1])
     assert [record.truncated for record in records] == [False, True, True]
 
 
 def test_parts_that_nobody_was_paid_are_zero():
     episodes = [episode(7, [turn(0, 0, 1.0), turn(2, 0, 9.0)])]
-    batch = turn_batch([turn_records(episodes, [0], LEARNERS)], {}, ["kuhn"])
+    batch = turn_batch([turn_records(episodes, [0], SEATS[:1])], {}, ["kuhn"])
     assert batch.rewards["format"].tolist() == [0.0, 0.0]
     nothing = turn_batch([[]], {}, ["kuhn"])
     assert sorted(nothing.rewards) == ["format", "game"]
 
 
 def test_weights_scale_the_parts_of_the_reward():
-    records = turn_records(EPISODES, [0, 0], LEARNERS)
+    records = turn_records(EPISODES, [0, 0], SEATS)
     batch = turn_batch([records], {"format": 2.0, "game": 0.5}, ["kuhn"])
     assert batch.reward.tolist() == [0.5, 0.0, 2.0, 4.5]
     assert batch.rewards["game"].tolist() == [0.5, 1.0, 2.0, 4.5]
@@ -90,7 +90,7 @@ def test_weights_scale_the_parts_of_the_reward():
 
 
 def test_a_part_of_weight_zero_is_read_as_it_came_and_not_paid():
-    records = turn_records(EPISODES, [0, 0], LEARNERS)
+    records = turn_records(EPISODES, [0, 0], SEATS)
     batch = turn_batch([records], {"game": 0.0}, ["kuhn"])
     assert batch.reward.tolist() == [0.0, -0.5, 0.0, 0.0]
     assert batch.rewards["game"].tolist() == [1.0, 2.0, 4.0, 9.0]
@@ -100,7 +100,7 @@ def test_the_outcome_counts_once_whatever_its_weight():
     """Outcomes 1 and 0 of weight 2, paid at the second turn, and nothing else: T = 0, so
     that all turns have the z-score of the outcome, as with weight 1."""
     episodes = [episode(7, [turn(0, 0, 0.0), turn(0, 1, paid)]) for paid in (1.0, 0.0)]
-    records = turn_records(episodes, [0, 0], LEARNERS)
+    records = turn_records(episodes, [0, 0], SEATS)
     found = [
         estimate("mt_grpo", turn_batch([records], weights, ["kuhn"]), eps=0.0)
         for weights in ({}, {"game": 2.0}, {"game": 2.0, "format": 3.0})
@@ -111,14 +111,14 @@ def test_the_outcome_counts_once_whatever_its_weight():
 
 
 def test_episodes_of_different_processes_are_different_episodes():
-    shares = [turn_records([e], [0], LEARNERS) for e in EPISODES]
+    shares = [turn_records([e], [0], SEATS[:1]) for e in EPISODES]
     batch = turn_batch(shares, {}, ["kuhn"])
     assert batch.episode.tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("per_token", [False, True])
 def test_rows_carry_their_advantages(per_token):
-    records = turn_records(EPISODES, [0, 0], LEARNERS)
+    records = turn_records(EPISODES, [0, 0], SEATS)
     batch = turn_batch([records], {}, ["kuhn"])
     advantage = np.array([10.0, 20.0, 30.0, 40.0])
     if per_token:
@@ -134,7 +134,7 @@ def test_rows_carry_their_advantages(per_token):
 
 
 def test_a_process_takes_back_its_own_rows():
-    shares = [turn_records([e], [0], LEARNERS) for e in EPISODES]
+    shares = [turn_records([e], [0], SEATS[:1]) for e in EPISODES]
     batch = turn_batch(shares, {}, ["kuhn"])
     advantage = np.array([10.0, 20.0, 30.0, 40.0])
     in_batch = rows_of_process(shares, 1)
@@ -153,7 +153,7 @@ def test_later_turns_of_candidates_are_no_fair_sample_where_the_best_is_followed
     follow,
 ):
     branching = None if follow is None else Branching(2, follow=follow)
-    records = turn_records(TREE, [0, 0], LEARNERS, branching=branching)
+    records = turn_records(TREE, [0, 0], SEATS, branching=branching)
     batch = turn_batch([records], {}, ["kuhn"], ["parent"])
     assert batch.reward.tolist() == [1.0, 9.0, 2.0, 4.0, 3.0]
     assert batch.unselected.tolist() == [True] * 4 + [follow != "best"]
@@ -163,7 +163,7 @@ def test_later_turns_of_candidates_are_no_fair_sample_where_the_best_is_followed
 
 
 def test_placeholder_rows_fill_up_and_carry_nothing():
-    records = turn_records(EPISODES, [0, 0], LEARNERS)
+    records = turn_records(EPISODES, [0, 0], SEATS)
     batch = turn_batch([records], {}, ["kuhn"])
     rows = training_rows(EPISODES, records, batch, np.zeros(4), range(4))
     filled = with_placeholder_rows(rows, 6, end_id=2)
@@ -178,4 +178,4 @@ def test_placeholder_rows_fill_up_and_carry_nothing():
 def test_a_learner_without_tokens_is_refused():
     broken = [episode(1, [turn(0, 0, 1.0, token_ids=None)])]
     with pytest.raises(ValueError, match="has no tokens"):
-        turn_records(broken, [0], LEARNERS)
+        turn_records(broken, [0], SEATS[:1])

@@ -64,8 +64,8 @@ def evaluate(
     It plays in every seat. Results have confidence intervals and are compared with baselines.
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
-    tit_for_tat, hanabi_convention, lm:PATH, api:MODEL@URL, vllm:URL; an opponent may also be
-    "self". Episodes with an endpoint do not wait for each other. If a policy gives no reply
+    tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL; an
+    opponent may also be "self", or past:RUN for all snapshots of a run. Episodes with an endpoint do not wait for each other. If a policy gives no reply
     in a game, the status is 1.
 
     A model that was saved here is prompted and sampled as in its training. The file

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from arena_envs.checks import did_you_mean
+from arena_trainers.matchmaking import is_past
 from arena_wrappers import Policy, make_policy
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
@@ -91,15 +92,17 @@ class PolicyOptions:
     def policies(self, specs: Sequence[str]) -> list[Policy | str]:
         """The policies of these strings, with the sampling options applied.
 
-        They apply to `lm:`, `api:` and `vllm:` policies. Without sampling options these are the
-        strings themselves, for `make_policy`.
+        They apply to `lm:`, `past:`, `api:` and `vllm:` policies. Without sampling options the
+        others are the strings themselves, for `make_policy`. `past:RUN` gives a policy for
+        each snapshot of the run.
 
         Raises:
             ValueError: none of the policies is a language model, or a folder has no model.
         """
+        given = [p for s in specs for p in (self._past(s) if is_past(s) else [s])]
         if not self.sampling:
-            return list(specs)
-        models = []
+            return given
+        models = [spec for spec in specs if is_past(spec)]
 
         def load(path: str) -> Policy:
             from arena_trainers.lm.policy import LMPolicy
@@ -123,7 +126,10 @@ class PolicyOptions:
             "api": served("arena_wrappers.api"),
             "vllm": served("arena_trainers.lm.vllm_policy"),
         }
-        made = [spec if spec == "self" else make_policy(spec, makers) for spec in specs]
+        made = [
+            make_policy(p, makers) if isinstance(p, str) and p != "self" else p
+            for p in given
+        ]
         if not models:
             names = " and ".join(
                 f"--{name.replace('_', '-')}" for name in self.sampling
@@ -132,6 +138,11 @@ class PolicyOptions:
                 f"{names} needs a policy lm:PATH, api:MODEL or vllm:URL, got {', '.join(specs)}; leave it out"
             )
         return made
+
+    def _past(self, spec: str) -> list[Policy | str]:
+        from arena_trainers.matchmaking.past import past_policies  # needs torch
+
+        return [*past_policies(spec, **self.sampling)]
 
     def _given(self, names: Sequence[str]) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in names}

@@ -15,13 +15,8 @@ Bools = NDArray[np.bool_]
 
 _REQUIRED = ("game", "episode", "seat", "turn", "group")
 _OPTIONAL = (
-    "team",
-    "stratum",
-    "rollout",
-    "state_key",
-    "action",
-    "parent",
-    "branch",
+    *("team", "opponent", "stratum", "rollout", "state_key", "action"),
+    *("parent", "branch"),
 )
 _COUNTS = ("num_tokens", "row_length")
 INT_COLUMNS = (*_REQUIRED, *_OPTIONAL, *_COUNTS)
@@ -45,6 +40,7 @@ class TurnBatch:
         rewards: float64[N] each, the named parts of the reward, in its unit. A paid part is
             multiplied by its weight; paid parts add up to `reward`. Others are not.
         team: int64[N], team of the seat.
+        opponent: int64[N], equal where the same policies play the other seats.
         stratum: int64[N], kind of trajectory: the cards dealt, the opponent, ...
         rollout: int64[N], equal in episodes that are segments of one trajectory. They are
             joined in ascending order of episodes.
@@ -86,6 +82,7 @@ class TurnBatch:
     group: Ints
     rewards: Mapping[str, Floats] | None = None
     team: Ints | None = None
+    opponent: Ints | None = None
     stratum: Ints | None = None
     rollout: Ints | None = None
     state_key: Ints | None = None
@@ -213,12 +210,12 @@ class TurnBatch:
             )
         for name in ("game", "parent"):
             self._check_constant(name, "episode", order, same_episode)
-        for name in ("group", "team", "stratum", "rollout"):
+        for name in ("group", "team", "opponent", "stratum", "rollout"):
             self._check_constant(name, "episode", order, same)
         if self.rollout is not None:
             rollout, seat = self.rollout[self.order], self.seat[self.order]
             same = (rollout[1:] == rollout[:-1]) & (seat[1:] == seat[:-1])
-            for name in ("game", "group", "team", "stratum"):
+            for name in ("game", "group", "team", "opponent", "stratum"):
                 self._check_constant(name, "rollout", self.order, same)
 
     def _check_ends(self) -> None:

@@ -17,6 +17,7 @@ OF_TRAJECTORIES = (
     "seat",
     "group",
     "team",
+    "opponent",
     "stratum",
     "rollout",
     "num_turns",

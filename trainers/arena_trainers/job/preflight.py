@@ -3,6 +3,7 @@
 They take less than a second. The job checks everything again, with TRL's own checks.
 """
 
+import difflib
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,8 @@ from arena_trainers import extras
 from arena_trainers.job.run_folder import check_new
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.lm.models import adapter_base, find_model
+from arena_trainers.matchmaking import make_matchmaker, names
+from arena_trainers.matchmaking.registry import names_matchmaker
 from arena_trainers.train.checks import (
     check_ranges,
     refuse_what_is_not_supported,
@@ -101,10 +104,10 @@ def checks(
     """
 
     def check_seats() -> None:
-        check_policies(draft.opponents)
+        check_opponents(draft)
         check_policies(job.warm_start_teacher or [])
         for plan in games_of(draft):
-            check_policies(plan.seats)
+            check_policies(plan.seats or [])
 
     def check_folder() -> None:
         if not resume and os.environ.get("RANK", "0") == "0":
@@ -141,6 +144,28 @@ def check_columns(job: JobConfig, draft: Any) -> None:
         warnings.simplefilter("ignore")  # the job gives the same warnings
         columns = load_functions(job.columns)
         check_credit(draft, [plan.game for plan in plans], columns)
+
+
+def check_opponents(draft: Any) -> None:
+    """Checks the policies of `opponents`, which may name a matchmaker, and its games.
+
+    Raises:
+        ValueError: a policy, a model or a matchmaker does not exist, or does not fit a game.
+    """
+    opponents = draft.opponents
+    if names_matchmaker(opponents):
+        matchmaker = make_matchmaker(opponents)
+        check_policies(matchmaker.policies)
+        plans = games_of(draft)
+        matchmaker.prepare({p.name: p.game for p in plans if p.seats is None})
+        return
+    try:
+        check_policies(opponents)
+    except ValueError as error:
+        near = difflib.get_close_matches(str(opponents), names(), n=1)
+        if not near:
+            raise
+        raise ValueError(f"{error}, or the matchmaker {near[0]!r}") from error
 
 
 def check_policies(strings: str | Sequence[str]) -> None:

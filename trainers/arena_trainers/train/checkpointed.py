@@ -11,6 +11,7 @@ from arena_trainers.train.bounded_forward import BoundedForwardTrainer
 from arena_trainers.train.checkpoint import credited_by, load_credit, save_credit
 from arena_trainers.train.critic import FeatureCritic
 from arena_trainers.train.exact_critic import ExactCritic
+from arena_trainers.train.matching import Matching
 from arena_trainers.train.prepared_games import PreparedGames
 from arena_trainers.train.resume import keep_to_schedule
 from arena_trainers.train.sharding import load_whole
@@ -24,10 +25,12 @@ class CheckpointedTrainer(BoundedForwardTrainer):
     Attributes:
         critic: supplies values of turns, if there is one.
         games: the games, as `prepare_games` made them.
+        matching: assigns the seats of starts.
     """
 
     critic: FeatureCritic | ExactCritic | None
     games: PreparedGames
+    matching: Matching
     _credit_state: Mapping[str, Any] | None = None
     _prompt_json: str
 
@@ -55,6 +58,7 @@ class CheckpointedTrainer(BoundedForwardTrainer):
         folder = Path(self._get_output_dir(trial=trial)) / step
         if weights is not None:
             torch.save(weights, folder / REFERENCE)
+        self.matching.save(folder)
         owner = credited_by(self.args, self.games.plans)
         save_credit(folder, owner, self._credit_state, self.critic)  # the last file
 
@@ -65,6 +69,7 @@ class CheckpointedTrainer(BoundedForwardTrainer):
         keep_to_schedule(self.lr_scheduler)
         owner = credited_by(self.args, self.games.plans)
         self._credit_state = load_credit(Path(checkpoint), owner, self.critic)
+        self.matching.load(Path(checkpoint))
         reference = Path(checkpoint) / REFERENCE
         if self.args.sync_ref_model and reference.is_file():
             weights = torch.load(reference, map_location="cpu", weights_only=True)

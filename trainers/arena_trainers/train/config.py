@@ -32,10 +32,12 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             Games to train on: an id, or `{"id": ..., "params": {...}, "max_turns": 40,
             "weight": 1.0, "opponents": [...]}`. Episodes are truncated after `max_turns`
             turns of all seats together. There is no limit by default.
-        opponents (`str | list[str]`, *optional*, defaults to `"self"`):
+        opponents (`str | list[str] | dict`, *optional*, defaults to `"self"`):
             Policy of each seat: `"self"` is the model that learns; other policies are
             strings such as `"random"`, `"mcts:100"` or `"lm:PATH"`. One string holds for
-            all seats.
+            all seats. Or a matchmaker, which assigns the seats of each start: its name,
+            such as `"past_selves"`, or `{"matchmaker": "past_selves", "every": 10}` with
+            its options. See `arena_trainers.matchmaking`.
         credit (`str`, *optional*, defaults to `"mars"`):
             Estimator of `arena_trainers.credit`. The trainer raises when it is made if it
             lacks a column that the estimator reads; its `columns` can supply some of them.
@@ -111,7 +113,8 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     opponents: Any = field(
         default="self",
         metadata={
-            "help": "Policy of each seat: 'self' or a policy string; one for all, or a list."
+            "help": "Policy of each seat: 'self' or a policy string, one for all or a "
+            "list; or a matchmaker: past_selves, prioritised, psro, mixture."
         },
     )
     credit: str = field(

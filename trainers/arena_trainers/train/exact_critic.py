@@ -143,7 +143,10 @@ def exact_critic(
     """The critic of these games under the policies of training."""
     return ExactCritic(
         [plan.game for plan in plans],
-        [plan.policies(learner, opponents) for plan in plans],
+        [
+            [learner if s == "self" else opponents[s] for s in plan.seats or ()]
+            for plan in plans
+        ],
         args.prompt,
         args.part_weights.get("game", 1.0),
     )
@@ -207,11 +210,21 @@ def check_exact(
         except ValueError as error:
             message = f"critic='exact' takes games that can be enumerated: {error}"
             raise type(error)(message) from error
-        for seat, spec in enumerate(plan.seats):
+        for seat, spec in enumerate(_fixed_seats(plan, args)):
             if spec != "self":
                 _check_scoring(
                     opponents[spec], f"{spec!r} in seat {seat} of {plan.name}"
                 )
+
+
+def _fixed_seats(plan: GamePlan, args: TurnGRPOConfig) -> list[str]:
+    """The policy string of each seat; raises if a matchmaker assigns them."""
+    if plan.seats is None:
+        raise ValueError(
+            f"critic='exact' takes the same opponents in all starts, got the matchmaker "
+            f"{args.opponents!r}; name a policy, or set critic='features'"
+        )
+    return plan.seats
 
 
 def _check_scoring(policy: Policy, who: str) -> None:

@@ -10,6 +10,8 @@ from arena_envs.registration import make
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.lm.models import prompt_folder
 from arena_trainers.lm.prompt_file import read_prompt_file
+from arena_trainers.matchmaking import Matchmaker
+from arena_trainers.matchmaking.registry import names_matchmaker
 from arena_trainers.train.own_options import check_opponents
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
@@ -25,7 +27,7 @@ _KEYS = {"id", "params", "max_turns", "weight", "opponents"}
 
 
 class GamePlan:
-    """A game of the trainer: its environments, who plays each seat, and which seats learn.
+    """A game of the trainer: its environments, and who plays each seat.
 
     Args:
         spec: an id, or a dict of id, params, max_turns, weight and opponents.
@@ -38,8 +40,8 @@ class GamePlan:
         weight: how often the game starts, relative to the others.
         name: the id, with the parameters and the limit of turns that were given.
         game: the rules.
-        seats: who plays each seat.
-        learners: which seats learn.
+        seats: who plays each seat; None if a matchmaker assigns the seats of each start.
+        learners: which seats learn, in some starts at least.
         env_fn: makes an environment of the game; all of them share `game`.
 
     Raises:
@@ -55,17 +57,14 @@ class GamePlan:
         self.name = _name(self.id, self.params, self.max_turns)
         env = make(self.id, max_turns=self.max_turns, **self.params)
         self.game = env.game
-        who = given.get("opponents", args.opponents)
-        self.seats = _checked_seats(who, self.id, self.game.num_players)
-        self.learners = [seat == "self" for seat in self.seats]
+        num_players = self.game.num_players
+        self.seats: list[str] | None = None
+        if "opponents" in given or not names_matchmaker(args.opponents):
+            who = given.get("opponents", args.opponents)
+            self.seats = _checked_seats(who, self.id, num_players)
+        self.learners = [s == "self" for s in self.seats or ["self"] * num_players]
         # one function for all episodes, so that they share their caches
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
-
-    def policies(
-        self, learner: Policy, opponents: Mapping[str, Policy]
-    ) -> list[Policy]:
-        """Who plays each seat."""
-        return [learner if s == "self" else opponents[s] for s in self.seats]
 
 
 def _checked_spec(spec: Any) -> dict[str, Any]:
@@ -95,6 +94,11 @@ def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
         ValueError: a wrong number of seats, or no seat that learns.
     """
     check_opponents(who)
+    if names_matchmaker(who):
+        raise ValueError(
+            f"want opponents of {id} as a policy string or a list, got {who!r}; give a "
+            "matchmaker to the whole run, such as --opponents past_selves"
+        )
     seats = [who] * num_players if isinstance(who, str) else list(who)
     if len(seats) != num_players:
         raise ValueError(
@@ -110,15 +114,19 @@ def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
 
 
 def opponents(
-    plans: Sequence[GamePlan], args: "TurnGRPOConfig", given: Mapping[str, Policy]
+    plans: Sequence[GamePlan],
+    args: "TurnGRPOConfig",
+    given: Mapping[str, Policy],
+    matchmaker: Matchmaker | None = None,
 ) -> dict[str, Policy]:
-    """The policies of the seats that do not learn, by policy string.
+    """The policies of the seats that do not learn, by policy string; without snapshots.
 
     Args:
         plans: the games.
         args: settings. A language model has the prompt and sampling options of its
             `arena_prompt.json`; without that file, those of the learner.
         given: policies by string; `make_policy` makes the others.
+        matchmaker: assigns the seats of the games without `seats`.
 
     Raises:
         ValueError: a string names no policy, a bot cannot play a game, or a model's chat
@@ -135,11 +143,13 @@ def opponents(
         return policy
 
     found = dict(given)
-    for spec in (spec for plan in plans for spec in plan.seats):
-        if spec != "self" and spec not in found:
-            found[spec] = make_policy(spec, {"lm": load})
+    assigned = () if matchmaker is None else matchmaker.policies
     for plan in plans:
-        for spec in {*plan.seats} - {"self"}:
+        for spec in assigned if plan.seats is None else plan.seats:
+            if spec == "self":
+                continue
+            if spec not in found:
+                found[spec] = make_policy(spec, {"lm": load})
             prepared(found[spec], plan.game)
     return found
 

@@ -32,8 +32,8 @@ def turn_batch(
         shares: the records of each process.
         weights: of the reward parts; 1 where none is given.
         game_names: names of the games, by index.
-        columns: the optional columns that are wanted. States and actions are numbered in
-            the order in which they first occur; equal numbers mean equal states or actions.
+        columns: the optional columns that are wanted. States, actions and opponents are
+            numbered in the order in which they first occur; equal numbers mean equal ones.
         teams: team of each seat, by index of the game; without it there is no column
             `team`.
     """
@@ -103,6 +103,8 @@ def _optional_columns(
         found["state_key"] = _ranks((t.game, t.seat, t.state) for t in turns)
     if "action" in columns:
         found["action"] = _ranks((t.game, t.action) for t in turns)
+    if "opponent" in columns:
+        found["opponent"] = _ranks(t.opponent for t in turns)
     for name in SUPPLIED:
         given = [(turn.supplied or {}).get(name) for turn in turns]
         if name in columns and None not in given:  # else a critic's

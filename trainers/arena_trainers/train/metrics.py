@@ -8,6 +8,7 @@
 | `arena/<game>/player_<i>/zero_advantages` | turns with advantage 0 / turns | below 0.9 |
 | `arena/<game>/player_<i>/pool_size` | mean number of values in a pool | at least 4 |
 | `arena/<game>/player_<i>/flat_pools` | pools with no advantage but 0 / pools | below 0.5 |
+| `arena/<game>/against/<opponent>/return` | mean return of the seats that learn | rises |
 | `arena/<game>/gradient_share` | Σ abs(wₜ Aₜ), game / all games | the game's share of the weights |
 | `arena/legal_rate` | valid replies / replies, of seats that learn | rises to 1 |
 | `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
@@ -23,7 +24,9 @@
 | `arena/tokens_per_second/training` | tokens of trained rows / seconds of training | steady |
 | `arena/time/<part>` | wall seconds of a part / seconds since the last log | see below |
 
-Returns leave out penalties. In competitive self-play, the seats' returns add up to the
+Returns leave out penalties. Where a seat learns in some starts only, its `return` is over
+these. `against` is logged of episodes with an opponent, under its name: a policy string, or
+`self@STEP` for a snapshot. Several opponents are joined by `+`. In competitive self-play, the seats' returns add up to the
 game's sum. `advantage_mean` is near 0 where pools are by seat. `illegal_mass` is the
 probability of replies other than canonical texts of legal actions, a mean over information
 states.
@@ -52,38 +55,77 @@ TRL's own groups, so they are wrong here. Read the metrics above instead.
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from arena_trainers.credit import Credit, PoolReport, TurnBatch
 from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.rounding import ZERO
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.matchmaking import SELF
 from arena_wrappers import Episode
 
-Tally = tuple[dict[tuple[int, int], list[float]], Counter[str]]
+
+class Tally(NamedTuple):
+    """What one process counts of its episodes.
+
+    Attributes:
+        returns: by game, seat, and whether the seat learns.
+        against: mean returns of the seats that learn, by game and opponent.
+        counts: of episodes, turns, replies, and replies by their validity.
+    """
+
+    returns: dict[tuple[int, int, bool], list[float]]
+    against: dict[tuple[int, str], list[float]]
+    counts: Counter[str]
+
 
 TINY = 1e-300  # replaces a total of 0 in a quotient
 REASONS = ("format", "illegal", "ambiguous", "overlong")
 
 
 def tally(
-    episodes: Sequence[Episode], games: Sequence[int], plans: Sequence[GamePlan]
+    episodes: Sequence[Episode], games: Sequence[int], seats: Sequence[Sequence[str]]
 ) -> Tally:
-    """This process's returns by (game, seat), and its counts of turns and replies."""
-    returns: dict[tuple[int, int], list[float]] = defaultdict(list)
+    """What this process counts of its episodes.
+
+    Args:
+        episodes: what was played.
+        games: index of each episode's game.
+        seats: who played each seat of each episode.
+    """
+    returns: dict[tuple[int, int, bool], list[float]] = defaultdict(list)
+    against: dict[tuple[int, str], list[float]] = defaultdict(list)
     counts: Counter[str] = Counter()
-    for episode, game in zip(episodes, games, strict=True):
+    for episode, game, who in zip(episodes, games, seats, strict=True):
         if episode.parent is not None:
             continue  # candidates may be selected by their return
         for seat, value in enumerate(episode.returns):
-            returns[game, seat].append(value)
+            returns[game, seat, who[seat] == SELF].append(value)
+        opponents = "+".join(dict.fromkeys(name for name in who if name != SELF))
+        if opponents:
+            pairs = zip(episode.returns, who, strict=True)
+            own = [value for value, name in pairs if name == SELF]
+            against[game, opponents].append(float(np.mean(own)))
         counts.update(episodes=1, turns=len(episode.turns))
         for turn in episode.turns:
-            if plans[game].learners[turn.seat]:
+            if who[turn.seat] == SELF:
                 counts.update(["replies", turn.invalid or "valid"])
-    return dict(returns), counts
+    return Tally(dict(returns), dict(against), counts)
+
+
+def _merged(shares: Sequence[Tally]) -> Tally:
+    """The tallies of all processes; of a seat that learns, only the episodes in which it does."""
+    whole = Tally(defaultdict(list), defaultdict(list), Counter())
+    for share in shares:
+        whole.counts.update(share.counts)
+        for key, values in share.returns.items():
+            whole.returns[key] += values
+        for opponent, values in share.against.items():
+            whole.against[opponent] += values
+    learning = {key[:2] for key in whole.returns if key[2]}
+    kept = {k: v for k, v in whole.returns.items() if k[2] or k[:2] not in learning}
+    return whole._replace(returns=kept)
 
 
 def num_played(episodes: Sequence[Episode]) -> dict[str, int]:
@@ -109,16 +151,11 @@ def metrics(
         trained: the advantages times their weights in the loss, per turn or per token;
             those of `result` by default.
     """
-    returns: dict[tuple[int, int], list[float]] = defaultdict(list)
-    counts: Counter[str] = Counter()
-    for share, counted in shares:
-        counts.update(counted)
-        for key, values in share.items():
-            returns[key] += values
+    returns, against, counts = _merged([Tally(*share) for share in shares])
     found: dict[str, float] = {}
     advantage = advantage_by_turn(turns, result.advantage)
     unselected = turns.is_unselected
-    for (game, seat), values in sorted(returns.items()):
+    for (game, seat, _), values in sorted(returns.items()):
         name = f"arena/{names[game]}/player_{seat}"
         found[f"{name}/return"] = float(np.mean(values))
         own = advantage[(turns.game == game) & (turns.seat == seat) & unselected]
@@ -128,6 +165,8 @@ def metrics(
             found[f"{name}/zero_advantages"] = float((np.abs(own) <= ZERO).mean())
             pools = _pools(result.report, game, seat)
             found[f"{name}/pool_size"], found[f"{name}/flat_pools"] = pools
+    for (game, opponent), values in sorted(against.items()):
+        found[f"arena/{names[game]}/against/{opponent}/return"] = float(np.mean(values))
     trained = result.advantage if trained is None else trained
     shares_of_games = gradient_shares(turns, trained, len(names))
     for game_name, part in zip(names, shares_of_games, strict=True):

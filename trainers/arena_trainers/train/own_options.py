@@ -9,6 +9,8 @@ from typing import Any
 
 from arena_envs.checks import did_you_mean
 from arena_trainers.credit import WITHIN_TURN
+from arena_trainers.matchmaking import make_matchmaker
+from arena_trainers.matchmaking.registry import names_matchmaker
 from arena_trainers.train.checks import check_critic, split_list
 from arena_trainers.train.training_rows import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
 from arena_wrappers import Branching
@@ -49,6 +51,8 @@ class OwnOptions:
                 f"want games as a list of ids or dicts, got {self.games!r}"
             )
         check_opponents(self.opponents)
+        if names_matchmaker(self.opponents):
+            make_matchmaker(self.opponents)  # raises for options that it lacks
         for name in ("credit_args", "part_weights", "critic_args"):
             if not isinstance(getattr(self, name), dict):
                 raise ValueError(
@@ -118,7 +122,20 @@ class Draft(OwnOptions):
 
 
 def check_opponents(opponents: Any) -> None:
-    """Raises ValueError unless they are a string or a list of strings."""
+    """Raises ValueError unless they are a string, a list of strings, or a matchmaker."""
+    if isinstance(opponents, Mapping):
+        return
     seats = [opponents] if isinstance(opponents, str) else opponents
     if not isinstance(seats, list) or not all(isinstance(seat, str) for seat in seats):
-        raise ValueError(f"want opponents as a string or a list, got {opponents!r}")
+        raise ValueError(
+            f"want opponents as a policy string, a list of them, or a matchmaker, got "
+            f"{opponents!r}"
+        )
+    if isinstance(opponents, str):
+        return
+    for seat in seats:
+        if names_matchmaker(seat):
+            raise ValueError(
+                f"want policy strings in a list of opponents, got the matchmaker {seat!r}, "
+                f"which assigns all seats; give it alone: --opponents {seat}"
+            )

@@ -1,17 +1,19 @@
 """The games of a run: built once, checked once, and handed to all that need them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from arena_envs.game import AnyGame
 from arena_trainers.lm.adapters import share_base
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.matchmaking import Matchmaker
 from arena_trainers.train.column_functions import ColumnFunction
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.exact_critic import check_exact
 from arena_trainers.train.game_plans import GamePlan, opponents
+from arena_trainers.train.matchmakers import matchmaker_of
 from arena_wrappers import Branching, EpisodePlan, Policy
 from arena_wrappers.noisy import without_noise
 
@@ -26,22 +28,19 @@ class PreparedGames:
         functions: functions that supply columns of the turn batch, by column.
         columns: the columns of the turn batch that are gathered for the estimator and for
             the critic.
+        matchmaker: assigns the seats of the games that have no `opponents` of their own.
     """
 
     plans: Sequence[GamePlan]
     opponents: Mapping[str, Policy]
     functions: Mapping[str, ColumnFunction]
     columns: tuple[str, ...]
+    matchmaker: Matchmaker | None = None
 
     @property
     def rules(self) -> list[AnyGame]:
         """The rules of each game."""
         return [plan.game for plan in self.plans]
-
-    @property
-    def learners(self) -> list[list[bool]]:
-        """Which seats learn, by game."""
-        return [plan.learners for plan in self.plans]
 
     @property
     def names(self) -> list[str]:
@@ -63,27 +62,21 @@ class PreparedGames:
     def episode_plan(
         self,
         start: Mapping[str, Any],
-        learner: Policy,
+        policies: Sequence[Policy],
         sample: int,
-        branching: Callable[[Sequence[int]], Branching | None] | None,
+        branch: Branching | None,
     ) -> EpisodePlan:
         """The episode, or the turn tree, that a row of the data set starts.
 
         Args:
             start: the row, with `game` and `seed`.
-            learner: the policy of the seats that learn.
+            policies: who plays each seat.
             sample: number of the episode among those of the same start.
-            branching: where episodes branch, as a function of the seats that learn.
+            branch: where episodes branch, if they do.
         """
-        plan = self.plans[start["game"]]
-        seats = [seat for seat, learns in enumerate(plan.learners) if learns]
-        return EpisodePlan(
-            plan.env_fn,
-            plan.policies(learner, self.opponents),
-            int(start["seed"]),
-            sample,
-            branch=None if branching is None else branching(seats),
-        )
+        env_fn = self.plans[start["game"]].env_fn
+        seed = int(start["seed"])
+        return EpisodePlan(env_fn, policies, seed, sample, branch=branch)
 
 
 def prepare_games(
@@ -103,13 +96,15 @@ def prepare_games(
 
     Raises:
         ValueError: settings that do not fit together, see `GamePlan`, `check_credit`,
-            `opponents` and `check_exact`.
+            `opponents`, `check_exact` and `matchmaker_of`.
     """
     if plans is None:
         plans = [GamePlan(spec, args) for spec in args.games]
     found = check_credit(args, [plan.game for plan in plans], columns)
     if args.critic == "features":
         found = (*found, "features")
-    seated = opponents(plans, args, policies or {})
+    matchmaker = matchmaker_of(args, plans)
+    seated = opponents(plans, args, policies or {}, matchmaker)
     check_exact(args, plans, seated)
-    return PreparedGames(tuple(plans), seated, dict(columns or {}), found)
+    given = dict(columns or {})
+    return PreparedGames(tuple(plans), seated, given, found, matchmaker)

@@ -31,7 +31,7 @@ TRL's own `reward` metric is the mean return of a trajectory, weighted by its tu
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,6 @@ from trl.models import unwrap_model_for_generation
 from arena_trainers import credit
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.batch_credit import credited_batch
-from arena_trainers.train.checkpointed import CheckpointedTrainer
 from arena_trainers.train.checks import refuse_absolute_positions
 from arena_trainers.train.clock import TimedBackend
 from arena_trainers.train.column_functions import ColumnFunction
@@ -53,7 +52,9 @@ from arena_trainers.train.engine import engine_backend, without_client
 from arena_trainers.train.exact_critic import ExactCritic, exact_critic
 from arena_trainers.train.game_plans import check_replies, episode_starts
 from arena_trainers.train.global_batch import rows_of_process
+from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import metrics, num_played, tally
+from arena_trainers.train.playing import PlayingTrainer
 from arena_trainers.train.prepared_games import PreparedGames, prepare_games
 from arena_trainers.train.training_rows import (
     Row,
@@ -69,11 +70,11 @@ from arena_trainers.train.trl_rows import (
     relog_advantages,
     replay_rows,
 )
-from arena_trainers.train.turn_records import TurnRecord, games_of, turn_records
-from arena_wrappers import Episode, Policy, play_plans
+from arena_trainers.train.turn_records import TurnRecord, turn_records
+from arena_wrappers import Policy
 
 
-class TurnGRPOTrainer(CheckpointedTrainer):
+class TurnGRPOTrainer(PlayingTrainer):
     """Trains a language model on multi-agent games, each turn with its own credit.
 
     Args:
@@ -99,6 +100,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         games: the games, their opponents and the columns that credit reads.
         last_episodes: the episodes of this process's latest generation batch.
         last_games: index of the game of each of them.
+        last_seats: who played each seat of each of them.
         last_records: their turns of seats that learn.
         last_rows: where these turns are in `last_turns`.
         last_turns: the turns of the latest global batch, those of seats that learn.
@@ -110,12 +112,8 @@ class TurnGRPOTrainer(CheckpointedTrainer):
 
     model: Any
     vllm_generation: Any
-    num_generations: int
-    num_generations_eval: int
     eos_token_ids: list[int]
     _logs: Any
-    last_episodes: list[Episode]
-    last_games: list[int]
     last_records: list[TurnRecord]
     last_rows: range
     last_turns: credit.TurnBatch
@@ -145,7 +143,6 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self._rows: list[Row] = []
-        self._generation = (-1, 0)  # optimizer step, and number within it
         with warnings.catch_warnings(), without_client(args):
             # TRL warns that rollout_func may change; the user did not choose it
             warnings.filterwarnings("ignore", "You are using 'rollout_func'")
@@ -167,6 +164,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         args, games = self.args, self.games
         self.policy = self._learner()
         games.place_opponents(self.policy, self.accelerator.device)
+        self.matching = Matching(games, args, self.accelerator, self.policy, self.clock)
         for policy in (self.policy, *games.models):
             policy.backend = TimedBackend(policy.backend, self.clock)
         check_replies(args, self.policy)
@@ -189,31 +187,6 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             **self.args.sampling_options,
         )
 
-    def play(self, inputs: Sequence[Mapping[str, Any]]) -> list[Episode]:
-        """Plays this process's episodes of the generation batch: one per input, or a tree."""
-        mode = "train" if self.model.training else "eval"
-        group = self.num_generations if mode == "train" else self.num_generations_eval
-        first = self.accelerator.process_index * len(inputs)
-        number = self._generation_number() if mode == "train" else 0
-        branching = self.args.branching if mode == "train" else None
-        plans = [
-            self.games.episode_plan(start, self.policy, sample, branching)
-            for index, start in enumerate(inputs, first)
-            for sample in (number * group + index % group,)
-        ]
-        return play_plans(plans, on_error="raise")
-
-    def _generation_number(self) -> int:
-        """Numbers generation batches, so that a start that comes again is played anew.
-
-        It follows from the optimizer step, so that a resumed run counts on alike.
-        """
-        step, within = self.state.global_step, 0
-        if self._generation[0] == step:
-            within = self._generation[1] + 1
-        self._generation = (step, within)
-        return int(step * math.ceil(self.args.generations_per_step)) + within
-
     def _generate_and_score_completions(
         self, inputs: list[dict[str, Any]]
     ) -> dict[str, Any]:
@@ -222,8 +195,6 @@ class TurnGRPOTrainer(CheckpointedTrainer):
                 self.last_episodes = self.play(inputs)
                 self.clock.counts.update(num_played(self.last_episodes))
             with self.clock.part("credit"):
-                asked_for = [start["game"] for start in inputs]
-                self.last_games = games_of(self.last_episodes, asked_for)
                 self._estimate(self._shared_records())
         with self.clock.part("credit"):
             advantage = self.last_credit.advantage
@@ -242,10 +213,15 @@ class TurnGRPOTrainer(CheckpointedTrainer):
 
     def _shared_records(self) -> list[list[TurnRecord]]:
         """The records of each process; notes where this process's are in the batch."""
-        played, games = (self.last_episodes, self.last_games), self.games
-        branch = self.args.branching(())
+        games, branch = self.games, self.args.branching(())
         self.last_records = turn_records(
-            *played, games.learners, games.rules, games.columns, games.functions, branch
+            self.last_episodes,
+            self.last_games,
+            self.last_seats,
+            games.rules,
+            games.columns,
+            games.functions,
+            branch,
         )
         shares: list[list[TurnRecord]] = gather_object([self.last_records])
         self.last_rows = rows_of_process(shares, self.accelerator.process_index)
@@ -289,8 +265,9 @@ class TurnGRPOTrainer(CheckpointedTrainer):
 
     def _log_play(self, advantage: NDArray[np.float64]) -> None:
         """Logs the metrics of play and credit, see `arena_trainers.train.metrics`."""
-        args, games, turns = self.args, self.last_games, self.last_turns
-        tallies = gather_object([tally(self.last_episodes, games, self.games.plans)])
+        args, turns = self.args, self.last_turns
+        played = self.last_episodes, self.last_games, self.last_seats
+        tallies = gather_object([tally(*played)])
         trained = loss_weighted(advantage, turns, args.loss_type, args.layout)
         found = metrics(tallies, self.games.names, turns, self.last_credit, trained)
         if isinstance(self.critic, ExactCritic):

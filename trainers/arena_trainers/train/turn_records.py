@@ -4,12 +4,13 @@ This module imports neither TRL nor torch.
 """
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import AnyGame
+from arena_trainers.matchmaking import SELF
 from arena_trainers.train.column_functions import (
     ColumnFunction,
     part_of,
@@ -48,7 +49,10 @@ class TurnRecord(NamedTuple):
     next_features: NDArray[np.float32] | None = None  # at the end, if it is truncated
     paid: float = 0.0  # to the seat before its turn
     supplied: Mapping[str, float] | None = None  # columns by the user's functions
+    opponent: tuple[str, ...] = ()  # who plays the other seats, in their order
 
+
+T = TypeVar("T")
 
 PARTS = ("game", "format")  # of the reward, as `PromptWrapper` pays them
 # columns that need the state before a turn
@@ -58,7 +62,7 @@ OF_STATES = frozenset({"state_key", "action", "value", "features"})
 def turn_records(
     episodes: Sequence[Episode],
     games: Sequence[int],
-    learners: Sequence[Sequence[bool]],
+    seats: Sequence[Sequence[str]],
     rules: Sequence[AnyGame] = (),
     columns: Collection[str] = (),
     functions: Mapping[str, ColumnFunction] | None = None,
@@ -71,7 +75,7 @@ def turn_records(
     Args:
         episodes: what was played.
         games: index of each episode's game.
-        learners: for each game, which seats learn.
+        seats: who played each seat of each episode; `"self"` learns.
         rules: the games; read if `columns` or `functions` need states.
         columns: the optional columns that are wanted; `features` are the critic's inputs.
         functions: functions that supply columns, by column. Each is called with an episode,
@@ -85,16 +89,18 @@ def turn_records(
     functions = functions or {}
     reads_states = bool(functions) or not OF_STATES.isdisjoint(columns)
     records = []
-    for number, (episode, game) in enumerate(zip(episodes, games, strict=True)):
+    played = zip(episodes, games, seats, strict=True)
+    for number, (episode, game, who) in enumerate(played):
         states = turn_states(episode, rules[game]) if reads_states else []
         last = {turn.seat: place for place, turn in enumerate(episode.turns)}
         for place in range(episode.branch or 0, len(episode.turns)):
             turn = episode.turns[place]
-            if not learners[game][turn.seat]:
+            if who[turn.seat] != SELF:
                 continue
             where = game, number, place
             is_last = place == last[turn.seat]
             record = _record(episode, where, is_last, columns, branching)
+            record = record._replace(opponent=others(who, turn.seat))
             if reads_states:
                 record = _with_state(record, turn, rules[game], states[place])
             if "features" in columns:
@@ -173,15 +179,24 @@ def _with_features(
     return record._replace(next_features=end)
 
 
-def games_of(episodes: Sequence[Episode], games: Sequence[int]) -> list[int]:
-    """Index of each episode's game; an episode that branched has its parent's.
+def per_episode(episodes: Sequence[Episode], values: Sequence[T]) -> list[T]:
+    """The value of each episode's plan; an episode that branched has its parent's.
 
     Args:
         episodes: what was played.
-        games: index of each plan's game.
+        values: of each plan, such as its game.
     """
     plans = np.cumsum([episode.parent is None for episode in episodes]) - 1
-    return [games[plan] for plan in plans]
+    return [values[plan] for plan in plans]
+
+
+def others(seats: Sequence[str], seat: int) -> tuple[str, ...]:
+    """Who plays the other seats.
+
+    >>> others(["self", "self@20", "self@20"], 0)
+    ('self@20', 'self@20')
+    """
+    return (*seats[:seat], *seats[seat + 1 :])
 
 
 def _token_columns(turn: Turn, columns: Collection[str]) -> dict[str, Sequence[float]]:

@@ -1,0 +1,202 @@
+"""Snapshots of the policy that learns: their weights in memory, on disk, and in play.
+
+A snapshot holds the weights that the run trains: those of the LoRA adapter, or all. While it
+plays, its tensors take the place of the learner's, without a copy. This module needs torch.
+"""
+
+import copy
+import hashlib
+import re
+import shutil
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from transformers import PreTrainedModel
+
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.matchmaking.protocol import snapshot_name
+
+FOLDER = "snapshots"  # of a run folder
+Weights = Mapping[str, torch.Tensor]
+
+
+class SnapshotStore:
+    """The snapshots of a run: at most `max_live` in memory, all of them on disk.
+
+    Args:
+        learner: the policy that learns.
+        folder: where files are written; every process reads them.
+        max_live: most snapshots in memory; the one that was used longest ago goes first.
+        writes: whether this process writes and deletes files.
+
+    Attributes:
+        steps: the steps of the snapshots that can be played.
+        run: marks the files of this run.
+    """
+
+    def __init__(
+        self, learner: LMPolicy, folder: Path, max_live: int, *, writes: bool
+    ) -> None:
+        self.learner, self.folder, self.max_live = learner, folder, max_live
+        self.writes = writes
+        self.steps: set[int] = set()
+        self.run = ""
+        self._live: OrderedDict[int, Weights] = OrderedDict()
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the snapshots that are not on disk alone."""
+        live = (
+            tensor for weights in self._live.values() for tensor in weights.values()
+        )
+        return sum(tensor.nbytes for tensor in live)
+
+    def begin(self, run: str) -> None:
+        """Starts a new run.
+
+        Raises:
+            ValueError: the folder has snapshots of another run.
+        """
+        old = sorted(self.folder.glob("step-*.safetensors"))
+        if old and self.writes:  # the files that others see may be new
+            raise ValueError(
+                f"want an output_dir without snapshots of another run, got {str(old[0])!r}; "
+                "give another output_dir, or resume that run"
+            )
+        self.run = run
+
+    def resume(self, steps: Collection[int], run: str, source: Path) -> None:
+        """Goes on with the snapshots that a checkpoint names.
+
+        Args:
+            steps: their steps.
+            run: marks their files.
+            source: the folder where they are; this run gets copies if it is another's.
+
+        Raises:
+            ValueError: a file is missing, of another run, or of another base model.
+        """
+        for step in sorted(steps):
+            path = source / self.path(step).name
+            if not path.is_file():
+                raise ValueError(
+                    f"want the snapshot {str(path)!r}, which the checkpoint names, got no "
+                    "such file; restore it, or start a new run"
+                )
+            with safe_open(path, framework="pt") as file:
+                found = file.metadata() or {}
+            if found.get("base") != self.base:
+                raise ValueError(
+                    f"the snapshot {str(path)!r} is of another base model than the one that "
+                    "learns; resume the run with its own model"
+                )
+            if found.get("run") != run:
+                raise ValueError(
+                    f"the snapshot {str(path)!r} is of another run than the results in the "
+                    "checkpoint; resume the run that wrote both"
+                )
+            if self.writes and source.absolute() != self.folder.absolute():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, self.path(step))
+        self.steps, self.run = set(steps), run
+        self._live.clear()
+
+    def take(self, step: int) -> None:
+        """Keeps the learner's weights of this moment."""
+        self._make_room(step)
+        weights = {name: p.detach().clone() for name, p in self._trained.items()}
+        self._live[step] = weights
+        self.steps.add(step)
+        if self.writes:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            part = self.path(step).with_suffix(".part")
+            save_file(weights, part, {"run": self.run, "base": self.base})
+            part.replace(self.path(step))
+
+    def keep(self, steps: Collection[int], on_disk: Collection[int]) -> None:
+        """Forgets all snapshots but these; deletes the files of those not in `on_disk` too."""
+        self.steps &= set(steps)
+        for step in set(self._live) - set(steps):
+            del self._live[step]
+        for path in self.folder.glob("step-*.safetensors") if self.writes else ():
+            found = re.fullmatch(r"step-(\d+)", path.stem)
+            if found and int(found[1]) not in {*steps, *on_disk}:
+                path.unlink()
+
+    def policy(self, step: int) -> LMPolicy:
+        """The snapshot as a policy: it samples as the learner does.
+
+        It shares the learner's model, tokenizer and prompts, and uses its own weights while
+        it generates or scores.
+        """
+        policy = copy.copy(self.learner)
+        policy.name = snapshot_name(step)
+        policy.sampling = replace(self.learner.sampling, with_entropy=False)
+
+        @contextmanager
+        def context() -> Iterator[PreTrainedModel]:
+            with self.learner.context() as model, self._in_place(step):
+                yield model
+
+        policy.run_on(self.learner.model, context)
+        return policy
+
+    def path(self, step: int) -> Path:
+        """The file of a snapshot."""
+        return self.folder / f"step-{step}.safetensors"
+
+    @cached_property
+    def base(self) -> str:
+        """A hash of what snapshots do not hold, and of the names and shapes that they hold.
+
+        Of each weight that is not trained it reads the first 64 numbers.
+        """
+        digest = hashlib.sha256()
+        for name, p in self.learner.model.named_parameters():
+            digest.update(f"{name} {tuple(p.shape)} {p.requires_grad}\n".encode())
+            if not p.requires_grad:
+                digest.update(p.detach().flatten()[:64].float().cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def _trained(self) -> dict[str, torch.nn.Parameter]:
+        named = self.learner.model.named_parameters()
+        return {name: p for name, p in named if p.requires_grad}
+
+    def _weights(self, step: int) -> Weights:
+        """The weights of a snapshot, read from disk unless they are in memory."""
+        if step not in self._live:
+            self._make_room(step)
+            with safe_open(self.path(step), framework="pt") as file:
+                # a copy, because results depend on where memory is aligned
+                self._live[step] = {
+                    name: file.get_tensor(name).to(p.device, copy=True)
+                    for name, p in self._trained.items()
+                }
+        self._live.move_to_end(step)
+        return self._live[step]
+
+    def _make_room(self, step: int) -> None:
+        self._live.pop(step, None)
+        while len(self._live) >= self.max_live:
+            self._live.popitem(last=False)
+
+    @contextmanager
+    def _in_place(self, step: int) -> Iterator[None]:
+        """Gives the learner's parameters the tensors of a snapshot for a while."""
+        weights = self._weights(step)
+        own = {name: p.data for name, p in self._trained.items()}
+        try:
+            for name, p in self._trained.items():
+                p.data = weights[name]
+            yield
+        finally:
+            for name, p in self._trained.items():
+                p.data = own[name]

@@ -1,0 +1,154 @@
+"""Tests of a matchmaker: the promises that training relies on.
+
+from arena_trainers.matchmaking.testing import check_matchmaker
+
+def test_my_matchmaker_keeps_its_promises():
+    check_matchmaker(lambda: MyMatchmaker(every=10))
+"""
+
+import copy
+import json
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from arena_envs.game import AnyGame
+from arena_envs.registration import make_game
+from arena_trainers.matchmaking.protocol import (
+    SELF,
+    Matchmaker,
+    Result,
+    Seats,
+    Start,
+    missing_snapshot,
+    snapshot_step,
+)
+
+STEPS = range(61)  # at which batches are played
+NUM_STARTS = 6  # of a batch and game
+
+
+class BrokenPromise(AssertionError):
+    """A matchmaker breaks a promise of the protocol; the message says which."""
+
+
+def check_matchmaker(
+    make: Callable[[], Matchmaker], games: Sequence[str] = ("kuhn_poker",)
+) -> None:
+    """Plays 61 steps with a matchmaker, by random results.
+
+    | promise | what is checked |
+    |---|---|
+    | seats | one assignment for each start, of as many policy strings as the game has seats |
+    | a learner | a seat of each start is `"self"` |
+    | known policies | the others are in `policies`, or snapshots of `snapshots(step)` |
+    | snapshots | each was taken when it is wanted; dropped ones never come back |
+    | same for all processes | equal calls give equal assignments |
+    | state | `state_dict` is JSON, and a matchmaker that loads it goes on alike |
+    | arguments | starts and results are left as they are |
+
+    Args:
+        make: makes the matchmaker; each call makes a new one with the same options.
+        games: ids of the games, for which `prepare` is called.
+
+    Raises:
+        BrokenPromise: names the first promise that is broken.
+    """
+    rules = {game: make_game(game) for game in games}
+    one, other, resumed = (_prepared(make, rules) for _ in range(3))
+    missing = missing_snapshot(one, STEPS)
+    if missing is not None:
+        _fail(
+            "snapshots",
+            f"at step {missing[0]} it wants the snapshot of step {missing[1]}, which was "
+            "not taken or was dropped",
+        )
+    for step in STEPS:
+        seats = _step(one, rules, step)
+        if _step(other, rules, step) != seats:
+            _fail("same for all processes", f"two assign differently at step {step}")
+        if step == STEPS[-1] // 2:
+            _hand_over(one, resumed)
+        if step > STEPS[-1] // 2 and _step(resumed, rules, step) != seats:
+            _fail("state", f"one that loaded it assigns differently at step {step}")
+
+
+def _prepared(make: Callable[[], Matchmaker], rules: dict[str, AnyGame]) -> Matchmaker:
+    made = make()
+    made.prepare(rules)
+    return made
+
+
+def _step(matchmaker: Matchmaker, rules: dict[str, AnyGame], step: int) -> list[Seats]:
+    """What it assigns at a step; it gets random results after that."""
+    draw = np.random.default_rng([0, step])
+    played: list[Result] = []
+    for match in matchmaker.matches(step):
+        for _ in range(match.num_episodes):
+            returns = _returns(rules[match.game], draw)
+            played.append(Result(match.game, tuple(match.seats), returns))
+    if played:
+        _update(matchmaker, played, step)
+    starts = [
+        Start(name, game.num_players, int(draw.integers(2**62)))
+        for name, game in rules.items()
+        for _ in range(NUM_STARTS)
+    ]
+    given = list(starts)
+    found = list(matchmaker.assign(given, step, np.random.default_rng(step)))
+    if given != starts:
+        _fail("arguments", "assign changes the list of starts")
+    _check_seats(matchmaker, starts, found, step)
+    results = [
+        Result(start.game, tuple(seats), _returns(rules[start.game], draw))
+        for start, seats in zip(starts, found, strict=True)
+    ]
+    _update(matchmaker, results, step)
+    return [tuple(seats) for seats in found]
+
+
+def _check_seats(
+    matchmaker: Matchmaker, starts: Sequence[Start], found: Sequence[Seats], step: int
+) -> None:
+    if len(found) != len(starts):
+        _fail("seats", f"want {len(starts)} assignments, got {len(found)}")
+    wanted = matchmaker.snapshots(step)
+    for start, seats in zip(starts, found, strict=True):
+        if len(seats) != start.num_seats or not all(isinstance(s, str) for s in seats):
+            _fail("seats", f"want {start.num_seats} policy strings, got {seats!r}")
+        if SELF not in seats:
+            _fail("a learner", f"want a seat of {SELF!r}, got {seats!r} at step {step}")
+        for who in {*seats} - {SELF, *matchmaker.policies}:
+            if snapshot_step(who) not in wanted:
+                _fail(
+                    "known policies",
+                    f"{who!r} at step {step} is neither in policies "
+                    f"{list(matchmaker.policies)!r} nor a snapshot of {list(wanted)!r}",
+                )
+
+
+def _update(matchmaker: Matchmaker, results: list[Result], step: int) -> None:
+    given = copy.copy(results)
+    matchmaker.update(given, step)
+    if given != results:
+        _fail("arguments", "update changes the list of results")
+
+
+def _hand_over(one: Matchmaker, resumed: Matchmaker) -> None:
+    try:
+        state = json.loads(json.dumps(one.state_dict()))
+    except (TypeError, ValueError) as error:
+        _fail("state", f"JSON cannot hold it: {error}")
+    resumed.load_state_dict(state)
+
+
+def _returns(game: AnyGame, draw: np.random.Generator) -> tuple[float, ...]:
+    """Random returns; in a zero-sum game they add up to 0."""
+    values = draw.uniform(game.min_return, game.max_return, game.num_players)
+    if game.zero_sum:
+        values -= values.mean()
+    return tuple(values.tolist())
+
+
+def _fail(promise: str, reason: str) -> None:
+    raise BrokenPromise(f"broken promise {promise!r}: {reason}")

@@ -1,0 +1,243 @@
+"""Who plays whom in the episodes of a trainer: assignments, snapshots, matches, results."""
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from accelerate.utils import gather_object
+
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.matchmaking import (
+    SELF,
+    Matchmaker,
+    Result,
+    Seats,
+    Start,
+    snapshot_step,
+)
+from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
+from arena_trainers.train.clock import Clock, TimedBackend
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.prepared_games import PreparedGames
+from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
+from arena_wrappers.files import whole_file
+
+FILE = "matchmaking.json"  # of a checkpoint
+TRAIN, MATCHES, EVAL = range(3)  # what the choices are drawn for
+
+Key = tuple[int, int]  # index of the game, and seed: the same for a group
+
+
+class Matching:
+    """Assigns seats to policies, by the games' own `opponents` or by a matchmaker.
+
+    All processes make the same calls, and get the same assignments.
+
+    Args:
+        games: the games, with their matchmaker if there is one.
+        args: the trainer's settings.
+        accelerator: of the trainer.
+        learner: the policy that learns.
+        clock: counts the time of snapshots that generate.
+
+    Attributes:
+        store: the snapshots.
+    """
+
+    def __init__(
+        self,
+        games: PreparedGames,
+        args: TurnGRPOConfig,
+        accelerator: Any,
+        learner: LMPolicy,
+        clock: Clock,
+    ) -> None:
+        self.games, self.args, self.accelerator = games, args, accelerator
+        self.learner, self.clock = learner, clock
+        folder, max_live = Path(str(args.output_dir)), 0
+        if games.matchmaker is not None:
+            max_live = max(games.matchmaker.max_live, 1)
+        self.store = SnapshotStore(
+            learner, folder / FOLDER, max_live, writes=accelerator.is_main_process
+        )
+        self._snapshots: dict[int, LMPolicy] = {}
+
+    def assign(
+        self, starts: Sequence[Mapping[str, Any]], step: int, batch: int, purpose: int
+    ) -> list[Seats]:
+        """Who plays each seat of this process's starts; equal starts have equal seats.
+
+        Args:
+            starts: rows of the data set, one for each episode.
+            step: optimizer steps so far.
+            batch: number of the generation batch.
+            purpose: `TRAIN` or `EVAL`.
+        """
+        plans, matchmaker = self.games.plans, self.games.matchmaker
+        keys: list[Key] = [(row["game"], int(row["seed"])) for row in starts]
+        found = {key: tuple(plans[key[0]].seats or ()) for key in keys}
+        if matchmaker is not None:
+            self._advance(matchmaker, step)
+            matched = [k for k in gather_object(keys) if plans[k[0]].seats is None]
+            matched = list(dict.fromkeys(matched))
+            asked = [_start(plans[game], seed) for game, seed in matched]
+            rng = np.random.default_rng([self.args.seed, batch, purpose])
+            given = matchmaker.assign(asked, step, rng) if asked else ()
+            for key, start, seats in zip(matched, asked, given, strict=True):
+                found[key] = self._checked(seats, start)
+        return [found[key] for key in keys]
+
+    def policies(self, seats: Seats) -> list[Policy]:
+        """The policies of an assignment."""
+        return [self._policy(who) for who in seats]
+
+    def report(
+        self,
+        episodes: Sequence[Episode],
+        games: Sequence[int],
+        seats: Sequence[Seats],
+        step: int,
+    ) -> None:
+        """Tells the matchmaker how the episodes of all processes ended."""
+        matchmaker, plans = self.games.matchmaker, self.games.plans
+        if matchmaker is None:
+            return
+        own = [
+            Result(plans[game].name, who, tuple(episode.returns))
+            for episode, game, who in zip(episodes, games, seats, strict=True)
+            if episode.parent is None and plans[game].seats is None
+        ]
+        matchmaker.update([Result(*result) for result in gather_object(own)], step)
+
+    def save(self, checkpoint: Path) -> None:
+        """Writes the matchmaker's state; only the main process calls it."""
+        matchmaker = self.games.matchmaker
+        if matchmaker is not None:
+            content = {
+                **self._owner,
+                "run": self.store.run,
+                "snapshots": sorted(self.store.steps),
+                "state": matchmaker.state_dict(),
+            }
+            with whole_file(checkpoint / FILE) as file:
+                file.write(json.dumps(content))
+
+    def load(self, checkpoint: Path) -> None:
+        """Goes on from a checkpoint.
+
+        Raises:
+            ValueError: it is of another matchmaker, of other games, or of another run than
+                the snapshots; or they are of another base model.
+        """
+        matchmaker, path = self.games.matchmaker, checkpoint / FILE
+        if matchmaker is None:
+            return
+        found = json.loads(path.read_text()) if path.is_file() else {}
+        for name, wanted in self._owner.items():
+            if found.get(name) != wanted:
+                raise ValueError(
+                    f"want a checkpoint of {name} {wanted!r}, got one of "
+                    f"{found.get(name)!r} in {str(checkpoint)!r}; resume with the settings "
+                    "of that run"
+                )
+        source = checkpoint.parent / FOLDER
+        self.store.resume(found["snapshots"], found["run"], source)
+        self.accelerator.wait_for_everyone()  # copies are there
+        self._snapshots.clear()
+        matchmaker.load_state_dict(found["state"])
+
+    @property
+    def _owner(self) -> dict[str, Any]:
+        """Whose results a state is made of."""
+        names = [plan.name for plan in self.games.plans]
+        return {"opponents": self.args.opponents, "games": names}
+
+    def _advance(self, matchmaker: Matchmaker, step: int) -> None:
+        """Takes the snapshot of this step if it is wanted, and plays the new matches."""
+        wanted = set(matchmaker.snapshots(step))
+        if step not in wanted or step in self.store.steps:
+            return
+        if not self.store.run:
+            self.store.begin(secrets.token_hex(8))
+        self.store.take(step)
+        self.store.keep(wanted, set(self._in_checkpoints()))
+        self._snapshots = {s: p for s, p in self._snapshots.items() if s in wanted}
+        self.accelerator.wait_for_everyone()  # the file is there
+        self._play_matches(matchmaker, step)
+
+    def _in_checkpoints(self) -> Iterator[int]:
+        """The snapshots that some checkpoint of the run needs."""
+        files = Path(str(self.args.output_dir)).glob(f"checkpoint-*/{FILE}")
+        return chain.from_iterable(
+            json.loads(file.read_text())["snapshots"] for file in files
+        )
+
+    def _play_matches(self, matchmaker: Matchmaker, step: int) -> None:
+        matches = matchmaker.matches(step)
+        plans = {plan.name: plan for plan in self.games.plans if plan.seats is None}
+        rng = np.random.default_rng([self.args.seed, step, MATCHES])
+        own: list[tuple[int, Result]] = []
+        for number, match in enumerate(matches):
+            seeds = rng.integers(2**62, size=match.num_episodes).tolist()
+            if (
+                number % self.accelerator.num_processes
+                != self.accelerator.process_index
+            ):
+                continue
+            policies = self.policies(match.seats)
+            env_fn = plans[match.game].env_fn
+            played = play_plans(
+                [EpisodePlan(env_fn, policies, seed) for seed in seeds],
+                on_error="raise",
+            )
+            own += [
+                (number, Result(match.game, match.seats, tuple(episode.returns)))
+                for episode in played
+            ]
+        if matches:
+            results = sorted(gather_object(own), key=lambda pair: pair[0])
+            matchmaker.update([Result(*result) for _, result in results], step)
+
+    def _policy(self, who: str) -> Policy:
+        step = snapshot_step(who)
+        if who == SELF:
+            return self.learner
+        if step is None:
+            return self.games.opponents[who]
+        if step not in self._snapshots:
+            policy = self.store.policy(step)
+            policy.backend = TimedBackend(policy.backend, self.clock)
+            self._snapshots[step] = policy
+        return self._snapshots[step]
+
+    def _checked(self, seats: Any, start: Start) -> Seats:
+        """An assignment that a matchmaker gave.
+
+        Raises:
+            ValueError: a wrong number of seats, none that learns, or an unknown policy.
+        """
+        found = tuple(seats)
+        problem = None
+        if len(found) != start.num_seats:
+            problem = f"want {start.num_seats} seats"
+        elif SELF not in found:
+            problem = f"want a seat that learns, {SELF!r}"
+        for who in found:
+            is_known = who == SELF or who in self.games.opponents
+            if not is_known and snapshot_step(who) not in self.store.steps:
+                problem = f"want policies that it declares and snapshots that were taken, {who!r} is neither"
+        if problem is not None:
+            raise ValueError(
+                f"matchmaker {self.args.opponents!r}: {problem}, got {found!r} for "
+                f"{start.game}; see arena_trainers.matchmaking.testing.check_matchmaker"
+            )
+        return found
+
+
+def _start(plan: GamePlan, seed: int) -> Start:
+    return Start(plan.name, plan.game.num_players, seed)

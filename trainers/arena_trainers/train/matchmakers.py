@@ -1,0 +1,65 @@
+"""The matchmaker of a run, and the settings with which it works.
+
+This module imports neither TRL nor torch.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from arena_trainers.matchmaking import Matchmaker, make_matchmaker
+from arena_trainers.matchmaking.protocol import missing_snapshot
+from arena_trainers.matchmaking.registry import names_matchmaker
+from arena_trainers.train.checks import splits_weights
+from arena_trainers.train.game_plans import GamePlan
+
+MAX_CHECKED_STEPS = 10_000  # of a run, to find out which snapshots are wanted when
+
+
+def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
+    """The matchmaker that `opponents` names, ready for its games; None if it names none.
+
+    Args:
+        args: the trainer's settings.
+        plans: the games.
+
+    Raises:
+        ValueError: an option or a game does not fit the matchmaker, every game has opponents
+            of its own, or a setting does not support snapshots.
+    """
+    if not names_matchmaker(args.opponents):
+        return None
+    matchmaker = make_matchmaker(args.opponents)
+    games = {plan.name: plan.game for plan in plans if plan.seats is None}
+    if not games:
+        raise ValueError(
+            f"want a game without opponents of its own for the matchmaker "
+            f"{args.opponents!r}, got none; leave it out, or the opponents of a game"
+        )
+    matchmaker.prepare(games)
+    if matchmaker.max_live > 0:
+        _check_snapshots(args, matchmaker)
+    return matchmaker
+
+
+def _check_snapshots(args: Any, matchmaker: Matchmaker) -> None:
+    """Refuses settings under which snapshots cannot be taken or played."""
+    who = f"opponents {args.opponents!r}, which plays snapshots of the model"
+    if args.use_vllm:
+        raise ValueError(
+            f"use_vllm does not support {who}: the engine holds one set of weights; leave "
+            "use_vllm out, or give lm: opponents"
+        )
+    if splits_weights(args):
+        raise ValueError(
+            f"sharded training does not support {who}: it has not been tested with it; "
+            "train with plain data parallelism, or give lm: opponents"
+        )
+    last = args.max_steps if args.max_steps > 0 else MAX_CHECKED_STEPS
+    steps = range(0, min(last, MAX_CHECKED_STEPS), args.window)
+    missing = missing_snapshot(matchmaker, steps)
+    if missing is not None:
+        raise ValueError(
+            f"matchmaker {args.opponents!r} wants at step {missing[0]} the snapshot of step "
+            f"{missing[1]}, when none is taken; set its every to a multiple of {args.window}, "
+            "the optimizer steps that share a generation batch"
+        )
