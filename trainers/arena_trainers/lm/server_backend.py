@@ -17,6 +17,7 @@ from typing import Any
 
 from arena_trainers.lm.backends import Generated, Sampling
 from arena_trainers.lm.server import Refused, Server, ServerError
+from arena_trainers.lm.vllm_backend import check_sampling
 
 # must be equal for weights of one model to fit another
 SHAPES = (
@@ -138,8 +139,7 @@ class ServerBackend:
                 token ids or log-probabilities.
             ValueError: entropies are asked for.
         """
-        if sampling.with_entropy:
-            raise ValueError("vLLM gives no entropies; generate with transformers")
+        check_sampling(sampling)
         if self.version is None:
             raise ServerError(
                 f"the server at {self.server.url} has no weights of this run yet; it gets "
