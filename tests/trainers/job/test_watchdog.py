@@ -122,7 +122,7 @@ def test_a_late_step_names_a_server_that_does_not_answer(monkeypatch):
     with watched_stages(trainer, 0.05):
         trainer.end_step(0)
         server.post("/pause")
-    assert "is in arena_trainers.lm.server._one, which asks http://local" in lines[0]
+    assert "is in arena_trainers.lm.server._all, which asks http://local" in lines[0]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 30.0])

@@ -113,7 +113,6 @@ class ServerBackend:
     Args:
         server: the server.
         served: what it serves.
-        in_flight: most requests at the same time.
 
     Attributes:
         version: folder of the model's weights that the server must have; None before they
@@ -121,8 +120,8 @@ class ServerBackend:
         model: name in requests: of the served model, or the folder of an adapter.
     """
 
-    def __init__(self, server: Server, served: Served, in_flight: int = 256) -> None:
-        self.server, self.served, self.in_flight = server, served, in_flight
+    def __init__(self, server: Server, served: Served) -> None:
+        self.server, self.served = server, served
         self.version: str | None = None
         self.model = served.model
 
@@ -150,7 +149,7 @@ class ServerBackend:
             | _settings(sampling)
             for ids, seed in zip(prompt_ids, seeds, strict=True)
         ]
-        answers = self.server.post_all("/v1/completions", bodies, self.in_flight)
+        answers = self.server.post_all("/v1/completions", bodies)
         replies = [self._read(answer) for answer in answers]
         self.check_version()
         return Generated([ids for ids, _ in replies], [x for _, x in replies])
