@@ -139,7 +139,9 @@ class Client:
                 f"the certificate of {url} cannot be checked ({error}); set SSL_CERT_FILE "
                 "to a file of certificates, such as that of the package certifi"
             )
-        elif isinstance(error, Unreachable | ConnectionError | http.client.HTTPException):
+        elif isinstance(
+            error, Unreachable | ConnectionError | http.client.HTTPException
+        ):
             text = (
                 f"the connection to {url} failed ({said}); start the server or correct "
                 "the URL"
