@@ -133,9 +133,9 @@ class ChatAPIPolicy:
         try:
             answer = call.future.result()
             reply = _reply(answer)
-        except TooLate:
+        except TooLate as error:
             self._count(num_errors=1)
-            raise
+            raise TimeoutError(str(error)) from None
         except Exception as error:  # an endpoint may send anything
             self._count(num_errors=1)
             return Reply("", error=self._client.reason(error, self.model))
