@@ -176,7 +176,7 @@ def _headers(key: str, is_openai: bool) -> dict[str, str]:
     return headers | {name: value for name, value in ids.items() if value}
 
 
-def _wanted_pause(headers: Mapping[str, str]) -> float | None:
+def _wanted_pause(headers: http.client.HTTPMessage) -> float | None:
     """The seconds of the header `Retry-After`, if they are few."""
     try:
         seconds = float(headers.get("Retry-After") or "")

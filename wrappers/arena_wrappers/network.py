@@ -38,7 +38,7 @@ class Answer(NamedTuple):
     """An answer to a request."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: http.client.HTTPMessage
     content: bytes
 
 
@@ -212,7 +212,8 @@ class Call(Generic[T]):
 
     def __init__(self, work: Callable[[Line], T]) -> None:
         self.future: Future[T] = Future()
-        self._work, self._line = work, None
+        self._work = work
+        self._line: Line | None = None
         self._lock = threading.Lock()
 
     def run(self, line: Line) -> None:
@@ -221,7 +222,7 @@ class Call(Generic[T]):
             if not self.future.set_running_or_notify_cancel():
                 return
             line.begin()
-            self._line: Line | None = line
+            self._line = line
         try:
             result = self._work(line)
         except BaseException as error:
