@@ -155,7 +155,7 @@ def test_a_server_that_is_not_there_is_named(endpoint: Any) -> None:
     assert detail.endswith("; start the server or correct the URL")
 
 
-def test_a_server_that_was_never_reached_is_asked_no_more_in_this_play(
+def test_a_server_that_cannot_be_reached_is_asked_no_more_in_this_play(
     endpoint: Any,
 ) -> None:
     """Each attempt would cost pauses; a later call of play asks again."""

@@ -98,9 +98,9 @@ class ChatAPIPolicy:
         self._counting = threading.Lock()
 
     @property
-    def was_never_reached(self) -> bool:
-        """Whether a request has failed, and the endpoint has never answered one."""
-        return self.usage.num_errors > 0 and not self._client.is_reached
+    def is_unreachable(self) -> bool:
+        """Whether no connection could be made, and the endpoint has never answered."""
+        return self._client.is_unreachable
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         calls = [self._call(request, None) for request in requests]

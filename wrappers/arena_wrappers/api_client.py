@@ -53,7 +53,8 @@ class Client:
 
     Attributes:
         url: of the endpoint.
-        is_reached: whether the server has ever answered.
+        is_unreachable: whether a request failed because no connection could be made, and the
+            server has never answered one.
 
     Raises:
         ValueError: the URL or the key has another form, a number is out of range, or
@@ -79,7 +80,7 @@ class Client:
                 "correct it"
             )
         self.url, self._secret = url, key
-        self.is_reached = False
+        self.is_unreachable, self._is_reached = False, False
         self._timeout, self._max_retries = timeout, max_retries
         self._headers = _headers(key or "none", is_openai)
         self._jitter = random.Random(0)
@@ -117,7 +118,7 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 failure: Exception = error
             else:
-                self.is_reached = True
+                self.is_unreachable, self._is_reached = False, True
                 if answer.status < 300:
                     return json.loads(answer.content)
                 failure = StatusError(answer.status, message_of(answer.content))
@@ -128,6 +129,7 @@ class Client:
                 raise TooLate(f"no reply within {timeout} s")
             if attempt < self._max_retries:
                 line.pause(pause)
+        self.is_unreachable = isinstance(failure, Unreachable) and not self._is_reached
         raise failure
 
     def reason(self, error: Exception, model: str) -> str:

@@ -100,7 +100,7 @@ class Line:
         try:
             try:
                 return exchange()
-            except (ConnectionError, http.client.RemoteDisconnected):
+            except ConnectionError:
                 self.close()
                 if not is_kept or self._stopped.is_set():
                     raise
@@ -133,8 +133,6 @@ class Line:
         self._line.close()
 
     def _connected(self, timeout: float) -> socket.socket:
-        if self._stopped.is_set():
-            raise Stopped
         line = self._line
         line.timeout = max(timeout, 1e-3)
         if line.sock is None:
@@ -143,6 +141,8 @@ class Line:
             except (OSError, http.client.HTTPException) as error:
                 line.close()
                 raise Unreachable(getattr(error, "strerror", None) or error) from error
+        if self._stopped.is_set():
+            raise Stopped
         line.sock.settimeout(line.timeout)
         sock: socket.socket = line.sock
         return sock

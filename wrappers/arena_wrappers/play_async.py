@@ -241,11 +241,11 @@ class _Run:
         return await future
 
     async def ask_endpoint(self, policy: AsyncPolicy, request: TurnRequest) -> Reply:
-        """An endpoint that was never reached is asked no more: its retries take seconds."""
+        """An endpoint that cannot be reached is asked no more: its retries take seconds."""
         if id(policy) in self.unreachable:
             return self.unreachable[id(policy)]
         reply = await ask_async(policy, request, self.timeout, self.on_error)
-        if reply.error is not None and getattr(policy, "was_never_reached", False):
+        if reply.error is not None and getattr(policy, "is_unreachable", False):
             self.unreachable[id(policy)] = reply
         return reply
 
