@@ -164,7 +164,7 @@ def own_cpu() -> dict[str, float]:
     spent: dict[str, list[float]] = {"with_client": [], "own": []}
     with serving(0.1, 0.1) as url:
         whole, bare = ChatAPIPolicy("m", url), ChatAPIPolicy("m", url)
-        bare._client._ask = without_http  # type: ignore[method-assign]
+        bare._client._ask = without_http  # type: ignore[assignment, method-assign]
         for _ in range(6):
             for what, policy in (("with_client", whole), ("own", bare)):
                 start, turns = time.process_time(), 300 * 2  # everybody bets

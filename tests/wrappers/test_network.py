@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import closing, suppress
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -99,9 +100,10 @@ def test_https_goes_through_the_proxy_of_the_environment(monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://me:pw@proxy.example:3128")
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
     monkeypatch.setenv("NO_PROXY", "own.example")
-    line = _connection("https://api.example/v1")
+    line: Any = _connection("https://api.example/v1")
     assert (line.host, line.port) == ("proxy.example", 3128)
     assert line._tunnel_host == "api.example"
     assert line._tunnel_headers["Proxy-Authorization"] == "Basic bWU6cHc="
     for url in ("https://own.example/v1", "http://localhost:8000/v1"):
-        assert _connection(url)._tunnel_host is None
+        line = _connection(url)
+        assert line._tunnel_host is None
