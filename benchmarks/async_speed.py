@@ -5,11 +5,10 @@ time. Three measurements:
 
 - throughput: 64 seats, replies after 2 s; turns per second while 64 episodes are in progress,
   divided by the ideal 64 / 2 s;
-- in flight: replies after 20 to 500 ms, 256 allowed; time-weighted mean of the requests that
-  play has asked and that have no reply yet, and of those that the server has, beside the
-  same in lockstep;
-- own CPU: milliseconds per turn of this process, with the HTTP client, and with a client that
-  only sleeps in its place.
+- in flight: replies after 20 to 500 ms, 256 allowed; time-weighted mean, over a whole run, of the
+  requests that play has asked and that have no reply yet, and of those that the server has
+  accepted and not yet answered, beside the same in lockstep;
+- own CPU: milliseconds per turn of this process, with HTTP, and with a pause in its place.
 
     python benchmarks/async_speed.py
 """
@@ -24,25 +23,26 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import arena_envs
 from arena_wrappers import (
     EpisodePlan,
-    Reply,
     TurnRequest,
     play_many,
     play_plans,
 )
 from arena_wrappers.api import ChatAPIPolicy
 from arena_wrappers.api_client import Client
-from arena_wrappers.network import submit
 
 TEXT = "<answer>bet</answer>"
 MESSAGE = {"role": "assistant", "content": TEXT}
 ANSWER = {"choices": [{"index": 0, "finish_reason": "stop", "message": MESSAGE}]}
 ALLOWED = 256
+EPISODES = (
+    3000  # the last requests of a run, fewer than allowed, are a small part of it
+)
 
 
 class Level:
@@ -105,20 +105,11 @@ class Counted(ChatAPIPolicy):
         super().__init__("m", url, max_concurrent=ALLOWED)
         self.level, self.lock = Level(), threading.Lock()
 
-    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
-        self._add(len(requests))
-        return super().act(requests)
-
-    async def act_async(
-        self, request: TurnRequest, timeout: float | None = None
-    ) -> Reply:
+    def _call(self, request: TurnRequest, timeout: float | None) -> Any:
         self._add(1)
-        return await super().act_async(request, timeout)
-
-    async def _ask(self, request: TurnRequest, timeout: float | None) -> Reply:
-        reply = await super()._ask(request, timeout)
-        self._add(-1)
-        return reply
+        call = super()._call(request, timeout)
+        call.future.add_done_callback(lambda future: self._add(-1))
+        return call
 
     def _add(self, change: int) -> None:
         with self.lock:
@@ -155,12 +146,14 @@ def in_flight() -> dict[str, dict[str, float]]:
         for name in ("play_many", "lockstep"):
             policy, start = Counted(url), time.perf_counter()
             if name == "play_many":
-                asyncio.run(play_all(policy, 1000, ALLOWED))
+                asyncio.run(play_all(policy, EPISODES, ALLOWED))
             else:
-                plans = [EpisodePlan(env, [policy] * 2, seed) for seed in range(1000)]
+                plans = [
+                    EpisodePlan(env, [policy] * 2, seed) for seed in range(EPISODES)
+                ]
                 play_plans(plans, batch_size=ALLOWED)
             seconds = time.perf_counter() - start
-            at_server = submit(Client(url).get("/")).result() / seconds
+            at_server = Client(url).ask("GET", "/").future.result() / seconds
             found[name] = {"asked": policy.level.area / seconds}
             found[name] |= {"at_server": at_server, "seconds": seconds}
     return found
@@ -171,7 +164,7 @@ def own_cpu() -> dict[str, float]:
     spent: dict[str, list[float]] = {"with_client": [], "own": []}
     with serving(0.1, 0.1) as url:
         whole, bare = ChatAPIPolicy("m", url), ChatAPIPolicy("m", url)
-        bare._client.post = without_http  # type: ignore[method-assign]
+        bare._client._ask = without_http  # type: ignore[assignment, method-assign]
         for _ in range(6):
             for what, policy in (("with_client", whole), ("own", bare)):
                 start, turns = time.process_time(), 300 * 2  # everybody bets
@@ -181,8 +174,8 @@ def own_cpu() -> dict[str, float]:
     return {what: statistics.median(times[1:]) for what, times in spent.items()}
 
 
-async def without_http(path: str, body: Any) -> Any:
-    await asyncio.sleep(0.1)
+def without_http(*arguments: Any) -> Any:
+    time.sleep(0.1)
     return ANSWER
 
 

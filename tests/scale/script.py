@@ -1,7 +1,8 @@
 """Trains under `accelerate launch`; each process writes what it saw, the first its weights.
 
-Arguments: kind of sharding, folder of the models, folder for the results, settings as JSON:
-by name. After them it runs a job of `arena train`.
+Arguments: kind of sharding, folder of the models, folder for the results, and the runs as
+JSON: the settings of each run by its name; `{tied}` is the folder of that model. `job` is a run
+of `arena train`.
 """
 
 import faulthandler
@@ -11,13 +12,15 @@ import runpy
 import sys
 from pathlib import Path
 
-SHARDING, MODEL, OUT, SETTINGS = sys.argv[1:]
+SHARDING, MODEL, OUT, RUNS = sys.argv[1:]
 runpy.run_path(str(Path(__file__).with_name("on_cpu.py")))["prepare"](SHARDING)
 
 import torch  # noqa: E402 - the line above comes first
 from transformers import AutoTokenizer  # noqa: E402
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer  # noqa: E402
+from arena_trainers.lm.server import ServerError  # noqa: E402
+from arena_trainers.train import server_weights  # noqa: E402
 
 
 class Recorder(TurnGRPOTrainer):
@@ -93,6 +96,18 @@ def train(name, resume=False, **settings):
         write(out / "resumed", trainer)
 
 
+def train_without_folder(name, **settings):
+    """Trains with a server that finds no weights; writes the error of each process."""
+    server_weights._write = lambda *weights: None
+    out = Path(OUT) / name
+    trainer = make(out, **settings)
+    try:
+        trainer.train()
+    except ServerError as error:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / f"rank{trainer.args.process_index}.txt").write_text(str(error))
+
+
 def write(out, trainer):
     out.mkdir(parents=True, exist_ok=True)
     wrapped = trainer.model_wrapped
@@ -150,6 +165,11 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     # processes that wait for each other say where
     faulthandler.dump_traceback_later(int(os.environ.get("STUCK", "500")), exit=True)
-    for name, settings in json.loads(SETTINGS).items():
-        train(name, **settings)
-    run_job(Path(OUT) / "job")
+    runs = json.loads(RUNS.replace("{tied}", str(Path(MODEL) / "tied")))
+    for name, settings in runs.items():
+        if name == "job":
+            run_job(Path(OUT) / name)
+        elif settings.pop("without_folder", False):
+            train_without_folder(name, **settings)
+        else:
+            train(name, **settings)

@@ -1,9 +1,7 @@
 """`vllm_mode: server` with a vLLM server on a CPU: weights, versions, and a server that dies."""
 
-import os
 import runpy
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,93 +17,29 @@ if not is_installed("vllm"):
         "needs vLLM in an environment of its own: make scale", allow_module_level=True
     )
 
-import torch
-
-import arena_envs
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
-from arena_trainers.cli.serve import server_command
-from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.server import Server, ServerError
 from arena_trainers.train import server_weights
-from arena_wrappers import PromptOptions, PromptWrapper, RandomPolicy, play
 
 pytestmark = pytest.mark.filterwarnings("default")  # vLLM and what it imports warn
-SHORT = PromptOptions("bare", rules=False)
-DIFFERENCE = "sampling/sampling_logp_difference/max"
 HERE = Path(__file__).parent
-SHIM = SimpleNamespace(**runpy.run_path(str(HERE / "server_shim.py")))
-SETTINGS = {
-    "rules": False,
-    "reply_format": "bare",
-    "max_completion_length": 3,
-    "on_invalid": "random",
-    "max_steps": 4,
-    "episodes_per_step": 16,
-    "num_generations": 4,
-    "learning_rate": 1e-2,
-    "bf16": False,
-    "gradient_checkpointing": False,
-    "use_cpu": True,
-    "report_to": "none",
-    "logging_steps": 1,
-    "seed": 3,
-    "use_vllm": True,
-    "vllm_mode": "server",
-}
 
 
-class Process:
-    """A server as `arena serve policy` starts it, with the shim."""
+def names_of(path):
+    return SimpleNamespace(**runpy.run_path(str(path)))
 
-    def __init__(self, folder, log):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.folder, self.log = folder, log
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.start()
 
-    def start(self):
-        variables, command = server_command(str(self.folder), lora_r=8)
-        command += ["--host", "127.0.0.1", "--port", str(self.port), *SHIM.OPTIONS]
-        paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-        variables |= {**SHIM.SETTINGS, "PYTHONPATH": paths}
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, *command],
-                env=os.environ | variables,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        server, begun = Server(self.url, timeout=30), time.monotonic()
-        while True:
-            try:
-                server.get("/health")
-                return
-            except ServerError:
-                assert self.process.poll() is None, self.log.read_text()[-3000:]
-                assert time.monotonic() - begun < 300, self.log.read_text()[-3000:]
-                time.sleep(0.5)
-
-    def send(self, signal_number):
-        os.killpg(self.process.pid, signal_number)
-
-    def kill(self):
-        self.send(signal.SIGKILL)
-        self.process.wait()
+LAUNCHING = names_of(HERE / "launching.py")
+PLAYED = names_of(HERE.with_name("played_by_vllm.py"))
+Process = names_of(HERE / "vllm_process.py").Process
+SETTINGS = {**PLAYED.SETTINGS, "vllm_mode": "server"}
+trained, check_in_step = PLAYED.trained, PLAYED.check_in_step
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A saved model with heads of 32 numbers: vLLM on a CPU knows none of 16."""
-    from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
-
-    torch.set_num_threads(1)
-    tokenizer = tiny_tokenizer(words_of(arena_envs.make_game("kuhn_poker"), SHORT))
-    model = tiny_model(tokenizer, hidden_size=128, num_layers=1, seed=1)
-    path = tmp_path_factory.mktemp("model")
-    LMPolicy(model, tokenizer, prompt=SHORT, max_new_tokens=3).save_pretrained(path)
+    path = tmp_path_factory.mktemp("models") / "tied"
+    PLAYED.save_model(path)
     return path
 
 
@@ -121,70 +55,22 @@ def make_trainer(folder, tmp_path, vllm):
     """Makes trainers whose learner the server plays."""
 
     def make(peft_config=None, **overrides):
-        own = {"output_dir": str(tmp_path / "out"), "save_strategy": "no"}
-        own |= {"disable_tqdm": True, "vllm_server_base_url": vllm.url}
+        own = {"output_dir": str(tmp_path / "out"), **PLAYED.IN_TESTS}
+        own |= {"vllm_server_base_url": vllm.url}
         args = TurnGRPOConfig(**{**SETTINGS, **own, **overrides})
         return TurnGRPOTrainer(str(folder), args, peft_config=peft_config)
 
     return make
 
 
-def trained(trainer):
-    """The logged metrics of each step of training."""
-    trainer.train()
-    return [record for record in trainer.state.log_history if "loss" in record]
-
-
-def check_in_step(records):
-    """Server and loss agree on every log-probability, also after the weights moved."""
-    assert len(records) == 4
-    assert records[0]["grad_norm"] > 0.1
-    assert all(record[DIFFERENCE] < 1e-5 for record in records), [
-        record[DIFFERENCE] for record in records
-    ]
-
-
-def prompts_of(policy, num_episodes=20):
-    env = PromptWrapper(arena_envs.make("kuhn_poker"), "bare", rules=False)
-    episodes = play(lambda: env, RandomPolicy(), range(num_episodes))
-    return [policy.encode(turn.messages) for e in episodes for turn in e.turns]
-
-
-def assert_logprobs_of_the_loss(policy, replies):
-    for reply in replies:
-        ids = torch.tensor([[*reply.prompt_ids, *reply.token_ids]])
-        with torch.no_grad():
-            logits = policy.model(input_ids=ids).logits[0].log_softmax(dim=-1)
-        start = len(reply.prompt_ids) - 1
-        expected = [float(logits[start + i, t]) for i, t in enumerate(reply.token_ids)]
-        assert list(reply.logprobs) == pytest.approx(expected, abs=1e-5)
-
-
 def test_the_server_has_the_weights_before_it_plays(make_trainer):
-    """Log-probabilities, ratios and the policy after the last step are those of the model."""
-    trainer = make_trainer()
-    records = trained(trainer)
-    check_in_step(records)
-    for record in records:
-        for bound in ("min", "max"):
-            ratio = record[f"sampling/importance_sampling_ratio/{bound}"]
-            assert ratio == pytest.approx(1, abs=1e-4)
-    prompts = prompts_of(trainer.policy)
-    replies = trainer.policy.generate(prompts, range(len(prompts)))
-    assert_logprobs_of_the_loss(trainer.policy, replies)
+    PLAYED.check_trained_weights_play(make_trainer())
 
 
 def test_replies_do_not_depend_on_the_batch(make_trainer):
     trainer = make_trainer(max_steps=1, learning_rate=0.0)
     trainer.train()
-    policy = trainer.policy
-    prompts = prompts_of(policy)
-    together = policy.generate(prompts, range(len(prompts)))
-    apart = [policy.generate([p], [seed])[0] for seed, p in enumerate(prompts)]
-    assert [r.token_ids for r in together] == [r.token_ids for r in apart]
-    assert len({tuple(r.token_ids) for r in together}) > 10
-    assert {r.truncated for r in together} == {True, False}
-    assert_logprobs_of_the_loss(policy, together)
+    PLAYED.check_replies_apart(trainer.policy)
 
 
 def skip_the_weights(monkeypatch):
@@ -201,11 +87,7 @@ def test_without_the_weights_the_check_fails(make_trainer, monkeypatch):
     trained(make_trainer(max_steps=1, learning_rate=0.0))  # the server has the start
     skip_the_weights(monkeypatch)
     monkeypatch.setattr(server_weights, "TOLERANCE", float("inf"))
-    records = trained(make_trainer())
-    assert records[0][DIFFERENCE] < 1e-5
-    assert all(record[DIFFERENCE] > 1e-2 for record in records[1:])
-    with pytest.raises(AssertionError):
-        check_in_step(records)
+    PLAYED.check_first_weights_stay(trained(make_trainer()))
 
 
 def test_a_run_whose_server_lacks_the_weights_ends(make_trainer, monkeypatch):
@@ -232,9 +114,9 @@ def test_an_adapter_is_served_beside_its_base(make_trainer, vllm):
     served = Server(vllm.url).get("/v1/models")["data"]
     names = [Path(model["id"]).name for model in served if model["parent"]]
     assert names == ["step-4"]
-    prompts = prompts_of(trainer.policy, 4)
+    prompts = PLAYED.prompts_of(trainer.policy, 4)
     replies = trainer.policy.generate(prompts, range(len(prompts)))
-    assert_logprobs_of_the_loss(trainer.policy, replies)
+    PLAYED.assert_logprobs_of_the_loss(trainer.policy, replies)
 
 
 def test_another_run_on_the_same_server_is_noticed(make_trainer, tmp_path):
@@ -257,6 +139,23 @@ def test_a_stalled_server_is_named(make_trainer, vllm):
     finally:
         vllm.send(signal.SIGCONT)
     assert trainer.policy.generate([[4, 5]], [0])
+
+
+def test_sharded_trainers_send_whole_weights(vllm, folder, tmp_path):
+    """Two processes under FSDP2; if the main one fails to send, both end with its error."""
+    server = {"use_vllm": True, "vllm_mode": "server", "games": ["kuhn_poker"]}
+    server |= {"vllm_server_base_url": vllm.url, "max_steps": 3}
+    runs = {"whole": server, "lora": {**server, "lora": True}}
+    runs["refused"] = {**server, "without_folder": True}
+    LAUNCHING.launch("fsdp2", folder.parent, tmp_path, runs)
+    for name in ("whole", "lora"):
+        for record in LAUNCHING.records(tmp_path / name):
+            assert "FSDPModule" in record["wrapper"]
+        (log, _) = (record["log"] for record in LAUNCHING.records(tmp_path / name))
+        check_in_step(PLAYED.steps_of(log), num_steps=3)
+    said = [(tmp_path / "refused" / f"rank{n}.txt").read_text() for n in (0, 1)]
+    assert said[0] == said[1]
+    assert f"{vllm.url} cannot load '{tmp_path}/refused/server/step-0'" in said[0]
 
 
 def test_a_run_resumes_after_its_server_was_killed(folder, vllm, tmp_path):

@@ -19,6 +19,7 @@ from arena_wrappers import (
 )
 from arena_wrappers.api import ChatAPIPolicy
 from arena_wrappers.asking import NoReplyError
+from arena_wrappers.play import stream_plans
 
 KEY = "sk-very-secret-4711"
 OPENAI_KEY = "sk-openai-only-0815"
@@ -152,6 +153,27 @@ def test_a_server_that_is_not_there_is_named(endpoint: Any) -> None:
     detail = episode.turns[-1].detail
     assert detail.startswith("the connection to http://127.0.0.1:9/v1 failed (")
     assert detail.endswith("; start the server or correct the URL")
+
+
+def test_a_server_that_cannot_be_reached_is_asked_no_more_in_this_play(
+    endpoint: Any,
+) -> None:
+    """Each attempt would cost pauses; a later call of play asks again."""
+    policy = ChatAPIPolicy("m", "http://127.0.0.1:9/v1", max_concurrent=1)
+    env_fn, seats = partial(make, "kuhn_poker"), [policy, RandomPolicy()]
+    for num in (1, 2):
+        episodes = [
+            episode
+            for _, episode in stream_plans(
+                [EpisodePlan(env_fn, seats, seed) for seed in range(5)], batch_size=1
+            )
+        ]
+        assert len({episode.turns[-1].detail for episode in episodes}) == 1
+        assert [e.forfeited_by for e in episodes] == [0] * 5
+        assert policy.usage.num_errors == num
+    endpoint.behaviour = lambda number: "404" if number == 0 else "fine"
+    reached = ChatAPIPolicy("m", endpoint.url, max_concurrent=1)
+    assert [e.forfeited_by for e in kuhn(reached)].count(0) == 1
 
 
 @pytest.mark.parametrize("way", ["play", "play_plans", "play_async", "play_many"])

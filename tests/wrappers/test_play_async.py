@@ -273,12 +273,13 @@ os._exit(2)
 def test_endpoints_answer_in_a_process_that_was_forked():
     script = """
 import os
-from arena_wrappers.network import submit
-async def one():
-    return 1
-submit(one()).result(9)
+from arena_wrappers.network import Threads
+threads = Threads("http://localhost", 1)
+def answer():
+    return threads.submit(lambda line: 1).future.result(9)
+answer()
 if os.fork() == 0:
-    os._exit(submit(one()).result(9) - 1)
+    os._exit(answer() - 1)
 os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
     command = [sys.executable, "-W", "ignore", "-c", script]

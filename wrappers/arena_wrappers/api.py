@@ -1,17 +1,16 @@
-"""`ChatAPIPolicy`: a model behind an OpenAI-compatible chat endpoint.
-
-Needs the package `openai` (extra `api`).
-"""
+"""`ChatAPIPolicy`: a model behind an OpenAI-compatible chat endpoint."""
 
 import asyncio
 import os
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arena_wrappers.api_client import Client
+from arena_wrappers.api_client import Client, TooLate
 from arena_wrappers.endpoints import OPENAI_URL, read_endpoint
-from arena_wrappers.network import result_of, submit
+from arena_wrappers.network import Call
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import PromptOptions
 
@@ -68,7 +67,6 @@ class ChatAPIPolicy:
     Raises:
         ValueError: the URL or the key has another form, a number is out of range, or
             OpenAI's host has no key.
-        ModuleNotFoundError: the package `openai` is missing.
     """
 
     def __init__(
@@ -97,34 +95,50 @@ class ChatAPIPolicy:
         given = {k: v for k, v in limits.items() if v is not None}
         self._fields = {"model": model, **given, **(fields or {})}
         self._client = Client(url, key, timeout, max_retries, max_concurrent)
-        self._slots = asyncio.Semaphore(max_concurrent)  # of the network's loop
+        self._counting = threading.Lock()
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether no connection could be made, and the endpoint has never answered."""
+        return self._client.is_unreachable
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
-        return result_of(self._ask_all(requests))
+        calls = [self._call(request, None) for request in requests]
+        try:
+            return [self._reply_of(call) for call in calls]
+        finally:
+            for call in calls:  # a person may have pressed Ctrl-C
+                call.cancel()
 
     async def act_async(
         self, request: TurnRequest, timeout: float | None = None
     ) -> Reply:
-        return await asyncio.wrap_future(submit(self._ask(request, timeout)))
+        call = self._call(request, timeout)
+        try:
+            with suppress(Exception):  # read below
+                await asyncio.wrap_future(call.future)
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        return self._reply_of(call)
 
-    async def _ask_all(self, requests: Sequence[TurnRequest]) -> list[Reply]:
-        return list(await asyncio.gather(*(self._ask(r, None) for r in requests)))
-
-    async def _ask(self, request: TurnRequest, timeout: float | None) -> Reply:
+    def _call(self, request: TurnRequest, timeout: float | None) -> Call[Any]:
         body = {**self._fields, "messages": [dict(m) for m in request.messages]}
         if self._send_seed:
             body["seed"] = request.seed % 2**31
-        async with self._slots:
-            try:
-                async with asyncio.timeout(timeout):
-                    answer = await self._client.post("/chat/completions", body)
-                reply = _reply(answer)
-            except TimeoutError:  # of all attempts together
-                self._count(num_errors=1)
-                raise TimeoutError(f"no reply within {timeout} s") from None
-            except Exception as error:  # an endpoint may send anything
-                self._count(num_errors=1)
-                return Reply("", error=self._client.reason(error, self.model))
+        return self._client.ask("POST", "/chat/completions", body, timeout)
+
+    def _reply_of(self, call: Call[Any]) -> Reply:
+        """The reply of a request, when it is over."""
+        try:
+            answer = call.future.result()
+            reply = _reply(answer)
+        except TooLate as error:
+            self._count(num_errors=1)
+            raise TimeoutError(str(error)) from None
+        except Exception as error:  # an endpoint may send anything
+            self._count(num_errors=1)
+            return Reply("", error=self._client.reason(error, self.model))
         self._count(answer.get("usage"), num_calls=1)
         return replace(reply, text=self._client.hide(reply.text))
 
@@ -132,14 +146,15 @@ class ChatAPIPolicy:
         counted = counted if isinstance(counted, dict) else {}
         sent = _number(counted.get("prompt_tokens"))
         came = _number(counted.get("completion_tokens"))
-        old = self.usage
-        self.usage = replace(
-            old,
-            prompt_tokens=old.prompt_tokens + sent,
-            completion_tokens=old.completion_tokens + came,
-            cost=old.cost + (sent * self.prices[0] + came * self.prices[1]) / 1e6,
-            **{name: getattr(old, name) + n for name, n in numbers.items()},
-        )
+        with self._counting:  # several threads may play
+            old = self.usage
+            self.usage = replace(
+                old,
+                prompt_tokens=old.prompt_tokens + sent,
+                completion_tokens=old.completion_tokens + came,
+                cost=old.cost + (sent * self.prices[0] + came * self.prices[1]) / 1e6,
+                **{name: getattr(old, name) + n for name, n in numbers.items()},
+            )
 
 
 def load(argument: str, **options: Any) -> ChatAPIPolicy:

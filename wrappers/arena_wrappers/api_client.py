@@ -1,20 +1,42 @@
-"""`Client`: requests to one OpenAI-compatible server, and the reasons why they failed.
+"""`Client`: requests to one OpenAI-compatible server, and the reasons why they failed."""
 
-Needs the package `openai` (extra `api`).
-"""
-
+import http.client
+import json
+import math
 import os
-import weakref
+import random
+import ssl
+import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from arena_wrappers.endpoints import OPENAI_URL, host_of, key_for, want_key
-from arena_wrappers.network import submit
+from arena_wrappers.network import Call, Line, Threads, Unreachable, message_of
 
 MAX_ERROR = 300  # characters
-# from OPENAI_ORG_ID and OPENAI_PROJECT_ID
-_IDS = ("OpenAI-Organization", "OpenAI-Project")
 MIN_SECRET = 12  # characters of a key; shorter ones are not hidden
+FIRST_PAUSE, LAST_PAUSE = 0.5, 8.0  # seconds before another attempt
+MAX_PAUSE = 60.0  # that a server may ask for
+_AGAIN = (408, 409, 429)  # and 5xx
+# of OpenAI, for its own host
+_IDS = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
+
+
+class TooLate(TimeoutError):
+    """All attempts together took longer than the caller allows."""
+
+
+class StatusError(Exception):
+    """A server refused a request.
+
+    Attributes:
+        status: of HTTP.
+    """
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(f"status {status}: {said}")
+        self.status = status
 
 
 class Client:
@@ -29,10 +51,14 @@ class Client:
             408, 409, 429 and 5xx; exponential backoff, or the header `Retry-After`.
         max_concurrent: largest number of connections.
 
+    Attributes:
+        url: of the endpoint.
+        is_unreachable: whether a request failed because no connection could be made, and the
+            server has never answered one.
+
     Raises:
         ValueError: the URL or the key has another form, a number is out of range, or
             OpenAI's host has no key.
-        ModuleNotFoundError: the package `openai` is missing.
     """
 
     def __init__(
@@ -54,49 +80,81 @@ class Client:
                 "correct it"
             )
         self.url, self._secret = url, key
-        self._attempts = f"{1 + max_retries} attempts of {timeout:g} s"
-        self._openai = openai = _openai()
-        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
-            max_connections=max_concurrent, max_keepalive_connections=max_concurrent
-        )
-        self._client = openai.AsyncOpenAI(
-            api_key=key or "none",
-            base_url=url,
-            timeout=timeout,
-            max_retries=max_retries,
-            default_headers=_headers(key or "none", None if is_openai else openai.omit),
-            # a redirect would take prompts to another host
-            http_client=openai.DefaultAsyncHttpxClient(
-                limits=limits, follow_redirects=False
-            ),
-        )
-        weakref.finalize(self, lambda client: submit(client.close()), self._client)
+        self.is_unreachable, self._is_reached = False, False
+        self._timeout, self._max_retries = timeout, max_retries
+        self._headers = _headers(key or "none", is_openai)
+        self._jitter = random.Random(0)
+        self._threads = Threads(url, max_concurrent)
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The answer to a request, as JSON; to be awaited in the network's loop."""
-        return await self._client.post(path, body=body, cast_to=object)
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> Call[Any]:
+        """A request that threads carry out; its future has the answer, as JSON.
 
-    async def get(self, path: str) -> Any:
-        """As `post`."""
-        return await self._client.get(path, cast_to=object)
+        Args:
+            method: of HTTP.
+            path: of the request.
+            body: JSON of the request.
+            timeout: seconds that all attempts together may take, from the first one on;
+                else the future raises `TooLate`.
+        """
+        return self._threads.submit(partial(self._ask, method, path, body, timeout))
+
+    def _ask(
+        self, method: str, path: str, body: Any, timeout: float | None, line: Line
+    ) -> Any:
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        content = b"" if body is None else json.dumps(body).encode()
+        for attempt in range(1 + self._max_retries):
+            given = content, self._headers, self._timeout, until
+            pause = min(FIRST_PAUSE * 2**attempt, LAST_PAUSE)
+            pause *= 1 - self._jitter.random() / 4
+            try:
+                answer = line.ask(method, path, *given)
+            except (OSError, http.client.HTTPException) as error:
+                failure: Exception = error
+            else:
+                self.is_unreachable, self._is_reached = False, True
+                if answer.status < 300:
+                    return json.loads(answer.content)
+                failure = StatusError(answer.status, message_of(answer.content))
+                if answer.status not in _AGAIN and answer.status < 500:
+                    raise failure
+                pause = _wanted_pause(answer.headers) or pause
+            if time.monotonic() + pause >= until:
+                raise TooLate(f"no reply within {timeout} s")
+            if attempt < self._max_retries:
+                line.pause(pause)
+        self.is_unreachable = isinstance(failure, Unreachable) and not self._is_reached
+        raise failure
 
     def reason(self, error: Exception, model: str) -> str:
         """Why a request failed, in a sentence that ends with what to do."""
-        openai, url = self._openai, self.url
-        said = f"{type(error).__name__}: {error}"
-        if isinstance(error, openai.APITimeoutError):
-            text = f"{url} gave no reply in {self._attempts}; look whether it stalls"
-        elif isinstance(error, openai.APIConnectionError):
+        url, said = self.url, f"{type(error).__name__}: {error}"
+        status = error.status if isinstance(error, StatusError) else None
+        if isinstance(error.__cause__, ssl.SSLCertVerificationError):
             text = (
-                f"the connection to {url} failed ({error.__cause__}); start the server "
-                "or correct the URL"
+                f"the certificate of {url} cannot be checked ({error}); set SSL_CERT_FILE "
+                "to a file of certificates, such as that of the package certifi"
             )
         elif isinstance(
-            error, openai.AuthenticationError | openai.PermissionDeniedError
+            error, Unreachable | ConnectionError | http.client.HTTPException
         ):
+            text = (
+                f"the connection to {url} failed ({said}); start the server or correct "
+                "the URL"
+            )
+        elif isinstance(error, TimeoutError):
+            attempts = f"{1 + self._max_retries} attempts of {self._timeout:g} s"
+            text = f"{url} gave no reply in {attempts}; look whether it stalls"
+        elif status in (401, 403):
             got = "refuses its key" if self._secret else "wants a key, and has none"
             text = f"{url} {got}; {want_key(url)} ({said})"
-        elif isinstance(error, openai.NotFoundError):
+        elif status == 404:
             text = f"{url} has no model {model!r}; correct name or URL ({said})"
         else:
             text = f"{url} gave no usable answer; read the server's log ({said})"
@@ -109,20 +167,24 @@ class Client:
         return text.replace(self._secret, "***") if is_secret else text
 
 
-def _headers(key: str, omitted: Any) -> dict[str, Any]:
-    """Headers of each request.
+def _headers(key: str, is_openai: bool) -> dict[str, str]:
+    """Headers of each request."""
+    headers = {
+        "Authorization": f"Bearer {key}",
+        "Content-Type": "application/json",
+        "User-Agent": "arena-envs",  # some hosts refuse requests without one
+    }
+    ids = {_IDS[name]: os.environ.get(name) for name in _IDS} if is_openai else {}
+    return headers | {name: value for name, value in ids.items() if value}
 
-    Args:
-        key: the key.
-        omitted: stands for no header; None: those of OpenAI's environment variables stay.
-    """
-    headers = {"Authorization": f"Bearer {key}"}
-    if omitted is None:
-        return headers
-    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
-    named = [line.partition(":")[0].strip() for line in lines if ":" in line]
-    others = [name for name in named if name.lower() != "authorization"]
-    return {**headers, **dict.fromkeys([*_IDS, *others], omitted)}
+
+def _wanted_pause(headers: http.client.HTTPMessage) -> float | None:
+    """The seconds of the header `Retry-After`, if they are few."""
+    try:
+        seconds = float(headers.get("Retry-After") or "")
+    except ValueError:  # none, or a date
+        return None
+    return seconds if 0 < seconds <= MAX_PAUSE else None
 
 
 def _check(timeout: float, max_retries: int, max_concurrent: int) -> None:
@@ -132,14 +194,3 @@ def _check(timeout: float, max_retries: int, max_concurrent: int) -> None:
         raise ValueError(f"want max_retries of at least 0, got {max_retries}")
     if type(max_concurrent) is not int or max_concurrent < 1:
         raise ValueError(f"want max_concurrent of at least 1, got {max_concurrent}")
-
-
-def _openai() -> Any:
-    try:
-        import openai
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "ChatAPIPolicy needs openai; install it with: pip install 'arena-envs[api]'",
-            name=error.name,
-        ) from error
-    return openai

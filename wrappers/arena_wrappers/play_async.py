@@ -221,6 +221,7 @@ class _Run:
         self.on_error = checked_on_error(on_error)
         self.caches = EnvCaches()
         self.waiting: dict[int, list[tuple[TurnRequest, asyncio.Future[Reply]]]] = {}
+        self.unreachable: dict[int, Reply] = {}
 
     async def play(self, index: int, plan: EpisodePlan) -> Episode:
         one = LiveEpisode((index,), plan, self.caches.of(plan))
@@ -230,7 +231,7 @@ class _Run:
 
     async def reply(self, policy: Policy, request: TurnRequest) -> Reply:
         if is_async(policy):
-            return await ask_async(policy, request, self.timeout, self.on_error)
+            return await self.ask_endpoint(policy, request)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Reply] = loop.create_future()
         if id(policy) not in self.waiting:
@@ -238,6 +239,15 @@ class _Run:
             loop.call_soon(self.answer, policy)
         self.waiting[id(policy)].append((request, future))
         return await future
+
+    async def ask_endpoint(self, policy: AsyncPolicy, request: TurnRequest) -> Reply:
+        """An endpoint that cannot be reached is asked no more: its retries take seconds."""
+        if id(policy) in self.unreachable:
+            return self.unreachable[id(policy)]
+        reply = await ask_async(policy, request, self.timeout, self.on_error)
+        if reply.error is not None and getattr(policy, "is_unreachable", False):
+            self.unreachable[id(policy)] = reply
+        return reply
 
     def answer(self, policy: Policy) -> None:
         """One call for all turns that wait for this policy."""

@@ -15,7 +15,6 @@ ENDPOINT = runpy.run_path(str(Path(__file__).parents[2] / "endpoint.py"))
 
 @pytest.fixture
 def server(tmp_path):
-    pytest.importorskip("openai")
     with ENDPOINT["serving"]() as server:
         server.models = [{"id": "m", "root": str(tmp_path)}]
         server.say = lambda body: "bet"

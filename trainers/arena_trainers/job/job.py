@@ -43,7 +43,7 @@ from arena_trainers.job.start import (
     make_start,
 )
 from arena_trainers.job.stopping import StopCallback, Stopper
-from arena_trainers.job.watchdog import watched_steps
+from arena_trainers.job.watchdog import watched_stages
 from arena_trainers.job.watched import watched_trainer
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
@@ -166,11 +166,13 @@ class TrainingJob:
             The results; an empty dict in other processes than the main one.
         """
         self._announce()
-        seconds, steps = self._train(self.trainer)
-        self.trainer.save_model(str(self.folder / "model"))
-        exact = any(meter.game is not None for meter in self.meters)
-        with self.trainer.weights_for_play(scores=exact):
-            return self._closing(seconds, steps) if self.is_main else {}
+        with watched_stages(self.trainer, self.job.stall_after) as watchdog:
+            seconds, steps = self._train(self.trainer)
+            watchdog.begin("evaluation after training")
+            self.trainer.save_model(str(self.folder / "model"))
+            exact = any(meter.game is not None for meter in self.meters)
+            with self.trainer.weights_for_play(scores=exact):
+                return self._closing(seconds, steps) if self.is_main else {}
 
     def _closing(self, seconds: float, steps: int) -> dict[str, Any]:
         """Evaluates the trained model, and writes and shows the results."""
@@ -217,8 +219,7 @@ class TrainingJob:
         """Runs the trainer; returns the seconds and the optimizer steps that it took."""
         began = time.monotonic()
         shown = self.console, self.is_main, self._episodes_per_step
-        stalls = watched_steps(trainer, self.job.stall_after)
-        with stalls, shown_progress(trainer, *shown):
+        with shown_progress(trainer, *shown):
             trainer.add_callback(StopCallback(self.stopper, self.args.window))
             checkpoint = str(self.checkpoint) if self.checkpoint else None
             with self.stopper.waiting():

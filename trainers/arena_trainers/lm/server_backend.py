@@ -17,6 +17,7 @@ from typing import Any
 
 from arena_trainers.lm.backends import Generated, Sampling
 from arena_trainers.lm.server import Refused, Server, ServerError
+from arena_trainers.lm.vllm_backend import check_sampling
 
 # must be equal for weights of one model to fit another
 SHAPES = (
@@ -112,7 +113,6 @@ class ServerBackend:
     Args:
         server: the server.
         served: what it serves.
-        in_flight: most requests at the same time.
 
     Attributes:
         version: folder of the model's weights that the server must have; None before they
@@ -120,8 +120,8 @@ class ServerBackend:
         model: name in requests: of the served model, or the folder of an adapter.
     """
 
-    def __init__(self, server: Server, served: Served, in_flight: int = 256) -> None:
-        self.server, self.served, self.in_flight = server, served, in_flight
+    def __init__(self, server: Server, served: Served) -> None:
+        self.server, self.served = server, served
         self.version: str | None = None
         self.model = served.model
 
@@ -138,8 +138,7 @@ class ServerBackend:
                 token ids or log-probabilities.
             ValueError: entropies are asked for.
         """
-        if sampling.with_entropy:
-            raise ValueError("vLLM gives no entropies; generate with transformers")
+        check_sampling(sampling)
         if self.version is None:
             raise ServerError(
                 f"the server at {self.server.url} has no weights of this run yet; it gets "
@@ -150,7 +149,7 @@ class ServerBackend:
             | _settings(sampling)
             for ids, seed in zip(prompt_ids, seeds, strict=True)
         ]
-        answers = self.server.post_all("/v1/completions", bodies, self.in_flight)
+        answers = self.server.post_all("/v1/completions", bodies)
         replies = [self._read(answer) for answer in answers]
         self.check_version()
         return Generated([ids for ids, _ in replies], [x for _, x in replies])

@@ -33,8 +33,7 @@ class VLLMBackend:
         Raises:
             ValueError: entropies are asked for.
         """
-        if sampling.with_entropy:
-            raise ValueError("vLLM gives no entropies; generate with transformers")
+        check_sampling(sampling)
         self.refresh()
         outputs = self.llm.generate(
             [{"prompt_token_ids": list(ids)} for ids in prompt_ids],
@@ -46,6 +45,12 @@ class VLLMBackend:
             [list(reply.token_ids) for reply in replies],
             [_logprobs(reply) for reply in replies],
         )
+
+
+def check_sampling(sampling: Sampling) -> None:
+    """Raises ValueError if vLLM, in this process or a server, cannot give what is asked."""
+    if sampling.with_entropy:
+        raise ValueError("vLLM gives no entropies; generate with transformers")
 
 
 def _params(seed: int, sampling: Sampling) -> Any:

@@ -9,7 +9,6 @@ from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_wrappers.api import ChatAPIPolicy
 from arena_wrappers.api_client import Client
 from arena_wrappers.endpoints import read_endpoint
-from arena_wrappers.network import result_of
 from arena_wrappers.prompts import PromptOptions
 
 
@@ -71,7 +70,7 @@ def served_models(url: str) -> list[ServedModel]:
     """
     client = Client(url, timeout=10.0, max_retries=1)
     try:
-        answer = result_of(client.get("/models"))
+        answer = client.ask("GET", "/models").future.result()
         listed = [(entry["id"], entry.get("root")) for entry in answer["data"]]
     except Exception as error:  # a server may send anything
         raise ConnectionError(client.reason(error, "models")) from error

@@ -15,6 +15,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from accelerate.utils import broadcast_object_list
 from transformers import TrainerCallback
 
 from arena_trainers.lm.server import Server, ServerError
@@ -114,9 +115,8 @@ class ServerWeights(TrainerCallback):
         weights = accelerator.get_state_dict(self.trainer.model_wrapped)
         root = Path(self.trainer.args.output_dir).absolute() / FOLDER
         folder = root / f"step-{step}"
-        if accelerator.is_main_process:
-            _write(model, weights, folder)
-        self._load(folder, is_adapter=hasattr(model, "peft_config"))
+        is_adapter = hasattr(model, "peft_config")
+        self._load(folder, is_adapter=is_adapter, weights=weights)
         if accelerator.is_main_process:
             for other in root.glob("step-*"):
                 if other != folder:
@@ -126,12 +126,34 @@ class ServerWeights(TrainerCallback):
     def _model(self) -> Any:
         return self.trainer.accelerator.unwrap_model(self.trainer.model)
 
-    def _load(self, folder: Path, *, is_adapter: bool) -> None:
-        accelerator = self.trainer.accelerator
-        if accelerator.is_main_process:
-            self.backend.load(folder, is_adapter=is_adapter)
-        accelerator.wait_for_everyone()
+    def _load(self, folder: Path, *, is_adapter: bool, weights: Any = None) -> None:
+        """Has the server load a folder, into which `weights` are written first, if given."""
+        failure: Exception | None = None
+        if self.trainer.accelerator.is_main_process:
+            try:
+                if weights is not None:
+                    _write(self._model, weights, folder)
+                self.backend.load(folder, is_adapter=is_adapter)
+            except Exception as error:  # raised again in all processes
+                failure = error
+        raise_everywhere(failure)
         self.backend.expect(folder, is_adapter=is_adapter)
+
+
+def raise_everywhere(failure: Exception | None) -> None:
+    """Raises the main process's failure, if there is one; all processes have to call it.
+
+    Without this the other processes would wait for the main one.
+
+    Raises:
+        ServerError: in the other processes, with the main one's message.
+    """
+    said = [None if failure is None else str(failure)]
+    broadcast_object_list(said)
+    if failure is not None:
+        raise failure
+    if said[0] is not None:
+        raise ServerError(said[0])
 
 
 def _write(model: Any, weights: Any, folder: Path) -> None:

@@ -237,6 +237,8 @@ class ShardedTrainer(TimedTrainer):
             return whole
         self._held.enter_context(whole)  # until the backward pass is over
         self._held.enter_context(self._checkpointing_once())
+        if self.accelerator.is_fsdp2:
+            self._held.enter_context(self._reduced_once())
         return nullcontext()
 
     @contextmanager
@@ -256,6 +258,20 @@ class ShardedTrainer(TimedTrainer):
         finally:
             if reentrant:
                 model.gradient_checkpointing_enable(options)
+
+    @contextmanager
+    def _reduced_once(self) -> Iterator[None]:
+        """Has FSDP2 sum gradients over the processes once, at the end of this context.
+
+        In the backward pass it would do so after each chunk that finds a gradient. With gradient
+        accumulation those of earlier batches are there from the first chunk on.
+        """
+        self.model_wrapped.set_requires_gradient_sync(False)
+        yield
+        if self.accelerator.sync_gradients:
+            self.model_wrapped.set_requires_gradient_sync(True)
+            # What a backward pass ends with; there is no public call.
+            self.model_wrapped._get_fsdp_state()._root_post_backward_final_callback()
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         with self._held:
