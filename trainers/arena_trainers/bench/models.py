@@ -45,8 +45,12 @@ MODELS: Mapping[str, ModelSetting] = {
     "kuhn_model": ModelSetting("Kuhn poker, tiny model", (), "arena/nash_conv"),
     "tic_tac_toe_model": ModelSetting(
         "Tic-tac-toe, tiny model",
-        ("--games", "tic_tac_toe", "--max_steps", "200", "--evaluate_every", "20"),
-        "arena/nash_conv",
+        (
+            *("tic-tac-toe-tiny", "--max_steps", "60", "--eval_episodes", "50"),
+            *("--critic", "null", "--critic_args", "{}"),
+        ),
+        "reward",  # of both seats
+        higher=True,
     ),
     "mini_hanabi_model": ModelSetting(
         "Mini Hanabi, tiny model",
