@@ -8,6 +8,8 @@ from arena_trainers.bench.learning import Run
 from arena_trainers.bench.models import COMPARED, MODELS, ModelSetting
 from arena_trainers.bench.settings import SETTINGS
 from arena_trainers.cli.train_arguments import split
+from arena_trainers.job.settings import DEFAULT_RECIPE, build_configs, load_recipe
+from arena_trainers.train.game_plans import GamePlan
 
 
 def results(**levels):
@@ -35,11 +37,12 @@ def test_estimators_are_compared_over_equal_pools():
 def test_a_run_is_a_command_line_of_arena_train(setting):
     line = models.command(setting, "mars (group, seat, turn)", 3, "folder")
     recipe, options = split(line[4:])
-    assert recipe is None
+    trained = load_recipe(recipe or DEFAULT_RECIPE) | options
+    game = GamePlan(trained["games"][0], build_configs(trained, "folder")[1]).id
     assert options["credit"] == "mars"
     assert options["credit_args"] == {"pool": ["group", "seat", "turn"]}
     assert options["seed"] == 3
-    assert setting.startswith(options.get("games", "kuhn"))
+    assert game.startswith(setting.removesuffix("_model"))
     published = split(models.command(setting, "mars", 0, "folder")[4:])[1]
     assert published["credit_args"] == {"pool": ["game", "seat"]}
 

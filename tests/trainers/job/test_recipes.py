@@ -6,14 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from arena_trainers import extras
 from arena_trainers.cli import main as cli
+from arena_trainers.job.job import TrainingJob
 from arena_trainers.job.settings import build_configs, load_recipe, recipes
 from arena_trainers.train import engine
 
 ONE_GPU = [name for name in recipes() if name.startswith("qwen3-")]
-OF_NO_PAPER = {"kuhn-tiny", "pretrained", "smollm2", *ONE_GPU}
+NEW = [name for name in recipes() if name.endswith("-tiny")]
+OF_NO_PAPER = {"pretrained", "smollm2", *NEW, *ONE_GPU}
 PAPERS = [name for name in recipes() if name not in OF_NO_PAPER]
 DOCS = Path(__file__).parents[3] / "docs" / "papers.md"
 TINY = {
@@ -43,7 +46,7 @@ def test_the_recipes_of_papers_are_embedded():
     assert set(recipes()) > OF_NO_PAPER
 
 
-@pytest.mark.parametrize("name", [*PAPERS, *ONE_GPU, "smollm2"])
+@pytest.mark.parametrize("name", [*PAPERS, *NEW, *ONE_GPU, "smollm2"])
 def test_a_recipe_is_a_configuration_as_it_stands(name, tmp_path, monkeypatch):
     """For a graphics card: bfloat16 and checkpoints, which a check without one leaves out."""
     monkeypatch.setattr(engine, "check_installed", lambda: None)
@@ -111,6 +114,24 @@ def test_a_recipe_trains_three_steps_of_a_tiny_model(name, tmp_path, monkeypatch
     steps = [json.loads(line) for line in lines]
     assert [s["step"] for s in steps if "loss" in s] == [1, 2, 3]
     assert (folder / "results.json").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NEW)
+def test_a_tiny_recipe_learns_from_random_legal_play_and_trains(name, tmp_path):
+    """Two steps, at full size but for the number of episodes: nothing else is overridden."""
+    recipe = load_recipe(name)
+    assert recipe["model"] == "tiny"
+    assert "warm_start_teacher" not in recipe
+    assert (recipe["rules"], recipe["reply_format"]) == (False, "bare")
+    fewer = {"episodes_per_step": 32, "warm_start_steps": 20, "eval_episodes": 20}
+    settings = recipe | fewer | {"max_steps": 2, "logging_steps": 2}
+    job = TrainingJob(settings, tmp_path / "run", Console(quiet=True))
+    job.prepare()
+    results = job.run()
+    assert results["games"]
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines if "loss" in line] == [2]
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -17,6 +17,7 @@ from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.train import CREDIT_STATE
 from arena_trainers.train import trainer as trainer_module
 from arena_trainers.train.checkpointed import CheckpointedTrainer
+from arena_trainers.train.game_plans import different_games
 from arena_trainers.train.prepared_games import prepare_games
 from arena_wrappers import RandomPolicy
 
@@ -399,3 +400,13 @@ def test_prepared_games_come_without_policies(model_folder, settings):
         TurnGRPOTrainer(
             str(model_folder), args, games=games, policies={"x": RandomPolicy()}
         )
+
+
+def test_a_game_that_is_listed_again_has_metrics_of_its_own_and_is_measured_once(
+    settings,
+):
+    again = {"id": "kuhn_poker", "opponents": ["self", "random"]}
+    args = TurnGRPOConfig(**settings | {"games": ["kuhn_poker", "nim", again]})
+    games = prepare_games(args)
+    assert games.names == ["kuhn_poker", "nim", "kuhn_poker #2"]
+    assert different_games(games.plans) == list(games.plans[:2])

@@ -29,7 +29,8 @@ class ModelSetting:
 
     Args:
         title: of the game.
-        options: of `arena train`, besides those of the credit and the seed.
+        options: of `arena train`, besides those of the credit and the seed; the first may
+            be the name of a recipe.
         metric: the curve, a key of `metrics.jsonl`.
         higher: whether more is better.
     """
@@ -44,12 +45,16 @@ MODELS: Mapping[str, ModelSetting] = {
     "kuhn_model": ModelSetting("Kuhn poker, tiny model", (), "arena/nash_conv"),
     "tic_tac_toe_model": ModelSetting(
         "Tic-tac-toe, tiny model",
-        ("--games", "tic_tac_toe", "--max_steps", "200", "--evaluate_every", "20"),
-        "arena/nash_conv",
+        (
+            *("tic-tac-toe-tiny", "--max_steps", "60", "--eval_episodes", "50"),
+            *("--critic", "null", "--critic_args", "{}"),
+        ),
+        "reward",  # of both seats
+        higher=True,
     ),
     "mini_hanabi_model": ModelSetting(
         "Mini Hanabi, tiny model",
-        ("--games", "mini_hanabi", "--max_steps", "200", "--evaluate_every", "0"),
+        ("mini-hanabi-tiny", "--max_steps", "40", "--eval_episodes", "50"),
         "arena/mini_hanabi/player_0/return",
         higher=True,
     ),

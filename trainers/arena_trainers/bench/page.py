@@ -91,9 +91,11 @@ the published form; γ = 1 always. Left out:
 
 
 MODEL_TEXT = """\
-The tiny model of `arena train` is trained with each variant by the default recipe. Kuhn poker and
-tic-tac-toe: exact NashConv. Mini Hanabi: mean score of the training episodes. Below each table, the
-turn level is compared with the episode level at equal pools.
+The tiny model of `arena train` is trained with each variant by a recipe: Kuhn poker by the default
+one, tic-tac-toe and Mini Hanabi by fewer steps of `tic-tac-toe-tiny` and `mini-hanabi-tiny`. Kuhn
+poker: exact NashConv. The others: mean return of the training episodes, in tic-tac-toe against weaker
+and stronger opponents and weighted by turns. Below each table, the turn level is compared with the
+episode level at equal pools.
 """
 
 

@@ -48,7 +48,7 @@ from arena_trainers.job.watched import watched_trainer
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.column_functions import load_functions
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.game_plans import GamePlan, different_games
 from arena_trainers.train.prepared_games import prepare_games
 from arena_trainers.train.resume import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
@@ -110,7 +110,8 @@ class TrainingJob:
         functions = load_functions(self.job.columns)
         self.games = prepare_games(self.args, columns=functions, plans=plans)
         self.meters = [
-            GameMeter(plan, self.args, self.job.eval_episodes) for plan in plans
+            GameMeter(plan, self.args, self.job.eval_episodes)
+            for plan in different_games(plans)
         ]
 
     @property
@@ -258,13 +259,15 @@ class TrainingJob:
         )
         (self.folder / RESULTS).write_text(json.dumps(results, indent=2) + "\n")
         metrics = read_metrics(self.folder / METRICS)
-        frame = frame_of(self.job, self.args, self.games.plans, outcomes)
+        plans = [meter.plan for meter in self.meters]
+        frame = frame_of(self.job, self.args, plans, outcomes)
         draw_curves(metrics, self.folder / "curves.png", frame)
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
 
     def _show(self, outcomes: list[Outcome]) -> None:
+        plans = [meter.plan for meter in self.meters]
         for outcome in outcomes:
             for table in outcome_tables(outcome):
                 self.console.print(table)
@@ -273,7 +276,7 @@ class TrainingJob:
         self._say(f"results are in {self.folder}")
         every = self.job.evaluate_every
         self._say(best_line(self.folder, self.best, self.job.save_best, every))
-        for line in closing_lines(self.folder, self.games.plans, self.args):
+        for line in closing_lines(self.folder, plans, self.args):
             self._say(line)
 
     def _say(self, text: str) -> None:

@@ -67,6 +67,14 @@ class GamePlan:
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
 
 
+def different_games(plans: Sequence[GamePlan]) -> list[GamePlan]:
+    """The first plan of each name: a game may be listed again with other opponents."""
+    found: dict[str, GamePlan] = {}
+    for plan in plans:
+        found.setdefault(plan.name, plan)
+    return list(found.values())
+
+
 def _checked_spec(spec: Any) -> dict[str, Any]:
     """A game of `args.games` as a dict; refuses keys and values that mean nothing."""
     given = {"id": spec} if isinstance(spec, str) else spec

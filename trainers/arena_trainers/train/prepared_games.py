@@ -44,8 +44,12 @@ class PreparedGames:
 
     @property
     def names(self) -> list[str]:
-        """The name of each game, with its parameters."""
-        return [plan.name for plan in self.plans]
+        """The name of each game, with its parameters; a repeated name gets a number."""
+        found: list[str] = []
+        for number, plan in enumerate(self.plans):
+            before = [earlier.name for earlier in self.plans[:number]].count(plan.name)
+            found.append(f"{plan.name} #{before + 1}" if before else plan.name)
+        return found
 
     @property
     def models(self) -> list[LMPolicy]:
