@@ -174,7 +174,7 @@ def test_memory_is_that_of_max_live_snapshots_and_old_files_go(matched):
 def test_a_resumed_run_ends_with_the_same_weights(matched, tmp_path, name):
     options = {
         "opponents": matchmaker(name, **RESUMED[name]),
-        "max_steps": 4,
+        "max_steps": 3,
         "save_strategy": "steps",
         "save_steps": 2,
     }
@@ -190,7 +190,7 @@ def test_a_resumed_run_ends_with_the_same_weights(matched, tmp_path, name):
 
 
 def test_checkpoints_of_others_are_refused_before_the_first_step(matched, tmp_path):
-    options = {"save_strategy": "steps", "save_steps": 1, "max_steps": 2}
+    options = {"save_strategy": "steps", "save_steps": 1, "max_steps": 1}
     matched(output_dir=str(tmp_path / "one"), **options).train()
     checkpoint = tmp_path / "one" / "checkpoint-1"
     new = {"output_dir": str(tmp_path / "new"), **options}

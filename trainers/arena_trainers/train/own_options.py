@@ -128,8 +128,8 @@ def check_opponents(opponents: Any) -> None:
     seats = [opponents] if isinstance(opponents, str) else opponents
     if not isinstance(seats, list) or not all(isinstance(seat, str) for seat in seats):
         raise ValueError(
-            f"want opponents as a policy string, a list of them, or a matchmaker, got "
-            f"{opponents!r}"
+            f"want opponents as a string or a list, got {opponents!r}; write a policy "
+            "string, a list with one for each seat, or a matchmaker such as past_selves"
         )
     if isinstance(opponents, str):
         return
