@@ -12,9 +12,12 @@ from rich.console import Console
 from transformers.utils.logging import disable_progress_bar
 
 from arena_trainers.evaluate.intervals import import_stats
+from arena_trainers.job.base_model import base_model
 from arena_trainers.job.beside_equilibrium import draw_comparisons
 from arena_trainers.job.closing import best_line, closing_lines
 from arena_trainers.job.curves import draw_curves, read_metrics
+from arena_trainers.job.hub import check_push, push_model
+from arena_trainers.job.model_card import CardSource, write_cards
 from arena_trainers.job.opening import description, legal_warning, memory_line
 from arena_trainers.job.outcome import GameMeter, Outcome
 from arena_trainers.job.profile import profile_lines, profile_of
@@ -125,6 +128,8 @@ class TrainingJob:
             ValueError: they cannot be made; the folder of a new run is removed again.
         """
         self._began = time.monotonic()
+        if self.is_main:
+            check_push(self.args)
         if self.is_tiny:
             torch.set_num_threads(1)  # more make a model this small many times slower
         is_new = self.checkpoint is None and self.is_main
@@ -167,7 +172,8 @@ class TrainingJob:
         """
         self._announce()
         seconds, steps = self._train(self.trainer)
-        self.trainer.save_model(str(self.folder / "model"))
+        # an internal call, as another one pushes the whole run folder to the hub
+        self.trainer.save_model(str(self.folder / "model"), _internal_call=True)
         exact = any(meter.game is not None for meter in self.meters)
         with self.trainer.weights_for_play(scores=exact):
             return self._closing(seconds, steps) if self.is_main else {}
@@ -198,6 +204,9 @@ class TrainingJob:
         }
         self._write(results, episodes, outcomes)
         self._show(outcomes)
+        if self.args.push_to_hub:
+            repo = str(self.trainer.hub_model_id)
+            self._say(push_model(self.folder, repo, self.args))
         return results
 
     def _announce(self) -> None:
@@ -262,6 +271,9 @@ class TrainingJob:
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
+        base = base_model(self.job.model, self.model)
+        made_of = self.job, self.args, self.games.plans, outcomes, results
+        write_cards(CardSource(self.folder, base, *made_of))
 
     def _show(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
