@@ -65,6 +65,27 @@ def _made(policies: Sequence[Any]) -> list[Policy]:
     return made
 
 
+def in_progress(
+    plans: Sequence[EpisodePlan], limit: int | None, timeout: float | None
+) -> int | None:
+    """How many episodes may be in progress: `limit`, but one where a person plays.
+
+    Raises:
+        ValueError: a person would have a time limit.
+    """
+    for plan in plans:
+        for policy in plan.policies:
+            if not getattr(policy, "is_person", False):
+                continue
+            if timeout is not None:
+                raise ValueError(
+                    f"want no timeout for {policy.name!r}, a person, got {timeout}; leave "
+                    "it out"
+                )
+            return 1
+    return limit
+
+
 def checked_samples(num_samples: int) -> range:
     """The numbers of a seed's episodes; raises ValueError unless there is at least one."""
     if num_samples < 1:
