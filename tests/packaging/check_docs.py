@@ -22,7 +22,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/training.md", "docs/papers.md", "CONTRIBUTING.md")
+PAGES = (
+    "README.md",
+    "docs/training.md",
+    "docs/papers.md",
+    "docs/data.md",
+    "CONTRIBUTING.md",
+)
 MAX_SECONDS = 1800  # of a block
 TYPED = "1\n" * 200  # to whatever asks: the first legal action
 _BLOCK = re.compile(
