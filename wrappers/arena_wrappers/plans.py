@@ -24,8 +24,13 @@ def plans_of(
     Raises:
         ValueError: the number of policies, a seed or a count is out of range; the game or a
             policy is unknown.
-        TypeError: `env_fn` is neither a function nor an id, or a policy has no `act`.
+        TypeError: `env_fn` is neither a function nor an id, a policy has no `act`, or
+            `seeds` is a number.
     """
+    if not isinstance(seeds, Iterable):
+        raise TypeError(
+            f"want seeds as a sequence, got {seeds!r:.80}; write range({seeds!r:.20})"
+        )
     make_env = _env_fn(env_fn)
     num_players = len(make_env().possible_agents)
     if isinstance(policies, str) or not isinstance(policies, Sequence):
