@@ -167,8 +167,8 @@ def _use(source: CardSource, model: str) -> str:
         parts.append("Set `PYTHONPATH` to the folder of the games' modules.")
     if source.job.lora_r:
         parts.append(
-            "The weights are those of an adapter. `adapter_config.json` says where its base "
-            "model was; `arena export . --merged --out FOLDER` writes one whole model."
+            "A folder with `adapter_config.json` holds an adapter. That file says where its "
+            "base model was; `arena export . --merged --out FOLDER` writes one whole model."
         )
     return "\n\n".join(parts)
 
