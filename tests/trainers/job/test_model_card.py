@@ -1,5 +1,7 @@
 """The model cards of a run: what the hub reads, escaped texts, and the push."""
 
+from types import SimpleNamespace
+
 import pytest
 from huggingface_hub import HfApi, ModelCard, ModelCardData
 from markdown_it import MarkdownIt
@@ -101,8 +103,8 @@ def test_a_push_that_fails_says_how_to_push_by_hand(tmp_path, hub, monkeypatch):
         raise ConnectionError("no route\nto host")
 
     monkeypatch.setattr(HfApi, "upload_folder", fail)
-    _, args = build_configs({}, str(tmp_path))
-    line = push_model(tmp_path, "a/b", args)
+    trainer = SimpleNamespace(hub_model_id="a/b", args=build_configs({}, "run")[1])
+    line = push_model(tmp_path, trainer)
     assert "not pushed: no route; push it with: hf upload a/b" in line
 
 

@@ -1,13 +1,16 @@
 """The push of a run's model and its card to the Hugging Face hub, `push_to_hub`."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
 from transformers.trainer_utils import HubStrategy
 
 from arena_trainers.train.config import TurnGRPOConfig
+
+if TYPE_CHECKING:
+    from arena_trainers.train.trainer import TurnGRPOTrainer
 
 # the base is of the client's package, which differs by version; the others are OSError
 ERRORS: Any = (OSError, HfHubHTTPError.__bases__[0])
@@ -42,22 +45,22 @@ def check_push(args: TurnGRPOConfig) -> None:
         ) from error
 
 
-def push_model(folder: Path, repo: str, args: TurnGRPOConfig) -> str:
+def push_model(folder: Path, trainer: "TurnGRPOTrainer") -> str:
     """Pushes `model/` with its card; returns a line that says where it is.
 
     If that fails, the line says why, and how to push it by hand.
 
     Args:
         folder: the run folder.
-        repo: id of the repository on the hub.
-        args: the trainer's settings.
+        trainer: made the repository on the hub.
     """
+    repo = str(trainer.hub_model_id)
     try:
         HfApi().upload_folder(
             repo_id=repo,
             folder_path=folder / "model",
             commit_message="Add the model of an arena-envs run",
-            revision=args.hub_revision,
+            revision=trainer.args.hub_revision,
             ignore_patterns=[
                 "training_args.bin"
             ],  # a pickle with paths of this machine

@@ -12,12 +12,11 @@ from rich.console import Console
 from transformers.utils.logging import disable_progress_bar
 
 from arena_trainers.evaluate.intervals import import_stats
-from arena_trainers.job.base_model import base_model
 from arena_trainers.job.beside_equilibrium import draw_comparisons
 from arena_trainers.job.closing import best_line, closing_lines
 from arena_trainers.job.curves import draw_curves, read_metrics
 from arena_trainers.job.hub import check_push, push_model
-from arena_trainers.job.model_card import CardSource, write_cards
+from arena_trainers.job.model_card import write_cards
 from arena_trainers.job.opening import description, legal_warning, memory_line
 from arena_trainers.job.outcome import GameMeter, Outcome
 from arena_trainers.job.profile import profile_lines, profile_of
@@ -205,8 +204,7 @@ class TrainingJob:
         self._write(results, episodes, outcomes)
         self._show(outcomes)
         if self.args.push_to_hub:
-            repo = str(self.trainer.hub_model_id)
-            self._say(push_model(self.folder, repo, self.args))
+            self._say(push_model(self.folder, self.trainer))
         return results
 
     def _announce(self) -> None:
@@ -271,9 +269,7 @@ class TrainingJob:
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
-        base = base_model(self.job.model, self.model)
-        made_of = self.job, self.args, self.games.plans, outcomes, results
-        write_cards(CardSource(self.folder, base, *made_of))
+        write_cards(self, outcomes, results)
 
     def _show(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:

@@ -3,13 +3,13 @@
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from huggingface_hub import ModelCard, ModelCardData
 from rich.table import Table
 from rich.text import Text
 
-from arena_trainers.job.base_model import CARD, BaseModel
+from arena_trainers.job.base_model import CARD, BaseModel, base_model
 from arena_trainers.job.closing import eval_commands, last_rollouts, play_commands
 from arena_trainers.job.markdown import cell, code, code_block, table
 from arena_trainers.job.outcome import Outcome
@@ -18,6 +18,9 @@ from arena_trainers.job.run_folder import CONFIG
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
+
+if TYPE_CHECKING:
+    from arena_trainers.job.job import TrainingJob
 
 TAGS = ("arena-envs", "self-play", "reinforcement-learning", "grpo", "trl")
 HOME = "https://github.com/arena-envs/arena-envs"
@@ -46,9 +49,20 @@ class CardSource(NamedTuple):
     results: Mapping[str, Any]
 
 
-def write_cards(source: CardSource) -> None:
-    """Writes `README.md` into the run folder and into its `model/`."""
-    for folder, model in ((source.folder, "model"), (source.folder / "model", ".")):
+def write_cards(
+    run: "TrainingJob", outcomes: Sequence[Outcome], results: Mapping[str, Any]
+) -> None:
+    """Writes `README.md` into the run folder and into its `model/`.
+
+    Args:
+        run: the run, which has saved its model.
+        outcomes: its results in each game.
+        results: what `results.json` holds.
+    """
+    base = base_model(run.job.model, run.model)
+    plans = [meter.plan for meter in run.meters]
+    source = CardSource(run.folder, base, run.job, run.args, plans, outcomes, results)
+    for folder, model in ((run.folder, "model"), (run.folder / "model", ".")):
         model_card(source, model).save(folder / CARD)
 
 
