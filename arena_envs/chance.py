@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -78,12 +79,18 @@ def given_outcomes(options: Mapping[str, Any] | None) -> tuple[Any, ...]:
     """The chance outcomes among the options of `reset`.
 
     Raises:
-        ValueError: the options are no mapping, or the outcomes no list.
+        ValueError: the options are no mapping, the outcomes no list, or a key is nearly
+            `"chance"`. Other keys are ignored, as PettingZoo's tests pass some.
     """
     if options is not None and not isinstance(options, Mapping):
         raise ValueError(
             f"want options as a mapping such as {{'chance': [2, 0]}}, got {short(options)}"
         )
+    for name in options or ():
+        if name != "chance" and get_close_matches(str(name), ["chance"]):
+            raise ValueError(
+                f"unknown option {short(name)} of reset; did you mean 'chance'?"
+            )
     given = (options or {}).get("chance", ())
     is_list = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
     if not is_list:

@@ -98,7 +98,7 @@ class GameEnv(AECEnv[str, Any, Any]):
         Args:
             seed: of the environment's own generator; None continues with its current state.
             options: `{"chance": [...]}` sets the first chance outcomes, for a chosen deal or
-                a replay; later outcomes are drawn. Other keys are ignored.
+                a replay; later outcomes are drawn. Keys unlike it are ignored.
 
         Raises:
             ValueError: the seed is no integer of at least 0, or the chance outcomes are no

@@ -433,6 +433,11 @@ class TestStep:
         with pytest.raises(ValueError, match="want options as a mapping such as"):
             kuhn().reset(options=options)
 
+    def test_a_misspelt_option_is_refused_and_one_of_a_test_kit_ignored(self) -> None:
+        with pytest.raises(ValueError, match=r"'chanse' .*; did you mean 'chance'\?"):
+            kuhn().reset(options={"chanse": [0, 1]})
+        kuhn().reset(options={"options": 1})
+
     def test_agents_whose_episode_is_over_leave_with_none(self) -> None:
         env = started(kuhn())
         env.step(0)

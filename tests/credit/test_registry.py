@@ -197,6 +197,16 @@ class TestPlugins:
         result = estimate("own_reward", batch(*ROWS), factor=2.0, anything="goes")
         assert result.advantage.tolist() == [0, 2, 8, 4, 4]
 
+    def test_a_path_names_an_estimator_without_a_plugin(self, batch):
+        result = estimate("strange_credit:own_reward", batch(*ROWS), factor=2.0)
+        assert result.advantage.tolist() == [0, 2, 8, 4, 4]
+        with pytest.raises(ValueError, match="want module:function of an estimator, g"):
+            estimate("strange_credit:nothing", batch(*ROWS))
+        with pytest.raises(
+            ValueError, match="'strange_credit:__name__', which is no fu"
+        ):
+            estimate("strange_credit:__name__", batch(*ROWS))
+
     def test_a_plugin_declares_its_claims(self):
         assert claims_of("own_reward") == Claims(
             bias_infinite="direction", games_apart=True

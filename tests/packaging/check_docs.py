@@ -26,6 +26,7 @@ PAGES = (
     "README.md",
     "docs/training.md",
     "docs/papers.md",
+    "docs/data.md",
     "docs/replay.md",
     "CONTRIBUTING.md",
 )

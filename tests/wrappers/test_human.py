@@ -1,11 +1,14 @@
 """A person at a terminal, whose lines are given by the test."""
 
+import io
+import sys
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 
 import arena_envs
-from arena_wrappers import HumanPolicy, RandomPolicy, ScriptedPolicy, play
+from arena_wrappers import HumanPolicy, RandomPolicy, ScriptedPolicy, make_policy, play
 from arena_wrappers.replay import final_state, replay
 
 
@@ -33,8 +36,10 @@ def test_an_action_is_typed_as_text_or_number(line: str) -> None:
     (episode,) = play(kuhn, [person, RandomPolicy()], [0], on_error="raise")
     assert episode.turns[0].action == 1
     assert episode.turns[0].policy == "human"
-    assert shown[0].startswith("\nYou are player_0 and hold ")
-    assert shown[1] == "1: pass  2: bet"
+    rules = arena_envs.make_game("kuhn_poker").rules(0)
+    assert shown[:2] == ["\nA new game. You are player_0.", rules]
+    assert shown[2].startswith("\nYou are player_0 and hold ")
+    assert shown[3] == "1: pass  2: bet"
     assert replay(episode) == episode
 
 
@@ -53,7 +58,7 @@ def test_actions_that_are_numbers_are_not_numbered() -> None:
     person = sitting(["21", "1"] + ["20"] * 9, shown)
     seats = [person, *[RandomPolicy()] * 3]
     (episode,) = play(lambda: arena_envs.make("public_goods"), seats, [0])
-    assert shown[1].startswith("Legal actions: 0, 1, 2, ")
+    assert shown[3].startswith("Legal actions: 0, 1, 2, ")
     assert "Not a legal action: '21'." in shown
     own = [turn.action for turn in episode.turns if turn.seat == 0]
     assert own == [1] + [20] * 9
@@ -75,9 +80,58 @@ def test_a_question_mark_asks_the_advisor(advisor: object, hint: str) -> None:
     assert arena_envs.make_game("kuhn_poker").rules(0) in shown
 
 
-def test_a_closed_input_ends_it() -> None:
-    with pytest.raises(EOFError):
-        play(kuhn, [sitting([], []), RandomPolicy()], [0], on_error="raise")
+def test_a_closed_input_ends_all_play_and_forfeits_nothing() -> None:
+    shown: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        play(kuhn, [sitting([], shown), RandomPolicy()], range(5))
+    assert sum("A new game" in line for line in shown) == 1
+
+
+def test_a_person_plays_one_episode_at_a_time_and_reads_the_rules_once() -> None:
+    shown: list[str] = []
+    person = sitting(["bet", "pass"] * 9, shown)
+    episodes = play(kuhn, [person, ScriptedPolicy(lambda r: r.wrap("bet"))], range(4))
+    assert len(episodes) == 4
+    starts = [i for i, line in enumerate(shown) if "A new game" in line]
+    asked = [i for i, line in enumerate(shown) if line == "player_0> "]
+    assert len(starts) == 4
+    assert sum("Kuhn" in line for line in shown) == 1
+    # the first question of each episode comes before the next one begins
+    assert all(any(a < i < b for i in asked) for a, b in pairwise(starts))
+
+
+def test_a_person_has_no_time_limit() -> None:
+    with pytest.raises(ValueError, match="want no timeout for 'human', a person"):
+        play(kuhn, [sitting([], []), RandomPolicy()], [0], timeout=5)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_string_human_reads_the_terminal_and_leaves_stdout_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("fold\nbet\nbet\n"))
+    (episode,) = play("kuhn_poker", ["human:Ada", "random"], [0], on_error="raise")
+    assert episode.turns[0].policy == "human:Ada"
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Not a legal action: 'fold'." in shown.err
+
+
+@pytest.mark.parametrize("seat", ["human", "noisy:0.5(human)"])
+def test_a_person_without_a_terminal_or_in_several_processes_is_refused(
+    monkeypatch: pytest.MonkeyPatch, seat: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    with pytest.raises(ValueError, match="start it in a terminal"):
+        make_policy(seat)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="needs a single process"):
+        make_policy(seat)
 
 
 def test_the_final_state_comes_from_the_record() -> None:

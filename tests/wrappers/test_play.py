@@ -437,5 +437,7 @@ def test_what_is_no_game_or_no_policy_is_refused():
         TypeError, match="function that makes an environment, got GameE"
     ):
         play(arena_envs.make("kuhn_poker"), "random", [0])
+    with pytest.raises(TypeError, match=r"want seeds .*, got 5; write range\(5\)"):
+        play("kuhn_poker", "random", 5)
     with pytest.raises(TypeError, match=r"want a policy or a string .*, got int"):
         play("kuhn_poker", [RandomPolicy(), 5], [0])

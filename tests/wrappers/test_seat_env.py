@@ -154,7 +154,7 @@ def test_masks_say_what_is_legal_and_allow_all_after_the_end(name, seat):
         env.step(0)
 
 
-@pytest.mark.parametrize("action", [9, -1, 100, 1.5, None, "bet", np.int64(77)])
+@pytest.mark.parametrize("action", [9, -1, 100, 1.5, None, np.int64(77)])
 def test_an_illegal_action_is_a_forfeit(action):
     env = gymnasium.make("arena/KuhnPoker-v0").unwrapped
     env.reset(seed=0)
@@ -238,17 +238,19 @@ def test_truncation_is_passed_on():
 
 def test_opponents_may_be_named():
     for opponent in ("random", RandomPolicy(), ["random"], [RandomPolicy()]):
-        env = gymnasium.make("arena/KuhnPoker-v0", opponent=opponent, observation="all")
+        env = gymnasium.make(
+            "arena/KuhnPoker-v0", opponents=opponent, observation="all"
+        )
         episode(env, 0, random.Random(0))
     env = gymnasium.make(
         "arena/KuhnPoker-v0",
-        opponent=["random"] * 2,
+        opponents=["random"] * 2,
         num_players=3,
         observation="all",
     )
     episode(env, 0, random.Random(0))
     with pytest.raises(ValueError, match="unknown policy 'radnom'"):
-        gymnasium.make("arena/KuhnPoker-v0", opponent="radnom")
+        gymnasium.make("arena/KuhnPoker-v0", opponents="radnom")
 
 
 @pytest.mark.parametrize(
@@ -258,9 +260,9 @@ def test_opponents_may_be_named():
         ({"seat": -1}, "seat from 0 to 1, got -1"),
         ({"seat": True}, "want seat from 0 to 1, got True"),
         ({"seat": 1.0}, "want seat from 0 to 1, got 1.0"),
-        ({"opponent": ["random"] * 2}, "want 1 opponents, one per other seat, got 2"),
-        ({"opponent": None}, "want a policy as opponent, got None"),
-        ({"opponent": 3}, "want a policy as opponent, got 3"),
+        ({"opponents": ["random"] * 2}, "want 1 opponents, one per other seat, got 2"),
+        ({"opponents": None}, "want a policy as opponent, got None"),
+        ({"opponents": 3}, "want a policy as opponent, got 3"),
         ({"seat": "first"}, "'random' draws one"),
         ({"reply": "word"}, "want reply 'action' or 'text', got 'word'"),
         ({"observation": "txt"}, "want observation 'all', 'features' or 'text', got"),

@@ -138,13 +138,13 @@ class Mute(TicTacToe):
 
 @pytest.mark.parametrize("opponent", ["random", "first", "noisy:0.5(win_or_block)"])
 def test_nothing_is_rendered_for_bots(opponent: str) -> None:
-    env = make_seat_env(Mute(), opponent=opponent)
+    env = make_seat_env(Mute(), opponents=opponent)
     env.reset(seed=0)
     assert sum(finish(env)["outcome"]["returns"]) == 0
 
 
 def test_a_policy_that_is_no_bot_gets_its_prompt() -> None:
-    env = make_seat_env(Mute(), seat=1, opponent=ScriptedPolicy(["center"]))
+    env = make_seat_env(Mute(), seat=1, opponents=ScriptedPolicy(["center"]))
     with pytest.raises(AssertionError, match="were rendered"):
         env.reset(seed=0)
 
@@ -161,7 +161,7 @@ def test_a_class_of_the_users_counts_as_a_reader() -> None:
 def test_a_bot_plays_in_a_seat_as_it_does_in_play() -> None:
     """Mean return of the learner, with the first legal action against `cfr:100`."""
     policy = make_policy("cfr:100")
-    env = make_seat_env("kuhn_poker", opponent=policy)
+    env = make_seat_env("kuhn_poker", opponents=policy)
     got = [finish(_started(env, seed))["outcome"]["returns"][0] for seed in range(400)]
     want = [e.returns[0] for e in play("kuhn_poker", ["first", policy], range(400))]
     assert abs(np.mean(got) - np.mean(want)) < 0.2
@@ -235,3 +235,23 @@ def test_a_seat_env_observes_what_its_environment_does() -> None:
 def test_masks_before_the_first_reset_ask_for_one() -> None:
     with pytest.raises(ValueError, match=r"call reset\(\)"):
         make_seat_env("kuhn_poker").action_masks()
+
+
+@pytest.mark.parametrize("options", [{"sampel": 1}, {"chanse": [0]}, {"seat": 1}])
+def test_an_unknown_option_of_reset_is_refused(options: dict[str, Any]) -> None:
+    env = make_seat_env("kuhn_poker")
+    with pytest.raises(ValueError, match=r"unknown option .* of reset; (did|known)"):
+        env.reset(seed=0, options=options)
+
+
+def test_a_text_is_no_action_of_a_space_of_integers() -> None:
+    env = make_seat_env("tic_tac_toe")
+    env.reset(seed=0)
+    with pytest.raises(TypeError, match="reply='text' to play texts"):
+        env.step("a1")
+    assert env.step(0)[2] is False  # the episode goes on
+
+
+def test_self_is_no_opponent_of_a_single_seat() -> None:
+    with pytest.raises(ValueError, match=r"let your trainer play every seat of arena"):
+        make_seat_env("kuhn_poker", opponents="self")

@@ -1,12 +1,16 @@
 """`HumanPolicy`: a person at a terminal chooses the replies."""
 
+import os
+import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from arena_envs.hostile import break_markup
 from arena_wrappers.formats import InvalidReply, parse_reply
 from arena_wrappers.policies import Policy, Reply, TurnRequest, addressed
 
 HINT, RULES = "?", "rules"
+KIND = "human"  # of policy strings
 
 
 class HumanPolicy:
@@ -14,7 +18,8 @@ class HumanPolicy:
 
     Shows the seat's text, with the legal actions numbered from 1. The person types an action
     or its number; `?` shows a hint of the advisor, `rules` the rules. Actions whose texts are
-    numbers are not numbered.
+    numbers are not numbered. Each new game and seat begins with the rules. `play` and all that
+    stands on it play one episode at a time.
 
     Args:
         advisor: the policy that gives hints; None for no hints.
@@ -22,6 +27,8 @@ class HumanPolicy:
         write: shows a text.
         name: name in records.
     """
+
+    is_person = True
 
     def __init__(
         self,
@@ -33,17 +40,23 @@ class HumanPolicy:
         self.advisor = advisor
         self.read, self.write = read, write
         self.name = name
+        self._told: Any = None  # the game and the seat whose rules were shown last
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         """One reply for each request.
 
         Raises:
-            EOFError: the person closed the input.
+            KeyboardInterrupt: the person closed the input, which ends all play as Ctrl-C does.
         """
-        return [self._ask(request) for request in requests]
+        try:
+            return [self._ask(request) for request in requests]
+        except EOFError:
+            raise KeyboardInterrupt from None
 
     def _ask(self, request: TurnRequest) -> Reply:
         game, state = request.game, request.state
+        if request.turn == 0:
+            self._announce(request)
         self.write(f"\n{game.observe(state, request.seat)}")
         self.write(_numbered(request.legal))
         while True:
@@ -56,6 +69,13 @@ class HumanPolicy:
                 return Reply(request.wrap(text))
             else:
                 self.write(f"Not a legal action: {typed[:80]!r}.")
+
+    def _announce(self, request: TurnRequest) -> None:
+        """Says that a new episode begins; tells the rules where they may be new."""
+        self.write(f"\nA new game. You are player_{request.seat}.")
+        if self._told != (request.game, request.seat):
+            self._told = request.game, request.seat
+            self.write(request.game.rules(request.seat))
 
     def _hint(self, request: TurnRequest) -> str:
         if self.advisor is None:
@@ -70,6 +90,40 @@ class HumanPolicy:
             return f"{self.advisor.name} has failed: {break_markup(reply.error)}"
         # a terminal would execute control characters
         return f"{self.advisor.name} says: {break_markup(reply.text)}"
+
+
+def names_person(spec: str) -> bool:
+    """Whether a policy string names a person: `"human"` or `"human:NAME"`."""
+    return spec.partition(":")[0] == KIND
+
+
+def person(spec: str) -> HumanPolicy:
+    """The person that a policy string names, at this terminal.
+
+    Everything is shown on stderr, so that stdout has the results alone.
+
+    Raises:
+        ValueError: there is no terminal, or this is one of several processes.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError(
+            f"policy {spec!r} needs a single process, got several (WORLD_SIZE is "
+            f"{os.environ['WORLD_SIZE']}); start one process without torchrun"
+        )
+    if not sys.stdin.isatty():
+        raise ValueError(
+            f"policy {spec!r} is a person at a terminal, and the input of this process is "
+            "none; start it in a terminal, and in the main process"
+        )
+
+    def show(text: str) -> None:
+        print(text, file=sys.stderr)
+
+    def read(prompt: str) -> str:
+        print(prompt, end="", file=sys.stderr, flush=True)
+        return input()
+
+    return HumanPolicy(read=read, write=show, name=spec)
 
 
 def _has_numbers(legal: Sequence[str]) -> bool:

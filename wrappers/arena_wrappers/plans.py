@@ -24,8 +24,13 @@ def plans_of(
     Raises:
         ValueError: the number of policies, a seed or a count is out of range; the game or a
             policy is unknown.
-        TypeError: `env_fn` is neither a function nor an id, or a policy has no `act`.
+        TypeError: `env_fn` is neither a function nor an id, a policy has no `act`, or
+            `seeds` is a number.
     """
+    if not isinstance(seeds, Iterable):
+        raise TypeError(
+            f"want seeds as a sequence, got {seeds!r:.80}; write range({seeds!r:.20})"
+        )
     make_env = _env_fn(env_fn)
     num_players = len(make_env().possible_agents)
     if isinstance(policies, str) or not isinstance(policies, Sequence):
@@ -63,6 +68,27 @@ def _made(policies: Sequence[Any]) -> list[Policy]:
                 "without a method act"
             )
     return made
+
+
+def in_progress(
+    plans: Sequence[EpisodePlan], limit: int | None, timeout: float | None
+) -> int | None:
+    """How many episodes may be in progress: `limit`, but one where a person plays.
+
+    Raises:
+        ValueError: a person would have a time limit.
+    """
+    for plan in plans:
+        for policy in plan.policies:
+            if not getattr(policy, "is_person", False):
+                continue
+            if timeout is not None:
+                raise ValueError(
+                    f"want no timeout for {policy.name!r}, a person, got {timeout}; leave "
+                    "it out"
+                )
+            return 1
+    return limit
 
 
 def checked_samples(num_samples: int) -> range:

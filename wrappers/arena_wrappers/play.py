@@ -8,7 +8,7 @@ from arena_wrappers.asking import OnError, ask, checked_on_error, checked_timeou
 from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode
 from arena_wrappers.live_episodes import EnvCaches, EnvFn, EpisodePlan, LiveEpisode
-from arena_wrappers.plans import checked_samples, plans_of
+from arena_wrappers.plans import checked_samples, in_progress, plans_of
 from arena_wrappers.play_async import is_async, stream_in_own_loop
 from arena_wrappers.policies import Policy
 
@@ -42,7 +42,8 @@ def play(
             `make_policy`.
         seeds: seeds of the episodes.
         num_samples: episodes per seed: same chance outcomes, other choices of the policies.
-        batch_size: most episodes in progress at a time; None for all.
+        batch_size: most episodes in progress at a time; None for all. Where a person
+            plays, one is.
         timeout: seconds that one `act` may take. After a timeout its requests are asked
             again one by one; a request that times out alone forfeits the episode. A call
             that timed out goes on in its thread, so several calls of `act` may run at once.
@@ -117,8 +118,9 @@ def stream_plans(
     if any(plan.branch is not None for plan in plans):
         raise ValueError("stream_plans does not take plans that branch: use play_plans")
     if any(is_async(policy) for plan in plans for policy in plan.policies):
-        in_flight = _checked_size(batch_size) or len(plans)
-        yield from stream_in_own_loop(plans, in_flight, timeout, on_error)
+        in_flight = in_progress(plans, _checked_size(batch_size), timeout)
+        most = in_flight or len(plans)
+        yield from stream_in_own_loop(plans, most, timeout, on_error)
         return
     for key, episode in _stream(
         plans, batch_size=batch_size, timeout=timeout, on_error=on_error
@@ -134,7 +136,7 @@ def _stream(
     on_error: OnError,
 ) -> Iterator[tuple[Key, Episode]]:
     """Each episode with the key of its `LiveEpisode`, as soon as it is over."""
-    _checked_size(batch_size)
+    batch_size = in_progress(plans, _checked_size(batch_size), timeout)
     checked_timeout(timeout)
     checked_on_error(on_error)
     caches = EnvCaches()

@@ -22,7 +22,7 @@ from arena_wrappers.asking import (
 )
 from arena_wrappers.episodes import Episode
 from arena_wrappers.live_episodes import EnvCaches, EnvFn, EpisodePlan, LiveEpisode
-from arena_wrappers.plans import checked_samples, plans_of
+from arena_wrappers.plans import checked_samples, in_progress, plans_of
 from arena_wrappers.policies import AsyncPolicy, Policy, Reply, TurnRequest
 
 MAX_IN_FLIGHT = 64
@@ -102,7 +102,8 @@ async def play_many(
     plans = plans_of(env_fn, seats, seeds, checked_samples(num_samples))
     if type(max_in_flight) is not int or max_in_flight < 1:
         raise ValueError(f"want max_in_flight of at least 1, got {max_in_flight}")
-    episodes = stream_async(plans, max_in_flight, timeout, on_error)
+    most = in_progress(plans, max_in_flight, timeout) or max_in_flight
+    episodes = stream_async(plans, most, timeout, on_error)
     async with aclosing(episodes):
         async for _, episode in episodes:
             yield episode

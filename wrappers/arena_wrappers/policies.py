@@ -77,6 +77,8 @@ class Policy(Protocol):
     A policy may have an attribute `prompt`: the `PromptOptions` that it was made for. They
     then determine its prompts and the parsing of its replies, in every seat. Without the
     attribute, or if it is None, the environment's options hold.
+
+    A policy with `is_person = True` plays one episode at a time.
     """
 
     @property

@@ -5,6 +5,7 @@ from importlib.metadata import entry_points
 
 from arena_envs.bots import BOTS, make_bot
 from arena_envs.checks import did_you_mean
+from arena_wrappers.human import KIND, names_person, person
 from arena_wrappers.noisy import (
     AsyncNoisyPolicy,
     NoisyPolicy,
@@ -22,6 +23,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     | String | Policy |
     |---|---|
     | `"random"`, or a bot of `arena_envs.bots` | built in; a bot gets its game when it first plays |
+    | `"human"`, `"human:NAME"` | a person at the terminal of this process |
     | `"lm:PATH"` | a language model in a folder |
     | `"api:MODEL"`, `"api:MODEL@URL"` | a language model behind an OpenAI-compatible endpoint |
     | `"vllm:URL"` | the model of a vLLM server, with the prompts of its folder |
@@ -38,7 +40,8 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
         makers: functions by kind that replace the entry points, also inside `noisy`.
 
     Raises:
-        ValueError: unknown kind, or the kind does not take the argument.
+        ValueError: unknown kind, the kind does not take the argument, or a person has no
+            terminal here.
         ImportError: the policy's module cannot be imported.
 
     >>> make_policy("mcts:1000").name
@@ -47,6 +50,8 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     kind, _, argument = spec.partition(":")
     if spec == "random":
         return RandomPolicy()
+    if names_person(spec):
+        return person(spec)
     if kind == "noisy":
         return _noisy(spec, makers)
     if makers is not None and kind in makers:
@@ -57,7 +62,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
         return (ScoringBotPolicy if scores else BotPolicy)(bot, name=spec)
     known = {point.name: point for point in entry_points(group="arena.policies")}
     if kind not in known:
-        everything = [*BOTS, "noisy", *known]
+        everything = [*BOTS, "noisy", KIND, *known]
         hint = did_you_mean(kind, everything)
         if "known are" not in hint:
             hint += f" known are {', '.join(everything)}"

@@ -1,6 +1,6 @@
 """`SeatEnv`: one seat of a game as a Gymnasium environment."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import gymnasium
@@ -8,16 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arena_envs
-from arena_envs.checks import checked_action, short
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
 from arena_envs.nodes import action_mask
 from arena_envs.scenes.rendering import missing_package, render_modes, rendered
 from arena_envs.spaces import MAX_TEXT, AnyText, Content
-from arena_wrappers.formats import InvalidReply, parse_reply
+from arena_wrappers.formats import parse_reply
 from arena_wrappers.opponents import Opponents
 from arena_wrappers.policies import Policy, turn_seed
-from arena_wrappers.policy_strings import make_policy
+from arena_wrappers.seat_checks import (
+    checked_opponent,
+    checked_sample,
+    checked_seat,
+    is_legal,
+)
 
 Seat = int | Literal["random"]
 
@@ -37,7 +41,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
       once more. `GameEnv` has zeros there.
     - An illegal action forfeits, since a Gymnasium agent may sample any action of the space:
       the episode terminates with the reward of `Game.forfeit`, and
-      `info["illegal_action"]` is True.
+      `info["illegal_action"]` is True. A text where an integer is wanted is a TypeError.
     - An opponent with an invalid reply forfeits likewise. One that gives no reply raises
       NoReplyError; then call `reset`. Nothing is rendered for opponents that are bots.
     - If an episode ends before this seat's first turn, `reset` returns the last
@@ -75,7 +79,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         if reply not in ("action", "text"):
             raise ValueError(f"want reply 'action' or 'text', got {reply!r:.80}")
         self._draws_seat = isinstance(seat, str) and seat == "random"
-        self._sit(0 if self._draws_seat else _checked_seat(seat, num_players))
+        self._sit(0 if self._draws_seat else checked_seat(seat, num_players))
         self._ended = True  # no episode before the first reset
         self._seeded = False  # until the first reset
         self.render_mode = self.env.render_mode
@@ -97,10 +101,10 @@ class SeatEnv(gymnasium.Env[Any, Any]):
                 differ.
 
         Raises:
-            ValueError: as for `GameEnv.reset`; `sample` is no integer of at least 0, or
-                comes without a seed. The running episode goes on.
+            ValueError: as for `GameEnv.reset`; an option is unknown; `sample` is no integer
+                of at least 0, or comes without a seed. The running episode goes on.
         """
-        sample = _checked_sample(options, seed)
+        sample = checked_sample(options, seed)
         before = self._np_random, self._np_random_seed
         super().reset(seed=seed)
         drawn = None
@@ -177,7 +181,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         if game.num_actions is None:
             legal = isinstance(action, str)
         else:
-            legal = _is_legal(action, env.legal_actions(), self.agent)
+            legal = is_legal(action, env.legal_actions(), self.agent)
         if legal:
             env.step(action)
         else:
@@ -220,46 +224,10 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         return {"outcome": outcome, "illegal_action": True}
 
 
-def _checked_seat(seat: Any, num_players: int) -> int:
-    is_integer = isinstance(seat, int | np.integer) and not isinstance(seat, bool)
-    if not is_integer or seat not in range(num_players):
-        raise ValueError(
-            f"want seat from 0 to {num_players - 1}, got {seat!r:.80}; 'random' draws one "
-            "for each episode"
-        )
-    return int(seat)
-
-
-def _checked_sample(options: Any, seed: int | None) -> int:
-    """The number among the options; 0 without one."""
-    if not isinstance(options, Mapping) or "sample" not in options:
-        return 0
-    sample = options["sample"]
-    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 0:
-        raise ValueError(
-            f"want options['sample'] as an integer of at least 0, got {short(sample)}"
-        )
-    if seed is None:
-        raise ValueError(
-            "options['sample'] selects one of the episodes of a seed: pass seed, too"
-        )
-    return sample
-
-
-def _is_legal(action: Any, legal: Sequence[int], agent: str) -> bool:
-    if isinstance(action, InvalidReply):
-        return False
-    try:
-        checked_action(action, legal, agent)
-    except ValueError:
-        return False
-    return True
-
-
 def make_seat_env(
     game: str | AnyGame,
     seat: Seat = 0,
-    opponent: str | Policy | Sequence[str | Policy] = "random",
+    opponents: str | Policy | Sequence[str | Policy] = "random",
     observation: Content | None = None,
     reply: Literal["action", "text"] = "action",
     **params: Any,
@@ -269,7 +237,7 @@ def make_seat_env(
     Args:
         game: id of a registered game, or the rules.
         seat: the seat of the environment, or `"random"`.
-        opponent: a policy or a string for `make_policy`, or one per other seat.
+        opponents: a policy or a string for `make_policy`, or one per other seat.
         observation: as for `GameEnv`. None is `"features"`; in language games, where
             features leave out the words, it is `"all"`.
         reply: as for `SeatEnv`.
@@ -282,9 +250,9 @@ def make_seat_env(
     if params.get("render_mode") == "rgb_array" and missing_package():
         # Stable-Baselines3's `make_vec_env` asks for pictures, and after a TypeError without
         raise TypeError("'rgb_array' needs: pip install 'arena-envs[render]'")
-    single = isinstance(opponent, str) or not isinstance(opponent, Sequence)
-    named: Any = [opponent] if single else opponent
-    others = [make_policy(o) if isinstance(o, str) else o for o in named]
+    single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
+    named: Any = [opponents] if single else opponents
+    others = [checked_opponent(o) for o in named]
 
     def make_with(content: Content) -> GameEnv:
         if isinstance(game, str):

@@ -9,7 +9,7 @@ GAME = "arena_envs:arena/TicTacToe-v0"  # module:id, so that processes import th
 
 
 def mean_return(model: MaskablePPO) -> float:
-    env = gymnasium.make(GAME, opponent="random")
+    env = gymnasium.make(GAME, opponents="random")
     return float(evaluate_policy(model, env, n_eval_episodes=300, warn=False)[0])
 
 

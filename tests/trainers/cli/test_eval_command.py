@@ -85,6 +85,7 @@ def test_names_of_usual_length_stand_in_one_line() -> None:
     [
         (["rndom", "kuhn_poker"], "unknown policy 'rndom'; did you mean 'random'"),
         (["random", "kuhn"], "unknown game 'kuhn'"),
+        (["kuhn_poker", "cfr"], "want a policy and then a game, got the game"),
         (["random"], "want either a GAME or --suite"),
         (["random", "kuhn_poker", "--suite", "mars"], "want either a GAME or --suite"),
         (["random", "--suite", "maars"], "unknown suite 'maars'; did you mean 'mars'"),

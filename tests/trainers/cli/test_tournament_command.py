@@ -1,5 +1,6 @@
 """`arena tournament`, called as a user would."""
 
+import io
 import json
 import os
 import pty
@@ -172,3 +173,35 @@ def test_help_shows_how(tmp_path: Path) -> None:
         lines
     )
     assert "-g, --game GAME" in done.stdout
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_person_enters_stops_and_comes_back(
+    tmp_path: Path, arena_here: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["tournament", "human", "random", "-g", "kuhn_poker", "-n", "2"]
+    words += ["--out", str(tmp_path / "out"), "--json"]
+    monkeypatch.setattr(sys, "stdin", Terminal("bet\n" * 2))
+    stopped = arena_here(*words)
+    assert stopped.returncode == 130
+    assert "the same command resumes" in stopped.stderr
+    kept = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    assert len(kept) == 1 + 2
+    monkeypatch.setattr(sys, "stdin", Terminal("bet\n" * 2))
+    done = arena_here(*words)
+    assert done.returncode == 0
+    assert "forfeit" not in done.stderr
+    assert json.loads(done.stdout)["policies"] == ["human", "random"]
+
+
+def test_baselines_do_not_play_against_a_person(
+    arena_here: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    done = arena_here("eval", "random", "kuhn_poker", "--against", "human")
+    assert done.returncode == 2
+    assert "--no-baselines" in done.stderr

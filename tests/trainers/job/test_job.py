@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 import torch
 import yaml
+from huggingface_hub import ModelCard
 from transformers import AutoModelForCausalLM
 
 import arena_envs
@@ -137,6 +138,24 @@ def test_the_lines_that_a_run_prints_at_its_end_work(run_folder, monkeypatch, ca
         monkeypatch.setattr("sys.stdin", io.StringIO("bet\nbet\n"))
         assert arena(monkeypatch, *line[1:]) == 0, line
     assert "advantage" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("place", [".", "model"])
+def test_the_commands_of_a_model_card_work_in_its_folder(
+    run_folder, place, monkeypatch, capfd
+):
+    monkeypatch.chdir(run_folder / place)
+    card = ModelCard.load("README.md")
+    assert (card.data.license, card.data.library_name) == ("unknown", "transformers")
+    assert "| cfr | 0 | 20 |" in card.text
+    block = card.text.partition("```sh\n")[2].partition("```")[0]
+    lines = [shlex.split(line) for line in block.splitlines()]
+    shown = [] if place == "model" else 2 * ["replay"]
+    assert [line[1] for line in lines] == ["install", "eval", "play", *shown]
+    for _, *words in lines[1:]:
+        monkeypatch.setattr("sys.stdin", io.StringIO("bet\nbet\n"))
+        few = ["-n", "2"] if words[0] == "eval" else []
+        assert arena(monkeypatch, *words, *few) == 0, words
 
 
 def test_the_config_of_a_run_repeats_it(run_folder, tmp_path, monkeypatch, capfd):

@@ -43,6 +43,7 @@ REFUSED = [
     (["--save_steps", "0"], "want save_steps above 0, got 0"),
     (["--use_vllm", "true", "--top_k", "5"], "use_vllm does not support top_k"),
     (["--lora_r", "4"], "want sync_ref_model false with lora_r"),
+    (["--opponents", "self,human"], "want no person in training, got 'human'"),
     (["--lora_alpha", "4"], "lora_r is 0; give a rank: --lora_r 16"),
     (["--seed", "--rules", "false"], "option --seed lacks a value"),
     (["-seed", "1"], "options have two hyphens"),

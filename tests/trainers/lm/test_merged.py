@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import AutoModelForCausalLM
 
@@ -48,6 +49,16 @@ def test_the_merged_model_is_the_adapter_on_its_base(
     assert (plain - wanted).abs().max() > 0.1
     assert merged.prompt is not None
     assert not (adapter / "merged" / "adapter_config.json").exists()
+    before, card = (
+        ModelCard.load(adapter / name / "README.md") for name in ("model", "merged")
+    )
+    assert (before.data.library_name, card.data.library_name) == (
+        "peft",
+        "transformers",
+    )
+    assert "lora" in before.data.tags
+    assert "lora" not in card.data.tags
+    assert card.text == before.text
 
 
 def test_an_existing_folder_is_left_alone(adapter, monkeypatch, capsys):

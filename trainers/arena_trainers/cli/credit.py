@@ -11,7 +11,6 @@ from rich.table import Table
 
 from arena_envs import make_game
 from arena_trainers.cli.usage import print_tables, running, usage_errors
-from arena_trainers.extras import imported
 
 if TYPE_CHECKING:
     from arena_trainers.credit.proofs.expectation import Verdict
@@ -55,8 +54,7 @@ def check(
     from arena_trainers.credit.testing import BrokenClaim, check_estimator
 
     with usage_errors():
-        is_path = ":" in name
-        found = imported(name, "module:function of an estimator") if is_path else name
+        found = find_estimator(name) if ":" in name else name
         find_estimator(found)
     try:
         evidence = check_estimator(found, num_batches=num_batches)

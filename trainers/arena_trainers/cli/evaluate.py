@@ -1,11 +1,13 @@
 """The command that measures a policy: `arena eval`."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from arena_envs import game_infos
+from arena_envs.env import GameEnv
 from arena_trainers.cli.options import (
     AsJson,
     Baselines,
@@ -32,10 +34,11 @@ from arena_trainers.cli.usage import (
     terminal_width,
     usage_errors,
 )
+from arena_wrappers import Policy
 
 if TYPE_CHECKING:
-    from arena_trainers.evaluate.matches import Evaluation
-    from arena_trainers.evaluate.suites import SuiteEvaluation
+    from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
+    from arena_trainers.evaluate.suites import SuiteEvaluation, SuitePlan
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -64,8 +67,9 @@ def evaluate(
     It plays in every seat. Results have confidence intervals and are compared with baselines.
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
-    tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL; an
-    opponent may also be "self", or past:RUN for all snapshots of a run. Episodes with an endpoint do not wait for each other. If a policy gives no reply
+    tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
+    opponent may also be "self", or past:RUN for all snapshots of a run. Episodes with an
+    endpoint do not wait for each other. If a policy gives no reply
     in a game, the status is 1.
 
     A model that was saved here is prompted and sampled as in its training. The file
@@ -80,23 +84,21 @@ def evaluate(
 
     arena eval lm:runs/seed1/model --suite mars --out mars.jsonl
     """
-    from arena_trainers.evaluate.matches import EvaluationPlan
-    from arena_trainers.evaluate.suites import SuitePlan
-
-    plan: EvaluationPlan | SuitePlan
     with usage_errors():
         _want_game_or_suite(game, suite, against, params, max_turns)
         options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
         options |= {"baselines": baselines, "timeout": timeout}
         if num_episodes is not None:
             options["num_episodes"] = num_episodes
+        others = against or ["random"]
+        plan: EvaluationPlan | SuitePlan
         if game is not None:
-            env = read_env(game, params, max_turns)
-            who, *others = how.policies([policy, *(against or ["random"])])
-            plan = EvaluationPlan(who, env, others, **options)
+            env = _env(policy, game, params, max_turns)
+            plan = _game_plan(how.policies([policy, *others]), env, options)
         else:
-            plan = SuitePlan(suite or "", how.policies([policy])[0], **options)
-    with running("nothing was measured; --out keeps what was played") as bar:
+            plan = _suite_plan(how.policies([policy])[0], suite or "", options)
+    advice = "nothing was measured; --out keeps what was played"
+    with running(advice, policies=[policy, *others]) as bar:
         found = plan.run(bar)
     show_warnings(found.warnings)
     if as_json:
@@ -104,6 +106,38 @@ def evaluate(
     else:
         _print(found)
     _end(plan.unanswered())
+
+
+def _env(
+    policy: str, game: str, params: list[str] | None, max_turns: int | None
+) -> GameEnv:
+    """The environment of GAME; an error says if GAME and POLICY are swapped."""
+    try:
+        return read_env(game, params, max_turns)
+    except ValueError:
+        ids = [info.id for info in game_infos()]
+        if policy in {*ids, *(id.rpartition("-v")[0] for id in ids)}:
+            raise ValueError(
+                f"want a policy and then a game, got the game {policy!r} first; write: "
+                f"arena eval {game} {policy}"
+            ) from None
+        raise
+
+
+def _game_plan(
+    policies: Sequence[Policy | str], env: GameEnv, options: Mapping[str, Any]
+) -> "EvaluationPlan":
+    from arena_trainers.evaluate.matches import EvaluationPlan
+
+    return EvaluationPlan(policies[0], env, policies[1:], **options)
+
+
+def _suite_plan(
+    policy: Policy | str, suite: str, options: Mapping[str, Any]
+) -> "SuitePlan":
+    from arena_trainers.evaluate.suites import SuitePlan
+
+    return SuitePlan(suite, policy, **options)
 
 
 def _end(unanswered: Sequence[str]) -> None:

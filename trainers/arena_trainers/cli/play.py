@@ -84,10 +84,9 @@ def play(
     start = secrets.randbits(32) if seed is None else seed
     prompts = given_prompts(policies, how.prompt)
     plan = EpisodePlan(lambda: wrapper, policies, start, prompts=prompts)
-    typer.echo(rules.rules(seat))
     try:
         (episode,) = play_plans([plan], on_error="raise")
-    except (EOFError, KeyboardInterrupt):
+    except KeyboardInterrupt:
         typer.echo("\nstopped")
         raise typer.Exit(130) from None
     except NoReplyError as error:

@@ -59,6 +59,8 @@ def tournament(
     arena tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a
 
     arena tournament lm:a lm:b -g mini_hanabi -n 500 --out runs/b
+
+    arena tournament human cfr -g kuhn_poker -n 5 --out runs/c
     """
     from arena_trainers.extras import import_extra
     from arena_trainers.tournament import TournamentPlan
@@ -76,7 +78,8 @@ def tournament(
             timeout=timeout,
             out=out / RESULTS,
         )
-    with running("finished episodes are kept; the same command resumes") as bar:
+    advice = "finished episodes are kept; the same command resumes"
+    with running(advice, policies=policies) as bar:
         found = plan.run(bar)
         text = json.dumps(found.to_dict(), indent=1, allow_nan=False)
         (out / SUMMARY).write_text(text + "\n")

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from arena_wrappers import NoReplyError
+from arena_wrappers.human import names_person
 
 
 class UsageError(Exception):
@@ -87,7 +88,7 @@ def _lines(cell: Any) -> list[str]:
 
 @contextmanager
 def running(
-    advice: str, doing: str = "playing"
+    advice: str, doing: str = "playing", *, policies: Iterable[str] = ()
 ) -> Iterator[Callable[[int, int], None]]:
     """Shows a progress bar on stderr, if it is a terminal, and reports interruptions.
 
@@ -97,6 +98,7 @@ def running(
     Args:
         advice: a clause that says what was kept, and what to do.
         doing: label of the bar.
+        policies: strings of those who play; a person types, so that there is no bar.
 
     Yields:
         A function that takes the numbers of steps done and in all.
@@ -104,8 +106,9 @@ def running(
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     try:
+        is_hidden = not console.is_terminal or any(map(names_person, policies))
         with Progress(
-            *columns, console=console, transient=True, disable=not console.is_terminal
+            *columns, console=console, transient=True, disable=is_hidden
         ) as bar:
             task = bar.add_task(doing, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)

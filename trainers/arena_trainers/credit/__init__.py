@@ -53,6 +53,9 @@ Building blocks: `require`, `returns_to_go`, `temporal_differences`, `pools_by`,
 `by_token_entropy` and `by_value_differences` pass the advantage of a turn to its tokens;
 `within_turn` of `estimate` chooses one of them.
 
+`export` computes the credit of recorded episodes and writes it into the fields that other
+trainers read.
+
 Other distributions add estimators by the entry-point group `arena.credit`, such as
 `my_estimator = "my_package.credit:my_estimator"`. They are imported at first use.
 """
@@ -63,6 +66,7 @@ from arena_trainers.credit.baselines import (
     running_means,
 )
 from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.export import export
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
@@ -124,6 +128,7 @@ __all__ = [
     "discounted_sums",
     "estimate",
     "estimator_names",
+    "export",
     "mean_of_others",
     "moments",
     "needed_columns",

@@ -3,6 +3,7 @@
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -40,6 +41,7 @@ from arena_trainers.credit.results import (
 )
 from arena_trainers.credit.tokens import NEEDED_WITHIN, WITHIN_TURN, credit_within
 from arena_trainers.credit.trajectories import require, trajectories
+from arena_trainers.extras import imported
 
 Estimator = Callable[..., Credit]
 
@@ -165,7 +167,7 @@ def name_of(name: str | Estimator) -> str:
 
 
 def find_estimator(name: str | Estimator) -> Estimator:
-    """The estimator of this name; a function is returned unchanged.
+    """The estimator of this name or `"module:function"`; a function is returned unchanged.
 
     Raises:
         ValueError: unknown estimator, or neither a name nor a function.
@@ -175,6 +177,8 @@ def find_estimator(name: str | Estimator) -> Estimator:
         return name
     if name_of(name) in _BUILT_IN:
         return _BUILT_IN[name_of(name)]
+    if isinstance(name, str) and ":" in name:
+        return _imported(name)
     for point in entry_points(group=GROUP):
         if point.name == name:
             return _load(point)
@@ -256,6 +260,14 @@ def default_options(name: str | Estimator) -> dict[str, Any]:
         for p in parameters
         if p.name != "state" and p.kind is not p.VAR_KEYWORD
     }
+
+
+@cache
+def _imported(path: str) -> Estimator:
+    function: Estimator = imported(path, wanted := "module:function of an estimator")
+    if not callable(function):
+        raise ValueError(f"want {wanted}, got {path!r}, which is no function")
+    return function
 
 
 def _load(point: EntryPoint) -> Estimator:

@@ -155,6 +155,8 @@ class EvaluationPlan:
         ]
         if not self._opponents:
             raise ValueError("want at least one opponent, got none")
+        if baselines:
+            _refuse_people(self._opponents)
         num_trials = min(TRIAL, num_episodes)
         self._trial_seeds = range(self._seeds.stop, self._seeds.stop + num_trials)
         self._baselines = _fixed_baselines(rules) if baselines else {}
@@ -268,6 +270,15 @@ class EvaluationPlan:
         entries = 1 + len(self._baselines) + bool(self._constants)
         trials = len(self._constants) * len(self._trial_seeds)
         return lineups * (entries * len(self._seeds) + trials)
+
+
+def _refuse_people(opponents: Sequence[Policy | Literal["self"]]) -> None:
+    for opponent in opponents:
+        if getattr(opponent, "is_person", False):
+            raise ValueError(
+                f"want baselines=False (--no-baselines) with opponent {opponent.name!r}, "  # type: ignore[union-attr]
+                "because each baseline plays all episodes against it"
+            )
 
 
 def _fixed_baselines(game: AnyGame) -> dict[Role, Policy]:

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from arena_trainers.evaluate.baselines import solver_of
@@ -22,22 +22,46 @@ def closing_lines(
         plans: the games that were trained on.
         args: the trainer's settings.
     """
-    referee = _referee(args)
     model = f"lm:{folder / 'model'}"
-    lines = ["evaluate it:"]
-    lines += [
-        _line("eval", model, *_game(plan), *referee, *_against(plan)) for plan in plans
+    lines = ["evaluate it:", *_indented(eval_commands(model, plans, args))]
+    lines += ["play against it:", *_indented(play_commands(model, plans))]
+    lines.append("look at episodes, after training and in training (with credit):")
+    files = [folder / "episodes.jsonl", last_rollouts(folder)]
+    lines += _indented(
+        _command("replay", str(file)) for file in files if file is not None
+    )
+    return lines
+
+
+def eval_commands(
+    model: str, plans: Sequence[GamePlan], args: TurnGRPOConfig
+) -> list[str]:
+    """Commands that evaluate a model in the games of its run, as it was trained.
+
+    Args:
+        model: its policy string.
+        plans: the games.
+        args: the trainer's settings.
+    """
+    referee = _referee(args)
+    return [
+        _command("eval", model, *_game(plan), *referee, *_against(plan))
+        for plan in plans
     ]
-    lines.append("play against it:")
+
+
+def play_commands(model: str, plans: Sequence[GamePlan]) -> list[str]:
+    """Commands with which a person plays these games against a model.
+
+    Args:
+        model: its policy string.
+        plans: the games; those of one seat are played alone.
+    """
+    commands = []
     for plan in plans:
         against = ("--against", model) if plan.game.num_players > 1 else ()
-        lines.append(_line("play", *_game(plan), *against))
-    lines.append("look at episodes, after training and in training (with credit):")
-    lines.append(_line("replay", str(folder / "episodes.jsonl")))
-    last = last_rollouts(folder)
-    if last is not None:
-        lines.append(_line("replay", str(last)))
-    return lines
+        commands.append(_command("play", *_game(plan), *against))
+    return commands
 
 
 def best_line(folder: Path, kept: BestModel | None, is_wanted: bool, every: int) -> str:
@@ -71,8 +95,12 @@ def last_rollouts(folder: Path) -> Path | None:
     return max(found, key=lambda path: int(path.stem.rpartition("-")[2]), default=None)
 
 
-def _line(*words: str) -> str:
-    return f"  {shlex.join(['arena', *words])}"
+def _command(*words: str) -> str:
+    return shlex.join(["arena", *words])
+
+
+def _indented(commands: Iterable[str]) -> list[str]:
+    return [f"  {command}" for command in commands]
 
 
 def _game(plan: GamePlan) -> list[str]:

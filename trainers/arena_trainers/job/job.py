@@ -15,6 +15,8 @@ from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.job.beside_equilibrium import draw_comparisons
 from arena_trainers.job.closing import best_line, closing_lines
 from arena_trainers.job.curves import draw_curves, read_metrics
+from arena_trainers.job.hub import check_push, push_model
+from arena_trainers.job.model_card import write_cards
 from arena_trainers.job.opening import description, legal_warning, memory_line
 from arena_trainers.job.outcome import GameMeter, Outcome
 from arena_trainers.job.profile import profile_lines, profile_of
@@ -126,6 +128,8 @@ class TrainingJob:
             ValueError: they cannot be made; the folder of a new run is removed again.
         """
         self._began = time.monotonic()
+        if self.is_main:
+            check_push(self.args)
         if self.is_tiny:
             torch.set_num_threads(1)  # more make a model this small many times slower
         is_new = self.checkpoint is None and self.is_main
@@ -170,7 +174,8 @@ class TrainingJob:
         with watched_stages(self.trainer, self.job.stall_after) as watchdog:
             seconds, steps = self._train(self.trainer)
             watchdog.begin("evaluation after training")
-            self.trainer.save_model(str(self.folder / "model"))
+            # an internal call, as another one pushes the whole run folder to the hub
+            self.trainer.save_model(str(self.folder / "model"), _internal_call=True)
             exact = any(meter.game is not None for meter in self.meters)
             with self.trainer.weights_for_play(scores=exact):
                 return self._closing(seconds, steps) if self.is_main else {}
@@ -201,6 +206,8 @@ class TrainingJob:
         }
         self._write(results, episodes, outcomes)
         self._show(outcomes)
+        if self.args.push_to_hub:
+            self._say(push_model(self.folder, self.trainer))
         return results
 
     def _announce(self) -> None:
@@ -265,6 +272,7 @@ class TrainingJob:
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
+        write_cards(self, outcomes, results)
 
     def _show(self, outcomes: list[Outcome]) -> None:
         plans = [meter.plan for meter in self.meters]

@@ -35,6 +35,7 @@ from arena_trainers.train.options import (
 )
 from arena_trainers.train.own_options import Draft
 from arena_wrappers import RandomPolicy, make_policy
+from arena_wrappers.human import names_person
 
 NEEDED = (
     *("torch", "transformers", "trl", "accelerate", "datasets"),
@@ -172,9 +173,15 @@ def check_policies(strings: str | Sequence[str]) -> None:
     """Checks policy strings, without loading a model.
 
     Raises:
-        ValueError: a policy or a model does not exist.
+        ValueError: a policy or a model does not exist, or a policy is a person.
     """
     for string in {strings} if isinstance(strings, str) else {*strings}:
+        if names_person(string):
+            raise ValueError(
+                f"want no person in training, got {string!r}: a step plays many episodes; "
+                "measure the trained model with arena eval lm:RUN/model GAME --against human "
+                "--no-baselines"
+            )
         if string != "self":
             make_policy(string, {"lm": _stand_in})
 

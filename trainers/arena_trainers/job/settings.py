@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from arena_trainers.train.config import TurnGRPOConfig
 
 DEFAULT_RECIPE = "kuhn-tiny"
+PROJECT = "arena-envs"  # of the runs in trackio and W&B
 MODEL_RECIPE = "pretrained"  # where a model is given and no recipe
 
 
@@ -273,7 +274,11 @@ def build_configs(
         "disable_tqdm": True,
         "ddp_find_unused_parameters": False,
         "output_dir": output_dir,
+        "run_name": Path(output_dir).absolute().name,
+        "hub_strategy": "end",  # with the card, whose results come last
     }
+    if "project" in options:  # newer versions of transformers
+        defaults["project"] = PROJECT
     if not torch.cuda.is_available():
         defaults |= {"use_cpu": True, "bf16": False}
     config, args = JobConfig(**job), TurnGRPOConfig(**{**defaults, **training})

@@ -1,6 +1,7 @@
 """The trainer of a job, with the callbacks that measure, show and write."""
 
 import json
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformers import PrinterCallback
@@ -11,6 +12,7 @@ from arena_trainers.job.curves import read_metrics
 from arena_trainers.job.results import step_zero
 from arena_trainers.job.run_folder import METRICS
 from arena_trainers.job.sample_replies import SampleReplies
+from arena_trainers.job.settings import PROJECT
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers.files import whole_file
 
@@ -53,6 +55,9 @@ def _trainer(run: "TrainingJob", metrics: MetricsFile) -> TurnGRPOTrainer:
 
 def watched_trainer(run: "TrainingJob") -> Watched:
     """The trainer of a job whose start is made."""
+    if "wandb" in (run.args.report_to or ()):  # transformers passes on no project
+        project = getattr(run.args, "project", PROJECT)
+        os.environ.setdefault("WANDB_PROJECT", project)
     metrics = MetricsFile(run.folder / METRICS)
     trainer = _trainer(run, metrics)
     trainer.remove_callback(PrinterCallback)

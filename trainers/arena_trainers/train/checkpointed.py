@@ -35,17 +35,21 @@ class CheckpointedTrainer(BoundedForwardTrainer):
     _prompt_json: str
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """Writes no model card: TRL's card describes other training."""
+        """Writes no model card: TRL's describes other training. `arena train` writes one."""
 
     def save_model(
         self, output_dir: str | None = None, _internal_call: bool = False
     ) -> None:
         """Saves the model with its `arena_prompt.json`; only the main process writes."""
+        folder = Path(output_dir or str(self.args.output_dir))
         if self.args.should_save:
-            folder = Path(output_dir or str(self.args.output_dir))
             folder.mkdir(parents=True, exist_ok=True)
             (folder / PROMPT_FILE).write_text(self._prompt_json)
+        card = folder / "README.md"
+        has_card = card.exists()
         super().save_model(output_dir, _internal_call)
+        if self.args.should_save and not has_card:
+            card.unlink(missing_ok=True)  # peft's is a form with empty fields
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)

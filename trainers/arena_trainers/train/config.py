@@ -39,8 +39,9 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             such as `"past_selves"`, or `{"matchmaker": "past_selves", "every": 10}` with
             its options. See `arena_trainers.matchmaking`.
         credit (`str`, *optional*, defaults to `"mars"`):
-            Estimator of `arena_trainers.credit`. The trainer raises when it is made if it
-            lacks a column that the estimator reads; its `columns` can supply some of them.
+            Estimator of `arena_trainers.credit`, a plug-in, or `"module:function"` of your
+            own. The trainer raises when it is made if it lacks a column that the
+            estimator reads; its `columns` can supply some of them.
         credit_args (`dict`, *optional*):
             Options of the estimator.
         within_turn (`str`, *optional*, defaults to `"uniform"`):

@@ -1,0 +1,68 @@
+"""`credit.export(..., to="verifiers")`, read by verifiers' own trace."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import arena_envs
+from arena_trainers import credit
+from arena_wrappers import PromptWrapper, ScriptedPolicy, play
+
+trace = pytest.importorskip("verifiers.v1.trace")
+
+
+class Speller(ScriptedPolicy):
+    """Reports tokens: a code point each."""
+
+    def act(self, requests):
+        found = []
+        for request, reply in zip(requests, super().act(requests), strict=True):
+            context = list(request.context_ids)
+            shown = request.messages if not context else request.messages[-1:]
+            context += [ord(c) for message in shown for c in message["content"]]
+            ids = [ord(c) for c in reply.text]
+            tokens = {"prompt_ids": context, "token_ids": ids}
+            found.append(replace(reply, logprobs=[-1.0] * len(ids), **tokens))
+        return found
+
+
+@pytest.fixture(params=["state", "transcript"])
+def episodes(request):
+    def env():
+        return PromptWrapper(arena_envs.make("kuhn_poker"), history=request.param)
+
+    speller = Speller(lambda r: r.wrap(r.legal[r.seed % 2]), name="speller")
+    return play(env, speller, range(8), num_samples=2)
+
+
+def texts(turn):
+    return [*(message["content"] for message in turn.messages), turn.reply]
+
+
+def test_their_trace_reads_rewards_advantages_and_tokens(episodes, record_property):
+    exported = credit.export(episodes, "mars", "verifiers")
+    assert len(exported) == 2 * len(episodes)
+    longest = 0
+    for entry in exported:
+        entry = json.loads(json.dumps(entry))
+        found = trace.WireTrace.model_validate(entry)
+        number, seat = found.task.data.idx, int(found.agent.name[-1])
+        turns = [turn for turn in episodes[number].turns if turn.seat == seat]
+        assert found.reward == episodes[number].returns[seat]
+        assert found.info["turn_rewards"] == [turn.reward for turn in turns]
+        assert found.num_turns == len(turns)
+        longest = max(longest, len(turns))
+        advantages = found.info["turn_advantages"]
+        for branch in found.branches:
+            shown = [message.content for message in branch.messages]
+            (turn,) = (t for t in turns if texts(t) == shown)
+            assert branch.token_ids == [*turn.prompt_ids, *turn.token_ids]
+            assert len(branch.advantages) == len(branch.token_ids)
+            pairs = zip(branch.advantages, branch.sampled_mask, strict=True)
+            own = [x for x, is_sampled in pairs if is_sampled][-len(turn.token_ids) :]
+            assert own == [advantages[turn.index]] * len(turn.token_ids)
+        again = trace.WireTrace.model_validate_json(found.model_dump_json())
+        assert again.info == found.info
+    assert longest == 2
+    record_property("learned", "a trace holds token advantages of `credit.export`")

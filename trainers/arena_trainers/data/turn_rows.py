@@ -1,0 +1,181 @@
+"""Episodes as a `datasets.Dataset` with one row per turn, and back."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from arena_trainers.extras import import_extra
+from arena_wrappers import Episode, Turn
+
+MOST = 2**63  # Arrow holds seeds below it
+
+# Fields of `Turn` that have a column of their own; the others are in `record`.
+_TURN_COLUMNS = {
+    name: name
+    for name in ("seat", "policy", "legal", "prompt_ids", "token_ids", "logprobs")
+} | {"index": "turn", "entropies": "entropies"}
+
+
+def to_dataset(episodes: Iterable[Episode]) -> Any:
+    """The turns of the episodes as rows: prompts and completions as TRL's trainers read them.
+
+    A row is a turn, because a turn is what a model is trained on: `prompt` are the messages
+    that it read, `completion` is its reply as one message (TRL's conversational
+    prompt-completion format, for `SFTTrainer`). A conversation of several turns is the
+    `prompt` of its last turn if `history="transcript"`.
+
+    | column | content |
+    |---|---|
+    | `prompt`, `completion` | lists of messages, `{"role": ..., "content": ...}` |
+    | `episode`, `place` | number of the episode; which of its turns, from 0 |
+    | `game`, `seed`, `sample` | the start of the episode; equal in a group but `sample` |
+    | `seat`, `turn`, `policy` | who replied; which of the seat's turns, from 0 |
+    | `legal` | texts of the legal actions |
+    | `is_valid` | whether the reply was a legal action |
+    | `reward`, `return` | paid until the seat's next turn; of the seat, by the rules |
+    | `prompt_ids`, `token_ids`, `logprobs`, `entropies` | tokens, if the policy reports them |
+    | `record` | JSON of all else, with which `from_dataset` restores the episode |
+
+    All games have the same columns, so rows of several games fit in one data set. Filter rows
+    with `dataset.filter(lambda row: row["is_valid"] and row["return"] > 0)`. An episode in
+    which nobody moved has no row.
+
+    Args:
+        episodes: in any order, of any games. `Episode.parent` counts them from 0.
+
+    Returns:
+        A `datasets.Dataset`. Lone surrogates in texts, which no data set can hold, are U+FFFD
+        in the columns and themselves in `record`.
+
+    Raises:
+        ValueError: a seed or a sample is 2**63 or more, or a number is not finite.
+        ModuleNotFoundError: datasets is missing.
+    """
+    datasets = import_extra("datasets", "train")
+    features = _features(datasets)
+    columns: dict[str, list[Any]] = {name: [] for name in features}
+    for number, episode in enumerate(episodes):
+        if max(episode.seed, episode.sample) >= MOST:
+            raise ValueError(
+                f"want seeds and samples below 2**63 in a data set, got seed {episode.seed}, "
+                f"sample {episode.sample}; play with smaller ones"
+            )
+        told = json.loads(episode.to_json())
+        turns = told.pop("turns")
+        for place, (turn, values) in enumerate(zip(episode.turns, turns, strict=True)):
+            row = _row(episode, turn, values)
+            row["record"] = json.dumps(
+                {"episode": {**told, "num_turns": len(turns)}, "turn": values}
+            )
+            for name, value in {"episode": number, "place": place, **row}.items():
+                columns[name].append(value)
+    return datasets.Dataset.from_dict(columns, features=features)
+
+
+def _features(datasets: Any) -> Any:
+    """The columns and their types, which do not depend on the episodes."""
+    text, number = datasets.Value("string"), datasets.Value("float64")
+    integer = datasets.Value("int64")
+    messages = datasets.List({"role": text, "content": text})
+    return datasets.Features(
+        {
+            **{"prompt": messages, "completion": messages},
+            **{"episode": integer, "place": integer},
+            **{"game": text, "seed": integer, "sample": integer},
+            **{"seat": integer, "turn": integer, "policy": text},
+            **{"legal": datasets.List(text), "is_valid": datasets.Value("bool")},
+            **{"reward": number, "return": number},
+            **{name: datasets.List(integer) for name in ("prompt_ids", "token_ids")},
+            **{name: datasets.List(number) for name in ("logprobs", "entropies")},
+            "record": text,
+        }
+    )
+
+
+def _row(episode: Episode, turn: Turn, values: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a turn; takes from `values` what the columns hold exactly."""
+    row = {
+        "prompt": _storable(values["messages"]),
+        "completion": [{"role": "assistant", "content": _storable(values["reply"])}],
+        **{"game": episode.game, "seed": episode.seed, "sample": episode.sample},
+        **{column: _storable(values[f]) for f, column in _TURN_COLUMNS.items()},
+        "is_valid": turn.invalid is None,
+        "reward": float(turn.reward),
+        "return": float(episode.returns[turn.seat]),
+    }
+    for field, read in _READ.items():
+        if read(row) == values[field]:
+            del values[field]
+    return row
+
+
+# What `from_dataset` reads of a row, by field of `Turn`; `record` overrides it.
+_READ: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "messages": lambda row: row["prompt"],
+    "reply": lambda row: row["completion"][0]["content"],
+    **{
+        field: lambda row, column=column: row[column]  # type: ignore[misc]
+        for field, column in _TURN_COLUMNS.items()
+    },
+}
+
+
+def _storable(value: Any) -> Any:
+    """A value of JSON in which no text has a lone surrogate."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    if isinstance(value, list):
+        return [_storable(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _storable(part) for name, part in value.items()}
+    return value
+
+
+def from_dataset(dataset: Any) -> list[Episode]:
+    """The episodes whose rows `to_dataset` made, in the order of their numbers.
+
+    Args:
+        dataset: all rows of each of the episodes, in any order, also after a round trip
+            through Parquet. Whole episodes may be missing.
+
+    Raises:
+        ValueError: a column or a row of an episode is missing, or an episode's parent; or a
+            row is none that `to_dataset` made.
+    """
+    lacking = {"record", "episode", "place"} - set(dataset.column_names)
+    if lacking:
+        raise ValueError(
+            f"want the columns of to_dataset, got {dataset.column_names} without "
+            f"{sorted(lacking)}; make the data set with to_dataset"
+        )
+    found: dict[int, dict[int, Mapping[str, Any]]] = {}
+    for row in dataset:
+        found.setdefault(row["episode"], {})[row["place"]] = row
+    numbers = {number: index for index, number in enumerate(sorted(found))}
+    return [_episode(number, found[number], numbers) for number in numbers]
+
+
+def _episode(
+    number: int, rows: Mapping[int, Mapping[str, Any]], numbers: Mapping[int, int]
+) -> Episode:
+    """An episode of its rows by place; `numbers` are the new ones of all episodes."""
+    records = {place: json.loads(rows[place]["record"]) for place in sorted(rows)}
+    told = next(iter(records.values()))["episode"]
+    num_turns = told.pop("num_turns")
+    if list(records) != list(range(num_turns)):
+        raise ValueError(
+            f"want all {num_turns} turns of episode {number}, got {list(records)}; restore "
+            "episodes before you filter rows"
+        )
+    if told["parent"] is not None:
+        if told["parent"] not in numbers:
+            raise ValueError(
+                f"want episode {told['parent']}, the parent of episode {number}, got none; "
+                "keep both or leave out both"
+            )
+        told["parent"] = numbers[told["parent"]]
+    turns = [
+        {name: read(rows[place]) for name, read in _READ.items()} | record["turn"]
+        for place, record in records.items()
+    ]
+    return Episode.from_json(json.dumps({**told, "turns": turns}))
