@@ -146,7 +146,7 @@ def test_it_calls_the_tool_of_a_seat(tmp_path) -> None:
         tiny_model(tokenizer),
         train_dataset=Dataset.from_list([{"prompt": asked, "seed": 7}] * 4),
         processing_class=tokenizer,
-        environment_factory=seat_tools("kuhn_poker", opponent="random"),
+        environment_factory=seat_tools("kuhn_poker", opponents="random"),
         args=GRPOConfig(
             str(tmp_path),
             max_steps=1,

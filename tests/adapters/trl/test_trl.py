@@ -122,7 +122,7 @@ def test_wrong_arguments_are_refused() -> None:
 
 
 def test_tools_play_a_seat() -> None:
-    tools = seat_tools("kuhn_poker", opponent="random")()
+    tools = seat_tools("kuhn_poker", opponents="random")()
     shown = tools.reset(seed=3, prompt=[])
     assert "Legal actions: pass, bet." in shown
     state = tools._env.env.game_state
@@ -140,7 +140,7 @@ def test_tools_play_a_seat() -> None:
 
 
 def test_tools_of_one_seed_meet_other_choices() -> None:
-    make = seat_tools("tic_tac_toe", opponent="random")
+    make = seat_tools("tic_tac_toe", opponents="random")
     shown = []
     for tools in [make() for _ in range(6)]:
         tools.reset(seed=0)
@@ -158,11 +158,11 @@ class Lost:
 
 
 def test_a_lost_opponent_stops_training_or_forfeits() -> None:
-    tools: SeatTools = seat_tools("kuhn_poker", seat=1, opponent=Lost())()
+    tools: SeatTools = seat_tools("kuhn_poker", seat=1, opponents=Lost())()
     assert "The game is over" in tools.reset(seed=0)
     with pytest.raises(NoReplyError, match="connection cut"):
         tools.get_reward()
-    tools = seat_tools("kuhn_poker", opponent=Lost(), on_error="forfeit")()
+    tools = seat_tools("kuhn_poker", opponents=Lost(), on_error="forfeit")()
     tools.reset(seed=0)
     assert tools.act("bet") == "The game is over. Your return is 0."
     assert tools.get_reward() == 0.0

@@ -93,7 +93,6 @@ class TrainingJob:
         disable_progress_bar()  # of transformers; the run has its own
         self.options = self.args.prompt
         plans = [GamePlan(spec, self.args) for spec in self.args.games]
-        self.is_tiny = self.job.model == "tiny"
         # absolute, as the adapters that are trained on it name it
         self.model = None if self.is_tiny else model_folder(self.job.model).absolute()
         warm = self.job.warm_start_steps > 0
@@ -115,6 +114,11 @@ class TrainingJob:
             GameMeter(plan, self.args, self.job.eval_episodes)
             for plan in different_games(plans)
         ]
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether the model is the tiny one, which is made here."""
+        return self.job.model == "tiny"
 
     @property
     def is_main(self) -> bool:

@@ -100,7 +100,7 @@ class SeatTools:
 def seat_tools(
     game: str | AnyGame,
     seat: Seat = 0,
-    opponent: str | Policy | Sequence[str | Policy] = "random",
+    opponents: str | Policy | Sequence[str | Policy] = "random",
     *,
     on_error: OnError = "raise",
     **params: Any,
@@ -114,7 +114,7 @@ def seat_tools(
     Args:
         game: as for `make_seat_env`.
         seat: as for `make_seat_env`.
-        opponent: as for `make_seat_env`.
+        opponents: as for `make_seat_env`.
         on_error: what an opponent without a reply does: `"raise"` stops training, because a
             forfeit would pay the learner; `"forfeit"` ends its episode.
         **params: as for `make_seat_env`.
@@ -126,8 +126,8 @@ def seat_tools(
     numbers = itertools.count()
 
     def make() -> SeatTools:
-        env = make_seat_env(game, seat, opponent, **params)
+        env = make_seat_env(game, seat, opponents, **params)
         return SeatTools(env, next(numbers), on_error)
 
-    make_seat_env(game, seat, opponent, **params)  # refuses wrong arguments now
+    make_seat_env(game, seat, opponents, **params)  # refuses wrong arguments now
     return make
