@@ -91,8 +91,8 @@ class TrainingJob:
         self.stopper = stopper or Stopper()
         self.job, self.args = build_configs(settings, str(folder))
         disable_progress_bar()  # of transformers; the run has its own
-        self.options = self.args.prompt
         plans = [GamePlan(spec, self.args) for spec in self.args.games]
+        self.is_tiny = self.job.model == "tiny"
         # absolute, as the adapters that are trained on it name it
         self.model = None if self.is_tiny else model_folder(self.job.model).absolute()
         warm = self.job.warm_start_steps > 0
@@ -102,7 +102,7 @@ class TrainingJob:
             check_same_model(self.checkpoint, self.start)
         if not resume and self.is_main:
             check_new(folder)
-        self.tokenizer = load_tokenizer(self.job, self.model, plans, self.options)
+        self.tokenizer = load_tokenizer(self.job, self.model, plans, self.args.prompt)
         lengths = longest_replies(self.tokenizer, plans, self.args.reply_format)
         if self.is_tiny and "max_completion_length" not in settings:
             self.args.max_completion_length = max(lengths)
@@ -114,11 +114,6 @@ class TrainingJob:
             GameMeter(plan, self.args, self.job.eval_episodes)
             for plan in different_games(plans)
         ]
-
-    @property
-    def is_tiny(self) -> bool:
-        """Whether the model is the tiny one, which is made here."""
-        return self.job.model == "tiny"
 
     @property
     def is_main(self) -> bool:
@@ -161,7 +156,7 @@ class TrainingJob:
             console,
         )
         if self.is_main:
-            options = {"prompt": self.options, **self.args.sampling_options}
+            options = {"prompt": self.args.prompt, **self.args.sampling_options}
             part = self.folder / partial(START)
             LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
             part.rename(self.start)
@@ -247,7 +242,7 @@ class TrainingJob:
         policy = LMPolicy.from_pretrained(
             self.start,
             device=self.args.device,
-            prompt=self.options,
+            prompt=self.args.prompt,
             **self.args.sampling_options,
         )
         self._say(description(policy, self.games.plans, self.args))
