@@ -85,7 +85,7 @@ def _nash_conv(
     if game is None or every == 0:
         return None
     whole = trainer.whole_weights
-    watcher = NashConvCallback(trainer.policy, game, run.options, every, whole)
+    watcher = NashConvCallback(trainer.policy, game, run.args.prompt, every, whole)
     watcher.history += [
         (r["step"], r["arena/nash_conv"]) for r in before if "arena/nash_conv" in r
     ]
