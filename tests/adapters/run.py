@@ -31,7 +31,9 @@ def python_of(environment: Path) -> Path:
     wanted = HERE / "requirements" / f"{environment.name}.txt"
     pip = [str(python), "-m", "pip", "install", "--quiet"]
     # torch first and by itself: together with the rest, pip may choose a build with CUDA
-    subprocess.run([*pip, "torch==2.13.0"], check=True)
+    for line in wanted.read_text(encoding="utf-8").split():
+        if line.startswith("torch=="):
+            subprocess.run([*pip, line], check=True)
     subprocess.run([*pip, "-r", str(wanted), "-e", f"{ROOT}[chess,poker]"], check=True)
     return python
 
