@@ -17,7 +17,7 @@ def main() -> tuple[dict[int, float], list[float]]:
     rewards, _ = env.close()
     theirs = from_textarena("TicTacToe-v0")
     (episode,) = play(lambda: GameEnv(theirs), "random", [0])
-    return rewards, episode.returns
+    return rewards, list(episode.returns)
 
 
 if __name__ == "__main__":

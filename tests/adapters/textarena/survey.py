@@ -16,6 +16,7 @@ import random
 import resource
 import signal
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
@@ -130,6 +131,7 @@ def starts(name: str) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--seconds", type=int, default=20, help="CPU time of each game")
+    parser.add_argument("--jobs", type=int, default=1, help="games at a time")
     args = parser.parse_args()
     REFUSED.write_text("{}\n")
     first: dict[str, str] = {}
@@ -137,9 +139,12 @@ def main() -> None:
         if not name.startswith("arena/"):
             first.setdefault(incoming.family_of(name), name)
     found = {}
-    for family, name in sorted(first.items()):
-        found[family] = check_apart(name, args.seconds)
-        print(f"{name}: {found[family]}", flush=True)
+    with ThreadPoolExecutor(args.jobs) as pool:
+        families = sorted(first)
+        results = pool.map(lambda f: check_apart(first[f], args.seconds), families)
+        for family, result in zip(families, results, strict=True):
+            found[family] = result
+            print(f"{first[family]}: {result}", flush=True)
     unknown = {f for f, what in found.items() if what.startswith("not checked")}
     passing = {f for f, what in found.items() if what == "passes"}
     refused = {f: w for f, w in found.items() if f not in unknown | passing}

@@ -141,7 +141,7 @@ class TextArenaGame(BaseGame[State, int | str]):
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         known = repr((seat, self.information_state(state, seat)))
         digest = hashlib.sha256(known.encode("utf-8", "replace")).digest()
-        return np.frombuffer(digest, np.uint8).astype(np.float32) / 255
+        return np.frombuffer(digest, np.uint8).astype(np.float32) / np.float32(255)
 
     def action_text(self, state: State, action: int | str) -> str:
         names = {text: name for name, text in self.position(state).listed().items()}

@@ -17,7 +17,7 @@ from textarena.envs.registration import ENV_REGISTRY
 from arena_envs.game import IllegalAction, fold
 from arena_envs.hostile import break_markup
 
-MAX_POSITIONS = 5_000  # remembered at a time
+MAX_POSITIONS = 1_000  # remembered at a time
 MAX_REPLY = 2_000  # characters
 MAX_SHOWN = 19_000  # characters of an observation
 MAX_PLAYERS = 15
@@ -52,22 +52,21 @@ class Position:
     ) -> None:
         self._env, self._shows, self._generators = env, shows, generators
         self.own: tuple[tuple[str, ...], ...] = own
-        self._tried: dict[str, Position | None] = {}
-        self.raised: Exception | None = (
-            None  # by TextArena, at the last text it refused
-        )
+        self._taken: dict[str, bool] = {}
+        self.raised: Exception | None = None  # by TextArena, at a text
         self.is_over = bool(env.state.done)
         self.player = int(env.state.current_player_id)
 
+    def takes(self, action: str) -> bool:
+        """Whether TextArena takes an action."""
+        if action not in self._taken:
+            if len(self._taken) > 2 * MAX_TRIED:
+                self._taken.clear()
+            self._taken[action] = self.after(action) is not None
+        return self._taken[action]
+
     def after(self, action: str) -> "Position | None":
         """The position after an action; None if TextArena refuses it."""
-        if action not in self._tried:
-            if len(self._tried) > 2 * MAX_TRIED:
-                self._tried.clear()
-            self._tried[action] = self._try(action)
-        return self._tried[action]
-
-    def _try(self, action: str) -> "Position | None":
         env, refused = copy.deepcopy(self._env), []
         refuse = env.state.set_invalid_move
 
@@ -79,9 +78,7 @@ class Position:
         try:
             with _generators(self._generators) as after:
                 env.step(action=action)
-        except (
-            Exception
-        ) as error:  # the parsers of TextArena's games may raise anything
+        except Exception as error:  # a parser of a text may raise anything
             self.raised = error
             return None
         del env.state.set_invalid_move
@@ -106,7 +103,7 @@ class Position:
         """The text, or the text in brackets, as TextArena takes it."""
         if len(text) <= MAX_REPLY and text.isprintable() and not self.is_over:
             for action in (text, f"[{text}]"):
-                if text and self.after(action) is not None:
+                if text and self.takes(action):
                     return action
         raise IllegalAction(f"want an action that the game takes, got {text[:80]!r}")
 
@@ -117,7 +114,11 @@ class Position:
         return self._listed
 
     def _find_listed(self) -> dict[str, str]:
-        sent = [message for sender, message, _ in self.sent(self.player) if sender < 0]
+        sent = [
+            message
+            for sender, message, _ in self.sent(self.player)
+            if sender == ta.GAME_ID
+        ]
         given = dict.fromkeys(LISTED.findall("\n".join(sent)))
         found: dict[str, str] = {}
         taken: set[str] = set()
@@ -190,7 +191,7 @@ def as_ascii(text: str) -> str:
 @contextmanager
 def _generators(states: Any) -> Iterator[list[Any]]:
     """Sets the global generators; the list holds their states afterwards."""
-    before = [random.getstate(), np.random.get_state()]
+    before = random.getstate(), np.random.get_state()
     after: list[Any] = []
     random.setstate(states[0])
     np.random.set_state(states[1])
@@ -216,9 +217,8 @@ def num_players_of(name: str, wanted: int | None = None) -> int:
     if name not in ENV_REGISTRY:
         raise UnsupportedGame(f"TextArena has no game {name!r}")
     reasons = []
-    for num_players in (
-        (2, 1, *range(3, MAX_PLAYERS + 1)) if wanted is None else [wanted]
-    ):
+    tried = (2, 1, *range(3, MAX_PLAYERS + 1)) if wanted is None else [wanted]
+    for num_players in tried:
         try:
             start(name, num_players, 0)
         except Exception as error:  # what its constructor and reset raise
