@@ -79,19 +79,24 @@ def openenv(
 
         from arena_wrappers.adapters.openenv import environment_maker, make_app
 
-        own: Any = int(seat) if seat.isdecimal() else seat
-        others: Any = against or ["random"]
-        maker = environment_maker(
-            game,
-            None if seat == "all" else own,
-            others[0] if len(others) == 1 else others,
-            reply_format,
-            max_turns=max_turns,
-            **read_params(params),
-        )
+        options = {"max_turns": max_turns, **read_params(params)}
+        own, others = _seat(seat), _opponents(against)
+        maker = environment_maker(game, own, others, reply_format, **options)
         app = make_app(maker, sessions, timeout)
     typer.echo(f"{game} at http://{host}:{port}, for people at /web; Ctrl-C stops")
     uvicorn.run(app, host=host, port=port, log_level="warning")
+
+
+def _seat(text: str) -> Any:
+    if text == "all":
+        return None
+    return int(text) if text.isdecimal() else text
+
+
+def _opponents(against: list[str] | None) -> str | list[str]:
+    """One policy for all other seats, or one for each."""
+    named = against or ["random"]
+    return named[0] if len(named) == 1 else named
 
 
 def policy(
