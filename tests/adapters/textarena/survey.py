@@ -12,7 +12,9 @@ import contextlib
 import io
 import json
 import multiprocessing
+import platform
 import random
+import re
 import resource
 import signal
 import warnings
@@ -54,14 +56,14 @@ UNLISTED = "a seat that is to move has a legal action"
 TEXT = """# TextArena's games
 
 `arena_wrappers.adapters.textarena.from_textarena(ID)` makes one of TextArena's games playable here.
-`python tests/adapters/textarena/survey.py` wrote this page with TextArena {version}. It checked one
-id of each family (all ids with the same name before `-v0`): 2 random episodes of at most 30 turns,
-and at most {seconds} CPU seconds.
+`python tests/adapters/textarena/survey.py` wrote this page with TextArena {version} in Python {python}.
+It checked one id of each family (all ids with the same name before `-v0`): 2 random episodes of at
+most 30 turns, and at most {seconds} CPU seconds. A `SyntaxError` may be none in Python 3.12.
 
 {counts}
 
 "breaks the rule" names a rule of the conformance kit (`check_game`) that does not hold in the game.
-"lists no action": in some position the game takes no text in brackets that the player has read, also
+"its texts list no action": in some position the game takes no text in brackets that the player has read, also
 with other numbers and squares, and no plain words.
 
 | game | result |
@@ -79,7 +81,7 @@ def check(name: str) -> str:
         for one in CHECKS:
             one(sample)
     except UnsupportedGame as error:
-        return str(error)
+        return f"does not start: {str(error).partition(' here: ')[2]}"
     except BrokenRule as error:
         rule = str(error).split("; got ")[0]
         return why_stuck(game) if rule == UNLISTED else f"breaks the rule: {rule}"
@@ -96,8 +98,8 @@ def why_stuck(game: TextArenaGame) -> str:
             state = game.apply(state, rng.choice(legal))
         position = game.position(state)
         if not position.is_over and position.raised is not None:
-            return f"lists no action, or raises: {position.raised}"
-    return "lists no action"
+            return f"its texts list no action, or raises: {position.raised}"
+    return "its texts list no action"
 
 
 def check_apart(name: str, seconds: int) -> str:
@@ -108,6 +110,7 @@ def check_apart(name: str, seconds: int) -> str:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         with contextlib.redirect_stdout(io.StringIO()):
             found = check(name)
+        found = re.sub(r"\S*/site-packages/", "", found)
         theirs.send(" ".join(found.split())[:200])
 
     process = FORK.Process(target=work)
@@ -155,7 +158,10 @@ def main() -> None:
         f"{len(unknown)} were not checked. `from_textarena` takes these, too."
     )
     text = TEXT.format(
-        version=version("textarena"), seconds=args.seconds, counts=counts
+        version=version("textarena"),
+        python=platform.python_version(),
+        seconds=args.seconds,
+        counts=counts,
     )
     rows = (f"| `{first[f]}` | {w.replace('|', ' ')} |\n" for f, w in found.items())
     PAGE.write_text(text + "".join(rows))

@@ -226,7 +226,7 @@ def num_players_of(name: str, wanted: int | None = None) -> int:
         else:
             return num_players
     told = next((r for r in reasons if not r.startswith("AssertionError")), reasons[0])
-    told = " ".join(NOISE.sub("", told).split())[:150]
+    told = " ".join(NOISE.sub("", told).split())[:250]
     raise UnsupportedGame(f"TextArena cannot start {name!r} here: {told}")
 
 
