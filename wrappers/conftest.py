@@ -2,7 +2,13 @@
 
 from importlib.util import find_spec
 
-NEEDED = {"openspiel": "pyspiel", "rllib.py": "ray"}  # below `adapters`
+NEEDED = {  # below `adapters`
+    "gem.py": "gem",
+    "openenv.py": "openenv",
+    "openspiel": "pyspiel",
+    "rllib.py": "ray",
+    "textarena": "textarena",
+}
 
 collect_ignore = [
     f"arena_wrappers/adapters/{path}"

@@ -1,6 +1,8 @@
 """A missing framework names the extra; an untested version warns once."""
 
-import importlib
+import subprocess
+import sys
+from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
@@ -26,14 +28,24 @@ def test_a_tested_version_gets_none(monkeypatch, found: str) -> None:
     _versions.check_version("ray", "rllib", "1.0", "2.0")
 
 
-def test_adapters_without_their_framework_say_what_to_install() -> None:
-    modules = {
-        "gem": "gem",
-        "openenv": "openenv",
-        "ray": "rllib",
-        "textarena": "textarena",
-    }
-    absent = [name for module, name in modules.items() if find_spec(module) is None]
-    for name in absent:
-        with pytest.raises(ImportError, match=rf"pip install 'arena-envs\[{name}\]'"):
-            importlib.import_module(f"arena_wrappers.adapters.{name}")
+@pytest.mark.skipif(find_spec("ray") is not None, reason="ray is installed")
+def test_an_adapter_without_its_framework_says_what_to_install() -> None:
+    command = [sys.executable, "-c", "import arena_wrappers.adapters.rllib"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "ray is not installed; install it with: pip install" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "package"),
+    [
+        ("gem", "gem", "gem-llm"),
+        ("openenv", "openenv", "openenv"),
+        ("textarena", "textarena", "textarena"),
+    ],
+)
+def test_a_language_adapter_names_its_extra(name, module, package) -> None:
+    if find_spec(module) is not None:
+        pytest.skip(f"{package} is installed")
+    wanted = f"{package} is not installed; .*arena-envs\\[{name}\\]"
+    with pytest.raises(ImportError, match=wanted):
+        import_module(f"arena_wrappers.adapters.{name}")
