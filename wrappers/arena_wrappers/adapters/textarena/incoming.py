@@ -36,7 +36,7 @@ def from_textarena(name: str, **params: Any) -> "TextArenaGame":
             games (`docs/textarena.md`). `TextArenaGame(name)` makes a game that breaks one.
 
     >>> game = from_textarena("TicTacToe-v0")
-    >>> game.action_text((0,), game.legal_actions((0,))[4])
+    >>> game.action_text((0,), "[4]")
     '4'
     """
     refused = json.loads(REFUSED.read_text(encoding="utf-8"))
