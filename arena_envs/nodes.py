@@ -98,7 +98,7 @@ class Graph:
         node = self._nodes.get(state)
         if node is None:
             if len(self._nodes) >= MAX_NODES:
-                for old in self._nodes.values():
+                for old in list(self._nodes.values()):  # other threads add nodes
                     old.children.clear()  # else a node in use keeps its successors in memory
                 self._nodes.clear()
                 self.root = self.visit(self.root.state)

@@ -3,9 +3,12 @@
 from importlib.util import find_spec
 
 NEEDED = {  # below `adapters`
+    "gem.py": "gem",
     "inspect.py": "inspect_ai",
+    "openenv.py": "openenv",
     "openspiel": "pyspiel",
     "rllib.py": "ray",
+    "textarena": "textarena",
     "trl": "trl",
     "verifiers.py": "verifiers",
 }

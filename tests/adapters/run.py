@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+MODULES = ROOT / "wrappers" / "arena_wrappers" / "adapters"
 RESULTS = HERE / "results.json"
 
 
@@ -39,11 +40,14 @@ def python_of(environment: Path) -> Path:
 
 
 def run_tests(name: str, python: Path, distributions: list[str]) -> dict[str, Any]:
-    """What the tests of a framework found."""
+    """What the tests of a framework found, and the doctests of its adapter."""
+    modules = [
+        path for path in (MODULES / name, MODULES / f"{name}.py") if path.exists()
+    ]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [
-            *(str(python), "-m", "pytest", "-q", str(HERE / name)),
+            *(str(python), "-m", "pytest", "-q", str(HERE / name), *map(str, modules)),
             *("-m", "slow or not slow", "-p", "no:cacheprovider"),
             *("-o", "junit_family=xunit1", f"--junitxml={report}"),
         ]

@@ -38,7 +38,10 @@ def test_an_adapter_without_its_framework_says_what_to_install() -> None:
 @pytest.mark.parametrize(
     ("name", "module", "package"),
     [
+        ("gem", "gem", "gem-llm"),
         ("inspect", "inspect_ai", "inspect-ai"),
+        ("openenv", "openenv", "openenv"),
+        ("textarena", "textarena", "textarena"),
         ("verifiers", "verifiers", "verifiers"),
     ],
 )

@@ -95,7 +95,7 @@ class Opponents:
         policy, bot, prompt = self._of[env.agent_selection]
         if bot is not None:
             action = bot(env.game, env.game_state, self._rng)
-            env.step(_said(env, action))
+            env.step(said(env, action))
             return
         request = self._request(env, prompt)
         (reply,) = ask(policy, [request], None, "raise")
@@ -103,7 +103,7 @@ class Opponents:
         if reply.truncated or isinstance(outcome, InvalidReply):
             env.forfeit(env.agent_selection)
         else:
-            env.step(_said(env, outcome))
+            env.step(said(env, outcome))
 
     def _request(self, env: GameEnv, prompt: PromptOptions) -> TurnRequest:
         agent, game, state = env.agent_selection, env.game, env.game_state
@@ -123,7 +123,7 @@ class Opponents:
         )
 
 
-def _said(env: GameEnv, action: Any) -> Any:
+def said(env: GameEnv, action: Any) -> Any:
     """The action as `GameEnv.step` takes it: in language games, its canonical text."""
     if env.game.num_actions is None:
         return env.game.action_text(env.game_state, action)

@@ -1,5 +1,7 @@
 """DQN learns tic-tac-toe against random play with Tianshou's own PettingZoo wrapper."""
 
+import numpy as np
+import torch
 from tianshou.algorithm import (
     DQN,
     MARLRandomDiscreteMaskedOffPolicyAlgorithm,
@@ -22,6 +24,8 @@ def make() -> PettingZooEnv:
 
 def main(num_steps: int = 3000) -> tuple[float, float]:
     """Mean return of player_0 before and after."""
+    torch.manual_seed(0)
+    np.random.seed(0)  # Tianshou samples with numpy's global generator
     env = make()
     space, played = env.observation_space["observation"], env.action_space
     net = Net(state_shape=space.shape, action_shape=played.n, hidden_sizes=[128, 128])

@@ -1,4 +1,4 @@
-"""`arena serve policy`; that vLLM takes what it prints is in tests/scale."""
+"""`arena serve`; that vLLM takes what it prints is in tests/scale, OpenEnv in tests/adapters."""
 
 import json
 import shutil
@@ -67,3 +67,24 @@ def test_it_starts_nothing_without_vllm(arena_here, model_folder):
     done = arena_here("serve", "policy", model_folder, "--start")
     assert done.returncode == 2
     assert "this needs the package 'vllm'; install it with" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--against", "cfr"], "want --against only with --seat, which the client"),
+        (["--timeout", "0"], "want --timeout above 0, got 0.0"),
+        (["--port", "0"], "want --port from 1 to 65535, got 0"),
+    ],
+)
+def test_bad_arguments_of_a_game_server_are_refused(arena_here, options, message):
+    done = arena_here("serve", "openenv", "kuhn_poker", *options)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {message}")
+
+
+@pytest.mark.skipif(is_installed("openenv"), reason="openenv is installed")
+def test_without_openenv_the_extra_is_named(arena_here):
+    done = arena_here("serve", "openenv", "kuhn_poker")
+    assert done.returncode == 2
+    assert "pip install 'arena-envs[openenv]'" in done.stderr

@@ -1,18 +1,28 @@
-"""The command that starts servers: `arena serve policy`."""
+"""The commands that start servers: `arena serve policy`, `arena serve openenv`."""
 
 import json
 import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from arena_trainers import extras
+from arena_trainers.cli.options import (
+    GameName,
+    MaxTurns,
+    Opponents,
+    Params,
+    read_params,
+)
 from arena_trainers.cli.usage import usage_errors
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.models import ADAPTER, adapter_base, find_model, model_folder
+
+Host = Annotated[str, typer.Option(help="Address to listen at; clients need no key.")]
+Port = Annotated[int, typer.Option(help="Port to listen at.")]
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes as a maximum
 
@@ -20,18 +30,80 @@ RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes as a maximum
 def add_commands(app: typer.Typer) -> None:
     """Adds the commands to the `arena` command."""
     serve = typer.Typer(no_args_is_help=True, help="Start a server, or print how.")
-    serve.callback()(lambda: None)  # else its only command would have no name
+    serve.command("openenv")(openenv)
     serve.command("policy")(policy)
     app.add_typer(serve, name="serve")
+
+
+def openenv(
+    game: GameName,
+    seat: Annotated[
+        str, typer.Option(help="The client's seat: a number, random or all.")
+    ] = "all",
+    against: Opponents = None,
+    reply_format: Annotated[
+        str, typer.Option(help="answer, boxed, bracket or bare.")
+    ] = "answer",
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    sessions: Annotated[
+        int, typer.Option(min=1, help="Largest number of sessions at once.")
+    ] = 64,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds after which a silent client's session ends.")
+    ] = 3600.0,
+    params: Params = None,
+    max_turns: MaxTurns = None,
+) -> None:
+    """Serve a game to OpenEnv's clients, with a page for people at /web.
+
+    The client plays all seats in turn, or one seat against --against (default random): one
+    policy for all other seats, or one for each. Each session makes its own policies. Serve a
+    model with arena serve policy, and name it vllm:URL here.
+
+    For example:
+
+    arena serve openenv kuhn_poker --seat random --against cfr
+
+    In Python: arena_wrappers.adapters.openenv.GameClient(base_url="http://127.0.0.1:8000")
+    """
+    with usage_errors():
+        _check_port(port)
+        if not timeout > 0:
+            raise ValueError(f"want --timeout above 0, got {timeout}")
+        if against and seat == "all":
+            raise ValueError("want --against only with --seat, which the client plays")
+        extras.require(["openenv"], "openenv")
+        os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # no telemetry
+        import uvicorn
+
+        from arena_wrappers.adapters.openenv import environment_maker, make_app
+
+        options = {"max_turns": max_turns, **read_params(params)}
+        own, others = _seat(seat), _opponents(against)
+        maker = environment_maker(game, own, others, reply_format, **options)
+        app = make_app(maker, sessions, timeout)
+    typer.echo(f"{game} at http://{host}:{port}, for people at /web; Ctrl-C stops")
+    uvicorn.run(app, host=host, port=port, log_level="warning")
+
+
+def _seat(text: str) -> Any:
+    if text == "all":
+        return None
+    return int(text) if text.isdecimal() else text
+
+
+def _opponents(against: list[str] | None) -> str | list[str]:
+    """One policy for all other seats, or one for each."""
+    named = against or ["random"]
+    return named[0] if len(named) == 1 else named
 
 
 def policy(
     model: Annotated[str, typer.Argument(metavar="MODEL")],
     options: Annotated[list[str] | None, typer.Argument(metavar="-- OPTION")] = None,
-    host: Annotated[
-        str, typer.Option(help="Address to listen at; clients need no key.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen at.")] = 8000,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
     lora_r: Annotated[
         int, typer.Option(help="Largest rank of adapters that training sends; 0: none.")
     ] = 0,
@@ -52,8 +124,7 @@ def policy(
     arena serve policy Qwen/Qwen3-0.6B --lora-r 16 --start -- --max-model-len 4096
     """
     with usage_errors():
-        if not 0 < port < 2**16:
-            raise ValueError(f"want --port from 1 to 65535, got {port}")
+        _check_port(port)
         if start:
             extras.require(["vllm"], "vllm")
         variables, command = server_command(model, lora_r, asks_hub=start)
@@ -69,6 +140,11 @@ def policy(
             "downloads it when the server starts",
             err=True,
         )
+
+
+def _check_port(port: int) -> None:
+    if not 0 < port < 2**16:
+        raise ValueError(f"want --port from 1 to 65535, got {port}")
 
 
 def server_command(

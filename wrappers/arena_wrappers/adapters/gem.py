@@ -1,0 +1,98 @@
+r"""GEM: one seat of a game as a `gem.Env`.
+
+Importing this module registers every game: `gem.make("arena:tic_tac_toe-v0", seat=1)`.
+"""
+
+import copy
+import random
+from typing import Any
+
+import arena_envs
+from arena_wrappers.adapters._versions import check_version
+
+check_version("gem-llm", "gem", "0.1", "0.2")
+
+from gem.core import Env  # noqa: E402  # after the check
+from gem.envs.registration import register  # noqa: E402
+
+from arena_wrappers.adapters._seat_chat import SeatChat  # noqa: E402
+from arena_wrappers.formats import reply_format_named  # noqa: E402
+from arena_wrappers.seat_env import make_seat_env  # noqa: E402
+
+
+class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
+    r"""One seat of a game; policies play the others.
+
+    - Observation: a text. The first of an episode starts with the rules and the reply format.
+      Later ones hold the state and the legal actions, as in GEM's own games, whose observation
+      wrappers join them.
+    - Action: a reply with the action in `\boxed{...}`.
+    - Reward: that of `SeatEnv`. An invalid reply ends the episode as `Game.forfeit` says, and
+      `info["invalid_reply"]` gives the reason.
+
+    Args:
+        game: id of a game.
+        seat: the seat, or `"random"`.
+        opponent: a policy string, or one per other seat.
+        reply_format: see `arena_wrappers.formats`.
+        seed: of the first episode, unless `reset` gets a seed. `gem.make_vec` passes it.
+        **params: parameters for `arena_envs.make`.
+
+    Raises:
+        ValueError: as for `make_seat_env`, or an unknown reply format.
+    """
+
+    def __init__(
+        self,
+        game: str,
+        seat: Any = 0,
+        opponent: Any = "random",
+        reply_format: str = "boxed",
+        seed: int | None = None,
+        **params: Any,
+    ) -> None:
+        super().__init__()
+        self._arguments = dict(
+            params, game=game, seat=seat, opponent=opponent, reply_format=reply_format
+        )
+        env = make_seat_env(game, seat, opponent, "text", **params)
+        self._chat = SeatChat(env, reply_format)
+        self._wrap = reply_format_named(reply_format).wrap
+        self._seed = seed
+        self._rng = random.Random(seed)
+
+    def reset(self, seed: int | None = None) -> tuple[str, dict[str, Any]]:
+        # the base class would seed Python's and numpy's global generators
+        seed = self._seed if seed is None else seed
+        self._seed = None
+        if seed is not None:
+            self._rng = random.Random(seed)
+        _, info = self._chat.env.reset(seed=seed)
+        prompt = self._chat.prompt()
+        return "\n\n".join(message["content"] for message in prompt), info
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        result = self._chat.step(action)
+        return self._chat.prompt()[-1]["content"], *result
+
+    def sample_random_action(self) -> str:
+        """A reply with a random legal action."""
+        return self._wrap(self._rng.choice(self._chat.env.env.legal_texts()))
+
+    def spawn(self, same_state: bool = False, **kwargs: Any) -> "GemEnv":
+        """Another environment of these arguments; with `same_state`, a copy that goes on.
+
+        Raises:
+            ValueError: `same_state` with other arguments.
+        """
+        if not same_state:
+            return GemEnv(**{**self._arguments, **kwargs})
+        if kwargs:
+            raise ValueError(
+                f"want no new arguments with same_state=True, got {sorted(kwargs)}"
+            )
+        return copy.deepcopy(self)
+
+
+for _info in arena_envs.game_infos():
+    register(f"arena:{_info.id}", GemEnv, game=_info.id)

@@ -1,0 +1,244 @@
+"""OpenEnv: a game behind a server, and its client. `arena serve openenv GAME` starts it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import arena_envs
+from arena_wrappers.adapters._versions import check_version
+
+check_version("openenv", "openenv", "0.10", "0.11")
+
+from openenv.core.client_types import StepResult  # noqa: E402  # after the check
+from openenv.core.env_client import EnvClient  # noqa: E402
+from openenv.core.env_server.interfaces import Environment  # noqa: E402
+from openenv.core.env_server.types import (  # noqa: E402
+    Action,
+    ConcurrencyConfig,
+    Observation,
+    State,
+)
+
+from arena_wrappers.adapters._seat_chat import SeatChat  # noqa: E402
+from arena_wrappers.formats import reply_format_named  # noqa: E402
+from arena_wrappers.seat_env import Seat, make_seat_env  # noqa: E402
+from arena_wrappers.wrapper import PromptWrapper  # noqa: E402
+
+
+class GameAction(Action):  # type: ignore[misc]  # OpenEnv is not annotated here
+    """A reply.
+
+    Attributes:
+        text: the raw text, which holds the action as the prompt asks.
+    """
+
+    text: str
+
+
+class GameObservation(Observation):  # type: ignore[misc]
+    """What the agent to move reads; `done` and `reward` are inherited.
+
+    Attributes:
+        agent: the agent to move, or the agent of the served seat.
+        messages: its prompt, as chat messages.
+        legal_actions: canonical texts of its legal actions.
+        rewards: what the last step paid, by agent; with one seat served, to that agent.
+        returns: of all seats, at the end.
+        truncated: whether a limit ended the episode.
+        invalid_reply: why the last reply was invalid.
+    """
+
+    agent: str
+    messages: list[dict[str, str]]
+    legal_actions: list[str]
+    rewards: dict[str, float]
+    returns: list[float]
+    truncated: bool = False
+    invalid_reply: str | None = None
+
+
+class AllSeats(Environment):  # type: ignore[misc]
+    """A game whose client plays every seat: each reply is that of the agent to move.
+
+    The reward of a step is what it paid the agent that replied. An invalid reply ends the
+    episode as `Game.forfeit` says.
+    """
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, wrapper: PromptWrapper) -> None:
+        super().__init__()
+        self._wrapper = wrapper
+        self._wrap = reply_format_named(wrapper.options_of(0).reply_format).wrap
+        self._state = State()
+        self._over = True
+
+    def reset(
+        self, seed: int | None = None, episode_id: str | None = None
+    ) -> GameObservation:
+        self._wrapper.reset(seed=seed)
+        self._state = State(episode_id=episode_id)
+        self._over = False
+        return self._observation(None)
+
+    def step(self, action: GameAction, timeout_s: float | None = None) -> Any:
+        if self._over:
+            raise ValueError("no episode is running: call reset()")
+        agent = self._wrapper.agent_selection
+        self._wrapper.step(action.text)
+        self._state.step_count += 1
+        return self._observation(agent)
+
+    def _observation(self, mover: str | None) -> GameObservation:
+        wrapper, env = self._wrapper, self._wrapper.env
+        truncated = any(env.truncations.values())
+        self._over = truncated or any(env.terminations.values())
+        invalid = None if mover is None else wrapper.infos[mover].get("invalid_reply")
+        return GameObservation(
+            done=self._over,
+            reward=None if mover is None else env.rewards[mover],
+            agent=env.agent_selection,
+            messages=wrapper.observe(env.agent_selection),
+            legal_actions=wrapper.legal_texts(),
+            rewards=env.rewards,
+            returns=list(env.returns) if self._over else [],
+            truncated=truncated,
+            invalid_reply=invalid and wrapper.outcome.detail,
+        )
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, Any]]:
+        """A button for each legal action on the web page."""
+        legal = observation["legal_actions"]
+        return [(text, {"text": self._wrap(text)}) for text in legal]
+
+
+class OneSeat(Environment):  # type: ignore[misc]
+    """A game whose client plays one seat; policies play the others, as in `SeatEnv`.
+
+    `reset(seed=..., sample=k)` gives the same deal with other choices of the opponents.
+    """
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, chat: SeatChat) -> None:
+        super().__init__()
+        self._chat = chat
+        self._wrap = reply_format_named(chat.options.reply_format).wrap
+        self._state = State()
+
+    def reset(
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        sample: int | None = None,
+    ) -> GameObservation:
+        options = None if sample is None else {"sample": sample}
+        _, info = self._chat.env.reset(seed=seed, options=options)
+        self._state = State(episode_id=episode_id)
+        return self._observation(None, False, False, info)
+
+    def step(self, action: GameAction, timeout_s: float | None = None) -> Any:
+        reward, terminated, truncated, info = self._chat.step(action.text)
+        self._state.step_count += 1
+        return self._observation(reward, terminated, truncated, info)
+
+    def _observation(
+        self,
+        reward: float | None,
+        terminated: bool,
+        truncated: bool,
+        info: dict[str, Any],
+    ) -> GameObservation:
+        return GameObservation(
+            done=terminated or truncated,
+            reward=reward,
+            agent=info["agent"],
+            messages=self._chat.prompt(),
+            legal_actions=info["legal"],
+            rewards={info["agent"]: reward or 0.0},
+            returns=info["outcome"]["returns"] if "outcome" in info else [],
+            truncated=truncated,
+            invalid_reply=info.get("invalid_reply"),
+        )
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    web_actions = AllSeats.web_actions
+
+
+class GameClient(EnvClient):  # type: ignore[misc]
+    """A client of `arena serve openenv`; `step` takes a `GameAction` or its text.
+
+    Observations are `GameObservation`. `GameClient(base_url=URL).sync()` is for code that
+    does not await. OpenEnv's `GenericEnvClient` works, too, without this package.
+    """
+
+    def _step_payload(self, action: GameAction | str) -> dict[str, Any]:
+        return {"text": action if isinstance(action, str) else action.text}
+
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[GameObservation]:
+        done, reward = payload["done"], payload["reward"]
+        seen = GameObservation(**payload["observation"], done=done, reward=reward)
+        return StepResult(observation=seen, reward=reward, done=done)
+
+    def _parse_state(self, payload: dict[str, Any]) -> State:
+        return State(**payload)
+
+
+def environment_maker(
+    game: str,
+    seat: Seat | None = None,
+    opponent: str | Sequence[str] = "random",
+    reply_format: str = "answer",
+    **params: Any,
+) -> Callable[[], AllSeats | OneSeat]:
+    """A function that makes the environment of a session.
+
+    Args:
+        game: id of a game.
+        seat: the client's seat, `"random"` for one drawn in each episode, or None for all.
+        opponent: with a seat: a policy string, or one per other seat. Each session makes
+            its own policies.
+        reply_format: see `arena_wrappers.formats`.
+        **params: parameters for `arena_envs.make`.
+
+    Raises:
+        ValueError: as for `arena_envs.make`, `make_seat_env` and `PromptWrapper`.
+    """
+
+    def make() -> AllSeats | OneSeat:
+        if seat is None:
+            env = arena_envs.make(game, observation="text", **params)
+            return AllSeats(PromptWrapper(env, reply_format, penalty=0.0))
+        chat_env = make_seat_env(game, seat, opponent, "text", **params)
+        return OneSeat(SeatChat(chat_env, reply_format))
+
+    make()  # bad arguments raise here instead of in a session
+    return make
+
+
+def make_app(
+    maker: Callable[[], AllSeats | OneSeat],
+    max_sessions: int = 64,
+    session_timeout: float = 3600.0,
+) -> Any:
+    """A FastAPI application: sessions at `/ws`, a page for people at `/web`.
+
+    Args:
+        maker: as `environment_maker` returns it.
+        max_sessions: largest number of sessions at once.
+        session_timeout: seconds after which the session of a silent client ends.
+    """
+    from openenv.core.env_server.web_interface import create_web_interface_app
+
+    limits = ConcurrencyConfig(
+        max_concurrent_envs=max_sessions, session_timeout=session_timeout
+    )
+    return create_web_interface_app(
+        maker, GameAction, GameObservation, "arena", concurrency_config=limits
+    )
