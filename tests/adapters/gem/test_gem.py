@@ -61,7 +61,7 @@ def test_an_invalid_reply_ends_the_episode_and_leaves_the_state() -> None:
 
 
 def test_a_spawned_copy_goes_on_by_itself() -> None:
-    env = GemEnv("tic_tac_toe", opponent="minimax")
+    env = GemEnv("tic_tac_toe", opponents="minimax")
     env.reset(seed=0)
     env.step(r"\boxed{b2}")
     copy, fresh = env.spawn(same_state=True), env.spawn(seat=1)

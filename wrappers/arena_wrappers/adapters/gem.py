@@ -33,7 +33,7 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
     Args:
         game: id of a game.
         seat: the seat, or `"random"`.
-        opponent: a policy string, or one per other seat.
+        opponents: a policy string, or one per other seat.
         reply_format: see `arena_wrappers.formats`.
         seed: of the first episode, unless `reset` gets a seed. `gem.make_vec` passes it.
         **params: parameters for `arena_envs.make`.
@@ -46,16 +46,16 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
         self,
         game: str,
         seat: Any = 0,
-        opponent: Any = "random",
+        opponents: Any = "random",
         reply_format: str = "boxed",
         seed: int | None = None,
         **params: Any,
     ) -> None:
         super().__init__()
         self._arguments = dict(
-            params, game=game, seat=seat, opponent=opponent, reply_format=reply_format
+            params, game=game, seat=seat, opponents=opponents, reply_format=reply_format
         )
-        env = make_seat_env(game, seat, opponent, "text", **params)
+        env = make_seat_env(game, seat, opponents, "text", **params)
         self._chat = SeatChat(env, reply_format)
         self._wrap = reply_format_named(reply_format).wrap
         self._seed = seed

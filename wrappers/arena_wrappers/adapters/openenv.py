@@ -193,7 +193,7 @@ class GameClient(EnvClient):  # type: ignore[misc]
 def environment_maker(
     game: str,
     seat: Seat | None = None,
-    opponent: str | Sequence[str] = "random",
+    opponents: str | Sequence[str] = "random",
     reply_format: str = "answer",
     **params: Any,
 ) -> Callable[[], AllSeats | OneSeat]:
@@ -202,7 +202,7 @@ def environment_maker(
     Args:
         game: id of a game.
         seat: the client's seat, `"random"` for one drawn in each episode, or None for all.
-        opponent: with a seat: a policy string, or one per other seat. Each session makes
+        opponents: with a seat: a policy string, or one per other seat. Each session makes
             its own policies.
         reply_format: see `arena_wrappers.formats`.
         **params: parameters for `arena_envs.make`.
@@ -215,7 +215,7 @@ def environment_maker(
         if seat is None:
             env = arena_envs.make(game, observation="text", **params)
             return AllSeats(PromptWrapper(env, reply_format, penalty=0.0))
-        chat_env = make_seat_env(game, seat, opponent, "text", **params)
+        chat_env = make_seat_env(game, seat, opponents, "text", **params)
         return OneSeat(SeatChat(chat_env, reply_format))
 
     make()  # bad arguments raise here instead of in a session
