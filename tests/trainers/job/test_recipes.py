@@ -131,7 +131,8 @@ def test_a_tiny_recipe_learns_from_random_legal_play_and_trains(name, tmp_path):
     results = job.run()
     assert results["games"]
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines if "loss" in line] == [2]
+    steps = [json.loads(line) for line in lines]
+    assert [s["step"] for s in steps if "loss" in s] == [2]
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -110,10 +110,8 @@ class TrainingJob:
         check_chat(self.tokenizer, self.args)
         functions = load_functions(self.job.columns)
         self.games = prepare_games(self.args, columns=functions, plans=plans)
-        self.meters = [
-            GameMeter(plan, self.args, self.job.eval_episodes)
-            for plan in different_games(plans)
-        ]
+        num, games = self.job.eval_episodes, different_games(plans)
+        self.meters = [GameMeter(game, self.args, num) for game in games]
 
     @property
     def is_main(self) -> bool:
