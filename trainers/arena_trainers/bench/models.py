@@ -54,7 +54,7 @@ MODELS: Mapping[str, ModelSetting] = {
     ),
     "mini_hanabi_model": ModelSetting(
         "Mini Hanabi, tiny model",
-        ("mini-hanabi-tiny", "--max_steps", "40", "--eval_episodes", "50"),
+        ("mini-hanabi-tiny", "--max_steps", "24", "--eval_episodes", "50"),
         "arena/mini_hanabi/player_0/return",
         higher=True,
     ),
