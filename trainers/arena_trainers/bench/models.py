@@ -49,7 +49,7 @@ MODELS: Mapping[str, ModelSetting] = {
             *("tic-tac-toe-tiny", "--max_steps", "60", "--eval_episodes", "50"),
             *("--critic", "null", "--critic_args", "{}"),
         ),
-        "reward",  # of both seats
+        "arena/tic_tac_toe/player_0/return",  # as first player
         higher=True,
     ),
     "mini_hanabi_model": ModelSetting(
