@@ -41,7 +41,7 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
     """
     texts, elements, pictures = Interned(), Interned(), Interned()
     episodes = []
-    for line, (episode, credit) in recorded:
+    for line, (episode, credit), source in recorded:
         frames = frames_of(episode)
         drawn = []
         for scenes in frames.scenes:
@@ -55,7 +55,8 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
             for turn, earned in zip(episode.turns, credit, strict=True)
         ]
         facts = _facts(episode)
-        facts |= {"line": line, "viewers": frames.viewers, "fault": frames.fault}
+        facts |= {"source": source, "line": line}
+        facts |= {"viewers": frames.viewers, "fault": frames.fault}
         episodes.append({**facts, "frames": drawn, "turns": turns})
     return {
         "texts": texts.items,
