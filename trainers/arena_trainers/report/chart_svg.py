@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 from arena_trainers.extras import import_extra
 from arena_trainers.report.charts import Chart, Line
+from arena_trainers.report.episode_lines import printable
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 WIDTH, HEIGHT = 4.6, 2.9  # inches of 72 units
@@ -27,6 +28,7 @@ SERIES = (
     ("#e0457b", "v"),
     ("#8a8f98", "P"),
 )
+NOISE = 1e-9
 RADIUS = 7.0  # of what can be clicked, in units
 SETTINGS = {
     "svg.fonttype": "none",
@@ -74,7 +76,7 @@ def chart_svg(
     _clean(root, f"c{number}-")
     root.attrib.pop("width"), root.attrib.pop("height")
     root.set("role", "img")
-    root.set("aria-label", chart.title)
+    root.set("aria-label", printable(chart.title))
     for line, heights in zip(chart.lines, tops, strict=True):
         for (step, value), top in zip(line.points, heights, strict=True):
             x, y = axes.transData.transform((step, top))
@@ -96,7 +98,7 @@ def _draw(axes: Any, chart: Chart) -> list[list[float]]:
             axes.fill_between(steps, floor, heights, color=color, alpha=0.5, lw=0)
             below |= dict(zip(steps, heights, strict=True))
         look = {"color": color, "marker": marker, "markersize": 3.5, "linewidth": 1.3}
-        axes.plot(steps, heights, label=line.label, **look)
+        axes.plot(steps, heights, label=printable(line.label), **look)
         for step, low, high in line.intervals:
             axes.plot([step, step], [low, high], color=color, lw=3, alpha=0.35)
         tops.append(heights)
@@ -111,10 +113,12 @@ def _furnish(axes: Any, chart: Chart, last: int) -> None:
     margin = 0.03 * max(last, 1)
     axes.set_xlim(-margin, max(last, 1) + margin)
     low, high = axes.get_ylim()
+    if high - low < NOISE:  # values that are equal but for rounding
+        low, high = low - 1, high + 1
     low = low if chart.low is None else chart.low
-    if chart.high is not None:
-        low, high = low - 0.02, chart.high + 0.02  # markers at the ends stay whole
-    axes.set_ylim(low, high if high > low else low + 1)
+    high = high if chart.high is None else chart.high
+    room = 0.03 * (high - low)  # markers at the ends stay whole
+    axes.set_ylim(low - room, high + room)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(nbins=6, integer=True))
     axes.yaxis.set_major_locator(ticker.MaxNLocator(nbins=5))
     axes.set_xlabel("optimizer step")
@@ -168,7 +172,7 @@ def _point(
         f"{{{SVG}}}circle", {"cx": x, "cy": y, "r": f"{RADIUS:g}", "class": "spot"}
     )
     title = ElementTree.SubElement(spot, f"{{{SVG}}}title")
-    title.text = f"step {step}, {line.label}: {value:.4g}"
+    title.text = f"step {step}, {printable(line.label)}: {value:.4g}"
     if link is None:
         return spot
     title.text += "; click for its rollouts"

@@ -58,8 +58,8 @@ def charts_of(metrics: Records, results: Mapping[str, Any]) -> list[Chart]:
         results: what `results.json` holds; empty if there is none.
     """
     values = _series(metrics)
-    uniform = _mapping(results.get("nash_conv")).get("uniform")
-    levels = {"uniform random play": float(uniform)} if is_number(uniform) else {}
+    uniform: Any = _mapping(results.get("nash_conv")).get("uniform")
+    levels = {"uniform random play": uniform} if is_number(uniform) else {}
     charts = [
         *_return_charts(values, results),
         Chart(
@@ -93,7 +93,7 @@ def charts_of(metrics: Records, results: Mapping[str, Any]) -> list[Chart]:
 
 
 def missing_from(metrics: Records) -> list[str]:
-    """What a reader may look for, and `metrics.jsonl` does not have; with its name there."""
+    """The curves that `metrics.jsonl` has no values for, with their names there."""
     values = _series(metrics)
     wanted = {
         "exact NashConv": r"arena/nash_conv",

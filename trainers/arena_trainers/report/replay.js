@@ -122,6 +122,7 @@
     fill($("viewer"), both.concat(e.viewers.map((name) => [name, name])));
     if ([...$("viewer").options].some((o) => o.value === kept)) $("viewer").value = kept;
     measure();
+    fillEstimators();
     buildStrip();
     buildGroup();
     markRow();
@@ -133,11 +134,25 @@
     episode.size = [0, 1].map((i) => pictures.reduce((most, p) => Math.max(most, p[i]), 1));
   }
 
+  function fillEstimators() {
+    const names = Object.keys(episode.estimates), kept = $("estimator").value;
+    $("estimator").parentElement.hidden = !names.length;
+    fill($("estimator"), [["", "as trained"], ...names.map((name) => [name, name])]);
+    if (names.includes(kept)) $("estimator").value = kept;
+  }
+
+  // The advantages of an episode's turns by the chosen estimator; null for turns without
+  function advantages(e) {
+    const name = $("estimator").value;
+    if (!name) return e.turns.map((t) => (t.credit ? t.credit.advantage : null));
+    const found = e.estimates[name];
+    return e.turns.map((t, place) => (Array.isArray(found) ? found[place] : null));
+  }
+  const largest = (values) => values.reduce((max, a) => Math.max(max, Math.abs(a)), 0);
+
   function buildStrip() {
     const seats = Math.max(episode.returns.length, ...episode.turns.map((t) => t.seat + 1));
-    const size = (t) => Math.abs(t.credit.advantage);
-    const credited = episode.turns.filter((t) => t.credit);
-    const most = credited.reduce((max, t) => Math.max(max, size(t)), 0);
+    const chosen = advantages(episode), most = largest(chosen);
     cells = [];
     const rows = [...Array(seats).keys()].map((seat) => {
       const row = make("div", undefined, "seat");
@@ -149,9 +164,9 @@
           cell.classList.toggle("bad", Boolean(t.invalid));
           cell.dataset.turn = place;
           let title = `turn ${place}, ${player(seat)}`;
-          if (t.credit) {
-            cell.style.background = shade(t.credit.advantage, most);
-            title += `: advantage ${signed(t.credit.advantage)}`;
+          if (chosen[place] !== null) {
+            cell.style.background = shade(chosen[place], most);
+            title += `: advantage ${signed(chosen[place])}`;
           }
           cell.title = t.invalid ? `${title}; invalid: ${t.invalid}` : title;
           cells[place] = cell;
@@ -161,10 +176,16 @@
       return row;
     });
     $("strip").replaceChildren(...rows);
-    const estimators = [...new Set(credited.map((t) => t.credit.estimator))].join(", ");
-    $("legend").textContent = credited.length
-      ? `Advantage of each turn by ${estimators}: blue above 0, orange below 0, full color at ${signed(most)}. Dashed: invalid reply.`
-      : "The record has no advantages. Dashed: invalid reply.";
+    $("legend").textContent = `${legend(chosen, most)} Dashed: invalid reply.`;
+  }
+
+  function legend(chosen, most) {
+    const name = $("estimator").value;
+    if (name && typeof episode.estimates[name] === "string") return `No advantages by ${name}: ${episode.estimates[name]}.`;
+    if (chosen.every((a) => a === null)) return "The record has no advantages.";
+    const trained = [...new Set(episode.turns.filter((t) => t.credit).map((t) => t.credit.estimator))].join(", ");
+    const by = name ? `${name} with its default options, from the episodes of this page` : `${trained}, as trained`;
+    return `Advantage of each turn by ${by}: blue above 0, orange below 0, full color at ${signed(most)}.`;
   }
 
   // The other episodes of the same start, a row each
@@ -175,28 +196,28 @@
     const members = data.episodes.filter(isMember);
     $("group").hidden = members.length < 2;
     if (members.length < 2) return;
-    const turns = members.flatMap((e) => e.turns).filter((t) => t.credit);
-    const most = turns.reduce((max, t) => Math.max(max, Math.abs(t.credit.advantage)), 0);
+    const most = largest(members.flatMap(advantages));
     $("group").firstElementChild.textContent = `The group: ${members.length} episodes from this start, with the reply and advantage of each turn`;
     const rows = members.map((e) => {
-      const row = make("tr", undefined, e === episode ? "open" : "");
+      const row = make("tr", undefined, e === episode ? "open" : ""), chosen = advantages(e);
       row.append(make("td", `line ${e.line}`), make("td", e.returns.map(signed).join(", ")));
-      e.turns.slice(0, MAX_TURNS).forEach((t, place) => row.append(memberTurn(e, t, place, most)));
+      e.turns.slice(0, MAX_TURNS).forEach((t, place) => row.append(memberTurn(e, place, chosen[place], most)));
       if (e.turns.length > MAX_TURNS) row.append(make("td", "..."));
       return row;
     });
     $("group").querySelector("tbody").replaceChildren(...rows);
   }
 
-  function memberTurn(e, t, place, most) {
+  function memberTurn(e, place, advantage, most) {
+    const t = e.turns[place];
     const said = (t.parsed ? t.reply.slice(...t.parsed) : t.reply).slice(0, MAX_WORDS).trim();
     const cell = make("td", `${t.seat}: ${said}`, t.invalid ? "turn bad" : "turn");
     cell.dataset.member = e.number;
     cell.dataset.turn = place;
     cell.title = `turn ${place}, ${player(t.seat)} (${t.policy})`;
-    if (t.credit) {
-      cell.style.background = shade(0.6 * t.credit.advantage, most);
-      cell.title += `: advantage ${signed(t.credit.advantage)}`;
+    if (advantage !== null) {
+      cell.style.background = shade(0.6 * advantage, most);
+      cell.title += `: advantage ${signed(advantage)}`;
     }
     return cell;
   }
@@ -295,6 +316,11 @@
     const named = rewards.map(([name, value]) => `${name} ${signed(value)}`).join(", ");
     parts.push(make("p", `Reward ${signed(sum)}${rewards.length > 1 ? ` (${named})` : ""}`));
     if (t.credit) parts.push(...creditParts(t.credit));
+    const others = Object.entries(episode.estimates).filter(([, found]) => Array.isArray(found) && found[turn] !== null);
+    if (others.length) {
+      const values = others.map(([name, found]) => `${name} ${signed(found[turn])}`).join(", ");
+      parts.push(make("p", `By estimators with default options, from the episodes of this page: ${values}`, "estimates"));
+    }
     parts.push(make("h3", "Prompt"), make("p", `Legal actions: ${data.texts[t.legal]}`));
     t.messages.forEach(([role, text], place) => {
       const details = make("details");
@@ -362,6 +388,7 @@
     });
     $("slider").addEventListener("input", () => go(Number($("slider").value)));
     $("viewer").addEventListener("input", draw);
+    $("estimator").addEventListener("input", () => { buildStrip(); buildGroup(); draw(); });
     $("episodes").addEventListener("click", (event) => {
       const row = event.target.closest("tbody tr");
       if (row) { open(Number(row.dataset.number), 0); $("name").focus(); $("replay").scrollIntoView(); }

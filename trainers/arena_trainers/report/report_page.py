@@ -31,13 +31,13 @@ def write_report(path: Path, run: RunFiles) -> None:
 def report_page(run: RunFiles) -> str:
     """The page that `write_report` writes."""
     links = {step: _link(source) for step, source in run.sources.items()}
-    absent = [f"metrics.jsonl has no {name}" for name in missing_from(run.metrics)]
     return rendered(
         "report.html",
         title=run.name,
         num_episodes=len(run.episodes),
         left=run.left,
-        missing=[*run.missing, *absent],
+        missing=run.missing,
+        absent=missing_from(run.metrics),
         bad=run.bad,
         tables=result_tables(run.results),
         command=run.results.get("command"),

@@ -10,6 +10,8 @@ from arena_trainers.report.reading import MAX_SHOWN, BadLine, Recorded, read_lin
 
 STEP = re.compile(r"step-(\d+)\.jsonl")
 AFTER_TRAINING = "after training"
+EVALUATED = 8  # episodes of the evaluation for each group of a step
+MAX_TURNS = 4_000  # of a page; a turn takes up to 4 ms of CPU time
 
 
 class RunFiles(NamedTuple):
@@ -43,7 +45,8 @@ def read_run_files(folder: Path, num_groups: int) -> RunFiles:
 
     Args:
         folder: the run folder.
-        num_groups: groups to read of each file of episodes.
+        num_groups: groups to read of each file of episodes. Where the groups have more
+            than `MAX_TURNS` turns in all, each file gives its share, one episode at least.
 
     Raises:
         ValueError: there is no run folder.
@@ -66,9 +69,11 @@ def read_run_files(folder: Path, num_groups: int) -> RunFiles:
         missing.append("config.yaml: there is no configuration")
     episodes: list[Recorded] = []
     sources, left = {}, 0
-    for step, path in _files_of_episodes(folder):
+    files = list(_files_of_episodes(folder))
+    for step, path in files:
         source = AFTER_TRAINING if step is None else f"step {step}"
-        found, rest = _groups(path, num_groups)
+        groups = num_groups if step is not None else EVALUATED * num_groups
+        found, rest = _groups(path, groups, MAX_TURNS // len(files))
         left += rest
         name = str(path.relative_to(folder))
         bad += [(name, line) for line in found if isinstance(line, BadLine)]
@@ -130,17 +135,20 @@ def _files_of_episodes(folder: Path) -> Iterable[tuple[int | None, Path]]:
         yield None, folder / "episodes.jsonl"
 
 
-def _groups(path: Path, num_groups: int) -> tuple[list[Recorded | BadLine], int]:
+def _groups(
+    path: Path, num_groups: int, max_turns: int
+) -> tuple[list[Recorded | BadLine], int]:
     """The first groups of a file with the bad lines among them; number of lines left."""
     found: list[Recorded | BadLine] = []
-    starts = set()
+    starts, num_turns = set(), 0
     with open(path, "rb") as file:
         total = sum(1 for _ in file)
     for line in read_lines(path):
         if isinstance(line, Recorded):
             episode = line.rollout.episode
             starts.add((episode.game, str(episode.params), episode.seed))
-            if len(starts) > num_groups:
+            num_turns += len(episode.turns)
+            if len(starts) > num_groups or (found and num_turns > max_turns):
                 break
         found.append(line)
     return found, total - len(found)
