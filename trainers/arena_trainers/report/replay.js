@@ -105,7 +105,7 @@
     episode = e;
     number = which;
     $("replay").hidden = false;
-    $("name").textContent = `${e.source && e.source + ", "}line ${e.line}: ${e.game}, seed ${e.seed}, sample ${e.sample}`;
+    $("name").textContent = `${e.source ? e.source + ", line" : "Line"} ${e.line}: ${e.game}, seed ${e.seed}, sample ${e.sample}`;
     $("fault").hidden = !e.fault;
     $("fault").textContent = `This episode cannot be replayed, so its prompts are shown: ${e.fault}`;
     const params = Object.entries(e.params).map(([k, v]) => `${k}=${JSON.stringify(v)}`);

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from arena_trainers.report.charts import is_number
 
 NONE = "-"
+WIDEST = 1000  # points; a score with a wider interval is not shown
 
 
 class TextTable(NamedTuple):
@@ -105,6 +106,8 @@ def _opponent_table(game: str, found: Iterable[Mapping[str, Any]]) -> TextTable:
             interval = {"mean": mean, "low": row.get("low"), "high": row.get("high")}
             low, high = row.get("score_interval") or (None, None)
             score = {"mean": row.get("normalised"), "low": low, "high": high}
+            if low is None or high - low > WIDEST:
+                score = {}
             cells = [str(row.get("opponent")), str(row.get("seat"))]
             cells += [str(row.get("num_episodes")), _interval(interval)]
             cells += [_interval(score, 0)]
