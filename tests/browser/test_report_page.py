@@ -35,7 +35,6 @@ def test_a_click_on_a_point_opens_the_rollouts_of_its_step(run, open_page):
     write_report(path, read_run_files(run, 2))
     page = open_page(path)
     lines = (run / "metrics.jsonl").read_text().splitlines()
-    metrics = {record["step"]: record for record in map(json.loads, lines)}
     charts = page.locator("#charts figure")
     titles = charts.locator("figcaption").all_inner_texts()
     chart = charts.nth(titles.index("kuhn_poker: return per seat"))
@@ -45,8 +44,8 @@ def test_a_click_on_a_point_opens_the_rollouts_of_its_step(run, open_page):
         tuple(re.findall(r"step (\d+), player_(\d): ([-\d.e]+)", t)[0]) for t in texts
     }
     returns = {
-        (str(step), seat, f"{value:.4g}")
-        for step, record in metrics.items()
+        (str(record["step"]), seat, f"{value:.4g}")
+        for record in map(json.loads, lines)
         for seat in "01"
         if (value := record.get(f"arena/kuhn_poker/player_{seat}/return")) is not None
     }
