@@ -44,7 +44,10 @@ def report_page(run: RunFiles) -> str:
         facts=facts(run.results),
         config=run.config,
         charts=_charts(run, links),
-        sources=links.items(),
+        sources=[
+            (source, _link(source))
+            for source in dict.fromkeys(line.source for line in run.episodes)
+        ],
         data=packed(page_data(run.episodes)),
     )
 
