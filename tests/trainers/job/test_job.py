@@ -133,7 +133,7 @@ def test_the_lines_that_a_run_prints_at_its_end_work(run_folder, monkeypatch, ca
         for line in closing_lines(run_folder, games, args)
         if line.startswith("  arena ")
     ]
-    assert [line[1] for line in lines] == ["eval", "play", *2 * ["replay"]]
+    assert [line[1] for line in lines] == ["eval", "play", "report", *2 * ["replay"]]
     for line in lines:
         monkeypatch.setattr("sys.stdin", io.StringIO("bet\nbet\n"))
         assert arena(monkeypatch, *line[1:]) == 0, line

@@ -17,6 +17,7 @@ from arena_trainers.cli import export as export_command
 from arena_trainers.cli import games as game_commands
 from arena_trainers.cli import play as play_command
 from arena_trainers.cli import replay as replay_command
+from arena_trainers.cli import report as report_command
 from arena_trainers.cli import serve as serve_command
 from arena_trainers.cli import solve as solve_command
 from arena_trainers.cli import tournament as tournament_command
@@ -143,6 +144,7 @@ game_commands.add_commands(app)
 eval_command.add_commands(app)
 play_command.add_commands(app)
 replay_command.add_commands(app)
+report_command.add_commands(app)
 export_command.add_commands(app)
 serve_command.add_commands(app)
 solve_command.add_commands(app)

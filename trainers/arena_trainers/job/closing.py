@@ -15,7 +15,7 @@ from arena_trainers.train.game_plans import GamePlan
 def closing_lines(
     folder: Path, plans: Sequence[GamePlan], args: TurnGRPOConfig
 ) -> list[str]:
-    """Lines that evaluate the model, play against it, and show episodes.
+    """Lines that evaluate the model, play against it, and show the run and its episodes.
 
     Args:
         folder: the run folder.
@@ -25,6 +25,7 @@ def closing_lines(
     model = f"lm:{folder / 'model'}"
     lines = ["evaluate it:", *_indented(eval_commands(model, plans, args))]
     lines += ["play against it:", *_indented(play_commands(model, plans))]
+    lines += ["see the run as a page:", *_indented([_command("report", str(folder))])]
     lines.append("look at episodes, after training and in training (with credit):")
     files = [folder / "episodes.jsonl", last_rollouts(folder)]
     lines += _indented(

@@ -11,13 +11,12 @@ from arena_trainers.evaluate import Row
 from arena_trainers.evaluate.tables import interval_text
 from arena_trainers.job.beside_equilibrium import comparison_table
 from arena_trainers.job.outcome import Interval, Outcome, Stage
+from arena_trainers.report.result_tables import WIDEST
 
 SCORE = (
     "score: 0 = uniform random play in this seat, 100 = the solver, both by their exact "
     "expected returns. '-': they differ too little for n episodes."
 )
-
-WIDEST = 1000  # points; a score with a wider interval is not shown
 
 # fits 80 columns
 NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}

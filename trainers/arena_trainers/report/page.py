@@ -46,17 +46,32 @@ def replay_page(
     """The page that `write_replay` writes."""
     found = list(lines)
     recorded = [line for line in found if isinstance(line, Recorded)]
-    style = f"{_asset('replay.css')}{_scene_css()}"
-    script = _asset("replay.js")
+    return rendered(
+        "replay.html",
+        title=title,
+        left=left,
+        num_episodes=len(recorded),
+        bad=[line for line in found if isinstance(line, BadLine)],
+        data=packed(page_data(recorded)),
+    )
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A page of one of our templates, with the script and the style of replays.
+
+    Args:
+        template: its file name; it extends `page.html`.
+        values: what the template shows.
+
+    Raises:
+        ModuleNotFoundError: Jinja is not installed.
+    """
+    style, script = f"{_asset('replay.css')}{_scene_css()}", _asset("replay.js")
     page: str = (
         _templates()
-        .get_template("replay.html")
+        .get_template(template)
         .render(
-            title=title,
-            left=left,
-            num_episodes=len(recorded),
-            bad=[line for line in found if isinstance(line, BadLine)],
-            data=packed(page_data(recorded)),
+            **values,
             style=style,
             script=script,
             style_hash=_hash(style),

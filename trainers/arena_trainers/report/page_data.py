@@ -9,6 +9,7 @@ from typing import Any
 
 from arena_envs.scenes.svg import drawing_of
 from arena_trainers.report.episode_facts import outcome_of, parsed_part, policies_of
+from arena_trainers.report.estimates import estimates_of
 from arena_trainers.report.frames import frames_of
 from arena_trainers.report.reading import Recorded
 from arena_trainers.train.rollouts import TurnCredit
@@ -40,8 +41,9 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
         and pictures are stored once.
     """
     texts, elements, pictures = Interned(), Interned(), Interned()
-    episodes = []
-    for line, (episode, credit) in recorded:
+    found, episodes = list(recorded), []
+    for one, estimates in zip(found, estimates_of(found), strict=True):
+        line, (episode, credit), source = one
         frames = frames_of(episode)
         drawn = []
         for scenes in frames.scenes:
@@ -55,7 +57,8 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
             for turn, earned in zip(episode.turns, credit, strict=True)
         ]
         facts = _facts(episode)
-        facts |= {"line": line, "viewers": frames.viewers, "fault": frames.fault}
+        facts |= {"source": source, "line": line, "estimates": estimates}
+        facts |= {"viewers": frames.viewers, "fault": frames.fault}
         episodes.append({**facts, "frames": drawn, "turns": turns})
     return {
         "texts": texts.items,

@@ -31,10 +31,12 @@ class Recorded(NamedTuple):
     Attributes:
         line: number of its line, from 1.
         rollout: the episode, and the credit of its turns.
+        source: name of the file in a page of several files; empty in other pages.
     """
 
     line: int
     rollout: Rollout
+    source: str = ""
 
 
 def read_lines(

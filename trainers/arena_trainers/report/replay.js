@@ -3,7 +3,7 @@
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
-  const MAX_ROWS = 1000, SVG = "http://www.w3.org/2000/svg";
+  const MAX_ROWS = 1000, MAX_TURNS = 40, MAX_WORDS = 60, SVG = "http://www.w3.org/2000/svg";
   const figures = [], parsed = new Map();
   let data, episode, cells, lit, number = -1, turn = 0, shown = [], asked = false;
 
@@ -37,11 +37,15 @@
     ["invalid", "most invalid replies first", (a, b) => invalids(b) - invalids(a)],
   ];
 
+  const hasSources = () => data.episodes.some((e) => e.source);
+
   function prepareFilters() {
     const form = $("filters").elements;
     const distinct = (values) => [...new Set(values)].sort().map((v) => ["=" + v, v]);
     const all = data.episodes;
     const any = [["", "all"]];
+    fill(form.source, any.concat([...new Set(all.map((e) => e.source))].map((v) => ["=" + v, v])));
+    form.source.parentElement.hidden = !hasSources();
     fill(form.game, any.concat(distinct(all.map((e) => e.game))));
     fill(form.outcome, any.concat(distinct(all.map((e) => e.outcome))));
     fill(form.policy, any.concat(distinct(all.flatMap((e) => e.policies.filter(Boolean)))));
@@ -54,8 +58,8 @@
 
   function matches(e, form) {
     const wanted = (name, values) => !form[name].value || values.includes(form[name].value.slice(1));
-    if (!wanted("game", [e.game]) || !wanted("outcome", [e.outcome])) return false;
-    if (!wanted("policy", e.policies)) return false;
+    if (!wanted("source", [e.source]) || !wanted("game", [e.game])) return false;
+    if (!wanted("outcome", [e.outcome]) || !wanted("policy", e.policies)) return false;
     const want = form.invalid.value;
     if (want === "some" || want === "none") return (invalids(e) > 0) === (want === "some");
     return wanted("invalid", e.turns.map((t) => t.invalid));
@@ -76,6 +80,7 @@
         invalids(e) || "", e.returns.map(signed).join(", "),
         e.outcome + (e.fault ? " (no replay)" : ""),
       ];
+      if (hasSources()) texts.unshift(e.source);
       row.append(first, ...texts.map((text) => make("td", String(text))));
       row.dataset.number = e.number;
       return row;
@@ -100,7 +105,7 @@
     episode = e;
     number = which;
     $("replay").hidden = false;
-    $("name").textContent = `Line ${e.line}: ${e.game}, seed ${e.seed}, sample ${e.sample}`;
+    $("name").textContent = `${e.source ? e.source + ", line" : "Line"} ${e.line}: ${e.game}, seed ${e.seed}, sample ${e.sample}`;
     $("fault").hidden = !e.fault;
     $("fault").textContent = `This episode cannot be replayed, so its prompts are shown: ${e.fault}`;
     const params = Object.entries(e.params).map(([k, v]) => `${k}=${JSON.stringify(v)}`);
@@ -117,7 +122,9 @@
     fill($("viewer"), both.concat(e.viewers.map((name) => [name, name])));
     if ([...$("viewer").options].some((o) => o.value === kept)) $("viewer").value = kept;
     measure();
+    fillEstimators();
     buildStrip();
+    buildGroup();
     markRow();
     go(place || 0);
   }
@@ -127,11 +134,25 @@
     episode.size = [0, 1].map((i) => pictures.reduce((most, p) => Math.max(most, p[i]), 1));
   }
 
+  function fillEstimators() {
+    const names = Object.keys(episode.estimates), kept = $("estimator").value;
+    $("estimator").parentElement.hidden = !names.length;
+    fill($("estimator"), [["", "as trained"], ...names.map((name) => [name, name])]);
+    if (names.includes(kept)) $("estimator").value = kept;
+  }
+
+  // The advantages of an episode's turns by the chosen estimator; null for turns without
+  function advantages(e) {
+    const name = $("estimator").value;
+    if (!name) return e.turns.map((t) => (t.credit ? t.credit.advantage : null));
+    const found = e.estimates[name];
+    return e.turns.map((t, place) => (Array.isArray(found) ? found[place] : null));
+  }
+  const largest = (values) => values.reduce((max, a) => Math.max(max, Math.abs(a)), 0);
+
   function buildStrip() {
     const seats = Math.max(episode.returns.length, ...episode.turns.map((t) => t.seat + 1));
-    const size = (t) => Math.abs(t.credit.advantage);
-    const credited = episode.turns.filter((t) => t.credit);
-    const most = credited.reduce((max, t) => Math.max(max, size(t)), 0);
+    const chosen = advantages(episode), most = largest(chosen);
     cells = [];
     const rows = [...Array(seats).keys()].map((seat) => {
       const row = make("div", undefined, "seat");
@@ -143,9 +164,9 @@
           cell.classList.toggle("bad", Boolean(t.invalid));
           cell.dataset.turn = place;
           let title = `turn ${place}, ${player(seat)}`;
-          if (t.credit) {
-            cell.style.background = shade(t.credit.advantage, most);
-            title += `: advantage ${signed(t.credit.advantage)}`;
+          if (chosen[place] !== null) {
+            cell.style.background = shade(chosen[place], most);
+            title += `: advantage ${signed(chosen[place])}`;
           }
           cell.title = t.invalid ? `${title}; invalid: ${t.invalid}` : title;
           cells[place] = cell;
@@ -155,10 +176,50 @@
       return row;
     });
     $("strip").replaceChildren(...rows);
-    const estimators = [...new Set(credited.map((t) => t.credit.estimator))].join(", ");
-    $("legend").textContent = credited.length
-      ? `Advantage of each turn by ${estimators}: blue above 0, orange below 0, full color at ${signed(most)}. Dashed: invalid reply.`
-      : "The record has no advantages. Dashed: invalid reply.";
+    $("legend").textContent = `${legend(chosen, most)} Dashed: invalid reply.`;
+  }
+
+  function legend(chosen, most) {
+    const name = $("estimator").value;
+    if (name && typeof episode.estimates[name] === "string") return `No advantages by ${name}: ${episode.estimates[name]}.`;
+    if (chosen.every((a) => a === null)) return "The record has no advantages.";
+    const trained = [...new Set(episode.turns.filter((t) => t.credit).map((t) => t.credit.estimator))].join(", ");
+    const by = name ? `${name} with its default options, from the episodes of this page` : `${trained}, as trained`;
+    return `Advantage of each turn by ${by}: blue above 0, orange below 0, full color at ${signed(most)}.`;
+  }
+
+  // The other episodes of the same start, a row each
+  const isMember = (e) => ["source", "game", "seed"].every((k) => e[k] === episode[k])
+    && JSON.stringify(e.params) === JSON.stringify(episode.params);
+
+  function buildGroup() {
+    const members = data.episodes.filter(isMember);
+    $("group").hidden = members.length < 2;
+    if (members.length < 2) return;
+    const most = largest(members.flatMap(advantages));
+    $("group").firstElementChild.textContent = `The group: ${members.length} episodes from this start, with the reply and advantage of each turn`;
+    const rows = members.map((e) => {
+      const row = make("tr", undefined, e === episode ? "open" : ""), chosen = advantages(e);
+      row.append(make("td", `line ${e.line}`), make("td", e.returns.map(signed).join(", ")));
+      e.turns.slice(0, MAX_TURNS).forEach((t, place) => row.append(memberTurn(e, place, chosen[place], most)));
+      if (e.turns.length > MAX_TURNS) row.append(make("td", "..."));
+      return row;
+    });
+    $("group").querySelector("tbody").replaceChildren(...rows);
+  }
+
+  function memberTurn(e, place, advantage, most) {
+    const t = e.turns[place];
+    const said = (t.parsed ? t.reply.slice(...t.parsed) : t.reply).slice(0, MAX_WORDS).trim();
+    const cell = make("td", `${t.seat}: ${said}`, t.invalid ? "turn bad" : "turn");
+    cell.dataset.member = e.number;
+    cell.dataset.turn = place;
+    cell.title = `turn ${place}, ${player(t.seat)} (${t.policy})`;
+    if (advantage !== null) {
+      cell.style.background = shade(0.6 * advantage, most);
+      cell.title += `: advantage ${signed(advantage)}`;
+    }
+    return cell;
   }
 
   function shade(advantage, most) {
@@ -183,6 +244,8 @@
     lit?.classList.remove("now");
     lit = cells[turn];
     lit?.classList.add("now");
+    document.querySelector("#group .now")?.classList.remove("now");
+    document.querySelector(`#group [data-member="${number}"][data-turn="${turn}"]`)?.classList.add("now");
     drawScenes(now);
     $("turn").replaceChildren(...(now ? turnParts(now) : endParts()));
     $("replay").dataset.turn = turn;
@@ -253,6 +316,11 @@
     const named = rewards.map(([name, value]) => `${name} ${signed(value)}`).join(", ");
     parts.push(make("p", `Reward ${signed(sum)}${rewards.length > 1 ? ` (${named})` : ""}`));
     if (t.credit) parts.push(...creditParts(t.credit));
+    const others = Object.entries(episode.estimates).filter(([, found]) => Array.isArray(found) && found[turn] !== null);
+    if (others.length) {
+      const values = others.map(([name, found]) => `${name} ${signed(found[turn])}`).join(", ");
+      parts.push(make("p", `By estimators with default options, from the episodes of this page: ${values}`, "estimates"));
+    }
     parts.push(make("h3", "Prompt"), make("p", `Legal actions: ${data.texts[t.legal]}`));
     t.messages.forEach(([role, text], place) => {
       const details = make("details");
@@ -314,28 +382,44 @@
     $("replay").addEventListener("click", (event) => {
       const button = event.target.closest("button");
       if (button) change(button.dataset.go, Number(button.dataset.by));
-      if (event.target.dataset.turn) go(Number(event.target.dataset.turn));
+      const { member, turn: place } = event.target.dataset;
+      if (member && Number(member) !== number) open(Number(member), Number(place));
+      else if (place) go(Number(place));
     });
     $("slider").addEventListener("input", () => go(Number($("slider").value)));
     $("viewer").addEventListener("input", draw);
+    $("estimator").addEventListener("input", () => { buildStrip(); buildGroup(); draw(); });
     $("episodes").addEventListener("click", (event) => {
       const row = event.target.closest("tbody tr");
       if (row) { open(Number(row.dataset.number), 0); $("name").focus(); $("replay").scrollIntoView(); }
     });
     window.addEventListener("hashchange", follow);
+    document.addEventListener("click", (event) => { // a link that was followed before
+      if (event.target.closest("a")?.getAttribute("href") === location.hash) follow();
+    });
   }
 
-  function follow() { // a link such as #line=3&turn=5
+  function follow() { // a link such as #line=3&turn=5, or #from=step+40 in a report
     const link = new URLSearchParams(location.hash.slice(1));
-    const found = data.episodes.findIndex((e) => e.line === Number(link.get("line")));
-    if (found >= 0) open(found, Number(link.get("turn")) || 0);
-    return found >= 0;
+    const source = link.get("from"), line = Number(link.get("line"));
+    if (source === null && !line) return false;
+    const found = data.episodes.find((e) => (source ?? e.source) === e.source && (!line || e.line === line));
+    if (!found) return false;
+    if (source !== null) {
+      $("filters").reset();
+      $("filters").elements.source.value = "=" + source;
+      list();
+    }
+    open(found.number, Number(link.get("turn")) || 0);
+    $("list").scrollIntoView();
+    return true;
   }
 
   async function start() {
     data = await unpack($("data").textContent);
     data.episodes.forEach((e, place) => { e.number = place; });
     const names = ["line", "game", "seed.sample", "policies", "turns", "invalid", "returns", "outcome"];
+    if (hasSources()) names.splice(1, 0, "from");
     const head = make("tr");
     head.append(...names.map((name) => make("th", name)));
     $("episodes").tHead.append(head);

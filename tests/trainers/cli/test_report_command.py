@@ -1,0 +1,37 @@
+"""`arena report` writes the report of a run."""
+
+import sys
+
+import pytest
+
+from arena_trainers.cli.main import main
+
+
+def report(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["arena", "report", *map(str, arguments)])
+    main()
+
+
+def test_a_report_stands_in_the_run_folder_or_where_it_is_wanted(
+    tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 0, "kl": 0.5}\n{"step"\n')
+    for words in ([], ["--out", tmp_path / "page.html", "--groups", "1"]):
+        with pytest.raises(SystemExit) as exit_:
+            report(monkeypatch, tmp_path, *words)
+        assert not exit_.value.code
+        out, err = capsys.readouterr()
+        path = words[1] if words else tmp_path / "report.html"
+        assert out == f"{path}: 1 records, 0 episodes\n"
+        assert (
+            err
+            == "metrics.jsonl, line 2 is left out: want a JSON object with its step\n"
+        )
+        assert "KL to the reference" in path.read_text()
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path, monkeypatch, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        report(monkeypatch, tmp_path)
+    assert "give the --output-dir of arena train" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,135 @@
+"""The results of a run as tables of text, from `results.json`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from arena_trainers.report.charts import is_number
+
+NONE = "-"
+WIDEST = 1000  # points; a score with a wider interval is not shown
+
+
+class TextTable(NamedTuple):
+    """A table of text.
+
+    Attributes:
+        title: what it shows.
+        heads: names of the columns.
+        rows: cells by row.
+    """
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def result_tables(results: Mapping[str, Any]) -> list[TextTable]:
+    """For each game: before and after training, measures, and play against baselines.
+
+    Args:
+        results: what `results.json` holds; what it lacks is shown as "-" or left out.
+    """
+    tables = []
+    for game, found in (results.get("outcomes") or {}).items():
+        stages = found.get("stages") or []
+        tables.append(_stage_table(game, stages))
+        tables.append(_measure_table(game, stages))
+        tables.append(_opponent_table(game, found.get("evaluation") or []))
+    return [table for table in tables if table.rows]
+
+
+def facts(results: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of what produced the results: model, credit, seed, versions, cost."""
+    credit, best = results.get("credit") or {}, results.get("best") or {}
+    cost = results.get("cost") or {}
+    shown = {
+        "recipe": results.get("recipe"),
+        "games": ", ".join(results.get("games") or []),
+        "model": results.get("model"),
+        "credit": credit.get("estimator"),
+        "credit options": _options(credit.get("args") or {}),
+        "critic": credit.get("critic"),
+        "seed": results.get("seed"),
+        "best model": f"step {best['step']}, {best['metric']} {best['score']:.4f}"
+        if best
+        else None,
+        "seconds": results.get("seconds"),
+        "episodes per second": results.get("episodes_per_second"),
+        "CPU seconds": cost.get("cpu_seconds"),
+        "peak memory, MiB": _mebibytes(cost.get("peak_memory_bytes")),
+        "device": results.get("device"),
+        "processes": results.get("processes"),
+        "commit of arena-envs": results.get("commit"),
+        **(results.get("versions") or {}),
+    }
+    return [
+        (name, str(value)) for name, value in shown.items() if value not in (None, "")
+    ]
+
+
+def _options(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _mebibytes(num_bytes: Any) -> str | None:
+    return f"{num_bytes / 2**20:.0f}" if is_number(num_bytes) else None
+
+
+def _stage_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
+    num_seats = max((len(stage.get("returns") or []) for stage in stages), default=0)
+    heads = ["policy", "episodes", "legal replies", "exact NashConv"]
+    heads += [f"return of player_{seat} (95 %)" for seat in range(num_seats)]
+    rows = []
+    for stage in stages:
+        returns = [*map(_interval, stage.get("returns") or [])]
+        row = [str(stage.get("name")), str(stage.get("num_episodes") or NONE)]
+        row += [_percent(stage.get("legal_rate")), _number(stage.get("nash_conv"), 4)]
+        rows.append([*row, *returns, *[NONE] * (num_seats - len(returns))])
+    return TextTable(f"{game}: before and after, in self-play", heads, rows)
+
+
+def _measure_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
+    rows = [
+        [str(stage.get("name")), name, _interval(interval)]
+        for stage in stages
+        for name, interval in (stage.get("measures") or {}).items()
+    ]
+    heads = ["policy", "measure", "mean (95 %)"]
+    return TextTable(f"{game}: the game's measures in self-play", heads, rows)
+
+
+def _opponent_table(game: str, found: Iterable[Mapping[str, Any]]) -> TextTable:
+    rows = []
+    for row in found:
+        if row.get("role") == "policy":
+            mean, shares = row.get("mean_return"), ("wins", "draws", "losses")
+            interval = {"mean": mean, "low": row.get("low"), "high": row.get("high")}
+            low, high = row.get("score_interval") or (None, None)
+            score = {"mean": row.get("normalised"), "low": low, "high": high}
+            if low is None or high - low > WIDEST:
+                score = {}
+            cells = [str(row.get("opponent")), str(row.get("seat"))]
+            cells += [str(row.get("num_episodes")), _interval(interval)]
+            cells += [_interval(score, 0)]
+            rows.append([*cells, *(_percent(row.get(share)) for share in shares)])
+    heads = ["against", "seat", "episodes", "return (95 %)"]
+    heads += ["score (95 %)", "won", "drawn", "lost"]
+    title = f"{game}: against baselines; score 0 is random play, 100 is the solver"
+    return TextTable(title, heads, rows)
+
+
+def _number(value: Any, digits: int = 3) -> str:
+    return f"{value:.{digits}f}" if is_number(value) else NONE
+
+
+def _percent(value: Any) -> str:
+    return f"{100 * value:.1f} %" if is_number(value) else NONE
+
+
+def _interval(found: Mapping[str, Any], digits: int = 3) -> str:
+    """A mean with its interval, such as "0.645 (-0.080 to 1.330)"."""
+    mean, low, high = (found.get(name) for name in ("mean", "low", "high"))
+    if low is None or high is None:
+        return _number(mean, digits)
+    ends = f"{_number(low, digits)} to {_number(high, digits)}"
+    return f"{_number(mean, digits)} ({ends})"

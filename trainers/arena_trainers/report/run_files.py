@@ -1,0 +1,154 @@
+"""The files of a run that its report reads; what is missing or broken is named."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from arena_trainers.report.reading import MAX_SHOWN, BadLine, Recorded, read_lines
+
+STEP = re.compile(r"step-(\d+)\.jsonl")
+AFTER_TRAINING = "after training"
+EVALUATED = 8  # episodes of the evaluation for each group of a step
+MAX_TURNS = 4_000  # of a page; a turn takes up to 4 ms of CPU time
+
+
+class RunFiles(NamedTuple):
+    """What a run folder holds.
+
+    Attributes:
+        name: of the folder.
+        metrics: records of `metrics.jsonl`; each has an integer `step`.
+        results: what `results.json` holds; empty without.
+        config: the text of `config.yaml`; empty without.
+        episodes: episodes of the run, each with the name of its source.
+        sources: by optimizer step, the source of its episodes.
+        left: number of lines of the files of episodes that are left out.
+        bad: lines that cannot be read, by name of the file.
+        missing: sentences on what the folder lacks.
+    """
+
+    name: str
+    metrics: Sequence[dict[str, Any]]
+    results: dict[str, Any]
+    config: str
+    episodes: Sequence[Recorded]
+    sources: dict[int, str]
+    left: int
+    bad: Sequence[tuple[str, BadLine]]
+    missing: Sequence[str]
+
+
+def read_run_files(folder: Path, num_groups: int) -> RunFiles:
+    """Reads a run folder, finished or not.
+
+    Args:
+        folder: the run folder.
+        num_groups: groups to read of each file of episodes. Where the groups have more
+            than `MAX_TURNS` turns in all, each file gives its share, one episode at least.
+
+    Raises:
+        ValueError: there is no run folder.
+    """
+    if not (folder / "metrics.jsonl").is_file():
+        raise ValueError(
+            f"want a run folder with metrics.jsonl, found none at {str(folder)!r}; give "
+            "the --output-dir of arena train, such as runs/first"
+        )
+    metrics, broken = _metrics(folder / "metrics.jsonl")
+    bad = [("metrics.jsonl", line) for line in broken]
+    missing = []
+    results, config = _results(folder / "results.json"), folder / "config.yaml"
+    if not results:
+        missing.append(
+            "results.json: the run is not finished, so there are no results before and "
+            "after, baselines, versions and command"
+        )
+    if not config.is_file():
+        missing.append("config.yaml: there is no configuration")
+    episodes: list[Recorded] = []
+    sources, left = {}, 0
+    files = list(_files_of_episodes(folder))
+    for step, path in files:
+        source = AFTER_TRAINING if step is None else f"step {step}"
+        groups = num_groups if step is not None else EVALUATED * num_groups
+        found, rest = _groups(path, groups, MAX_TURNS // len(files))
+        left += rest
+        name = str(path.relative_to(folder))
+        bad += [(name, line) for line in found if isinstance(line, BadLine)]
+        read = [line for line in found if isinstance(line, Recorded)]
+        episodes += [line._replace(source=source) for line in read]
+        if read and step is not None:
+            sources[step] = source
+    if not sources:
+        missing.append("rollouts/: there are no training episodes (see --saved_groups)")
+    text = config.read_text(encoding="utf-8") if config.is_file() else ""
+    name = folder.absolute().name
+    return RunFiles(name, metrics, results, text, episodes, sources, left, bad, missing)
+
+
+def _metrics(path: Path) -> tuple[list[dict[str, Any]], list[BadLine]]:
+    records, bad = [], []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if isinstance(record, dict) and type(record.get("step")) is int:
+            records.append(record)
+        else:
+            text = line[: 4 * MAX_SHOWN].decode("utf-8", "replace")[:MAX_SHOWN]
+            bad.append(BadLine(number, "want a JSON object with its step", text))
+    return records, bad
+
+
+def _results(path: Path) -> dict[str, Any]:
+    """What `results.json` holds; empty without the file.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"want a JSON object in {str(path)!r}; remove the file, and the report shows "
+            "the rest of the run"
+        )
+    return found
+
+
+def _files_of_episodes(folder: Path) -> Iterable[tuple[int | None, Path]]:
+    """Files of training episodes by step, then that of the evaluation, as step None."""
+    found = {
+        int(match[1]): path
+        for path in (folder / "rollouts").glob("step-*.jsonl")
+        if (match := STEP.fullmatch(path.name))
+    }
+    yield from sorted(found.items())
+    if (folder / "episodes.jsonl").is_file():
+        yield None, folder / "episodes.jsonl"
+
+
+def _groups(
+    path: Path, num_groups: int, max_turns: int
+) -> tuple[list[Recorded | BadLine], int]:
+    """The first groups of a file with the bad lines among them; number of lines left."""
+    found: list[Recorded | BadLine] = []
+    starts, num_turns = set(), 0
+    with open(path, "rb") as file:
+        total = sum(1 for _ in file)
+    for line in read_lines(path):
+        if isinstance(line, Recorded):
+            episode = line.rollout.episode
+            starts.add((episode.game, str(episode.params), episode.seed))
+            num_turns += len(episode.turns)
+            if len(starts) > num_groups or (found and num_turns > max_turns):
+                break
+        found.append(line)
+    return found, total - len(found)
