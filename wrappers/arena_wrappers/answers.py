@@ -10,14 +10,8 @@ MAX_CONTENT = 2**28  # bytes
 _PIECE = 2**16  # bytes
 
 
-class Timed(io.RawIOBase):
-    """What a socket receives until a moment, for an answer's header and content alike.
-
-    Args:
-        sock: the socket.
-        timeout: longest wait for more bytes, in seconds.
-        until: the moment, by `time.monotonic`.
-    """
+class _Timed(io.RawIOBase):
+    """The header and the content that a socket receives."""
 
     def __init__(self, sock: socket.socket, timeout: float, until: float) -> None:
         self._sock, self._timeout, self._until = sock, timeout, until
@@ -41,6 +35,21 @@ class Timed(io.RawIOBase):
     def close(self) -> None:
         self._received.close()
         super().close()
+
+
+def timed_response(
+    sock: socket.socket, *, timeout: float, until: float, **given: Any
+) -> http.client.HTTPResponse:
+    """The answer that a socket receives.
+
+    Args:
+        sock: the socket.
+        timeout: longest wait for more bytes, in seconds.
+        until: when the answer must be complete, by `time.monotonic`.
+        **given: arguments of `HTTPResponse`.
+    """
+    timed: Any = _Timed(sock, timeout, until)
+    return http.client.HTTPResponse(timed, **given)
 
 
 def content_of(response: http.client.HTTPResponse) -> bytes:

@@ -16,11 +16,12 @@ import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from arena_wrappers.answers import Timed, content_of
+from arena_wrappers.answers import content_of, timed_response
 
 MAX_SAID = 300  # characters of a server's message in an error
 
@@ -88,13 +89,9 @@ class Line:
             Stopped: `stop` was called.
         """
 
-        def response_of(sock: socket.socket, **given: Any) -> http.client.HTTPResponse:
-            timed: Any = Timed(sock, timeout, until)
-            return http.client.HTTPResponse(timed, **given)
-
         def exchange() -> Answer:
             line: Any = self._line
-            line.response_class = response_of
+            line.response_class = partial(timed_response, timeout=timeout, until=until)
             sock = self._connected(min(timeout, until - time.monotonic()))
             self._line.request(method, f"{self._path}{path}", content, dict(headers))
             if wait is not None:
