@@ -1,13 +1,18 @@
 """Snapshots of a policy whose model is one small matrix."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.matchmaking import BaseMatchmaker, snapshots
 from arena_trainers.matchmaking.snapshots import SnapshotStore
+from arena_trainers.train import failures
+from arena_trainers.train.clock import Clock
+from arena_trainers.train.matching import FILE, Matching
 
 
 @pytest.fixture
@@ -43,3 +48,57 @@ def test_threads_take_turns_with_the_weights(learner, tmp_path):
     assert torch.equal(seen["self"], own)
     assert torch.equal(seen["self@1"], torch.ones(2, 2))
     assert torch.equal(learner.model.weight.data, own)
+
+
+class Wanted(BaseMatchmaker):
+    """Wants a snapshot of step 0."""
+
+    max_live = 1
+
+    def snapshots(self, step):
+        return (0,)
+
+
+@pytest.fixture
+def process(learner, tmp_path):
+    """Makes the matching of one of two processes with one folder."""
+
+    def make(number):
+        games = SimpleNamespace(matchmaker=Wanted(), plans=[], opponents={})
+        args = SimpleNamespace(output_dir=tmp_path, seed=0, opponents="wanted")
+        accelerator = SimpleNamespace(
+            is_main_process=number == 0, num_processes=2, process_index=number
+        )
+        return Matching(games, args, accelerator, learner, Clock())
+
+    return make
+
+
+def test_a_snapshot_that_cannot_be_written_ends_all_processes(process, monkeypatch):
+    sent = []
+
+    def broadcast(objects):
+        if main:
+            sent.append(objects[0])
+        objects[:] = sent
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(failures, "broadcast_object_list", broadcast)
+    monkeypatch.setattr(snapshots, "save_file", fail)
+    for main, kind in ((True, OSError), (False, ValueError)):
+        matching = process(int(not main))
+        with pytest.raises(kind, match="disk full"):
+            matching._advance(matching.games.matchmaker, 0)
+
+
+def test_only_the_main_process_reads_checkpoints(process, monkeypatch, tmp_path):
+    """It deletes old ones, so another process may meet half of one."""
+    monkeypatch.setattr(failures, "broadcast_object_list", lambda objects: None)
+    (tmp_path / "checkpoint-1").mkdir()
+    (tmp_path / "checkpoint-1" / FILE).write_text("{")
+    main, other = process(0), process(1)
+    other._advance(other.games.matchmaker, 0)
+    with pytest.raises(ValueError, match="Expecting"):
+        main._advance(main.games.matchmaker, 0)

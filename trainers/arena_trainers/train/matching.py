@@ -22,6 +22,7 @@ from arena_trainers.matchmaking import (
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
 from arena_trainers.train.clock import Clock, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.failures import raised_everywhere
 from arena_trainers.train.game_plans import GamePlan
 from arena_trainers.train.prepared_games import PreparedGames
 from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
@@ -146,8 +147,8 @@ class Matching:
                     "of that run"
                 )
         source = checkpoint.parent / FOLDER
-        self.store.resume(found["snapshots"], found["run"], source)
-        self.accelerator.wait_for_everyone()  # copies are there
+        with raised_everywhere():  # afterwards copies are there
+            self.store.resume(found["snapshots"], found["run"], source)
         self._snapshots.clear()
         matchmaker.load_state_dict(found["state"])
 
@@ -162,12 +163,14 @@ class Matching:
         wanted = set(matchmaker.snapshots(step))
         if step not in wanted or step in self.store.steps:
             return
-        if not self.store.run:
-            self.store.begin(secrets.token_hex(8))
-        self.store.take(step)
-        self.store.keep(wanted, set(self._in_checkpoints()))
+        with raised_everywhere():  # afterwards the file is there
+            if not self.store.run:
+                self.store.begin(secrets.token_hex(8))
+            self.store.take(step)
+            # only who writes may read checkpoints: it deletes old ones
+            on_disk = set(self._in_checkpoints()) if self.store.writes else set()
+            self.store.keep(wanted, on_disk)
         self._snapshots = {s: p for s, p in self._snapshots.items() if s in wanted}
-        self.accelerator.wait_for_everyone()  # the file is there
         self._play_matches(matchmaker, step)
 
     def _in_checkpoints(self) -> Iterator[int]:
