@@ -8,9 +8,9 @@ import torch
 
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.matchmaking import BaseMatchmaker, snapshots
+from arena_trainers.matchmaking import BaseMatchmaker, Match, snapshots
 from arena_trainers.matchmaking.snapshots import SnapshotStore
-from arena_trainers.train import failures
+from arena_trainers.train import failures, matching
 from arena_trainers.train.clock import Clock
 from arena_trainers.train.matching import FILE, Matching
 
@@ -88,9 +88,9 @@ def test_a_snapshot_that_cannot_be_written_ends_all_processes(process, monkeypat
     monkeypatch.setattr(failures, "broadcast_object_list", broadcast)
     monkeypatch.setattr(snapshots, "save_file", fail)
     for main, kind in ((True, OSError), (False, ValueError)):
-        matching = process(int(not main))
+        own = process(int(not main))
         with pytest.raises(kind, match="disk full"):
-            matching._advance(matching.games.matchmaker, 0)
+            own._advance(own.games.matchmaker, 0)
 
 
 def test_only_the_main_process_reads_checkpoints(process, monkeypatch, tmp_path):
@@ -102,3 +102,25 @@ def test_only_the_main_process_reads_checkpoints(process, monkeypatch, tmp_path)
     other._advance(other.games.matchmaker, 0)
     with pytest.raises(ValueError, match="Expecting"):
         main._advance(main.games.matchmaker, 0)
+
+
+def test_the_orders_of_a_pair_play_the_same_deals(process, monkeypatch):
+    """Else luck in the deals would stand in PSRO's payoffs."""
+    pairs = [("self@0", "self@1"), ("self@1", "self@0"), ("self@0", "self@2")]
+    played = []
+
+    def note(plans, **_):
+        played.append([plan.seed for plan in plans])
+        return ()
+
+    main = process(0)
+    main.accelerator.num_processes = 1
+    main.games.plans = [SimpleNamespace(name="g", seats=None, env_fn=None)]
+    made = main.games.matchmaker
+    made.matches = lambda step: [Match("g", pair, 3) for pair in [*pairs, pairs[0]]]
+    monkeypatch.setattr(matching, "play_plans", note)
+    monkeypatch.setattr(matching, "gather_object", list)
+    main._play_matches(made, 0)
+    first, second, other, again = map(tuple, played)
+    assert first == second
+    assert len({*first, *other, *again}) == 9

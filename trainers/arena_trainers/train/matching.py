@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -13,6 +14,7 @@ from accelerate.utils import gather_object
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking import (
     SELF,
+    Match,
     Matchmaker,
     Result,
     Seats,
@@ -185,8 +187,8 @@ class Matching:
         plans = {plan.name: plan for plan in self.games.plans if plan.seats is None}
         rng = np.random.default_rng([self.args.seed, step, MATCHES])
         own: list[tuple[int, Result]] = []
-        for number, match in enumerate(matches):
-            seeds = rng.integers(2**62, size=match.num_episodes).tolist()
+        drawn = _match_seeds(matches, rng)
+        for number, (match, seeds) in enumerate(zip(matches, drawn, strict=True)):
             if (
                 number % self.accelerator.num_processes
                 != self.accelerator.process_index
@@ -240,6 +242,20 @@ class Matching:
                 f"{start.game}; see arena_trainers.matchmaking.testing.check_matchmaker"
             )
         return found
+
+
+def _match_seeds(matches: Sequence[Match], rng: np.random.Generator) -> list[list[int]]:
+    """The seeds of each match: those of the same policies in other seats are the same."""
+    drawn: dict[Any, list[int]] = {}
+    found, times = [], Counter[Match]()
+    for match in matches:
+        times[match] += 1
+        key = match.game, tuple(sorted(match.seats)), match.num_episodes, times[match]
+        if key not in drawn:
+            size = match.num_episodes
+            drawn[key] = rng.integers(2**62, size=size).tolist()
+        found.append(drawn[key])
+    return found
 
 
 def _start(plan: GamePlan, seed: int) -> Start:
