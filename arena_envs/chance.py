@@ -80,13 +80,19 @@ def given_outcomes(options: Mapping[str, Any] | None) -> tuple[Any, ...]:
 
     Raises:
         ValueError: the options are no mapping, the outcomes no list, or a key is nearly
-            `"chance"`. Other keys are ignored, as PettingZoo's tests pass some.
+            `"chance"`, or is `"sample"`. Other keys are ignored, as PettingZoo's tests pass
+            some.
     """
     if options is not None and not isinstance(options, Mapping):
         raise ValueError(
             f"want options as a mapping such as {{'chance': [2, 0]}}, got {short(options)}"
         )
     for name in options or ():
+        if name == "sample":
+            raise ValueError(
+                "option 'sample' of reset is one of SeatEnv, where opponents choose; leave it "
+                "out, or make a SeatEnv"
+            )
         if name != "chance" and get_close_matches(str(name), ["chance"]):
             raise ValueError(
                 f"unknown option {short(name)} of reset; did you mean 'chance'?"

@@ -98,11 +98,12 @@ class GameEnv(AECEnv[str, Any, Any]):
         Args:
             seed: of the environment's own generator; None continues with its current state.
             options: `{"chance": [...]}` sets the first chance outcomes, for a chosen deal or
-                a replay; later outcomes are drawn. Keys unlike it are ignored.
+                a replay; later outcomes are drawn. Other keys are ignored.
 
         Raises:
-            ValueError: the seed is no integer of at least 0, or the chance outcomes are no
-                list, impossible or too many. The environment is unchanged.
+            ValueError: the seed is no integer of at least 0; the chance outcomes are no list,
+                impossible or too many; `"chance"` is misspelt; or `"sample"` is given, which
+                `SeatEnv` takes. The environment is unchanged.
         """
         seed = None if seed is None else checked_seed(seed)
         given = given_outcomes(options)

@@ -436,6 +436,8 @@ class TestStep:
     def test_a_misspelt_option_is_refused_and_one_of_a_test_kit_ignored(self) -> None:
         with pytest.raises(ValueError, match=r"'chanse' .*; did you mean 'chance'\?"):
             kuhn().reset(options={"chanse": [0, 1]})
+        with pytest.raises(ValueError, match="'sample' of reset is one of SeatEnv"):
+            kuhn().reset(seed=0, options={"sample": 1})
         kuhn().reset(options={"options": 1})
 
     def test_agents_whose_episode_is_over_leave_with_none(self) -> None:

@@ -6,11 +6,12 @@ import threading
 import time
 from contextlib import closing, suppress
 from functools import partial
+from time import monotonic as now
 from typing import Any
 
 import pytest
 
-from arena_wrappers import play_async
+from arena_wrappers import answers, play_async
 from arena_wrappers.api import ChatAPIPolicy
 from arena_wrappers.network import Line, Threads, Unreachable, _connection
 
@@ -69,21 +70,39 @@ def test_a_new_connection_that_breaks_off_is_an_error(listen):
         Line("http://127.0.0.1:9").ask(*ASK)
 
 
-def test_a_server_that_sends_empty_lines_for_ever_is_late(listen):
+HEADER = b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "more"),
+    [(HEADER + b"\r\n", b"\n"), (HEADER, b"X: 1\r\n"), (b"HTTP/1.1 200 ", b"O")],
+    ids=["content", "header", "status"],
+)
+def test_a_server_that_sends_a_little_for_ever_is_late(listen, first, more):
     """Some servers keep a connection alive so, and the limit is on the whole reply."""
 
     def trickle(connection):
         connection.recv(2**16)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n")
+        connection.sendall(first)
         with suppress(OSError):  # the client hangs up
-            for _ in range(400):
-                connection.sendall(b"\n")
+            for _ in range(90):  # an answer may have 100 headers
+                connection.sendall(more)
                 time.sleep(0.02)
 
     policy = ChatAPIPolicy("m", listen(trickle), max_retries=0)
-    game = play_async("kuhn_poker", [policy, "random"], 0, timeout=0.2)
+    game, began = play_async("kuhn_poker", [policy, "random"], 0, timeout=0.2), now()
     episode = asyncio.run(game)
     assert episode.turns[-1].detail == "TimeoutError: no reply within 0.2 s"
+    assert now() - began < 1
+
+
+def test_an_answer_without_end_is_refused(listen, monkeypatch):
+    monkeypatch.setattr(answers, "MAX_CONTENT", 1)
+    with (
+        closing(Line(listen(answer_each))) as line,
+        pytest.raises(ValueError, match="at most 1 bytes"),
+    ):
+        line.ask(*ASK)
 
 
 def test_calls_that_wait_for_a_thread_can_be_cancelled():

@@ -8,6 +8,8 @@ import pytest
 
 import arena_envs
 from arena_wrappers import TurnRequest, make_policy, play
+from arena_wrappers.human import HumanPolicy
+from arena_wrappers.noisy import NoisyPolicy
 
 GAME = arena_envs.make_game("tic_tac_toe")
 TEXTS = [GAME.action_text(GAME.initial_state(), a) for a in range(9)]
@@ -60,9 +62,17 @@ def test_noise_around_noise_and_around_any_bot_can_be_played():
         ("noisy:(minimax)", "want noisy:P"),
         ("noisy:1.5(minimax)", "want a probability from 0 to 1 in 'noisy:1.5"),
         ("noisy:-0.1(minimax)", "want a probability from 0 to 1"),
+        ("noisy:0.2(human:Ada)", "want no person in noise, got 'noisy:0.2"),
+        ("noisy:0.1(noisy:0.2(human))", "want no person in noise, got 'noisy:0.2"),
         ("noisy:0.2(minimxa)", "unknown policy 'minimxa'; did you mean 'minimax'"),
     ],
 )
 def test_other_noise_is_refused(spec, message):
     with pytest.raises(ValueError, match=message):
         make_policy(spec)
+
+
+def test_a_person_gets_no_noise():
+    """The limits on play with people look at the policy itself."""
+    with pytest.raises(ValueError, match="want no person in noise, got 'ada'"):
+        NoisyPolicy(HumanPolicy(), 0.5, "ada")

@@ -1,9 +1,10 @@
-"""Imports of optional packages; errors name the extra to install."""
+"""Imports of optional packages and of plug-ins; errors name what to install or mend."""
 
 import importlib
 import os
 import sys
 from collections.abc import Iterable
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from typing import Any
 
@@ -75,3 +76,23 @@ def imported(name: str, wanted: str) -> Any:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"want {wanted}, got {name!r}: {error}") from error
+
+
+def loaded_plugin(point: EntryPoint, kind: str) -> Any:
+    """What an entry point of another distribution names.
+
+    Args:
+        point: the entry point.
+        kind: what it should name, for the message.
+
+    Raises:
+        ImportError: it cannot be loaded; names the distribution.
+    """
+    plugin = point.dist.name if point.dist else "?"
+    try:
+        return point.load()
+    except Exception as error:  # a plug-in may raise anything
+        raise ImportError(
+            f"{kind} {point.name!r} of plug-in {plugin!r} cannot be loaded from "
+            f"{point.value!r}: {error!r}"
+        ) from error

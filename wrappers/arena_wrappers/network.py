@@ -16,12 +16,14 @@ import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from arena_wrappers.answers import content_of, timed_response
+
 MAX_SAID = 300  # characters of a server's message in an error
-_PIECE = 2**16  # bytes
 
 T = TypeVar("T")
 
@@ -82,17 +84,20 @@ class Line:
         Raises:
             Unreachable: no connection could be made.
             TimeoutError: it took too long.
+            ValueError: the answer has more than `answers.MAX_CONTENT` bytes.
             OSError, http.client.HTTPException: the connection broke off.
             Stopped: `stop` was called.
         """
 
         def exchange() -> Answer:
+            line: Any = self._line
+            line.response_class = partial(timed_response, timeout=timeout, until=until)
             sock = self._connected(min(timeout, until - time.monotonic()))
             self._line.request(method, f"{self._path}{path}", content, dict(headers))
             if wait is not None:
                 wait(sock)
             response = self._line.getresponse()
-            found = _content(response, sock, timeout, until)
+            found = content_of(response)
             response.close()  # the connection stays, unless the server closes it
             return Answer(response.status, response.headers, found)
 
@@ -170,26 +175,6 @@ def _authorization(proxy: Any) -> dict[str, str]:
         return {}
     pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
     return {"Proxy-Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
-
-
-def _content(
-    response: http.client.HTTPResponse,
-    sock: socket.socket,
-    timeout: float,
-    until: float,
-) -> bytes:
-    """All of an answer, of which some servers send an empty line now and then."""
-    pieces = []
-    while piece := response.read1(_PIECE):
-        pieces.append(piece)
-        left = until - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        if sock.fileno() >= 0:  # still open
-            sock.settimeout(min(timeout, left))
-    if response.length:
-        raise http.client.IncompleteRead(b"".join(pieces), response.length)
-    return b"".join(pieces)
 
 
 def message_of(content: bytes) -> str:

@@ -20,7 +20,7 @@ class NoisyPolicy:
         name: name in records.
 
     Raises:
-        ValueError: `probability` is not from 0 to 1.
+        ValueError: `probability` is not from 0 to 1, or the inner policy is a person.
     """
 
     def __init__(self, inner: Policy, probability: float, name: str) -> None:
@@ -28,6 +28,8 @@ class NoisyPolicy:
             raise ValueError(
                 f"want a probability from 0 to 1 in {name!r}, such as noisy:0.2(minimax)"
             )
+        if getattr(inner, "is_person", False):
+            raise ValueError(refused_noise(name))
         self.inner = inner
         self.probability = probability
         self.name = name
@@ -78,6 +80,11 @@ class ScoringNoisyPolicy(NoisyPolicy):
             return chances, illegal
         mixed = [(noise + kept * chance) / legal for chance in chances]
         return mixed, (1 - self.probability) * illegal
+
+
+def refused_noise(name: str) -> str:
+    """Why a person gets no noise: rules for people would not see the person."""
+    return f"want no person in noise, got {name!r}; write the person alone, as human"
 
 
 def without_noise(policy: Policy) -> Policy:

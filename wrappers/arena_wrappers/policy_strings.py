@@ -10,6 +10,7 @@ from arena_wrappers.noisy import (
     AsyncNoisyPolicy,
     NoisyPolicy,
     ScoringNoisyPolicy,
+    refused_noise,
     split_noisy,
 )
 from arena_wrappers.policies import BotPolicy, Policy, RandomPolicy, ScoringBotPolicy
@@ -27,7 +28,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     | `"lm:PATH"` | a language model in a folder |
     | `"api:MODEL"`, `"api:MODEL@URL"` | a language model behind an OpenAI-compatible endpoint |
     | `"vllm:URL"` | the model of a vLLM server, with the prompts of its folder |
-    | `"noisy:P(STRING)"` | any of these, with a random legal action at probability P |
+    | `"noisy:P(STRING)"` | any of these but a person, with a random legal action at probability P |
     | a kind of the entry-point group `arena.policies` | its function, called with the argument |
 
     Options may follow the name or the URL of an endpoint:
@@ -73,6 +74,8 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
 
 def _noisy(spec: str, makers: Mapping[str, Maker] | None) -> Policy:
     probability, inner_spec = split_noisy(spec)
+    if names_person(inner_spec):
+        raise ValueError(refused_noise(spec))
     inner = make_policy(inner_spec, makers)
     kind = NoisyPolicy
     if hasattr(inner, "act_async"):

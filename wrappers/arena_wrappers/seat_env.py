@@ -1,6 +1,6 @@
 """`SeatEnv`: one seat of a game as a Gymnasium environment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium
@@ -105,6 +105,8 @@ class SeatEnv(gymnasium.Env[Any, Any]):
                 of at least 0, or comes without a seed. The running episode goes on.
         """
         sample = checked_sample(options, seed)
+        if isinstance(options, Mapping):
+            options = {name: options[name] for name in options if name != "sample"}
         before = self._np_random, self._np_random_seed
         super().reset(seed=seed)
         drawn = None

@@ -52,6 +52,17 @@ def page(found, width=80):
     return text.getvalue()
 
 
+def test_each_episode_of_an_evaluation_is_a_sign_of_life(args):
+    """So that the watchdog calls no long evaluation late."""
+    meter, beats = GameMeter(GamePlan("kuhn_poker", args), args, 3), []
+    meter.beat = lambda: beats.append(1)
+    episodes = meter.measure("after self-play", RandomPolicy())
+    assert [episode.seed for episode in episodes] == [0, 1, 2]
+    assert len(beats) == 3 + 1  # and NashConv
+    meter.evaluate(RandomPolicy())
+    assert len(beats) == 4 + 3 * 2 * 2  # against two opponents, in both seats
+
+
 def test_a_model_that_plays_nothing_legal_is_warned_of_with_a_reply(args):
     plan = GamePlan("kuhn_poker", args)
     episodes = play(plan.env_fn, ScriptedPolicy(lambda _: "I \x1b fold"), range(4))

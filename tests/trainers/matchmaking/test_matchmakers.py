@@ -128,6 +128,14 @@ def test_the_opponent_that_wins_comes_more_often():
     assert matchmaker.win_rate(GAME, 0) == (3 * 0.95 + 0.5 + 0.5) / (3 * 0.95 + 2)
 
 
+def test_a_learner_that_always_wins_meets_all_at_the_largest_power():
+    matchmaker = Prioritised(every=10, power=100)
+    won = [Result(GAME, ("self", f"self@{step}"), (1.0, -1.0)) for step in (0, 10)]
+    for _ in range(15):
+        matchmaker.update(won * 128, 10)
+    assert matchmaker._weights(GAME, [0, 10]).tolist() == [0.5, 0.5]
+
+
 @pytest.mark.parametrize("meta", ["nash", "replicator"])
 def test_psro_meets_snapshots_that_beat_each_other_in_a_circle_equally_often(meta):
     matchmaker = PSRO(every=1, meta=meta)

@@ -4,7 +4,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import Any
 
 from arena_trainers.credit.batch import TurnBatch
@@ -41,7 +41,7 @@ from arena_trainers.credit.results import (
 )
 from arena_trainers.credit.tokens import NEEDED_WITHIN, WITHIN_TURN, credit_within
 from arena_trainers.credit.trajectories import require, trajectories
-from arena_trainers.extras import imported
+from arena_trainers.extras import imported, loaded_plugin
 
 Estimator = Callable[..., Credit]
 
@@ -181,7 +181,8 @@ def find_estimator(name: str | Estimator) -> Estimator:
         return _imported(name)
     for point in entry_points(group=GROUP):
         if point.name == name:
-            return _load(point)
+            function: Estimator = loaded_plugin(point, "estimator")
+            return function
     known = estimator_names()
     raise ValueError(
         f"no estimator {name!r}; {_near(name, [*known, *ALIASES])}known are "
@@ -267,18 +268,6 @@ def _imported(path: str) -> Estimator:
     function: Estimator = imported(path, wanted := "module:function of an estimator")
     if not callable(function):
         raise ValueError(f"want {wanted}, got {path!r}, which is no function")
-    return function
-
-
-def _load(point: EntryPoint) -> Estimator:
-    plugin = point.dist.name if point.dist else "?"
-    try:
-        function: Estimator = point.load()
-    except Exception as error:  # a plug-in may raise anything
-        raise ImportError(
-            f"estimator {point.name!r} of plug-in {plugin!r} cannot be loaded from "
-            f"{point.value!r}: {error!r}"
-        ) from error
     return function
 
 

@@ -170,7 +170,9 @@ class TrainingJob:
         self._announce()
         with watched_stages(self.trainer, self.job.stall_after) as watchdog:
             seconds, steps = self._train(self.trainer)
-            watchdog.begin("evaluation after training")
+            watchdog.begin(last := "evaluation after training")
+            for meter in self.meters:  # a long evaluation that goes on is not late
+                meter.beat = lambda: watchdog.begin(last)
             # an internal call, as another one pushes the whole run folder to the hub
             self.trainer.save_model(str(self.folder / "model"), _internal_call=True)
             exact = any(meter.game is not None for meter in self.meters)

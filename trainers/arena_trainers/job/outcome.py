@@ -1,6 +1,6 @@
 """The measurements of a policy in a training run, game by game."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -22,11 +22,12 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
 from arena_wrappers import (
     Episode,
+    EpisodePlan,
     Policy,
     PromptWrapper,
     ScoringPolicy,
     make_policy,
-    play,
+    stream_plans,
 )
 
 MAX_MEASURED_STATES = 20_000  # of a game whose NashConv is measured
@@ -75,6 +76,7 @@ class GameMeter:
         game: the rules, if they and the prompts can be enumerated; else None.
         uniform: NashConv of uniform random play; None without `game`.
         stages: the stages that were measured; the first is uniform random play.
+        beat: called after each episode and each exact measurement.
     """
 
     def __init__(self, plan: GamePlan, args: TurnGRPOConfig, num_episodes: int) -> None:
@@ -90,6 +92,7 @@ class GameMeter:
             else nash_conv(self.game, uniform_table(self.game))
         )
         self.stages = [Stage("uniform random", self.uniform)]
+        self.beat: Callable[[], object] = lambda: None
         self._table: Table | None = None  # of the policy of the last stage
 
     def measure(
@@ -102,12 +105,13 @@ class GameMeter:
             policy: who is measured.
             table: its action probabilities by information state, if they are known.
         """
-        episodes = play(self.plan.env_fn, policy, range(self.num_episodes))
+        episodes = self._play(policy)
         conv = None
         if self.game is not None:
             if table is None:
                 table, _ = tabular(policy, self.game, self.options)
             self._table, conv = table, nash_conv(self.game, table)
+            self.beat()
         stage = Stage(
             name,
             conv,
@@ -121,6 +125,17 @@ class GameMeter:
         )
         self.stages.append(stage)
         return episodes
+
+    def _play(self, policy: Policy) -> list[Episode]:
+        """Episodes of self-play, in the order of their seeds."""
+        policies = [policy] * self.plan.game.num_players
+        seeds = range(self.num_episodes)
+        plans = [EpisodePlan(self.plan.env_fn, policies, seed) for seed in seeds]
+        done: dict[int, Episode] = {}
+        for index, episode in stream_plans(plans):
+            done[index] = episode
+            self.beat()
+        return [done[index] for index in seeds]
 
     def evaluate(self, policy: Policy) -> Evaluation | None:
         """The policy in each seat against random play, and against the solver if exact.
@@ -144,7 +159,7 @@ class GameMeter:
             min(self.num_episodes, MAX_EPISODES),
             prompt=self._prompt,
             baselines=False,
-        ).run()
+        ).run(lambda *_: self.beat())
         if solver is None or not is_exact:
             return found
         rows: list[Row] = []

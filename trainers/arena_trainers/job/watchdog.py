@@ -31,7 +31,8 @@ def watched_stages(trainer: Trainer, seconds: float) -> Iterator["Watchdog"]:
     """Within this context a late stage of a run prints a line on stderr.
 
     The first stage is the start of training, which sends a server its weights. Each step of
-    training is a stage. `Watchdog.begin` begins others.
+    training is a stage. `Watchdog.begin` begins others. After training each episode of the
+    evaluation is one.
 
     A line comes after every `seconds` that pass without the end of a stage. Every process
     prints its own: the one that the others wait for names what it waits for.

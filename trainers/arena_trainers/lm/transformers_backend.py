@@ -1,8 +1,9 @@
 """`TransformersBackend`: tokens by the forward passes of a transformers model."""
 
+import threading
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ class TransformersBackend:
         model: the language model.
         pad_id: fills rows up on the left; no row reads it.
         context: replaces the model while generating, where a trainer has to unwrap it.
+
+    Attributes:
+        context: gives the model to one thread at a time: `play` with a timeout has several,
+            and a policy that shares the model may replace its weights in this context.
     """
 
     def __init__(
@@ -42,7 +47,7 @@ class TransformersBackend:
         context: GenerateContext | None = None,
     ) -> None:
         self.model, self.pad_id = model, pad_id
-        self.context = context or (lambda: nullcontext(self.model))
+        self.context = _one_at_a_time(context or (lambda: nullcontext(self.model)))
 
     @torch.no_grad()
     def generate(
@@ -97,6 +102,17 @@ class TransformersBackend:
             synced_gpus=False,  # each process plays other games
         )
         return sequences[:, inputs[0].shape[1] :]
+
+
+def _one_at_a_time(context: GenerateContext) -> GenerateContext:
+    lock = threading.RLock()
+
+    @contextmanager
+    def locked() -> Iterator[PreTrainedModel]:
+        with lock, context() as model:
+            yield model
+
+    return locked
 
 
 def _length(ids: Sequence[int], end_ids: Sequence[int]) -> int:

@@ -107,7 +107,8 @@ class Prioritised(BaseMatchmaker):
 
     def _weights(self, game: str, steps: Sequence[int]) -> Floats:
         rates = np.array([self.win_rate(game, step) for step in steps])
-        weights = (1 - rates) ** self.power
+        losses = 1 - rates  # above 0
+        weights = (losses / losses.max()) ** self.power  # else a power may make all 0
         chances: Floats = weights / weights.sum()
         return chances
 

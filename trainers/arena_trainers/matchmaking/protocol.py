@@ -47,7 +47,8 @@ class Match(NamedTuple):
     Attributes:
         game: name of the game, with its parameters.
         seats: who plays each seat.
-        num_episodes: how many are played, each with a seed of its own.
+        num_episodes: how many are played, each with a seed of its own. Matches of the same
+            policies in other seats have the same seeds, so that luck in the deals cancels.
     """
 
     game: str

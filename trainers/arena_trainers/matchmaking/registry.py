@@ -2,10 +2,11 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import Any
 
 from arena_envs.checks import did_you_mean
+from arena_trainers.extras import loaded_plugin
 from arena_trainers.matchmaking.mixture import Mixture
 from arena_trainers.matchmaking.past_selves import PastSelves
 from arena_trainers.matchmaking.prioritised import Prioritised
@@ -78,20 +79,9 @@ def _factory(name: str) -> Callable[..., Matchmaker]:
         return _BUILT_IN[name]
     for point in entry_points(group=GROUP):
         if point.name == name:
-            return _load(point)
+            factory: Callable[..., Matchmaker] = loaded_plugin(point, "matchmaker")
+            return factory
     raise ValueError(f"no matchmaker {name!r}; {did_you_mean(name, names())}")
-
-
-def _load(point: EntryPoint) -> Callable[..., Matchmaker]:
-    plugin = point.dist.name if point.dist else "?"
-    try:
-        factory: Callable[..., Matchmaker] = point.load()
-    except Exception as error:  # a plug-in may raise anything
-        raise ImportError(
-            f"matchmaker {point.name!r} of plug-in {plugin!r} cannot be loaded from "
-            f"{point.value!r}: {error!r}"
-        ) from error
-    return factory
 
 
 def _check_options(

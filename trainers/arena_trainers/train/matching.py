@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -13,6 +14,7 @@ from accelerate.utils import gather_object
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking import (
     SELF,
+    Match,
     Matchmaker,
     Result,
     Seats,
@@ -22,6 +24,7 @@ from arena_trainers.matchmaking import (
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
 from arena_trainers.train.clock import Clock, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.failures import raised_everywhere
 from arena_trainers.train.game_plans import GamePlan
 from arena_trainers.train.prepared_games import PreparedGames
 from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
@@ -146,8 +149,8 @@ class Matching:
                     "of that run"
                 )
         source = checkpoint.parent / FOLDER
-        self.store.resume(found["snapshots"], found["run"], source)
-        self.accelerator.wait_for_everyone()  # copies are there
+        with raised_everywhere():  # afterwards copies are there
+            self.store.resume(found["snapshots"], found["run"], source)
         self._snapshots.clear()
         matchmaker.load_state_dict(found["state"])
 
@@ -162,12 +165,14 @@ class Matching:
         wanted = set(matchmaker.snapshots(step))
         if step not in wanted or step in self.store.steps:
             return
-        if not self.store.run:
-            self.store.begin(secrets.token_hex(8))
-        self.store.take(step)
-        self.store.keep(wanted, set(self._in_checkpoints()))
+        with raised_everywhere():  # afterwards the file is there
+            if not self.store.run:
+                self.store.begin(secrets.token_hex(8))
+            self.store.take(step)
+            # only who writes may read checkpoints: it deletes old ones
+            on_disk = set(self._in_checkpoints()) if self.store.writes else set()
+            self.store.keep(wanted, on_disk)
         self._snapshots = {s: p for s, p in self._snapshots.items() if s in wanted}
-        self.accelerator.wait_for_everyone()  # the file is there
         self._play_matches(matchmaker, step)
 
     def _in_checkpoints(self) -> Iterator[int]:
@@ -182,8 +187,8 @@ class Matching:
         plans = {plan.name: plan for plan in self.games.plans if plan.seats is None}
         rng = np.random.default_rng([self.args.seed, step, MATCHES])
         own: list[tuple[int, Result]] = []
-        for number, match in enumerate(matches):
-            seeds = rng.integers(2**62, size=match.num_episodes).tolist()
+        drawn = _match_seeds(matches, rng)
+        for number, (match, seeds) in enumerate(zip(matches, drawn, strict=True)):
             if (
                 number % self.accelerator.num_processes
                 != self.accelerator.process_index
@@ -237,6 +242,20 @@ class Matching:
                 f"{start.game}; see arena_trainers.matchmaking.testing.check_matchmaker"
             )
         return found
+
+
+def _match_seeds(matches: Sequence[Match], rng: np.random.Generator) -> list[list[int]]:
+    """The seeds of each match: those of the same policies in other seats are the same."""
+    drawn: dict[Any, list[int]] = {}
+    found, times = [], Counter[Match]()
+    for match in matches:
+        times[match] += 1
+        key = match.game, tuple(sorted(match.seats)), match.num_episodes, times[match]
+        if key not in drawn:
+            size = match.num_episodes
+            drawn[key] = rng.integers(2**62, size=size).tolist()
+        found.append(drawn[key])
+    return found
 
 
 def _start(plan: GamePlan, seed: int) -> Start:

@@ -15,12 +15,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from accelerate.utils import broadcast_object_list
 from transformers import TrainerCallback
 
 from arena_trainers.lm.server import Server, ServerError
 from arena_trainers.lm.server_backend import ServerBackend, check_shapes, served_by
 from arena_trainers.train.engine import server_of, training_dtype, warn_of_precision
+from arena_trainers.train.failures import raised_everywhere
 
 FOLDER = "server"  # in the run folder
 DIFFERENCE = "sampling/sampling_logp_difference/mean"
@@ -128,32 +128,12 @@ class ServerWeights(TrainerCallback):
 
     def _load(self, folder: Path, *, is_adapter: bool, weights: Any = None) -> None:
         """Has the server load a folder, into which `weights` are written first, if given."""
-        failure: Exception | None = None
-        if self.trainer.accelerator.is_main_process:
-            try:
+        with raised_everywhere():
+            if self.trainer.accelerator.is_main_process:
                 if weights is not None:
                     _write(self._model, weights, folder)
                 self.backend.load(folder, is_adapter=is_adapter)
-            except Exception as error:  # raised again in all processes
-                failure = error
-        raise_everywhere(failure)
         self.backend.expect(folder, is_adapter=is_adapter)
-
-
-def raise_everywhere(failure: Exception | None) -> None:
-    """Raises the main process's failure, if there is one; all processes have to call it.
-
-    Without this the other processes would wait for the main one.
-
-    Raises:
-        ServerError: in the other processes, with the main one's message.
-    """
-    said = [None if failure is None else str(failure)]
-    broadcast_object_list(said)
-    if failure is not None:
-        raise failure
-    if said[0] is not None:
-        raise ServerError(said[0])
 
 
 def _write(model: Any, weights: Any, folder: Path) -> None:
