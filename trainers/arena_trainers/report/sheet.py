@@ -16,7 +16,8 @@ def sheet(episode: Episode, viewer: str = "all") -> str:
 
     Args:
         episode: the record.
-        viewer: who looks: `"all"`, or an agent such as `"player_0"`.
+        viewer: who looks: `"all"`, or an agent such as `"player_0"`, who reads no replies of
+            other seats.
 
     Raises:
         ValueError: the episode has no such agent, or cannot be replayed.
@@ -29,7 +30,9 @@ def sheet(episode: Episode, viewer: str = "all") -> str:
             f"want a viewer of {', '.join(frames.viewers)}, got {viewer!r}"
         )
     place = frames.viewers.index(viewer)
-    captions = [_caption(episode, i, turn) for i, turn in enumerate(episode.turns)]
+    captions = [
+        _caption(episode, i, turn, viewer) for i, turn in enumerate(episode.turns)
+    ]
     captions.append(f"end: {outcome_of(episode)}")
     drawings = [
         drawing_of(Scene(caption, scenes[place].shapes))
@@ -38,13 +41,16 @@ def sheet(episode: Episode, viewer: str = "all") -> str:
     return _joined(drawings)
 
 
-def _caption(episode: Episode, number: int, turn: Turn) -> str:
-    """What was replied in a turn."""
+def _caption(episode: Episode, number: int, turn: Turn, viewer: str) -> str:
+    """Who replied in a turn, and what, unless the viewer may not know it."""
+    name = f"player_{turn.seat}"
+    if viewer not in ("all", name):
+        return f"{number}: {name}"
     start, end = parsed_part(episode, turn) or (0, len(turn.reply))
     said = " ".join(turn.reply[start:end].split())
     if len(said) > MAX_CAPTION:
         said = f"{said[: MAX_CAPTION - 3]}..."
-    return f"{number}: player_{turn.seat} {said}"
+    return f"{number}: {name} {said}"
 
 
 def _joined(drawings: list[Drawing]) -> str:
