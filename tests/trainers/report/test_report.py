@@ -220,6 +220,11 @@ def test_steps_go_through_turns_and_episodes(episodes):
     stepper.press("v")
     assert "seen by player_0" in stepper.screen()
     assert "[?]" in stepper.screen()
+    assert "reply     <answer>bet" in stepper.screen()
+    stepper.press("v")
+    assert "seen by player_1" in stepper.screen()
+    assert "reply     hidden from player_1" in stepper.screen()
+    assert "<answer>" not in stepper.screen()
     stepper.press("$")
     assert "returns: " in stepper.screen()
     for number in (1, 2, 3, 3):

@@ -4,6 +4,7 @@ from arena_envs.scenes import Scene
 from arena_envs.scenes.colors import css
 from arena_envs.scenes.svg import Drawing, drawing_of
 from arena_trainers.report.episode_facts import outcome_of, parsed_part
+from arena_trainers.report.episode_lines import is_hidden
 from arena_trainers.report.frames import frames_of
 from arena_wrappers import Episode, Turn
 
@@ -44,7 +45,7 @@ def sheet(episode: Episode, viewer: str = "all") -> str:
 def _caption(episode: Episode, number: int, turn: Turn, viewer: str) -> str:
     """Who replied in a turn, and what, unless the viewer may not know it."""
     name = f"player_{turn.seat}"
-    if viewer not in ("all", name):
+    if is_hidden(turn, viewer):
         return f"{number}: {name}"
     start, end = parsed_part(episode, turn) or (0, len(turn.reply))
     said = " ".join(turn.reply[start:end].split())
