@@ -12,7 +12,7 @@ import arena_envs
 from arena_trainers.report.episode_facts import answer_span, outcome_of
 from arena_trainers.report.frames import frames_of
 from arena_trainers.report.page import replay_page
-from arena_trainers.report.page_data import page_data
+from arena_trainers.report.page_data import packed, page_data
 from arena_trainers.report.reading import BadLine, Recorded, read_lines
 from arena_trainers.report.sheet import sheet
 from arena_trainers.report.stepping import Stepper
@@ -53,7 +53,8 @@ def recorded(episodes):
 def test_bad_lines_are_named_and_the_rest_is_read(file):
     lines = file.read_bytes().splitlines(keepends=True)
     older = json.dumps({**json.loads(lines[0]), "rules_version": 1}).encode()
-    bad = [b"\xff\xfe\n", older + b"\n", lines[1][:100] + b"\n", b"[]\n", b"\n"]
+    nan = json.dumps({**json.loads(lines[0]), "params": {"x": [float("nan")]}}).encode()
+    bad = [b"\xff\xfe\n", older + b"\n", lines[1][:100] + b"\n", b"[]\n", nan + b"\n"]
     file.write_bytes(b"".join([lines[0], *bad, lines[2], lines[1][:50]]))
     found = list(read_lines(file))
     assert [line.line for line in found] == [*range(1, 9)]
@@ -61,6 +62,7 @@ def test_bad_lines_are_named_and_the_rest_is_read(file):
     assert kinds == [False, *[True] * 5, False, True]
     assert "unknown field 'rules_version'" in found[2].reason
     assert found[2].text.startswith('{"game": "kuhn_poker-v0"')
+    assert "params cannot be {'x': [nan]}" in found[5].reason
     assert [line.line for line in read_lines(file, 6, 1)] == [7]
 
 
@@ -115,6 +117,13 @@ def test_the_data_of_a_page_hold_the_record(file, episodes):
     first = data["episodes"][0]["turns"][0]
     assert first["reply"][slice(*first["parsed"])] == "bet"
     assert data["episodes"][1]["turns"][0]["invalid"] == "illegal"
+
+
+def test_no_page_holds_numbers_that_browsers_cannot_read(episodes):
+    data = page_data(recorded(episodes[:1]))
+    data["episodes"][0]["params"]["x"] = float("inf")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        packed(data)
 
 
 def test_equal_pictures_are_stored_once(episodes):
