@@ -4,11 +4,14 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 import arena_envs
+from arena_envs.games.tic_tac_toe import TicTacToe
+from arena_trainers.report import frames
 from arena_trainers.report.episode_facts import answer_span, outcome_of
 from arena_trainers.report.frames import frames_of
 from arena_trainers.report.page import replay_page
@@ -140,6 +143,27 @@ def test_a_seat_sees_less_than_all(episodes):
     everything, first, second = frames.scenes[0]
     assert len({repr(scene) for scene in (everything, first, second)}) == 3
     assert frames.scenes[-1][1].shapes == frames.scenes[-1][0].shapes  # a showdown
+
+
+class Outdated(TicTacToe):
+    """Rules of a plug-in, which fit no record."""
+
+    def initial_state(self):
+        raise KeyError("board")
+
+
+def test_errors_of_a_plug_in_are_shown_and_those_of_our_scenes_raise(
+    episodes, monkeypatch
+):
+    later = replace(episodes[2], game=f"{__name__}:Outdated", final_state=None)
+    assert frames_of(later).fault == "KeyError: 'board'"
+
+    def broken(*_):
+        raise ValueError("a bug of a scene")
+
+    monkeypatch.setattr(frames, "scene_of", broken)
+    with pytest.raises(ValueError, match="a bug of a scene"):
+        frames_of(episodes[2])
 
 
 @pytest.mark.parametrize(
