@@ -8,8 +8,8 @@ import yaml
 from huggingface_hub import ModelCard
 
 from arena_trainers.lm import smollm2
+from arena_trainers.lm.merged import CARD
 
-CARD = "README.md"
 _LICENCE = ("license", "license_name", "license_link")  # the hub's keys
 
 

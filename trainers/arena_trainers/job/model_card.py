@@ -11,7 +11,7 @@ from huggingface_hub import ModelCard, ModelCardData
 from rich.table import Table
 from rich.text import Text
 
-from arena_trainers.job.base_model import CARD, BaseModel, base_model
+from arena_trainers.job.base_model import BaseModel, base_model
 from arena_trainers.job.closing import eval_commands, last_rollouts, play_commands
 from arena_trainers.job.local_paths import local_folders, without_folders
 from arena_trainers.job.markdown import cell, code, code_block, table
@@ -19,6 +19,7 @@ from arena_trainers.job.outcome import Outcome
 from arena_trainers.job.report import outcome_tables
 from arena_trainers.job.run_folder import CONFIG
 from arena_trainers.job.settings import JobConfig
+from arena_trainers.lm.merged import CARD
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
 
