@@ -83,6 +83,12 @@ def test_a_seat_sees_its_own_card_only(tmp_path, open_page):
     page.select_option("#viewer", "player_1")
     assert "player_1" in page.inner_text("#scenes figcaption")
     assert page.locator("#scenes figure").count() == 1
+    shown = page.inner_text("#turn")
+    assert "Prompt and reply: hidden from player_1" in shown
+    assert "bet" not in shown
+    page.keyboard.press("ArrowRight")
+    at(page, 1)
+    assert "You are player_1 and hold" in page.inner_text("#turn")
 
 
 def test_filters_choose_episodes(tmp_path, open_page):

@@ -81,6 +81,34 @@ def test_only_the_named_policies_are_credited(group):
         credit.export(group, "mars", "openenv", policies="you")
 
 
+def test_pools_can_go_by_who_played_the_other_seats():
+    """Two returns against each policy: their means are 2 and 20, of all 11."""
+    group = [
+        episode(
+            0,
+            [turn(0, 0, paid), turn(0, 1, 0.0, policy=name)],
+            [paid, 0.0],
+            sample=sample,
+        )
+        for sample, (paid, name) in enumerate(
+            [(1.0, "weak"), (3.0, "weak"), (15.0, "cfr"), (25.0, "cfr")]
+        )
+    ]
+
+    def advantages(**options):
+        rows = credit.export(group, "dr_grpo", "messages", policies="me", **options)
+        return [row["advantage"] for row in rows]
+
+    assert advantages() == [-10.0, -8.0, 4.0, 14.0]
+    by_opponent = ("group", "seat", "opponent")
+    assert advantages(pool=by_opponent) == [-1.0, 1.0, -5.0, 5.0]
+    group[0].turns.pop()  # nobody knows who sat there
+    with pytest.raises(ValueError, match="opponent"):
+        advantages(pool=by_opponent)
+    given = {"opponent": [0, 0, 1, 1]}
+    assert advantages(pool=by_opponent, columns=given) == [-1.0, 1.0, -5.0, 5.0]
+
+
 def test_steps_hold_what_openenv_reads(group):
     first, _, second, _ = credit.export(group, "dr_grpo", "openenv")
     assert first["step_rewards"] == [2.0]

@@ -189,6 +189,14 @@ def _is_dict(value: Any) -> bool:
     return isinstance(value, dict)
 
 
+def _is_finite_dict(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return isinstance(value, dict)
+
+
 def _is_number(value: Any) -> bool:
     return _is_int(value) or (isinstance(value, float) and math.isfinite(value))
 
@@ -236,9 +244,9 @@ _TURN_FIELDS: dict[str, Check] = {
 }
 _EPISODE_FIELDS: dict[str, Check] = {
     "game": _is_str,
-    "params": _is_dict,
+    "params": _is_finite_dict,
     "max_turns": _optional(_is_int),
-    "prompt": _is_dict,
+    "prompt": _is_finite_dict,
     "seed": _is_int,
     "sample": _is_sample,
     "actions": _list_of(_is_action),

@@ -1,5 +1,6 @@
 """`Opponents`: the policies of the seats that a `SeatEnv` leaves to others."""
 
+import copy
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,15 @@ class Opponents:
                 raise ValueError(f"want a policy as opponent, got {policy!r:.80}")
         self._players = [(p, bot_of(p), _prompt_of(p)) for p in policies]
         self._rng = random.Random(0)  # `start` seeds it
+        self._of: dict[str, Any] = {}
+        self._num_turns: dict[str, int] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Opponents":
+        """A copy with the same policies, so that models and connections are shared."""
+        other = copy.copy(self)
+        other._rng = copy.deepcopy(self._rng, memo)
+        other._num_turns = dict(self._num_turns)
+        return other
 
     def start(self, agents: Iterable[str], seed: int | None) -> None:
         """Begins an episode.

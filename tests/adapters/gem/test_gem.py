@@ -2,6 +2,7 @@
 
 import random
 import runpy
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 import gem
 
+from arena_wrappers import Reply
 from arena_wrappers.adapters.gem import GemEnv
 
 all_games = pytest.mark.parametrize("id", [i.id for i in arena_envs.game_infos()])
@@ -70,6 +72,28 @@ def test_a_spawned_copy_goes_on_by_itself() -> None:
     assert "You are O." in fresh.reset(seed=0)[0]
     with pytest.raises(ValueError, match="no new arguments with same_state=True"):
         env.spawn(same_state=True, seat=1)
+
+
+class Locked:
+    """An opponent that cannot be copied, such as an endpoint."""
+
+    name = "locked"
+
+    def __init__(self) -> None:
+        self.lock, self.asked = threading.Lock(), 0
+
+    def act(self, requests):
+        self.asked += len(requests)
+        return [Reply(request.legal[-1]) for request in requests]
+
+
+def test_a_spawned_copy_shares_its_opponents() -> None:
+    opponent = Locked()
+    env = GemEnv("tic_tac_toe", opponents=opponent)
+    env.reset(seed=0)
+    copy = env.spawn(same_state=True)
+    assert copy.step(r"\boxed{b2}")[0] == env.step(r"\boxed{b2}")[0]
+    assert opponent.asked == 2
 
 
 def test_the_example_runs(record_property) -> None:

@@ -1,8 +1,8 @@
 """Checks a game of each family of TextArena's, and writes the results.
 
 Each game is checked by 2 random episodes in its own process, with a time limit. Writes
-`docs/textarena.md`, and the families that break a rule to `refused.json`, which
-`from_textarena` reads. That function finds out by itself if a game does not start.
+`docs/textarena.md`, the families that break a rule to `refused.json`, and those that pass to
+`passed.json`. `from_textarena` reads both. That function finds out by itself if a game does not start.
 
     python tests/adapters/textarena/survey.py --seconds 20
 """
@@ -29,12 +29,10 @@ from arena_envs.testing.sample import BrokenRule, draw_sample
 from arena_wrappers.adapters.textarena import (
     TextArenaGame,
     UnsupportedGame,
-    from_textarena,
     incoming,
 )
 
 PAGE = Path(__file__).parents[3] / "docs" / "textarena.md"
-REFUSED = Path(incoming.__file__).with_name("refused.json")
 
 FORK = multiprocessing.get_context("fork")  # keeps the imports
 
@@ -58,7 +56,7 @@ TEXT = """# TextArena's games
 `arena_wrappers.adapters.textarena.from_textarena(ID)` makes one of TextArena's games playable here.
 `python tests/adapters/textarena/survey.py` wrote this page with TextArena {version} in Python {python}.
 It checked one id of each family (all ids with the same name before `-v0`): 2 random episodes of at
-most 30 turns, and at most {seconds} CPU seconds. A `SyntaxError` may be none in Python 3.12.
+most 30 turns, and at most {seconds} CPU seconds. Games with a `SyntaxError` may start in Python 3.12.
 
 {counts}
 
@@ -122,10 +120,10 @@ def check_apart(name: str, seconds: int) -> str:
 
 
 def starts(name: str) -> bool:
-    """Whether `from_textarena` takes the game if no list refuses it."""
+    """Whether the game starts here."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            from_textarena(name)
+            TextArenaGame(name)
     except UnsupportedGame:
         return False
     return True
@@ -136,7 +134,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=20, help="CPU time of each game")
     parser.add_argument("--jobs", type=int, default=1, help="games at a time")
     args = parser.parse_args()
-    REFUSED.write_text("{}\n")
     first: dict[str, str] = {}
     for name in ENV_REGISTRY:
         if not name.startswith("arena/"):
@@ -152,10 +149,11 @@ def main() -> None:
     passing = {f for f, what in found.items() if what == "passes"}
     refused = {f: w for f, w in found.items() if f not in unknown | passing}
     broken = {f: what for f, what in refused.items() if starts(first[f])}
-    REFUSED.write_text(json.dumps(broken, indent=1) + "\n")
+    incoming.REFUSED.write_text(json.dumps(broken, indent=1) + "\n")
+    incoming.PASSED.write_text(json.dumps(sorted(passing), indent=1) + "\n")
     counts = (
         f"{len(passing)} pass, {len(refused)} are refused with the reason given here, and "
-        f"{len(unknown)} were not checked. `from_textarena` takes these, too."
+        f"{len(unknown)} were not checked. `from_textarena` takes those that were not checked, with a warning."
     )
     text = TEXT.format(
         version=version("textarena"),

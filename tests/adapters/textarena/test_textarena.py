@@ -3,6 +3,7 @@
 import json
 import random
 import runpy
+import warnings
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,15 @@ def test_a_family_that_broke_a_rule_is_refused_unless_asked_for(
     ):
         from_textarena("KuhnPoker-v0-long")
     assert TextArenaGame("KuhnPoker-v0-long").num_players == 2
+
+
+def test_a_game_that_was_not_checked_gets_one_warning() -> None:
+    with pytest.warns(UserWarning, match=r"'Chopsticks-v0' was not checked") as told:
+        from_textarena("Chopsticks-v0")
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    with warnings.catch_warnings(action="error"):
+        from_textarena("TicTacToe-v0")
 
 
 def test_the_table_says_the_same_as_the_list() -> None:

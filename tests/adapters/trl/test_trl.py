@@ -61,9 +61,13 @@ class Says:
         return Reply(self.words[number], prompt, [number], [0.0])
 
 
-def trainer_of(process: int = 0) -> SimpleNamespace:
-    accelerator = SimpleNamespace(process_index=process)
-    return SimpleNamespace(accelerator=accelerator, eos_token_ids=[3])
+def trainer_of(process: int = 0, step: int = 0) -> SimpleNamespace:
+    return SimpleNamespace(
+        accelerator=SimpleNamespace(process_index=process),
+        eos_token_ids=[3],
+        state=SimpleNamespace(global_step=step),
+        model=SimpleNamespace(training=True),
+    )
 
 
 def kuhn() -> PromptWrapper:
@@ -91,6 +95,21 @@ def test_members_of_a_group_share_the_deal_and_nothing_else() -> None:
     assert again([prompts[0]] * 8 + [prompts[1]] * 8, trainer_of()) == rows
     other = again([prompts[0]] * 8 + [prompts[1]] * 8, trainer_of(process=1))
     assert other["completion_ids"] != rows["completion_ids"]
+
+
+def test_a_start_that_comes_again_is_played_with_other_choices() -> None:
+    policy, prompts = Says("pass", "bet"), prompts_of(5, 5)
+    play = rollout_func(kuhn, lambda trainer: policy)
+    trainer = trainer_of()
+    for step in (0, 0, 1, 7):  # two batches of one step, later steps
+        trainer.state.global_step = step
+        play(prompts, trainer)
+    first = [request for request in policy.asked if request.turn == 0]
+    assert len({request.seed for request in first}) == 8
+    resumed = Says("pass", "bet")
+    rollout_func(kuhn, lambda trainer: resumed)(prompts, trainer_of(step=7))
+    again = [request for request in resumed.asked if request.turn == 0]
+    assert [r.seed for r in again] == [r.seed for r in first[-2:]]
 
 
 def test_a_model_that_is_never_legal_gets_one_warning() -> None:
@@ -146,6 +165,11 @@ def test_tools_of_one_seed_meet_other_choices() -> None:
         tools.reset(seed=0)
         shown.append(tools.act("a1"))
     assert len(set(shown)) > 1
+    again = []
+    for _ in range(6):
+        tools.reset(seed=0)
+        again.append(tools.act("a1"))
+    assert len(set(again)) > 1
 
 
 class Lost:

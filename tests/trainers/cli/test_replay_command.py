@@ -9,6 +9,7 @@ import arena_envs
 from arena_trainers.cli import main as cli
 from arena_trainers.cli.replay import step_through
 from arena_trainers.report import read_lines
+from arena_trainers.tournament.log import Match, TournamentLog
 from arena_trainers.train.rollouts import (
     Rollout,
     TurnCredit,
@@ -117,8 +118,8 @@ def test_bad_lines_are_named_and_the_rest_is_shown(path, monkeypatch, capfd):
     assert show(monkeypatch, path, "--html", out, "-n", 3) == 0
     printed = capfd.readouterr()
     assert "line 2 is no episode" in printed.err
-    wanted = "2 episodes of the 4 lines of the file"
-    assert printed.out == f"{out}: {wanted}\n"
+    wanted = "2 episodes\n1 more: --first 4 shows the next ones\n"
+    assert printed.out == f"{out}: {wanted}"
     assert out.read_text().startswith("<!doctype html>")
 
 
@@ -129,6 +130,27 @@ def test_one_episode_is_drawn(path, monkeypatch, capfd):
     assert out.read_text().startswith("<svg ")
     assert show(monkeypatch, path, "--svg", out, "--html", out) == 2
     assert "want --html or --svg, got both" in capfd.readouterr().err
+
+
+def test_the_first_line_of_a_tournament_is_not_counted(
+    path, tmp_path, monkeypatch, capfd
+):
+    log = TournamentLog(tmp_path / "results.jsonl", {}, lambda episode: None)
+    for rollout in read_rollouts(path):
+        log.append(
+            Match("kuhn_poker", ("a", "b"), rollout.episode.seed), rollout.episode
+        )
+    svg, page = tmp_path / "o.svg", tmp_path / "o.html"
+    assert show(monkeypatch, log.path, "--svg", svg) == 0
+    assert capfd.readouterr().out == f"{svg}: the episode of line 2\n"
+    assert show(monkeypatch, log.path, "-n", 2) == 0
+    shown = capfd.readouterr().out
+    assert "--- line 3: " in shown
+    assert shown.endswith("1 more: --first 4 shows the next ones\n")
+    for first, count in ((1, 3), (4, 1)):
+        assert show(monkeypatch, log.path, "--html", page, "--first", first) == 0
+        assert capfd.readouterr().out == f"{page}: {count} episodes\n"
+        assert "more lines" not in page.read_text()
 
 
 def test_a_missing_template_engine_is_named_with_its_extra(path, monkeypatch, capfd):

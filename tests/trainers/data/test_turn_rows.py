@@ -55,6 +55,13 @@ def test_rows_are_turns_in_the_format_that_trl_reads(episodes):
     assert len(odd) == 1
 
 
+def test_rows_without_the_record_tell_only_what_the_seat_saw(episodes):
+    made, whole = to_dataset(episodes, record=False), to_dataset(episodes)
+    assert made.to_list() == whole.remove_columns("record").to_list()
+    with pytest.raises(ValueError, match=r"without \['record'\]; .* and record=True"):
+        from_dataset(made)
+
+
 def test_tokens_and_branches_survive(kuhn_env, policy):
     branching = Branching(2, follow="all")
     episodes = play(kuhn_env, [policy, RandomPolicy()], range(2), branch=branching)

@@ -10,6 +10,7 @@ from rich.console import Console
 from arena_trainers.job.base_model import base_model
 from arena_trainers.job.hub import push_model
 from arena_trainers.job.job import TrainingJob
+from arena_trainers.job.local_paths import local_folders, without_folders
 from arena_trainers.job.markdown import cell, code, code_block, table
 from arena_trainers.job.settings import build_configs
 
@@ -89,6 +90,11 @@ def test_a_run_pushes_its_model_with_a_card_that_names_the_base(
         assert (found.license, found.base_model) == ("apache-2.0", "Qwen/Qwen3-0.6B")
         assert found.library_name == "peft"
         assert {"lora", "kuhn_poker", "arena-envs"} <= set(found.tags)
+        card = (path / "README.md").read_text()
+        assert "model: base\n" in card
+        assert "| base model | `base` |" in card
+        assert str(tmp_path) not in card
+        assert str(base_folder.parent) not in card
     assert not (folder / "checkpoint-1" / "README.md").exists()  # peft's
     _, uploaded = hub["upload_folder"]
     assert (uploaded["repo_id"], uploaded["folder_path"]) == (
@@ -137,6 +143,18 @@ def test_the_base_of_a_model_without_a_card_is_unknown(tmp_path):
     assert base_model("Qwen/Qwen3-0.6B", tmp_path)[1:] == ("Qwen/Qwen3-0.6B", {})
     (tmp_path / "README.md").write_text("---\nlicense: [a\n---\n")
     assert base_model(str(tmp_path), tmp_path).licence == {}
+    (tmp_path / "README.md").write_text(
+        "---\nlicense: unknown\nbase_model: /a/b\n---\n"
+    )
+    assert base_model(str(tmp_path), tmp_path) == (str(tmp_path), None, {})
+
+
+def test_only_folders_of_this_machine_are_left_out():
+    paths = ["lm:/home/a b/run/#rules=false", "noisy:0.1(lm:/x/y,/home/m)", "~/n", "/m"]
+    given = {"opponents": [*paths, "vllm:http://h:80/v1/a", "Qwen/Qwen3", "1/2/3"]}
+    found = without_folders(str(given), local_folders(given))
+    kept = ["lm:run/#rules=false", "noisy:0.1(lm:y,m)", *paths[2:]]
+    assert found == str({"opponents": [*kept, *given["opponents"][4:]]})
 
 
 def test_runs_are_named_after_their_folder_in_other_logs(tmp_path):

@@ -4,15 +4,18 @@ import base64
 import gzip
 import json
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 import arena_envs
+from arena_envs.games.tic_tac_toe import TicTacToe
+from arena_trainers.report import frames
 from arena_trainers.report.episode_facts import answer_span, outcome_of
 from arena_trainers.report.frames import frames_of
 from arena_trainers.report.page import replay_page
-from arena_trainers.report.page_data import page_data
+from arena_trainers.report.page_data import packed, page_data
 from arena_trainers.report.reading import BadLine, Recorded, read_lines
 from arena_trainers.report.sheet import sheet
 from arena_trainers.report.stepping import Stepper
@@ -53,7 +56,8 @@ def recorded(episodes):
 def test_bad_lines_are_named_and_the_rest_is_read(file):
     lines = file.read_bytes().splitlines(keepends=True)
     older = json.dumps({**json.loads(lines[0]), "rules_version": 1}).encode()
-    bad = [b"\xff\xfe\n", older + b"\n", lines[1][:100] + b"\n", b"[]\n", b"\n"]
+    nan = json.dumps({**json.loads(lines[0]), "params": {"x": [float("nan")]}}).encode()
+    bad = [b"\xff\xfe\n", older + b"\n", lines[1][:100] + b"\n", b"[]\n", nan + b"\n"]
     file.write_bytes(b"".join([lines[0], *bad, lines[2], lines[1][:50]]))
     found = list(read_lines(file))
     assert [line.line for line in found] == [*range(1, 9)]
@@ -61,6 +65,7 @@ def test_bad_lines_are_named_and_the_rest_is_read(file):
     assert kinds == [False, *[True] * 5, False, True]
     assert "unknown field 'rules_version'" in found[2].reason
     assert found[2].text.startswith('{"game": "kuhn_poker-v0"')
+    assert "params cannot be {'x': [nan]}" in found[5].reason
     assert [line.line for line in read_lines(file, 6, 1)] == [7]
 
 
@@ -117,6 +122,13 @@ def test_the_data_of_a_page_hold_the_record(file, episodes):
     assert data["episodes"][1]["turns"][0]["invalid"] == "illegal"
 
 
+def test_no_page_holds_numbers_that_browsers_cannot_read(episodes):
+    data = page_data(recorded(episodes[:1]))
+    data["episodes"][0]["params"]["x"] = float("inf")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        packed(data)
+
+
 def test_equal_pictures_are_stored_once(episodes):
     data = page_data(recorded(episodes[2:]))
     for views in data["episodes"][0]["frames"]:
@@ -131,6 +143,27 @@ def test_a_seat_sees_less_than_all(episodes):
     everything, first, second = frames.scenes[0]
     assert len({repr(scene) for scene in (everything, first, second)}) == 3
     assert frames.scenes[-1][1].shapes == frames.scenes[-1][0].shapes  # a showdown
+
+
+class Outdated(TicTacToe):
+    """Rules of a plug-in, which fit no record."""
+
+    def initial_state(self):
+        raise KeyError("board")
+
+
+def test_errors_of_a_plug_in_are_shown_and_those_of_our_scenes_raise(
+    episodes, monkeypatch
+):
+    later = replace(episodes[2], game=f"{__name__}:Outdated", final_state=None)
+    assert frames_of(later).fault == "KeyError: 'board'"
+
+    def broken(*_):
+        raise ValueError("a bug of a scene")
+
+    monkeypatch.setattr(frames, "scene_of", broken)
+    with pytest.raises(ValueError, match="a bug of a scene"):
+        frames_of(episodes[2])
 
 
 @pytest.mark.parametrize(
@@ -192,7 +225,8 @@ def test_a_sheet_has_every_turn_as_the_viewer_saw_it(episodes):
     drawn = sheet(episodes[0], "player_0")
     texts = [e.text for e in ElementTree.fromstring(drawn).iter() if e.text]
     assert "0: player_0 bet" in texts
-    assert "1: player_1 bet" in texts
+    assert "1: player_1" in texts
+    assert "1: player_1 bet" in sheet(episodes[0])
     assert texts.count("?") == len(episodes[0].turns)  # until the showdown
     assert "?" not in sheet(episodes[0])
     with pytest.raises(
@@ -219,6 +253,11 @@ def test_steps_go_through_turns_and_episodes(episodes):
     stepper.press("v")
     assert "seen by player_0" in stepper.screen()
     assert "[?]" in stepper.screen()
+    assert "reply     <answer>bet" in stepper.screen()
+    stepper.press("v")
+    assert "seen by player_1" in stepper.screen()
+    assert "reply     hidden from player_1" in stepper.screen()
+    assert "<answer>" not in stepper.screen()
     stepper.press("$")
     assert "returns: " in stepper.screen()
     for number in (1, 2, 3, 3):

@@ -120,15 +120,15 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
 
 def _write_page(file: Path, out: Path, first: int, count: int) -> None:
     lines = _known(read_lines(file, first - 1, count), file)
-    total = count_lines(file)
-    write_replay(out, lines, title=file.name, left=total - len(lines))
+    left = count_lines(file) - lines[-1].line
+    write_replay(out, lines, title=file.name, left=left)
     bad = [line for line in lines if isinstance(line, BadLine)]
     for line in bad[:MAX_WARNINGS]:
         typer.echo(f"line {line.line} is no episode: {line.reason}", err=True)
     if len(bad) > MAX_WARNINGS:
-        typer.echo(f"{len(bad) - MAX_WARNINGS} more lines are none", err=True)
-    rest = f" of the {total} lines of the file" if total > len(lines) else ""
-    typer.echo(f"{out}: {len(lines) - len(bad)} episodes{rest}")
+        typer.echo(f"{len(bad) - MAX_WARNINGS} more lines are no episodes", err=True)
+    typer.echo(f"{out}: {len(lines) - len(bad)} episodes")
+    _tell_of_the_rest(left, lines)
 
 
 def _write_sheet(file: Path, out: Path, first: int, viewer: str) -> None:
@@ -148,6 +148,11 @@ def _print(file: Path, first: int, count: int, full: bool) -> None:
             continue
         for text in episode_lines(line, full):
             typer.echo(text)
-    rest = count_lines(file) - first + 1 - len(lines)
-    if rest:
-        typer.echo(f"{rest} more: --first {first + len(lines)} shows the next ones")
+    _tell_of_the_rest(count_lines(file) - lines[-1].line, lines)
+
+
+def _tell_of_the_rest(left: int, lines: Sequence[Recorded | BadLine]) -> None:
+    """How many lines follow those shown."""
+    if left:
+        following = lines[-1].line + 1
+        typer.echo(f"{left} more: --first {following} shows the next ones")

@@ -38,8 +38,13 @@ def export(
 
     `docs/data.md` shows how each trainer reads them.
 
-    All episodes are one batch: the estimator compares what you pass. Tokens have the
-    advantage of their turn unless the estimator or `within_turn` credits tokens.
+    All episodes are one batch: the estimator compares what you pass. By default a pool joins the
+    episodes of one seat against any opponents: those of one group (pools by `group`), or all of
+    one game and its parameters (pools by `game`, as in `mars`). To compare only episodes against
+    the same policies, add the column `opponent`: `pool=("group", "seat", "opponent")`. The
+    batch has it if every seat took a turn in every episode; else pass it in `columns`.
+
+    Tokens have the advantage of their turn unless the estimator or `within_turn` credits tokens.
 
     Args:
         episodes: `arena_wrappers.Episode`s that did not branch. Those with the same game,

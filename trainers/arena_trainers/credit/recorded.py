@@ -162,7 +162,28 @@ def _batch(
         "truncated": [e.truncated and x for e, x in zip(of, is_last, strict=True)],
         "game_names": tuple(names),
     }
-    return TurnBatch(**{**found, **_token_columns(turns), **columns})
+    opponents = _opponent_column(episodes, places)
+    return TurnBatch(**{**found, **opponents, **_token_columns(turns), **columns})
+
+
+def _opponent_column(
+    episodes: Sequence[RecordedEpisode], places: Sequence[tuple[int, Any]]
+) -> dict[str, list[int]]:
+    """Who plays the other seats, if the records name all of them.
+
+    A seat without a turn has no name. Names of some episodes only would make pools depend on
+    how long the episodes were.
+    """
+    seated = [{turn.seat: turn.policy for turn in e.turns} for e in episodes]
+    if any(len(e.returns) != len(s) for e, s in zip(episodes, seated, strict=True)):
+        return {}
+    numbers: dict[tuple[str, ...], int] = {}
+    found = []
+    for number, turn in places:
+        names = seated[number]
+        others = tuple(names[seat] for seat in sorted(names) if seat != turn.seat)
+        found.append(numbers.setdefault(others, len(numbers)))
+    return {"opponent": found}
 
 
 def _parts(turns: Sequence[Any]) -> dict[str, list[float]]:

@@ -16,7 +16,7 @@ _TURN_COLUMNS = {
 } | {"index": "turn", "entropies": "entropies"}
 
 
-def to_dataset(episodes: Iterable[Episode]) -> Any:
+def to_dataset(episodes: Iterable[Episode], *, record: bool = True) -> Any:
     """The turns of the episodes as rows: prompts and completions as TRL's trainers read them.
 
     A row is a turn, because a turn is what a model is trained on: `prompt` are the messages
@@ -40,8 +40,14 @@ def to_dataset(episodes: Iterable[Episode]) -> Any:
     with `dataset.filter(lambda row: row["is_valid"] and row["return"] > 0)`. An episode in
     which nobody moved has no row.
 
+    `record` of every row holds hidden information: the chance outcomes, such as all cards, the
+    actions of the episode and the returns of all seats. Give `record=False` if readers of a row
+    may know only what its seat saw. Rows of other seats still hold what those seats saw.
+
     Args:
         episodes: in any order, of any games. `Episode.parent` counts them from 0.
+        record: whether to add the column `record`, without which `from_dataset` cannot
+            restore the episodes.
 
     Returns:
         A `datasets.Dataset`. Lone surrogates in texts, which no data set can hold, are U+FFFD
@@ -52,7 +58,7 @@ def to_dataset(episodes: Iterable[Episode]) -> Any:
         ModuleNotFoundError: datasets is missing.
     """
     datasets = import_extra("datasets", "train")
-    features = _features(datasets)
+    features = _features(datasets, record)
     columns: dict[str, list[Any]] = {name: [] for name in features}
     for number, episode in enumerate(episodes):
         if max(episode.seed, episode.sample) >= MOST:
@@ -64,15 +70,16 @@ def to_dataset(episodes: Iterable[Episode]) -> Any:
         turns = told.pop("turns")
         for place, (turn, values) in enumerate(zip(episode.turns, turns, strict=True)):
             row = _row(episode, turn, values)
-            row["record"] = json.dumps(
-                {"episode": {**told, "num_turns": len(turns)}, "turn": values}
-            )
+            if record:
+                row["record"] = json.dumps(
+                    {"episode": {**told, "num_turns": len(turns)}, "turn": values}
+                )
             for name, value in {"episode": number, "place": place, **row}.items():
                 columns[name].append(value)
     return datasets.Dataset.from_dict(columns, features=features)
 
 
-def _features(datasets: Any) -> Any:
+def _features(datasets: Any, record: bool) -> Any:
     """The columns and their types, which do not depend on the episodes."""
     text, number = datasets.Value("string"), datasets.Value("float64")
     integer = datasets.Value("int64")
@@ -87,7 +94,7 @@ def _features(datasets: Any) -> Any:
             **{"reward": number, "return": number},
             **{name: datasets.List(integer) for name in ("prompt_ids", "token_ids")},
             **{name: datasets.List(number) for name in ("logprobs", "entropies")},
-            "record": text,
+            **({"record": text} if record else {}),
         }
     )
 
@@ -146,7 +153,7 @@ def from_dataset(dataset: Any) -> list[Episode]:
     if lacking:
         raise ValueError(
             f"want the columns of to_dataset, got {dataset.column_names} without "
-            f"{sorted(lacking)}; make the data set with to_dataset"
+            f"{sorted(lacking)}; make the data set with to_dataset and record=True"
         )
     found: dict[int, dict[int, Mapping[str, Any]]] = {}
     for row in dataset:

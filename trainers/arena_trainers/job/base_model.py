@@ -8,8 +8,8 @@ import yaml
 from huggingface_hub import ModelCard
 
 from arena_trainers.lm import smollm2
+from arena_trainers.lm.merged import CARD
 
-CARD = "README.md"
 _LICENCE = ("license", "license_name", "license_link")  # the hub's keys
 
 
@@ -19,7 +19,8 @@ class BaseModel(NamedTuple):
     Attributes:
         name: as the user gave it; `"tiny"` for one made on the spot.
         hub_id: its id on the Hugging Face hub, if it is known.
-        licence: the hub's keys of the licence that it states; empty if it states none.
+        licence: the hub's keys of the licence that it states; empty if it states none, or
+            `unknown`.
     """
 
     name: str
@@ -44,8 +45,11 @@ def base_model(name: str, folder: Path | None) -> BaseModel:
     licence = {
         key: value for key in _LICENCE if isinstance(value := stated.get(key), str)
     }
+    if licence.get("license") == "unknown":  # the hub's name for none
+        licence = {}
     hub_id: object = stated.get("base_model") if Path(name).is_dir() else name
-    return BaseModel(name, hub_id if isinstance(hub_id, str) else None, licence)
+    is_id = isinstance(hub_id, str) and not Path(hub_id).is_absolute()
+    return BaseModel(name, str(hub_id) if is_id else None, licence)
 
 
 def front_matter(card: Path) -> Mapping[str, object]:

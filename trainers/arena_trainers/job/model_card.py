@@ -1,21 +1,25 @@
 """The model card of a run: `README.md` in its folder and in `model/`, as the hub reads it."""
 
+import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import yaml
 from huggingface_hub import ModelCard, ModelCardData
 from rich.table import Table
 from rich.text import Text
 
-from arena_trainers.job.base_model import CARD, BaseModel, base_model
+from arena_trainers.job.base_model import BaseModel, base_model
 from arena_trainers.job.closing import eval_commands, last_rollouts, play_commands
+from arena_trainers.job.local_paths import local_folders, without_folders
 from arena_trainers.job.markdown import cell, code, code_block, table
 from arena_trainers.job.outcome import Outcome
 from arena_trainers.job.report import outcome_tables
 from arena_trainers.job.run_folder import CONFIG
 from arena_trainers.job.settings import JobConfig
+from arena_trainers.lm.merged import CARD
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
 
@@ -72,8 +76,11 @@ def model_card(source: CardSource, model: str) -> ModelCard:
     Args:
         source: what it tells of.
         model: path from the card's folder to the model's. The commands of the card name it,
-            so that they work wherever the folder is.
+            so that they work wherever the folder is. Other paths have their last part only.
     """
+    config = yaml.safe_load((source.folder / CONFIG).read_text(encoding="utf-8"))
+    folders = {*local_folders(config), *local_folders(source.base.name)}
+    recipe = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=math.inf)
     parts = [
         f"# {code(source.folder.absolute().name)}",
         f"A language model trained by self-play with [arena-envs]({HOME}).",
@@ -86,12 +93,13 @@ def model_card(source: CardSource, model: str) -> ModelCard:
         "## Evaluate it and play against it",
         _use(source, model),
         "## Recipe",
-        f"`arena train {CONFIG}` repeats the run with this file:",
-        code_block((source.folder / CONFIG).read_text(encoding="utf-8"), "yaml"),
+        f"`arena train {CONFIG}` repeats the run with this file."
+        + (" Paths have their last part only here." if folders else ""),
+        code_block(recipe, "yaml"),
         "## Versions",
         _version_table(source.results),
     ]
-    text = "\n\n".join(parts)
+    text = without_folders("\n\n".join(parts), folders)
     return ModelCard(f"---\n{_card_data(source).to_yaml()}\n---\n\n{text}\n")
 
 

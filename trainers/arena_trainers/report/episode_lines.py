@@ -25,9 +25,35 @@ def episode_lines(recorded: Recorded, full: bool) -> Iterator[str]:
     yield ""
 
 
-def turn_lines(turn: Turn, earned: TurnCredit | None, full: bool) -> Iterator[str]:
-    """A turn with its prompt, reply, reward and credit as lines of text."""
+def turn_lines(
+    turn: Turn, earned: TurnCredit | None, full: bool, viewer: str = "all"
+) -> Iterator[str]:
+    """A turn with its prompt, reply, reward and credit as lines of text.
+
+    Args:
+        turn: the turn.
+        earned: its credit.
+        full: whether to show the whole prompt, or only the last message.
+        viewer: who looks. An agent such as `"player_1"` reads its own prompts and replies only.
+    """
     yield printable(f"player_{turn.seat} ({turn.policy}), turn {turn.index}")
+    if is_hidden(turn, viewer):
+        yield _indented("prompt", f"hidden from {viewer}")
+        yield _indented("reply", f"hidden from {viewer}")
+    else:
+        yield from _words(turn, full)
+    yield _indented("reward", _reward(turn))
+    if earned is not None:
+        yield _indented("credit", _credit(earned))
+
+
+def is_hidden(turn: Turn, viewer: str) -> bool:
+    """Whether the prompt and reply of a turn are another seat's than the viewer's."""
+    return viewer.startswith("player_") and viewer != f"player_{turn.seat}"
+
+
+def _words(turn: Turn, full: bool) -> Iterator[str]:
+    """What the seat read and wrote."""
     shown = turn.messages if full else turn.messages[-1:]
     for message in shown:
         label = message["role"] if full else "prompt"
@@ -35,9 +61,6 @@ def turn_lines(turn: Turn, earned: TurnCredit | None, full: bool) -> Iterator[st
     yield _indented("reply", turn.reply)
     if turn.invalid is not None:
         yield _indented("invalid", f"{turn.invalid}: {turn.detail}")
-    yield _indented("reward", _reward(turn))
-    if earned is not None:
-        yield _indented("credit", _credit(earned))
 
 
 def end_line(episode: Episode) -> str:

@@ -1,8 +1,9 @@
 """The scenes of an episode: one before each turn, and one of the end."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from arena_envs.game import AnyGame
 from arena_envs.scenes import Scene, Talk, Utterance, scene_of
 from arena_wrappers import Episode, ReplayError
 from arena_wrappers.replay import final_state, game_of, turn_states
@@ -27,18 +28,32 @@ def frames_of(episode: Episode) -> Frames:
     """The scenes of an episode, drawn from its replayed states.
 
     An episode of an unknown game, or of other rules than today's, has its prompts instead.
+    Any error of a plug-in's rules or scene counts as other rules.
     """
+    game: AnyGame | None = None
     try:
         game = game_of(episode)
         states = [*turn_states(episode, game), final_state(episode, game)]
-        viewers: list[int | None] = [None, *range(game.num_players)]
-        if len(viewers) == 2 and game.information == "perfect":
-            viewers = [None]
-        scenes = [[scene_of(game, state, seat) for seat in viewers] for state in states]
+        if not _is_built_in(game):
+            return _drawn(game, states)
     except (ReplayError, ImportError, ValueError) as error:
         return _prompts(episode, " ".join(str(error).split()))
-    except Exception as error:  # rules of a plug-in that fit the record no longer
+    except Exception as error:
+        if game is not None and _is_built_in(game):
+            raise
         return _prompts(episode, f"{type(error).__name__}: {error}")
+    return _drawn(game, states)
+
+
+def _is_built_in(game: AnyGame) -> bool:
+    return type(game).__module__.startswith("arena_envs.")
+
+
+def _drawn(game: AnyGame, states: Sequence[Any]) -> Frames:
+    viewers: list[int | None] = [None, *range(game.num_players)]
+    if len(viewers) == 2 and game.information == "perfect":
+        viewers = [None]
+    scenes = [[scene_of(game, state, seat) for seat in viewers] for state in states]
     names = ["all" if seat is None else f"player_{seat}" for seat in viewers]
     return Frames(names, scenes, None)
 

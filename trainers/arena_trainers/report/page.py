@@ -30,7 +30,7 @@ def write_replay(
         path: the HTML file.
         lines: what the page shows.
         title: title of the page, such as the name of the file of episodes.
-        left: number of lines that the page does not show.
+        left: number of lines after those of the page.
 
     Raises:
         ModuleNotFoundError: Jinja is not installed.

@@ -69,8 +69,12 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
 
 
 def packed(data: dict[str, Any]) -> str:
-    """The data as base64 of gzipped JSON, which no HTML can break."""
-    text = json.dumps(data, separators=(",", ":"))
+    """The data as base64 of gzipped JSON, which no HTML can break.
+
+    Raises:
+        ValueError: a number is not finite; browsers read no such JSON.
+    """
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 

@@ -48,8 +48,8 @@ def read_lines(
         path: a file of JSON lines: `episodes.jsonl`, `rollouts/step-N.jsonl`, what a
             command wrote with `--out`, or `results.jsonl` of a tournament, whose first line
             is left out.
-        first: first line to read, from 0.
-        count: number of lines to read; None for all.
+        first: first line of the file to read, from 0.
+        count: number of lines to read, without that first line of a tournament; None for all.
 
     Raises:
         ValueError: there is no such file.
@@ -59,11 +59,14 @@ def read_lines(
             f"want a file of episodes, found none at {str(path)!r}; give a file such as "
             "runs/first/episodes.jsonl"
         )
-    stop = None if count is None else first + count
     with open(path, "rb") as file:
-        for number, line in enumerate(islice(file, first, stop), first + 1):
-            if not line.startswith(HEADER):
-                yield _read(number, line)
+        lines = (
+            (number, line)
+            for number, line in enumerate(file, 1)
+            if number > first and not line.startswith(HEADER)
+        )
+        for number, line in islice(lines, count):
+            yield _read(number, line)
 
 
 def count_lines(path: Path) -> int:

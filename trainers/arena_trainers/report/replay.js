@@ -304,30 +304,46 @@
   }
 
   function turnParts(t) {
-    const parts = [make("h3", `${player(t.seat)} (${t.policy}), its turn ${t.index}`)];
+    const viewer = $("viewer").value;
+    const hidden = viewer.startsWith("player_") && viewer !== player(t.seat);
+    const name = make("h3", `${player(t.seat)} (${t.policy}), its turn ${t.index}`);
+    if (hidden) return [name, make("p", `Prompt and reply: hidden from ${viewer}`), ...rewardParts(t)];
+    return [name, ...replyParts(t), ...rewardParts(t), ...promptParts(t)];
+  }
+
+  function replyParts(t) {
+    const parts = [];
     const reply = make("pre");
     const [start, end] = t.parsed || [0, 0];
     reply.append(t.reply.slice(0, start), ...(t.parsed ? [make("mark", t.reply.slice(start, end))] : []), t.reply.slice(end));
     parts.push(make("h3", t.parsed ? "Reply, with the part that was read" : "Reply"), reply);
     if (t.invalid) parts.push(make("p", `Invalid (${t.invalid}): ${t.detail || ""}`, "warning"));
     if (t.cut) parts.push(make("p", "The reply was cut at the limit of its length."));
-    const rewards = Object.entries(t.rewards);
-    const sum = rewards.reduce((total, [, value]) => total + value, 0);
-    const named = rewards.map(([name, value]) => `${name} ${signed(value)}`).join(", ");
-    parts.push(make("p", `Reward ${signed(sum)}${rewards.length > 1 ? ` (${named})` : ""}`));
-    if (t.credit) parts.push(...creditParts(t.credit));
-    const others = Object.entries(episode.estimates).filter(([, found]) => Array.isArray(found) && found[turn] !== null);
-    if (others.length) {
-      const values = others.map(([name, found]) => `${name} ${signed(found[turn])}`).join(", ");
-      parts.push(make("p", `By estimators with default options, from the episodes of this page: ${values}`, "estimates"));
-    }
-    parts.push(make("h3", "Prompt"), make("p", `Legal actions: ${data.texts[t.legal]}`));
+    return parts;
+  }
+
+  function promptParts(t) {
+    const parts = [make("h3", "Prompt"), make("p", `Legal actions: ${data.texts[t.legal]}`)];
     t.messages.forEach(([role, text], place) => {
       const details = make("details");
       details.open = place === t.messages.length - 1;
       details.append(make("summary", role), make("pre", data.texts[text]));
       parts.push(details);
     });
+    return parts;
+  }
+
+  function rewardParts(t) {
+    const rewards = Object.entries(t.rewards);
+    const sum = rewards.reduce((total, [, value]) => total + value, 0);
+    const named = rewards.map(([name, value]) => `${name} ${signed(value)}`).join(", ");
+    const parts = [make("p", `Reward ${signed(sum)}${rewards.length > 1 ? ` (${named})` : ""}`)];
+    if (t.credit) parts.push(...creditParts(t.credit));
+    const others = Object.entries(episode.estimates).filter(([, found]) => Array.isArray(found) && found[turn] !== null);
+    if (others.length) {
+      const values = others.map(([name, found]) => `${name} ${signed(found[turn])}`).join(", ");
+      parts.push(make("p", `By estimators with default options, from the episodes of this page: ${values}`, "estimates"));
+    }
     return parts;
   }
 

@@ -4,6 +4,7 @@ from arena_envs.scenes import Scene
 from arena_envs.scenes.colors import css
 from arena_envs.scenes.svg import Drawing, drawing_of
 from arena_trainers.report.episode_facts import outcome_of, parsed_part
+from arena_trainers.report.episode_lines import is_hidden
 from arena_trainers.report.frames import frames_of
 from arena_wrappers import Episode, Turn
 
@@ -16,7 +17,8 @@ def sheet(episode: Episode, viewer: str = "all") -> str:
 
     Args:
         episode: the record.
-        viewer: who looks: `"all"`, or an agent such as `"player_0"`.
+        viewer: who looks: `"all"`, or an agent such as `"player_0"`, who reads no replies of
+            other seats.
 
     Raises:
         ValueError: the episode has no such agent, or cannot be replayed.
@@ -29,7 +31,9 @@ def sheet(episode: Episode, viewer: str = "all") -> str:
             f"want a viewer of {', '.join(frames.viewers)}, got {viewer!r}"
         )
     place = frames.viewers.index(viewer)
-    captions = [_caption(episode, i, turn) for i, turn in enumerate(episode.turns)]
+    captions = [
+        _caption(episode, i, turn, viewer) for i, turn in enumerate(episode.turns)
+    ]
     captions.append(f"end: {outcome_of(episode)}")
     drawings = [
         drawing_of(Scene(caption, scenes[place].shapes))
@@ -38,13 +42,16 @@ def sheet(episode: Episode, viewer: str = "all") -> str:
     return _joined(drawings)
 
 
-def _caption(episode: Episode, number: int, turn: Turn) -> str:
-    """What was replied in a turn."""
+def _caption(episode: Episode, number: int, turn: Turn, viewer: str) -> str:
+    """Who replied in a turn, and what, unless the viewer may not know it."""
+    name = f"player_{turn.seat}"
+    if is_hidden(turn, viewer):
+        return f"{number}: {name}"
     start, end = parsed_part(episode, turn) or (0, len(turn.reply))
     said = " ".join(turn.reply[start:end].split())
     if len(said) > MAX_CAPTION:
         said = f"{said[: MAX_CAPTION - 3]}..."
-    return f"{number}: player_{turn.seat} {said}"
+    return f"{number}: {name} {said}"
 
 
 def _joined(drawings: list[Drawing]) -> str:

@@ -90,7 +90,7 @@ class Stepper:
         lines += [text_of(scenes[self._viewer % len(scenes)]), ""]
         if self.turn < self._last:
             turn, earned = episode.turns[self.turn], credit[self.turn]
-            lines += turn_lines(turn, earned, self._full)
+            lines += turn_lines(turn, earned, self._full, viewer)
         else:
             lines += [outcome_of(episode), end_line(episode)]
         return "\n".join([*lines, "", HELP])

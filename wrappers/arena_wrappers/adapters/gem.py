@@ -82,6 +82,8 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
     def spawn(self, same_state: bool = False, **kwargs: Any) -> "GemEnv":
         """Another environment of these arguments; with `same_state`, a copy that goes on.
 
+        The copy shares the opponents' policies, such as models and connections.
+
         Raises:
             ValueError: `same_state` with other arguments.
         """
@@ -91,7 +93,9 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
             raise ValueError(
                 f"want no new arguments with same_state=True, got {sorted(kwargs)}"
             )
-        return copy.deepcopy(self)
+        env = self._chat.env.env
+        shared = {id(self._arguments): self._arguments, id(env): env.clone()}
+        return copy.deepcopy(self, shared)
 
 
 for _info in arena_envs.game_infos():

@@ -157,8 +157,8 @@ def environment(game: EnvFn | str) -> tuple[type[Any], type[Any], type[Any]]:
     Each seat is an agent, `player_0`, `player_1` and so on. Its trace holds the rewards
     `return` and, after invalid replies, `format`; the metric `forfeit`; and in `info`
     `turn_rewards`, what each reply was paid until the seat's next turn, and `forfeit_reason`.
-    A seat whose agent fails forfeits; the reply that is missing has a turn reward, too. The environment's option `reply_timeout` limits the
-    seconds of one reply.
+    A seat whose agent fails forfeits; `turn_rewards` has an entry for the missing reply. The
+    environment's option `reply_timeout` limits the seconds of one reply.
 
     Args:
         game: as `env_fn` of `play`. An id gets prompts with `history="transcript"`, which a

@@ -15,6 +15,8 @@ from arena_wrappers.play import stream_plans
 from arena_wrappers.policies import Policy
 from arena_wrappers.wrapper import PromptWrapper
 
+BATCHES, PLACES = 2**12, 2**20  # most batches of a step, and most episodes of a batch
+
 Opponents = str | Policy | Sequence[str | Policy]
 
 
@@ -40,7 +42,9 @@ class rollout_func:  # named as TRL's argument
     """TRL's `rollout_func`: plays an episode for each row of the batch.
 
     Rows with equal prompts are a group: their episodes have the same seed and differ in
-    `sample`, so that chance is the same and the policies' choices differ. A row holds the
+    `sample`, so that chance is the same and the policies' choices differ. Later batches have
+    other samples, by the trainer's `state.global_step`, so a resumed run plays the same
+    episodes. A row holds the
     tokens that the model read and wrote; `env_mask` is 1 for those that it wrote. Two more
     fields go to the reward functions: `returns`, and `legal`, the share of the model's replies
     that are legal actions.
@@ -87,12 +91,15 @@ class rollout_func:  # named as TRL's argument
         self.make_policy, self.seat = policy, seat
         self.limits: dict[str, Any] = {"timeout": timeout, "on_error": on_error}
         self._trainer: Any = None
+        self._asked: tuple[Any, int] = (None, 0)
         self._warned = False
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
         if self._trainer is not trainer:
             self._trainer, self._policy = trainer, self.make_policy(trainer)
-        first = trainer.accelerator.process_index * len(prompts)
+            self._asked = (None, 0)
+        first = self._first_sample(trainer)
+        first += trainer.accelerator.process_index * len(prompts)
         numbers: Counter[int] = Counter()
         plans = []
         for prompt in prompts:
@@ -103,6 +110,12 @@ class rollout_func:  # named as TRL's argument
         rows = [self._row(episodes[index]) for index in range(len(plans))]
         self._warn_if_never_legal(rows)
         return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def _first_sample(self, trainer: Any) -> int:
+        """Where the samples of a batch start; a step of the optimizer may use several batches."""
+        step = (trainer.state.global_step, trainer.model.training)
+        self._asked = (step, self._asked[1] + 1 if self._asked[0] == step else 0)
+        return int(step[0]) * BATCHES * PLACES + self._asked[1] * PLACES
 
     def _plan(self, seed: int, sample: int) -> EpisodePlan:
         seated = list(self.plan.policies)

@@ -1,6 +1,7 @@
 """`seat_tools`: one seat of a game as an environment of TRL's."""
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from arena_wrappers.formats import InvalidReply, parse_reply
 from arena_wrappers.policies import Policy
 from arena_wrappers.prompts import PromptOptions, messages
 from arena_wrappers.seat_env import Seat, SeatEnv, make_seat_env
+
+ENVIRONMENTS = 2**32  # most environments of a factory
 
 
 class SeatTools:
@@ -27,6 +30,7 @@ class SeatTools:
 
     def __init__(self, env: SeatEnv, sample: int, on_error: OnError) -> None:
         self._env, self._sample, self._on_error = env, sample, on_error
+        self._resets: Counter[int] = Counter()
         self._over, self._lost = True, None  # type: tuple[bool, NoReplyError | None]
 
     def reset(self, seed: int | None = None, **_: Any) -> str:
@@ -40,7 +44,8 @@ class SeatTools:
                 "want a column 'seed' in the dataset, so that the members of a group meet "
                 "the same start; add it to each row"
             )
-        options = {"sample": self._sample}
+        options = {"sample": self._sample + self._resets[seed] * ENVIRONMENTS}
+        self._resets[seed] += 1
         self._let_play(lambda: self._env.reset(seed=seed, options=options))
         return f"\n\n{self._env.env.game.rules(self._env.seat)}\n\n{self._seen()}"
 
@@ -109,7 +114,8 @@ def seat_tools(
 
     Each row of the dataset needs a `seed`. Environments are numbered, and play the episode of
     the row's seed with the sample of their number: the members of a group share chance, and
-    their opponents make different choices.
+    their opponents make different choices. When an environment gets a seed again, its opponents
+    make new choices. Each environment counts its seeds in memory, so a resumed run counts from 0.
 
     Args:
         game: as for `make_seat_env`.
