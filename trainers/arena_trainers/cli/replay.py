@@ -18,6 +18,8 @@ from arena_wrappers.files import whole_file
 
 PRINTED, IN_PAGE = 4, 200  # episodes, unless --episodes is given
 MAX_WARNINGS = 5
+PAGE = (b"<!doctype html>", b"Made by arena replay.")  # what our files hold
+PICTURE = (b"<svg ", b'class="f-paper"')
 HOW_MANY = (
     f"Number of lines to show [default: {IN_PAGE} in a page, {PRINTED} printed, all in "
     "a terminal]."
@@ -68,6 +70,8 @@ def replay(
     with usage_errors():
         if html is not None and svg is not None:
             raise ValueError("want --html or --svg, got both; give one of them")
+        if out := html or svg:
+            _check_out(file, out, PAGE if html else PICTURE)
         if html is not None:
             _write_page(file, html, first, num_episodes or IN_PAGE)
         elif svg is not None:
@@ -116,6 +120,27 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
     if len(bad) == len(found):
         raise ValueError(f"{file}, line {bad[0].line}: {bad[0].reason}")
     return found
+
+
+def _check_out(file: Path, out: Path, marks: Sequence[bytes]) -> None:
+    """Refuses to overwrite anything but what an earlier call wrote.
+
+    Args:
+        file: the episodes.
+        out: the file to write.
+        marks: what files of its kind that are ours hold, the first of them at their start.
+    """
+    if not out.exists():
+        return
+    if not out.is_file():
+        raise ValueError(f"want a file to write, got {out}; give another OUT")
+    if file.exists() and out.samefile(file):
+        raise ValueError(f"{out} is the file of episodes itself; give another OUT")
+    old = out.read_bytes()
+    if old and not (old.startswith(marks[0]) and all(mark in old for mark in marks)):
+        raise ValueError(
+            f"{out} exists and was not written by arena replay; give another OUT"
+        )
 
 
 def _write_page(file: Path, out: Path, first: int, count: int) -> None:
