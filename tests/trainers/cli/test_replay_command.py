@@ -141,6 +141,10 @@ def test_only_files_of_its_own_are_overwritten(option, path, monkeypatch, capfd)
         (path, "is the file of episodes itself; give another OUT"),
         (link, "is the file of episodes itself; give another OUT"),
         (path.parent, "want a file to write, got"),
+        (
+            path.parent / "no" / "x",
+            f"no folder '{path.parent / 'no'}'; make it, or give",
+        ),
         (foreign, "exists and was not written by arena replay; give another OUT"),
     ):
         assert show(monkeypatch, path, option, out) == 2

@@ -131,6 +131,10 @@ def _check_out(file: Path, out: Path, marks: Sequence[bytes]) -> None:
         marks: what files of its kind that are ours hold, the first of them at their start.
     """
     if not out.exists():
+        if not out.parent.is_dir():
+            raise ValueError(
+                f"no folder {str(out.parent)!r}; make it, or give another OUT"
+            )
         return
     if not out.is_file():
         raise ValueError(f"want a file to write, got {out}; give another OUT")
