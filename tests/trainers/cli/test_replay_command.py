@@ -72,6 +72,7 @@ def test_the_rules_are_shown_in_full_prompts_only(path, monkeypatch, capfd):
         ),
         (["{path}", "--first", "9"], "want --first of at most the number of lines in"),
         (["{junk}"], "line 1: want an episode as JSON, got 'junk"),
+        (["{empty}"], "/empty holds no episodes; give another FILE"),
     ],
 )
 def test_a_file_that_cannot_be_shown_is_refused(
@@ -79,7 +80,9 @@ def test_a_file_that_cannot_be_shown_is_refused(
 ):
     junk = path.with_name("junk")
     junk.write_text("junk\n")
-    named = [a.format(path=path, junk=junk) for a in arguments]
+    empty = path.with_name("empty")
+    empty.touch()
+    named = [a.format(path=path, junk=junk, empty=empty) for a in arguments]
     assert show(monkeypatch, *named) == 2
     error = capfd.readouterr().err
     assert message in error

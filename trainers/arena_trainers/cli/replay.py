@@ -111,6 +111,8 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
         ValueError: none is; the message has the first fault.
     """
     found = list(lines)
+    if not found and next(read_lines(file), None) is None:
+        raise ValueError(f"the file {file} holds no episodes; give another FILE")
     if not found:
         raise ValueError(
             f"want --first of at most the number of lines in {file}, "
