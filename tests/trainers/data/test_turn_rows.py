@@ -73,6 +73,9 @@ def test_what_cannot_be_restored_is_refused(episodes):
         from_dataset(made.filter(lambda row: row["seat"] == 0))
     with pytest.raises(ValueError, match="make the data set with to_dataset"):
         from_dataset(made.remove_columns("record"))
+    twice = datasets.concatenate_datasets([made, made])
+    with pytest.raises(ValueError, match="episode 0 stands twice; restore each data"):
+        from_dataset(twice)
     (huge,) = play("kuhn_poker", "random", [2**63])
     with pytest.raises(ValueError, match=r"below 2\*\*63 in a data set"):
         to_dataset([huge])

@@ -139,8 +139,9 @@ def from_dataset(dataset: Any) -> list[Episode]:
             through Parquet. Whole episodes may be missing.
 
     Raises:
-        ValueError: a column or a row of an episode is missing, or an episode's parent; or a
-            row is none that `to_dataset` made.
+        ValueError: a column or a row of an episode is missing, or an episode's parent; a
+            number of an episode stands twice, as in joined data sets; or a row is none that
+            `to_dataset` made.
     """
     lacking = {"record", "episode", "place"} - set(dataset.column_names)
     if lacking:
@@ -150,7 +151,13 @@ def from_dataset(dataset: Any) -> list[Episode]:
         )
     found: dict[int, dict[int, Mapping[str, Any]]] = {}
     for row in dataset:
-        found.setdefault(row["episode"], {})[row["place"]] = row
+        rows = found.setdefault(row["episode"], {})
+        if row["place"] in rows:
+            raise ValueError(
+                f"episode {row['episode']} stands twice; restore each data set before you "
+                "join them"
+            )
+        rows[row["place"]] = row
     numbers = {number: index for index, number in enumerate(sorted(found))}
     return [_episode(number, found[number], numbers) for number in numbers]
 
