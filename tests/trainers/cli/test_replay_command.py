@@ -72,6 +72,7 @@ def test_the_rules_are_shown_in_full_prompts_only(path, monkeypatch, capfd):
         ),
         (["{path}", "--first", "9"], "want --first of at most the number of lines in"),
         (["{junk}"], "line 1: want an episode as JSON, got 'junk"),
+        (["{path}", "--seen-by", "player_1"], "want --seen-by with --svg only, got"),
         (["{empty}"], "/empty holds no episodes; give another FILE"),
     ],
 )
@@ -81,7 +82,7 @@ def test_a_file_that_cannot_be_shown_is_refused(
     junk = path.with_name("junk")
     junk.write_text("junk\n")
     empty = path.with_name("empty")
-    empty.touch()
+    empty.write_text("\n")
     named = [a.format(path=path, junk=junk, empty=empty) for a in arguments]
     assert show(monkeypatch, *named) == 2
     error = capfd.readouterr().err
@@ -96,6 +97,25 @@ def test_what_is_left_is_counted_by_lines_without_reading_them(
         file.write("junk\n" * 40)
     assert show(monkeypatch, path, "-n", 2) == 0
     assert capfd.readouterr().out.endswith("41 more: --first 3 shows the next ones\n")
+
+
+def test_blank_lines_are_skipped(path, monkeypatch, capfd):
+    with open(path, "a") as file:
+        file.write("\n \n")
+    assert show(monkeypatch, path, "-n", 3) == 0
+    page = capfd.readouterr().out
+    assert "no episode" not in page
+    assert "more: --first" not in page
+
+
+def test_an_unknown_game_is_mentioned_once(path, monkeypatch, capfd):
+    path.write_text(path.read_text().replace("kuhn_poker-v0", "kuhn_pokr-v0"))
+    assert show(monkeypatch, path) == 0
+    printed = capfd.readouterr()
+    assert "reply     bet" in printed.out
+    assert printed.err.startswith("note: no replay, the prompts only: ")
+    assert "kuhn_pokr" in printed.err
+    assert printed.err.count("\n") == 1
 
 
 def test_advantages_of_tokens_are_all_shown(path, monkeypatch, capfd, tmp_path):

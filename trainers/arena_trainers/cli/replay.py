@@ -1,7 +1,7 @@
 """The command `arena replay`, which shows recorded episodes."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +15,7 @@ from arena_trainers.report.reading import BadLine, Recorded, count_lines, read_l
 from arena_trainers.report.sheet import sheet
 from arena_trainers.report.stepping import Stepper
 from arena_wrappers.files import whole_file
+from arena_wrappers.replay import game_of
 
 PRINTED, IN_PAGE = 4, 200  # episodes, unless --episodes is given
 MAX_WARNINGS = 5
@@ -70,6 +71,11 @@ def replay(
     with usage_errors():
         if html is not None and svg is not None:
             raise ValueError("want --html or --svg, got both; give one of them")
+        if seen_by != "all" and svg is None:
+            raise ValueError(
+                f"want --seen-by with --svg only, got --seen-by {seen_by}; add --svg OUT, "
+                "or choose the view in the page or with the key v in a terminal"
+            )
         if out := html or svg:
             _check_out(file, out, PAGE if html else PICTURE)
         if html is not None:
@@ -110,8 +116,8 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
     Raises:
         ValueError: none is; the message has the first fault.
     """
-    found = list(lines)
-    if not found and next(read_lines(file), None) is None:
+    found = list(_not_blank(lines))
+    if not found and next(_not_blank(read_lines(file)), None) is None:
         raise ValueError(f"the file {file} holds no episodes; give another FILE")
     if not found:
         raise ValueError(
@@ -122,6 +128,10 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
     if len(bad) == len(found):
         raise ValueError(f"{file}, line {bad[0].line}: {bad[0].reason}")
     return found
+
+
+def _not_blank(lines: Iterable[Recorded | BadLine]) -> Iterator[Recorded | BadLine]:
+    return (line for line in lines if isinstance(line, Recorded) or line.text)
 
 
 def _check_out(file: Path, out: Path, marks: Sequence[bytes]) -> None:
@@ -173,6 +183,8 @@ def _write_sheet(file: Path, out: Path, first: int, viewer: str) -> None:
 
 def _print(file: Path, first: int, count: int, full: bool) -> None:
     lines = _known(read_lines(file, first - 1, count), file)
+    for fault in _unknown_games(lines):
+        typer.echo(f"note: no replay, the prompts only: {fault}", err=True)
     for line in lines:
         if isinstance(line, BadLine):
             typer.echo(f"--- line {line.line} is no episode: {line.reason}\n")
@@ -182,3 +194,15 @@ def _print(file: Path, first: int, count: int, full: bool) -> None:
     rest = count_lines(file) - first + 1 - len(lines)
     if rest:
         typer.echo(f"{rest} more: --first {first + len(lines)} shows the next ones")
+
+
+def _unknown_games(lines: Iterable[Recorded | BadLine]) -> list[str]:
+    """Why rules cannot be made, once for each reason."""
+    faults = {}
+    for line in lines:
+        if isinstance(line, Recorded):
+            try:
+                game_of(line.rollout.episode)
+            except (ImportError, ValueError) as error:
+                faults[" ".join(str(error).split())] = True
+    return list(faults)
