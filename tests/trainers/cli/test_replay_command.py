@@ -99,25 +99,6 @@ def test_what_is_left_is_counted_by_lines_without_reading_them(
     assert capfd.readouterr().out.endswith("41 more: --first 3 shows the next ones\n")
 
 
-def test_blank_lines_are_skipped(path, monkeypatch, capfd):
-    with open(path, "a") as file:
-        file.write("\n \n")
-    assert show(monkeypatch, path, "-n", 3) == 0
-    page = capfd.readouterr().out
-    assert "no episode" not in page
-    assert "more: --first" not in page
-
-
-def test_an_unknown_game_is_mentioned_once(path, monkeypatch, capfd):
-    path.write_text(path.read_text().replace("kuhn_poker-v0", "kuhn_pokr-v0"))
-    assert show(monkeypatch, path) == 0
-    printed = capfd.readouterr()
-    assert "reply     bet" in printed.out
-    assert printed.err.startswith("note: no replay, the prompts only: ")
-    assert "kuhn_pokr" in printed.err
-    assert printed.err.count("\n") == 1
-
-
 def test_advantages_of_tokens_are_all_shown(path, monkeypatch, capfd, tmp_path):
     (first, *_) = read_rollouts(path)
     credited = first.credit[0]
@@ -197,3 +178,22 @@ def test_keys_step_through_turns_until_the_reader_quits(path, capsys):
         raise EOFError
 
     step_through(list(read_lines(path)), full=False, read_key=closed)
+
+
+def test_blank_lines_are_skipped(path, monkeypatch, capfd):
+    with open(path, "a") as file:
+        file.write("\n \n")
+    assert show(monkeypatch, path, "-n", 3) == 0
+    page = capfd.readouterr().out
+    assert "no episode" not in page
+    assert "more: --first" not in page
+
+
+def test_an_unknown_game_is_mentioned_once(path, monkeypatch, capfd):
+    path.write_text(path.read_text().replace("kuhn_poker-v0", "kuhn_pokr-v0"))
+    assert show(monkeypatch, path) == 0
+    printed = capfd.readouterr()
+    assert "reply     bet" in printed.out
+    assert printed.err.startswith("note: no replay, the prompts only: ")
+    assert "kuhn_pokr" in printed.err
+    assert printed.err.count("\n") == 1

@@ -134,6 +134,18 @@ def _not_blank(lines: Iterable[Recorded | BadLine]) -> Iterator[Recorded | BadLi
     return (line for line in lines if isinstance(line, Recorded) or line.text)
 
 
+def _unknown_games(lines: Iterable[Recorded | BadLine]) -> list[str]:
+    """Why rules cannot be made, once for each reason."""
+    faults = {}
+    for line in lines:
+        if isinstance(line, Recorded):
+            try:
+                game_of(line.rollout.episode)
+            except (ImportError, ValueError) as error:
+                faults[" ".join(str(error).split())] = True
+    return list(faults)
+
+
 def _check_out(file: Path, out: Path, marks: Sequence[bytes]) -> None:
     """Refuses to overwrite anything but what an earlier call wrote.
 
@@ -194,15 +206,3 @@ def _print(file: Path, first: int, count: int, full: bool) -> None:
     rest = count_lines(file) - first + 1 - len(lines)
     if rest:
         typer.echo(f"{rest} more: --first {first + len(lines)} shows the next ones")
-
-
-def _unknown_games(lines: Iterable[Recorded | BadLine]) -> list[str]:
-    """Why rules cannot be made, once for each reason."""
-    faults = {}
-    for line in lines:
-        if isinstance(line, Recorded):
-            try:
-                game_of(line.rollout.episode)
-            except (ImportError, ValueError) as error:
-                faults[" ".join(str(error).split())] = True
-    return list(faults)
