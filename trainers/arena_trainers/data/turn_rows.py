@@ -54,8 +54,8 @@ def to_dataset(episodes: Iterable[Episode]) -> Any:
         TypeError: an entry is no `Episode`.
         ModuleNotFoundError: datasets is missing.
     """
-    datasets = import_extra("datasets", "train")
     _want_episodes(episodes)
+    datasets = import_extra("datasets", "train")
     features = _features(datasets)
     columns: dict[str, list[Any]] = {name: [] for name in features}
     for number, episode in enumerate(episodes):
@@ -76,16 +76,6 @@ def to_dataset(episodes: Iterable[Episode]) -> Any:
             for name, value in {"episode": number, "place": place, **row}.items():
                 columns[name].append(value)
     return datasets.Dataset.from_dict(columns, features=features)
-
-
-def _want_episodes(episodes: Any) -> None:
-    if isinstance(episodes, Episode):
-        raise TypeError("want a list of Episodes, got one Episode; write [episode]")
-    if isinstance(episodes, (str, PathLike)) or not isinstance(episodes, Iterable):
-        raise TypeError(
-            f"want a list of Episodes, got {short(episodes)}; read a file with "
-            "arena_wrappers.read_episodes(path)"
-        )
 
 
 def _features(datasets: Any) -> Any:
@@ -145,6 +135,16 @@ def _storable(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _storable(part) for name, part in value.items()}
     return value
+
+
+def _want_episodes(episodes: Any) -> None:
+    if isinstance(episodes, Episode):
+        raise TypeError("want a list of Episodes, got one Episode; write [episode]")
+    if isinstance(episodes, (str, PathLike)) or not isinstance(episodes, Iterable):
+        raise TypeError(
+            f"want a list of Episodes, got {short(episodes)}; read a file with "
+            "arena_wrappers.read_episodes(path)"
+        )
 
 
 def from_dataset(dataset: Any) -> list[Episode]:
