@@ -135,30 +135,6 @@ def test_one_episode_is_drawn(path, monkeypatch, capfd):
     assert "want --html or --svg, got both" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--html", "--svg"])
-def test_only_files_of_its_own_are_overwritten(option, path, monkeypatch, capfd):
-    foreign, link = path.with_name("foreign"), path.with_name("link")
-    foreign.write_text("<!doctype html><svg />\n")
-    link.symlink_to(path)
-    before = path.read_bytes()
-    for out, message in (
-        (path, "is the file of episodes itself; give another OUT"),
-        (link, "is the file of episodes itself; give another OUT"),
-        (path.parent, "want a file to write, got"),
-        (
-            path.parent / "no" / "x",
-            f"no folder '{path.parent / 'no'}'; make it, or give",
-        ),
-        (foreign, "exists and was not written by arena replay; give another OUT"),
-    ):
-        assert show(monkeypatch, path, option, out) == 2
-        assert message in capfd.readouterr().err
-    assert path.read_bytes() == before
-    assert foreign.read_text() == "<!doctype html><svg />\n"
-    for _ in range(2):
-        assert show(monkeypatch, path, option, path.with_name("own")) == 0
-
-
 def test_a_missing_template_engine_is_named_with_its_extra(path, monkeypatch, capfd):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert show(monkeypatch, path, "--html", path.with_name("replay.html")) == 2
@@ -197,3 +173,27 @@ def test_an_unknown_game_is_mentioned_once(path, monkeypatch, capfd):
     assert printed.err.startswith("note: no replay, the prompts only: ")
     assert "kuhn_pokr" in printed.err
     assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--html", "--svg"])
+def test_only_files_of_its_own_are_overwritten(option, path, monkeypatch, capfd):
+    foreign, link = path.with_name("foreign"), path.with_name("link")
+    foreign.write_text("<!doctype html><svg />\n")
+    link.symlink_to(path)
+    before = path.read_bytes()
+    for out, message in (
+        (path, "is the file of episodes itself; give another OUT"),
+        (link, "is the file of episodes itself; give another OUT"),
+        (path.parent, "want a file to write, got"),
+        (
+            path.parent / "no" / "x",
+            f"no folder '{path.parent / 'no'}'; make it, or give",
+        ),
+        (foreign, "exists and was not written by arena replay; give another OUT"),
+    ):
+        assert show(monkeypatch, path, option, out) == 2
+        assert message in capfd.readouterr().err
+    assert path.read_bytes() == before
+    assert foreign.read_text() == "<!doctype html><svg />\n"
+    for _ in range(2):
+        assert show(monkeypatch, path, option, path.with_name("own")) == 0
