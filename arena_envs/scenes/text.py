@@ -92,8 +92,10 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _track(track: Track) -> Iterator[str]:
-    items = ", ".join(_whose(item) + _mark(item) for item in track.items)
-    yield from (f"  {line}" for line in wrapped(items or "none", WIDTH))
+    """Items with words; tokens of one character stand without commas."""
+    items = [_whose(item) + _mark(item) for item in track.items if _mark(item)]
+    between = " " if all(len(item) == 1 for item in items) else ", "
+    yield from (f"  {line}" for line in wrapped(between.join(items) or "none", WIDTH))
 
 
 def _whose(item: Cell) -> str:

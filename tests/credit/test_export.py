@@ -62,6 +62,11 @@ def test_advantages_are_those_of_the_estimator(group):
     assert json.loads(json.dumps(rows)) == rows
 
 
+def test_episodes_may_come_one_at_a_time(group):
+    rows = credit.export(group, "mars", "messages")
+    assert credit.export(iter(group), "mars", "messages") == rows
+
+
 def test_groups_are_starts_and_games_are_kept_apart(group):
     other = [replace(e, params={"n": 2}) for e in group]
     later = [replace(e, seed=1, returns=[0.0, 0.0]) for e in group]
@@ -176,6 +181,8 @@ def test_episodes_of_play_are_exported_without_tokens():
 def test_what_cannot_be_credited_is_refused(group):
     with pytest.raises(ValueError, match="want to among messages, verifiers, openenv"):
         credit.export(group, "mars", "json")
+    with pytest.raises(ValueError, match="want at least one episode, got none"):
+        credit.export([], "mars", "messages")
     with pytest.raises(ValueError, match="value"):
         credit.export(group, "gae", "messages")
     branched = play("kuhn_poker", "random", [0], branch=Branching(2))

@@ -100,6 +100,15 @@ def test_a_seat_sees_its_card_and_all_sees_both() -> None:
     assert "[K]" in text_of(scene_of(game, shown, 0))
 
 
+def test_tokens_that_were_taken_are_left_out_of_text() -> None:
+    game = make_game("nim-v0")
+    state = game.initial_state()
+    for action in ("take 7 from pile 4", "take 3 from pile 3"):
+        state = game.apply(state, game.parse(state, action))
+    lines = text_of(scene_of(game, state, None)).splitlines()
+    assert lines[-4:] == ["pile 3: 2 of 5:", "  o o", "pile 4: 0 of 7:", "  none"]
+
+
 def test_words_are_shown_with_broken_markup() -> None:
     game = make_game("bargaining")
     state = game.initial_state()

@@ -300,7 +300,8 @@ def lines_of(record):
         turns = [sound["turns"][0], {**sound["turns"][1], name: wrong}]
         yield json.dumps({**sound, "turns": turns}), f"turn 1: {name} cannot be"
     for changes, message in [
-        ({"color": 1}, "unknown field 'color'"),
+        ({"color": 1}, "unknown field 'color'$"),
+        ({"credit": []}, "unknown field 'credit'; arena_trainers.train.rollouts.read_r"),
         ({"seed": True}, "seed cannot be True"),
         ({"seed": "0"}, "seed cannot be '0'"),
         ({"returns": [float("nan"), 0]}, "returns cannot be"),

@@ -259,6 +259,7 @@ _EPISODE_FIELDS: dict[str, Check] = {
     "branch": _optional(_is_int),
     "measures": _is_rewards,
 }
+_READER = "; arena_trainers.train.rollouts.read_rollouts reads episodes with credit"
 
 
 def _checked(
@@ -268,7 +269,8 @@ def _checked(
         raise ValueError(f"{where}: want an object, got {values!r:.60}")
     for name, value in values.items():
         if name not in checks:
-            raise ValueError(f"{where} has an unknown field {name!r:.60}")
+            advice = _READER if name == "credit" else ""
+            raise ValueError(f"{where} has an unknown field {name!r:.60}{advice}")
         if not checks[name](value):
             raise ValueError(f"{where}: {name} cannot be {value!r:.60}")
     for field_ in fields(kind):

@@ -163,6 +163,25 @@ def test_a_malformed_action_changes_nothing(all_seats: Server) -> None:
         assert client.step({"text": "a1"}).observation["agent"] == "player_1"
 
 
+@pytest.mark.parametrize("served", ["one_seat", "all_seats"])
+def test_an_unknown_option_of_reset_is_refused(served: str, request) -> None:
+    server = request.getfixturevalue(served)
+    with GameClient(base_url=server.url).sync() as client:
+        with pytest.raises(
+            RuntimeError, match=r"'sed' of reset; did you mean 'seed'\?"
+        ):
+            client.reset(sed=1)
+        assert client.reset(seed=1, sample=2, episode_id="a").observation.messages
+
+
+def test_an_action_of_another_type_is_refused(all_seats: Server) -> None:
+    with GameClient(base_url=all_seats.url).sync() as client:
+        client.reset(seed=0)
+        with pytest.raises(TypeError, match=r"or a GameAction, got 1 \(int\); give a"):
+            client.step(1)
+        assert client.step(GameAction(text="a1")).observation.agent == "player_1"
+
+
 def entered(stack: ExitStack, url: str) -> Any:
     """A client with a session; waits for the server to end one."""
     for _ in range(50):

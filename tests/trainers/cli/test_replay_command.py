@@ -73,6 +73,8 @@ def test_the_rules_are_shown_in_full_prompts_only(path, monkeypatch, capfd):
         ),
         (["{path}", "--first", "9"], "want --first of at most the number of lines in"),
         (["{junk}"], "line 1: want an episode as JSON, got 'junk"),
+        (["{path}", "--seen-by", "player_1"], "want --seen-by with --svg only, got"),
+        (["{empty}"], "/empty holds no episodes; give another FILE"),
     ],
 )
 def test_a_file_that_cannot_be_shown_is_refused(
@@ -80,7 +82,9 @@ def test_a_file_that_cannot_be_shown_is_refused(
 ):
     junk = path.with_name("junk")
     junk.write_text("junk\n")
-    named = [a.format(path=path, junk=junk) for a in arguments]
+    empty = path.with_name("empty")
+    empty.write_text("\n")
+    named = [a.format(path=path, junk=junk, empty=empty) for a in arguments]
     assert show(monkeypatch, *named) == 2
     error = capfd.readouterr().err
     assert message in error
@@ -172,3 +176,46 @@ def test_keys_step_through_turns_until_the_reader_quits(path, capsys):
         raise EOFError
 
     step_through(list(read_lines(path)), full=False, read_key=closed)
+
+
+def test_blank_lines_are_skipped(path, monkeypatch, capfd):
+    with open(path, "a") as file:
+        file.write("\n \n")
+    assert show(monkeypatch, path, "-n", 3) == 0
+    page = capfd.readouterr().out
+    assert "no episode" not in page
+    assert "more: --first" not in page
+
+
+def test_an_unknown_game_is_mentioned_once(path, monkeypatch, capfd):
+    path.write_text(path.read_text().replace("kuhn_poker-v0", "kuhn_pokr-v0"))
+    assert show(monkeypatch, path) == 0
+    printed = capfd.readouterr()
+    assert "reply     bet" in printed.out
+    assert printed.err.startswith("note: no replay, the prompts only: ")
+    assert "kuhn_pokr" in printed.err
+    assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--html", "--svg"])
+def test_only_files_of_its_own_are_overwritten(option, path, monkeypatch, capfd):
+    foreign, link = path.with_name("foreign"), path.with_name("link")
+    foreign.write_text("<!doctype html><svg />\n")
+    link.symlink_to(path)
+    before = path.read_bytes()
+    for out, message in (
+        (path, "is the file of episodes itself; give another OUT"),
+        (link, "is the file of episodes itself; give another OUT"),
+        (path.parent, "want a file to write, got"),
+        (
+            path.parent / "no" / "x",
+            f"no folder '{path.parent / 'no'}'; make it, or give",
+        ),
+        (foreign, "exists and was not written by arena replay; give another OUT"),
+    ):
+        assert show(monkeypatch, path, option, out) == 2
+        assert message in capfd.readouterr().err
+    assert path.read_bytes() == before
+    assert foreign.read_text() == "<!doctype html><svg />\n"
+    for _ in range(2):
+        assert show(monkeypatch, path, option, path.with_name("own")) == 0

@@ -2,9 +2,12 @@
 
 import json
 import shutil
+import socket
+import sys
 
 import pytest
 
+from arena_trainers.cli import main as cli
 from arena_trainers.extras import is_installed
 
 
@@ -85,6 +88,31 @@ def test_bad_arguments_of_a_game_server_are_refused(arena_here, options, message
 
 @pytest.mark.skipif(is_installed("openenv"), reason="openenv is installed")
 def test_without_openenv_the_extra_is_named(arena_here):
-    done = arena_here("serve", "openenv", "kuhn_poker")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    done = arena_here("serve", "openenv", "kuhn_poker", "--port", str(port))
     assert done.returncode == 2
     assert "pip install 'arena-envs[openenv]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("host", "is_taken"), [("127.0.0.1", True), ("203.0.113.1", False)]
+)
+def test_an_address_that_cannot_be_served_is_refused_at_once(
+    host, is_taken, monkeypatch, capfd
+):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        arguments = ["serve", "openenv", "kuhn_poker", "--host", host]
+        monkeypatch.setattr(sys, "argv", ["arena", *arguments, "--port", str(port)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+    printed = capfd.readouterr()
+    assert stopped.value.code == 2
+    assert not printed.out
+    if is_taken:
+        assert printed.err == f"error: port {port} is in use; give another --port\n"
+    else:
+        assert printed.err.startswith(
+            f"error: cannot listen at 203.0.113.1, port {port}: "
+        )

@@ -1,5 +1,7 @@
 """Episodes as data sets: TRL's format, exact round trips, refusals."""
 
+from pathlib import Path
+
 import datasets
 import pytest
 from datasets import Dataset
@@ -80,10 +82,40 @@ def test_what_cannot_be_restored_is_refused(episodes):
         from_dataset(made.filter(lambda row: row["seat"] == 0))
     with pytest.raises(ValueError, match="make the data set with to_dataset"):
         from_dataset(made.remove_columns("record"))
+    twice = datasets.concatenate_datasets([made, made])
+    with pytest.raises(ValueError, match="episode 0 stands twice; restore each data"):
+        from_dataset(twice)
     (huge,) = play("kuhn_poker", "random", [2**63])
     with pytest.raises(ValueError, match=r"below 2\*\*63 in a data set"):
         to_dataset([huge])
     assert from_dataset(to_dataset([])) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "e.jsonl",
+            r"want a list of Episodes, got 'e.jsonl' \(str\); read a file with",
+        ),
+        (
+            Path("e.jsonl"),
+            r"got PosixPath\('e.jsonl'\) \(PosixPath\); read a file with",
+        ),
+        (None, r"want a list of Episodes, got None \(NoneType\); read a file"),
+        ([1], r"want Episodes, got entry 0, 1 \(int\)"),
+    ],
+)
+def test_what_is_no_list_of_episodes_is_refused(given, message):
+    with pytest.raises(TypeError, match=message):
+        to_dataset(given)
+
+
+def test_one_episode_or_a_path_is_refused_with_advice(episodes):
+    with pytest.raises(TypeError, match=r"got one Episode; write \[episode\]"):
+        to_dataset(episodes[0])
+    with pytest.raises(TypeError, match=r"got 't.parquet' \(str\); read a file with"):
+        from_dataset("t.parquet")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -1,7 +1,7 @@
 """The command `arena replay`, which shows recorded episodes."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +15,12 @@ from arena_trainers.report.reading import BadLine, Recorded, count_lines, read_l
 from arena_trainers.report.sheet import sheet
 from arena_trainers.report.stepping import Stepper
 from arena_wrappers.files import whole_file
+from arena_wrappers.replay import game_of
 
 PRINTED, IN_PAGE = 4, 200  # episodes, unless --episodes is given
 MAX_WARNINGS = 5
+PAGE = (b"<!doctype html>", b"Made by arena replay.")  # what our files hold
+PICTURE = (b"<svg ", b'class="f-paper"')
 HOW_MANY = (
     f"Number of lines to show [default: {IN_PAGE} in a page, {PRINTED} printed, all in "
     "a terminal]."
@@ -68,6 +71,13 @@ def replay(
     with usage_errors():
         if html is not None and svg is not None:
             raise ValueError("want --html or --svg, got both; give one of them")
+        if seen_by != "all" and svg is None:
+            raise ValueError(
+                f"want --seen-by with --svg only, got --seen-by {seen_by}; add --svg OUT, "
+                "or choose the view in the page or with the key v in a terminal"
+            )
+        if out := html or svg:
+            _check_out(file, out, PAGE if html else PICTURE)
         if html is not None:
             _write_page(file, html, first, num_episodes or IN_PAGE)
         elif svg is not None:
@@ -106,7 +116,9 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
     Raises:
         ValueError: none is; the message has the first fault.
     """
-    found = list(lines)
+    found = list(_not_blank(lines))
+    if not found and next(_not_blank(read_lines(file)), None) is None:
+        raise ValueError(f"the file {file} holds no episodes; give another FILE")
     if not found:
         raise ValueError(
             f"want --first of at most the number of lines in {file}, "
@@ -116,6 +128,47 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
     if len(bad) == len(found):
         raise ValueError(f"{file}, line {bad[0].line}: {bad[0].reason}")
     return found
+
+
+def _not_blank(lines: Iterable[Recorded | BadLine]) -> Iterator[Recorded | BadLine]:
+    return (line for line in lines if isinstance(line, Recorded) or line.text)
+
+
+def _unknown_games(lines: Iterable[Recorded | BadLine]) -> list[str]:
+    """Why rules cannot be made, once for each reason."""
+    faults = {}
+    for line in lines:
+        if isinstance(line, Recorded):
+            try:
+                game_of(line.rollout.episode)
+            except (ImportError, ValueError) as error:
+                faults[" ".join(str(error).split())] = True
+    return list(faults)
+
+
+def _check_out(file: Path, out: Path, marks: Sequence[bytes]) -> None:
+    """Refuses to overwrite anything but what an earlier call wrote.
+
+    Args:
+        file: the episodes.
+        out: the file to write.
+        marks: what files of its kind that are ours hold, the first of them at their start.
+    """
+    if not out.exists():
+        if not out.parent.is_dir():
+            raise ValueError(
+                f"no folder {str(out.parent)!r}; make it, or give another OUT"
+            )
+        return
+    if not out.is_file():
+        raise ValueError(f"want a file to write, got {out}; give another OUT")
+    if file.exists() and out.samefile(file):
+        raise ValueError(f"{out} is the file of episodes itself; give another OUT")
+    old = out.read_bytes()
+    if old and not (old.startswith(marks[0]) and all(mark in old for mark in marks)):
+        raise ValueError(
+            f"{out} exists and was not written by arena replay; give another OUT"
+        )
 
 
 def _write_page(file: Path, out: Path, first: int, count: int) -> None:
@@ -142,6 +195,8 @@ def _write_sheet(file: Path, out: Path, first: int, viewer: str) -> None:
 
 def _print(file: Path, first: int, count: int, full: bool) -> None:
     lines = _known(read_lines(file, first - 1, count), file)
+    for fault in _unknown_games(lines):
+        typer.echo(f"note: no replay, the prompts only: {fault}", err=True)
     for line in lines:
         if isinstance(line, BadLine):
             typer.echo(f"--- line {line.line} is no episode: {line.reason}\n")

@@ -1,8 +1,10 @@
 """The commands that start servers: `arena serve policy`, `arena serve openenv`."""
 
+import errno
 import json
 import os
 import shlex
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -73,6 +75,7 @@ def openenv(
             raise ValueError(f"want --timeout above 0, got {timeout}")
         if against and seat == "all":
             raise ValueError("want --against only with --seat, which the client plays")
+        _check_free(host, port)
         extras.require(["openenv"], "openenv")
         os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # no telemetry
         import uvicorn
@@ -145,6 +148,20 @@ def policy(
 def _check_port(port: int) -> None:
     if not 0 < port < 2**16:
         raise ValueError(f"want --port from 1 to 65535, got {port}")
+
+
+def _check_free(host: str, port: int) -> None:
+    """Listens at the address for a moment, as the server will."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ValueError(f"port {port} is in use; give another --port") from error
+        raise ValueError(
+            f"cannot listen at {host}, port {port}: {error.strerror}; give another "
+            "--host or --port"
+        ) from error
 
 
 def server_command(

@@ -1,6 +1,6 @@
 """`export`: advantages in the fields that other trainers read."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from arena_trainers.credit.traces import trace
 
 
 def export(
-    episodes: Sequence[RecordedEpisode],
+    episodes: Iterable[RecordedEpisode],
     estimator: str | Estimator,
     to: str,
     *,
@@ -47,8 +47,8 @@ def export(
     Tokens have the advantage of their turn unless the estimator or `within_turn` credits tokens.
 
     Args:
-        episodes: `arena_wrappers.Episode`s that did not branch. Those with the same game,
-            parameters and seed are one group.
+        episodes: `arena_wrappers.Episode`s that did not branch, such as `read_episodes(path)`.
+            Those with the same game, parameters and seed are one group.
         estimator: name of the estimator, or the function.
         to: the form.
         policies: names of the policies whose turns are credited, as `Turn.policy` has them;
@@ -59,12 +59,15 @@ def export(
         **options: options of the estimator.
 
     Raises:
-        ValueError: an episode branched, no turn is left, `to` is unknown, or the estimator
-            refuses the batch, as `estimate` says.
+        ValueError: there is no episode, an episode branched, no turn is left, `to` is
+            unknown, or the estimator refuses the batch, as `estimate` says.
     """
     check_choice("to", to, tuple(_FORMS))
+    recorded = list(episodes)
+    if not recorded:
+        raise ValueError("want at least one episode, got none")
     found = credited(
-        episodes,
+        recorded,
         estimator,
         policies=policies,
         columns=columns,

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
 from typing import Any
 
+from arena_envs.checks import short
 from arena_trainers.extras import import_extra
 from arena_wrappers import Episode, Turn
 
@@ -55,12 +57,16 @@ def to_dataset(episodes: Iterable[Episode], *, record: bool = True) -> Any:
 
     Raises:
         ValueError: a seed or a sample is 2**63 or more, or a number is not finite.
+        TypeError: an entry is no `Episode`.
         ModuleNotFoundError: datasets is missing.
     """
+    _want_episodes(episodes)
     datasets = import_extra("datasets", "train")
     features = _features(datasets, record)
     columns: dict[str, list[Any]] = {name: [] for name in features}
     for number, episode in enumerate(episodes):
+        if not isinstance(episode, Episode):
+            raise TypeError(f"want Episodes, got entry {number}, {short(episode)}")
         if max(episode.seed, episode.sample) >= MOST:
             raise ValueError(
                 f"want seeds and samples below 2**63 in a data set, got seed {episode.seed}, "
@@ -138,6 +144,16 @@ def _storable(value: Any) -> Any:
     return value
 
 
+def _want_episodes(episodes: Any) -> None:
+    if isinstance(episodes, Episode):
+        raise TypeError("want a list of Episodes, got one Episode; write [episode]")
+    if isinstance(episodes, (str, PathLike)) or not isinstance(episodes, Iterable):
+        raise TypeError(
+            f"want a list of Episodes, got {short(episodes)}; read a file with "
+            "arena_wrappers.read_episodes(path)"
+        )
+
+
 def from_dataset(dataset: Any) -> list[Episode]:
     """The episodes whose rows `to_dataset` made, in the order of their numbers.
 
@@ -146,9 +162,16 @@ def from_dataset(dataset: Any) -> list[Episode]:
             through Parquet. Whole episodes may be missing.
 
     Raises:
-        ValueError: a column or a row of an episode is missing, or an episode's parent; or a
-            row is none that `to_dataset` made.
+        ValueError: a column or a row of an episode is missing, or an episode's parent; a
+            number of an episode stands twice, as in joined data sets; or a row is none that
+            `to_dataset` made.
+        TypeError: `dataset` is no data set.
     """
+    if not hasattr(dataset, "column_names"):
+        raise TypeError(
+            f"want a datasets.Dataset, got {short(dataset)}; read a file with "
+            "datasets.Dataset.from_parquet(path)"
+        )
     lacking = {"record", "episode", "place"} - set(dataset.column_names)
     if lacking:
         raise ValueError(
@@ -157,7 +180,13 @@ def from_dataset(dataset: Any) -> list[Episode]:
         )
     found: dict[int, dict[int, Mapping[str, Any]]] = {}
     for row in dataset:
-        found.setdefault(row["episode"], {})[row["place"]] = row
+        rows = found.setdefault(row["episode"], {})
+        if row["place"] in rows:
+            raise ValueError(
+                f"episode {row['episode']} stands twice; restore each data set before you "
+                "join them"
+            )
+        rows[row["place"]] = row
     numbers = {number: index for index, number in enumerate(sorted(found))}
     return [_episode(number, found[number], numbers) for number in numbers]
 

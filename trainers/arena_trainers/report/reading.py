@@ -70,9 +70,9 @@ def read_lines(
 
 
 def count_lines(path: Path) -> int:
-    """Number of lines of a file."""
+    """Number of the last line of a file that is not blank; 0 if all are."""
     with open(path, "rb") as file:
-        return sum(1 for _ in file)
+        return max((n for n, line in enumerate(file, 1) if line.strip()), default=0)
 
 
 def _read(number: int, line: bytes) -> Recorded | BadLine:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import arena_envs
+from arena_envs.checks import did_you_mean, short
 from arena_wrappers.adapters._versions import check_version
 
 check_version("openenv", "openenv", "0.10", "0.11")
@@ -60,7 +61,8 @@ class AllSeats(Environment):  # type: ignore[misc]
     """A game whose client plays every seat: each reply is that of the agent to move.
 
     The reward of a step is what it paid the agent that replied. An invalid reply ends the
-    episode as `Game.forfeit` says.
+    episode as `Game.forfeit` says. `reset` takes a seed and a sample; here the sample changes
+    nothing, because there are no opponents.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -73,8 +75,13 @@ class AllSeats(Environment):  # type: ignore[misc]
         self._over = True
 
     def reset(
-        self, seed: int | None = None, episode_id: str | None = None
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        sample: int | None = None,
+        **unknown: Any,
     ) -> GameObservation:
+        _refuse(unknown)
         self._wrapper.reset(seed=seed)
         self._state = State(episode_id=episode_id)
         self._over = False
@@ -134,7 +141,9 @@ class OneSeat(Environment):  # type: ignore[misc]
         seed: int | None = None,
         episode_id: str | None = None,
         sample: int | None = None,
+        **unknown: Any,
     ) -> GameObservation:
+        _refuse(unknown)
         options = None if sample is None else {"sample": sample}
         _, info = self._chat.env.reset(seed=seed, options=options)
         self._state = State(episode_id=episode_id)
@@ -171,15 +180,29 @@ class OneSeat(Environment):  # type: ignore[misc]
     web_actions = AllSeats.web_actions
 
 
+def _refuse(unknown: dict[str, Any]) -> None:
+    for name in unknown:
+        advice = did_you_mean(name, ["seed", "sample", "episode_id"])
+        raise ValueError(f"unknown option {name!r} of reset; {advice}")
+
+
 class GameClient(EnvClient):  # type: ignore[misc]
     """A client of `arena serve openenv`; `step` takes a `GameAction` or its text.
 
     Observations are `GameObservation`. `GameClient(base_url=URL).sync()` is for code that
-    does not await. OpenEnv's `GenericEnvClient` works, too, without this package.
+    does not await. OpenEnv's `GenericEnvClient` works, too, without this package; its actions
+    are dicts, `{"text": "<answer>bet</answer>"}`.
     """
 
     def _step_payload(self, action: GameAction | str) -> dict[str, Any]:
-        return {"text": action if isinstance(action, str) else action.text}
+        if isinstance(action, GameAction):
+            return {"text": action.text}
+        if not isinstance(action, str):
+            raise TypeError(
+                f"want the text of a reply or a GameAction, got {short(action)}; give a "
+                "text such as '<answer>bet</answer>'"
+            )
+        return {"text": action}
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[GameObservation]:
         done, reward = payload["done"], payload["reward"]
