@@ -33,6 +33,8 @@ REFUSED = [
     (["--opponents", "self,psro"], "give it alone: --opponents psro"),
     (["--opponents", "{matchmaker: psro, evry: 1}"], "did you mean 'every'?"),
     (["--opponents", "psro", "--games", "mini_hanabi"], "zero-sum games of two seats"),
+    (["tic-tac-toe-tiny", "--opponents", "mcts:10"], "--games tic_tac_toe"),
+    (["tic-tac-toe-tiny", "--opponents", "self,random"], "leave opponents out"),
     (["--credit", "mras"], "did you mean 'mars'?"),
     (["--reply_format", "bear"], "did you mean 'bare'?"),
     (["--report_to", "wandbb"], "did you mean 'wandb'?"),
