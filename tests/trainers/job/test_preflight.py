@@ -29,6 +29,7 @@ REFUSED = [
     (["--games", "kuhn_poker,tictactoe"], "did you mean 'tic_tac_toe"),
     (["--opponents", "rndom"], "unknown policy 'rndom'"),
     (["--opponents", "self,minmax"], "unknown policy 'minmax'"),
+    (["--opponents", "past:run@20"], "past:RUN works in arena eval"),
     (["--opponents", "past_selfs"], "or the matchmaker 'past_selves'"),
     (["--opponents", "self,psro"], "give it alone: --opponents psro"),
     (["--opponents", "{matchmaker: psro, evry: 1}"], "did you mean 'every'?"),
