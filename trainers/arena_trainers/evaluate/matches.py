@@ -23,6 +23,7 @@ from arena_wrappers import (
     stream_plans,
 )
 from arena_wrappers.asking import checked_timeout
+from arena_wrappers.endings import tell_people
 from arena_wrappers.episode_log import EpisodeLog
 from arena_wrappers.episodes import Episode, params_of
 
@@ -252,6 +253,7 @@ class EvaluationPlan:
             if log is not None:
                 log.append([episode])
             done[index] = episode
+            tell_people(episode, self.rules, plans[index].policies)
             self._replies.add(episode)
             self._num_done += 1
             if self._progress is not None:
