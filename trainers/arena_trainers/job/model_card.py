@@ -175,7 +175,9 @@ def _use(source: CardSource, model: str) -> str:
         files = [source.folder / "episodes.jsonl", last_rollouts(source.folder)]
         paths = [file.relative_to(source.folder) for file in files if file is not None]
         lines += [f"arena replay {shlex.quote(str(path))}" for path in paths]
-    install = "Install arena-envs in a clone of its repository: `pip install '.[train]'`."
+    install = (
+        "Install arena-envs in a clone of its repository: `pip install '.[train]'`."
+    )
     parts = [install, "In the folder of this file:", code_block("\n".join(lines), "sh")]
     if any(":" in plan.id for plan in source.plans):
         parts.append("Set `PYTHONPATH` to the folder of the games' modules.")
