@@ -67,7 +67,7 @@ def test_actions_that_are_numbers_are_not_numbered() -> None:
 @pytest.mark.parametrize(
     ("advisor", "hint"),
     [
-        (None, "There are no hints in this game: no advisor was given."),
+        (None, 'No hints here. Type a legal action or its number, or "rules".'),
         (RandomPolicy(), " 50.0%  pass\n 50.0%  bet"),
         (ScriptedPolicy(lambda request: "bet", name="oracle"), "oracle says: bet"),
     ],

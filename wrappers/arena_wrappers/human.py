@@ -79,7 +79,7 @@ class HumanPolicy:
 
     def _hint(self, request: TurnRequest) -> str:
         if self.advisor is None:
-            return "There are no hints in this game: no advisor was given."
+            return 'No hints here. Type a legal action or its number, or "rules".'
         request = addressed(request, self.advisor)
         if hasattr(self.advisor, "action_probs"):
             ((chances, _),) = self.advisor.action_probs([request])

@@ -1,6 +1,6 @@
 """Policies named by strings, such as `"mcts:1000"` or `"lm:PATH"`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
 
 from arena_envs.bots import BOTS, make_bot
@@ -63,13 +63,20 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
         return (ScoringBotPolicy if scores else BotPolicy)(bot, name=spec)
     known = {point.name: point for point in entry_points(group="arena.policies")}
     if kind not in known:
-        everything = [*BOTS, "noisy", KIND, *known]
-        hint = did_you_mean(kind, everything)
-        if "known are" not in hint:
-            hint += f" known are {', '.join(everything)}"
-        raise ValueError(f"unknown policy {spec!r}; {hint}")
+        raise ValueError(f"unknown policy {spec!r}; {_hint(kind, known)}")
     policy: Policy = known[kind].load()(argument)
     return policy
+
+
+def _hint(kind: str, plugins: Iterable[str]) -> str:
+    if kind == "past":
+        return (
+            "past:RUN works in arena eval, arena tournament and arena play; elsewhere give "
+            "lm:PATH, or the policies of arena_trainers.matchmaking.past.past_policies"
+        )
+    everything = [*BOTS, "noisy", KIND, *plugins]
+    hint = did_you_mean(kind, everything)
+    return hint if "known are" in hint else f"{hint} known are {', '.join(everything)}"
 
 
 def _noisy(spec: str, makers: Mapping[str, Maker] | None) -> Policy:

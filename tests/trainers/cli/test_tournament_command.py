@@ -198,6 +198,20 @@ def test_a_person_enters_stops_and_comes_back(
     assert json.loads(done.stdout)["policies"] == ["human", "random"]
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_stopped_evaluation_says_what_was_kept_and_how_games_ended(
+    keeps: bool, tmp_path: Path, arena_here: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["eval", "human", "kuhn_poker", "-a", "constant:0", "--no-baselines"]
+    words += ["--out", str(tmp_path / "kept")] if keeps else []
+    monkeypatch.setattr(sys, "stdin", Terminal("bet\n" * 2))
+    stopped = arena_here(*words)
+    assert stopped.returncode == 130
+    assert "player_0 (you): 1\nplayer_1 (constant:0): -1\n" in stopped.stderr
+    wanted = f"played so far are in {tmp_path / 'kept'}: 2"
+    assert (wanted if keeps else "nothing was measured or kept") in stopped.stderr
+
+
 def test_baselines_do_not_play_against_a_person(
     arena_here: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

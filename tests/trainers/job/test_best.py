@@ -178,7 +178,10 @@ def test_a_foreign_best_json_is_refused(tmp_path):
 def test_the_end_says_why_there_is_no_best_model(tmp_path):
     assert "training measured no score" in best_line(tmp_path, None, True, 10)
     short = SimpleNamespace(
-        args=SimpleNamespace(should_save=False), state=SimpleNamespace(global_step=3)
+        args=SimpleNamespace(should_save=False),
+        state=SimpleNamespace(global_step=3, logging_steps=5),
     )
     said = best_line(tmp_path, BestModel(short, tmp_path, NASH_CONV), True, 10)
     assert "the run had 3 steps, fewer than evaluate_every (10)" in said
+    said = best_line(tmp_path, BestModel(short, tmp_path, RETURN), True, 10)
+    assert "the run had 3 steps, fewer than logging_steps (5)" in said

@@ -159,3 +159,9 @@ def test_models_of_other_kinds_are_refused(tmp_path):
     AutoConfig.for_model("gpt2", n_layer=1).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="got type 'gpt2'"):
         architecture_of(known_config("x", tmp_path))
+
+
+def test_a_game_that_is_listed_again_shows_who_plays():
+    shown = " ".join("\n".join(lines("tic-tac-toe-tiny")).split())
+    bot = "noisy:0.5(minimax)"
+    assert f"tic_tac_toe (self, {bot}), tic_tac_toe ({bot}, self)" in shown

@@ -151,8 +151,8 @@ def test_the_commands_of_a_model_card_work_in_its_folder(
     block = card.text.partition("```sh\n")[2].partition("```")[0]
     lines = [shlex.split(line) for line in block.splitlines()]
     shown = [] if place == "model" else 2 * ["replay"]
-    assert [line[1] for line in lines] == ["install", "eval", "play", *shown]
-    for _, *words in lines[1:]:
+    assert [line[1] for line in lines] == ["eval", "play", *shown]
+    for _, *words in lines:
         monkeypatch.setattr("sys.stdin", io.StringIO("bet\nbet\n"))
         few = ["-n", "2"] if words[0] == "eval" else []
         assert arena(monkeypatch, *words, *few) == 0, words

@@ -13,7 +13,7 @@ from arena_trainers import TurnGRPOConfig
 from arena_trainers.evaluate import evaluate
 from arena_trainers.evaluate.result_rows import measured
 from arena_trainers.job.beside_equilibrium import beside_equilibrium
-from arena_trainers.job.closing import closing_lines
+from arena_trainers.job.closing import closing_lines, rollouts_lines
 from arena_trainers.job.curves import Frame, curves
 from arena_trainers.job.opening import legal_warning
 from arena_trainers.job.outcome import GameMeter, Outcome
@@ -207,6 +207,15 @@ def test_every_game_has_its_lines_and_solvers_only_where_they_are_exact(args, tm
     assert f"'lm:{tmp_path}/my run/model' nim -p 'pile_sizes=[1, 2]'" in evals[-1]
     plays = [line for line in lines if line.startswith("  arena play")]
     assert plays[3] == "  arena play blackjack"
+
+
+def test_the_end_says_why_there_are_no_training_episodes(args, tmp_path):
+    (line,) = rollouts_lines(tmp_path, 2, args)
+    assert f"written every logging_steps ({args.logging_steps:g}) steps" in line
+    assert rollouts_lines(tmp_path, 0, args) == []
+    (tmp_path / "rollouts").mkdir()
+    (tmp_path / "rollouts" / "step-1.jsonl").touch()
+    assert rollouts_lines(tmp_path, 2, args) == []
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,12 @@ def test_opponents_are_numbered_by_who_plays_the_other_seats(matched, generated)
     assert len(set(zip(names, numbers, strict=True))) == 2
 
 
+def test_one_policy_plays_all_seats_but_the_one_that_learns(matched, generated):
+    trainer = matched(opponents="random", episodes_per_step=32)
+    generated(trainer)
+    assert set(trainer.last_seats) == {("self", "random"), ("random", "self")}
+
+
 def logprobs(policy):
     """Of all tokens of eight replies."""
     replies = policy.generate([[5, 6, 7]] * 8, range(8))
@@ -233,6 +239,7 @@ MIXED = {"id": "kuhn_poker", "opponents": "past_selves"}
             "same opponents",
         ),
         ({"opponents": ["self", "psro"]}, "which assigns all seats; give it alone"),
+        ({"games": ["blackjack"], "opponents": "random"}, "a game of several seats"),
         ({"games": [MIXED]}, "give a matchmaker to the whole run"),
         (
             {"opponents": "psro", "games": [{**MIXED, "opponents": "self"}]},

@@ -1,7 +1,8 @@
 """The command that measures a policy: `arena eval`."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -97,8 +98,7 @@ def evaluate(
             plan = _game_plan(how.policies([policy, *others]), env, options)
         else:
             plan = _suite_plan(how.policies([policy])[0], suite or "", options)
-    advice = "nothing was measured; --out keeps what was played"
-    with running(advice, policies=[policy, *others]) as bar:
+    with running(_kept(out), policies=[policy, *others]) as bar:
         found = plan.run(bar)
     show_warnings(found.warnings)
     if as_json:
@@ -138,6 +138,28 @@ def _suite_plan(
     from arena_trainers.evaluate.suites import SuitePlan
 
     return SuitePlan(suite, policy, **options)
+
+
+def _kept(out: Path | None) -> Callable[[], str]:
+    """Says of a stopped evaluation, which is about to begin, which episodes were kept."""
+    before = _num_lines(out)
+
+    def clause() -> str:
+        count = _num_lines(out) - before
+        if count:
+            return f"nothing was measured; episodes played so far are in {out}: {count}"
+        if out is None:
+            return "nothing was measured or kept; --out FILE keeps episodes as they end"
+        return f"nothing was measured; no episode was added to {out}"
+
+    return clause
+
+
+def _num_lines(path: Path | None) -> int:
+    if path is None or not path.is_file():
+        return 0
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
 
 
 def _end(unanswered: Sequence[str]) -> None:

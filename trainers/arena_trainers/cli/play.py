@@ -33,8 +33,8 @@ from arena_wrappers import (
     PromptWrapper,
     play_plans,
 )
+from arena_wrappers.endings import ending
 from arena_wrappers.episode_log import EpisodeLog
-from arena_wrappers.replay import final_state
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -120,18 +120,10 @@ def _opponents(named: list[Policy | str], rules: AnyGame) -> list[Policy]:
 def _print_end(
     episode: Episode, rules: AnyGame, seat: int, policies: Sequence[Policy]
 ) -> None:
-    """Prints the last state, a forfeit, the returns and warnings about replies."""
+    """Prints how the episode ended, and warnings about replies."""
     from arena_trainers.evaluate.replies import ReplyCount
 
-    typer.echo(f"\n{rules.observe(final_state(episode, rules), seat)}")
-    if episode.forfeited_by is not None:
-        last = episode.turns[-1]
-        typer.echo(
-            f"player_{episode.forfeited_by} forfeits: {last.invalid}: {last.detail}"
-        )
-    for number, value in enumerate(episode.returns):
-        who = "you" if number == seat else policies[number].name
-        typer.echo(f"player_{number} ({who}): {value:g}")
+    typer.echo(ending(episode, rules, seat, policies))
     replies = ReplyCount()
     replies.add(episode)
     show_warnings(replies.warnings())

@@ -88,7 +88,10 @@ def _lines(cell: Any) -> list[str]:
 
 @contextmanager
 def running(
-    advice: str, doing: str = "playing", *, policies: Iterable[str] = ()
+    advice: str | Callable[[], str],
+    doing: str = "playing",
+    *,
+    policies: Iterable[str] = (),
 ) -> Iterator[Callable[[int, int], None]]:
     """Shows a progress bar on stderr, if it is a terminal, and reports interruptions.
 
@@ -96,7 +99,7 @@ def running(
     or a NoReplyError with status 1.
 
     Args:
-        advice: a clause that says what was kept, and what to do.
+        advice: a clause that says what was kept, and what to do, or a function that gives it.
         doing: label of the bar.
         policies: strings of those who play; a person types, so that there is no bar.
 
@@ -105,6 +108,7 @@ def running(
     """
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
+    clause = (lambda: advice) if isinstance(advice, str) else advice
     try:
         is_hidden = not console.is_terminal or any(map(names_person, policies))
         with Progress(
@@ -113,8 +117,8 @@ def running(
             task = bar.add_task(doing, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
     except KeyboardInterrupt:
-        typer.echo(f"\nstopped; {advice}", err=True)
+        typer.echo(f"\nstopped; {clause()}", err=True)
         raise typer.Exit(130) from None
     except (OSError, NoReplyError) as error:
-        typer.echo(f"error: {error}; {advice}", err=True)
+        typer.echo(f"error: {error}; {clause()}", err=True)
         raise typer.Exit(1) from error

@@ -23,6 +23,7 @@ from arena_wrappers import (
     stream_plans,
 )
 from arena_wrappers.asking import checked_timeout
+from arena_wrappers.endings import tell_people
 from arena_wrappers.episode_log import EpisodeLog
 from arena_wrappers.episodes import Episode, params_of
 
@@ -252,10 +253,9 @@ class EvaluationPlan:
             if log is not None:
                 log.append([episode])
             done[index] = episode
+            tell_people(episode, self.rules, plans[index].policies)
             self._replies.add(episode)
-            self._num_done += 1
-            if self._progress is not None:
-                self._progress(self._num_done, self.num_episodes)
+            self._count_one()
         size = len(seeds)
         parts = [
             [done[index] for index in range(start, start + size)]
@@ -264,6 +264,11 @@ class EvaluationPlan:
         if opponent == "self":
             parts *= len(self._seats)
         return dict(zip(self._seats, parts, strict=True))
+
+    def _count_one(self) -> None:
+        self._num_done += 1
+        if self._progress is not None:
+            self._progress(self._num_done, self.num_episodes)
 
     def _count(self, opponent: Policy | Literal["self"]) -> int:
         lineups = 1 if opponent == "self" else len(self._seats)

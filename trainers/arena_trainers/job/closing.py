@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.job.best import NASH_CONV, NO_SCORE, BestModel
+from arena_trainers.job.best import NASH_CONV, NO_SCORE, RETURN, BestModel
 from arena_trainers.job.outcome import EXACT_SOLVERS
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
@@ -80,14 +80,37 @@ def best_line(folder: Path, kept: BestModel | None, is_wanted: bool, every: int)
         return NO_SCORE
     if kept.best is not None:
         return f"the best model of training is in {folder / 'best'} ({kept.best})"
-    steps = kept.trainer.state.global_step
+    state = kept.trainer.state
+    steps = state.global_step
     if kept.metric == NASH_CONV and steps < every:
         return (
             f"no best model is kept: the run had {steps} steps, fewer than evaluate_every "
             f"({every}), so training measured no exact NashConv; give a smaller "
             "--evaluate_every"
         )
+    if kept.metric == RETURN and steps < state.logging_steps:
+        return (
+            f"no best model is kept: the run had {steps} steps, fewer than logging_steps "
+            f"({state.logging_steps:g}), so training logged no mean return; give a smaller "
+            "--logging_steps"
+        )
     return NO_SCORE
+
+
+def rollouts_lines(folder: Path, num_groups: int, args: TurnGRPOConfig) -> list[str]:
+    """A line that says why no training episodes were written; none if there are some.
+
+    Args:
+        folder: the run folder.
+        num_groups: groups that are written at a time.
+        args: the trainer's settings.
+    """
+    if num_groups == 0 or last_rollouts(folder) is not None:
+        return []
+    return [
+        f"no training episodes are in {folder / 'rollouts'}: they are written every "
+        f"logging_steps ({args.logging_steps:g}) steps; give a smaller --logging_steps"
+    ]
 
 
 def last_rollouts(folder: Path) -> Path | None:

@@ -1,6 +1,7 @@
 """`arena train RECIPE --dry-run`: the plan of a run, as lines of text."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,7 @@ def _size_lines(
     return [
         *_labelled("model", job.model),
         *_labelled("parameters", f"{total}; trained: {trained}"),
-        *_labelled("games", ", ".join(game.name for game in games)),
+        *_labelled("games", ", ".join(_names(games, args.opponents))),
         *_labelled(
             "step",
             f"{load.episodes} episodes in groups of {args.num_generations}, about "
@@ -181,6 +182,17 @@ def _size_lines(
             "replies",
             f"{longest} tokens at most, {load.reply_tokens:.0f} on average (assumed)",
         ),
+    ]
+
+
+def _names(games: Sequence[GamePlan], opponents: Any) -> list[str]:
+    """The games; one that is listed again has its seats, or the opponents of the run."""
+    counts = Counter(game.name for game in games)
+    return [
+        f"{game.name} ({', '.join(game.seats or [str(opponents)])})"
+        if counts[game.name] > 1
+        else game.name
+        for game in games
     ]
 
 

@@ -13,7 +13,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.job.beside_equilibrium import draw_comparisons
-from arena_trainers.job.closing import best_line, closing_lines
+from arena_trainers.job.closing import best_line, closing_lines, rollouts_lines
 from arena_trainers.job.curves import draw_curves, read_metrics
 from arena_trainers.job.hub import check_push, push_model
 from arena_trainers.job.model_card import write_cards
@@ -283,7 +283,9 @@ class TrainingJob:
         self._say(f"results are in {self.folder}")
         every = self.job.evaluate_every
         self._say(best_line(self.folder, self.best, self.job.save_best, every))
-        for line in closing_lines(self.folder, plans, self.args):
+        lines = closing_lines(self.folder, plans, self.args)
+        lines += rollouts_lines(self.folder, self.job.saved_groups, self.args)
+        for line in lines:
             self._say(line)
 
     def _say(self, text: str) -> None:

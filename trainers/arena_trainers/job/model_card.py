@@ -176,7 +176,6 @@ def _use(source: CardSource, model: str) -> str:
     """Commands for a shell in the folder of the card."""
     name = f"lm:{model}"
     lines = [
-        "pip install 'arena-envs[train]'",
         *eval_commands(name, source.plans, source.args),
         *play_commands(name, source.plans),
     ]
@@ -184,7 +183,10 @@ def _use(source: CardSource, model: str) -> str:
         files = [source.folder / "episodes.jsonl", last_rollouts(source.folder)]
         paths = [file.relative_to(source.folder) for file in files if file is not None]
         lines += [f"arena replay {shlex.quote(str(path))}" for path in paths]
-    parts = ["In the folder of this file:", code_block("\n".join(lines), "sh")]
+    install = (
+        "Install arena-envs in a clone of its repository: `pip install '.[train]'`."
+    )
+    parts = [install, "In the folder of this file:", code_block("\n".join(lines), "sh")]
     if any(":" in plan.id for plan in source.plans):
         parts.append("Set `PYTHONPATH` to the folder of the games' modules.")
     if source.job.lora_r:

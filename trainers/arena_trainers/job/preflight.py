@@ -25,7 +25,7 @@ from arena_trainers.train.checks import (
 from arena_trainers.train.column_functions import load_functions
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.engine import check_server
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.game_plans import GamePlan, check_used
 from arena_trainers.train.options import (
     Option,
     is_of_installed_versions,
@@ -106,6 +106,7 @@ def checks(
 
     def check_seats() -> None:
         check_opponents(draft)
+        check_used(draft, games_of(draft))
         check_policies(job.warm_start_teacher or [])
         for plan in games_of(draft):
             check_policies(plan.seats or [])

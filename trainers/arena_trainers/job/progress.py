@@ -151,7 +151,10 @@ class ProgressLines(TrainerCallback):
 def figures_of(logs: Mapping[str, Any]) -> list[str]:
     """The figures of a log that are shown: legal rate, NashConv and returns by seat.
 
-    >>> figures_of({"arena/legal_rate": 0.5, "arena/kuhn_poker/player_0/return": -0.1})
+    The split by opponent is not shown.
+
+    >>> logs = {"arena/legal_rate": 0.5, "arena/kuhn_poker/player_0/return": -0.1}
+    >>> figures_of(logs | {"arena/kuhn_poker/against/random/return": 0.2})
     ['legal 0.500', 'return -0.100']
     """
     parts = []
@@ -161,7 +164,8 @@ def figures_of(logs: Mapping[str, Any]) -> list[str]:
         parts.append(f"NashConv {logs['arena/nash_conv']:.3f}")
     games: dict[str, list[str]] = {}
     for key in logs:
-        if key.startswith("arena/") and key.endswith("/return"):
+        is_return = key.startswith("arena/") and key.endswith("/return")
+        if is_return and "/against/" not in key:
             game = key.removeprefix("arena/").rpartition("/player_")[0]
             games.setdefault(game, []).append(f"{logs[key]:.3f}")
     for game, returns in games.items():

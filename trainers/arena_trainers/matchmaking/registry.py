@@ -39,6 +39,30 @@ def names_matchmaker(opponents: Any) -> bool:
     return isinstance(opponents, Mapping)
 
 
+def assigns_seats(opponents: Any) -> bool:
+    """Whether `opponents` chooses for each start who learns: a matchmaker, or one policy.
+
+    >>> assigns_seats("random"), assigns_seats("self"), assigns_seats(["self", "random"])
+    (True, False, False)
+    """
+    is_policy = isinstance(opponents, str) and opponents != SELF
+    return is_policy or names_matchmaker(opponents)
+
+
+def matchmaker_for(opponents: str | Mapping[str, Any]) -> Matchmaker:
+    """The matchmaker of `opponents`; one policy plays all seats but a drawn one that learns.
+
+    Args:
+        opponents: for which `assigns_seats` is true.
+
+    Raises:
+        ValueError, ImportError: as `make_matchmaker`.
+    """
+    if names_matchmaker(opponents):
+        return make_matchmaker(opponents)
+    return make_matchmaker({KEY: "mixture", "weights": {opponents: 1}})
+
+
 def make_matchmaker(spec: str | Mapping[str, Any]) -> Matchmaker:
     """The matchmaker of a name, or of a mapping with its name and options.
 

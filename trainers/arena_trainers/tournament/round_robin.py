@@ -28,6 +28,7 @@ from arena_wrappers import (
     stream_plans,
 )
 from arena_wrappers.asking import checked_timeout
+from arena_wrappers.endings import tell_people
 from arena_wrappers.episodes import params_of
 from arena_wrappers.noisy import without_noise
 
@@ -168,6 +169,7 @@ class TournamentPlan:
         for index, episode in stream_plans(
             plans, batch_size=CHUNK, timeout=self._timeout
         ):
+            tell_people(episode, self._wrappers[label].env.game, lineups[index])
             lost = lost_reply(episode, lineups[index])
             if lost is not None:
                 self._lost.append(lost)

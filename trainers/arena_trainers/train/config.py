@@ -34,8 +34,9 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             turns of all seats together. There is no limit by default.
         opponents (`str | list[str] | dict`, *optional*, defaults to `"self"`):
             Policy of each seat: `"self"` is the model that learns; other policies are
-            strings such as `"random"`, `"mcts:100"` or `"lm:PATH"`. One string holds for
-            all seats. Or a matchmaker, which assigns the seats of each start: its name,
+            strings such as `"random"`, `"mcts:100"` or `"lm:PATH"`. A list names one for
+            each seat. One policy alone plays all seats but one, which is drawn for each
+            start and learns. Or a matchmaker, which assigns the seats of each start: its name,
             such as `"past_selves"`, or `{"matchmaker": "past_selves", "every": 10}` with
             its options. See `arena_trainers.matchmaking`.
         credit (`str`, *optional*, defaults to `"mars"`):
@@ -114,8 +115,8 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     opponents: Any = field(
         default="self",
         metadata={
-            "help": "Policy of each seat: 'self' or a policy string, one for all or a "
-            "list; or a matchmaker: past_selves, prioritised, psro, mixture."
+            "help": "Who plays: 'self', a policy against the learner, a list of seats, or "
+            "a matchmaker: past_selves, prioritised, psro, mixture."
         },
     )
     credit: str = field(

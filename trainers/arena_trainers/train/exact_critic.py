@@ -218,11 +218,12 @@ def check_exact(
 
 
 def _fixed_seats(plan: GamePlan, args: TurnGRPOConfig) -> list[str]:
-    """The policy string of each seat; raises if a matchmaker assigns them."""
+    """The policy string of each seat; raises if they are assigned for each start."""
     if plan.seats is None:
         raise ValueError(
-            f"critic='exact' takes the same opponents in all starts, got the matchmaker "
-            f"{args.opponents!r}; name a policy, or set critic='features'"
+            f"critic='exact' takes the same opponents in all starts, got opponents "
+            f"{args.opponents!r}; name who plays each seat, such as [self, random], or set "
+            "critic='features'"
         )
     return plan.seats
 

@@ -11,7 +11,7 @@ from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.lm.models import prompt_folder
 from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_trainers.matchmaking import Matchmaker
-from arena_trainers.matchmaking.registry import names_matchmaker
+from arena_trainers.matchmaking.registry import assigns_seats, names_matchmaker
 from arena_trainers.train.own_options import check_opponents
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
@@ -40,7 +40,8 @@ class GamePlan:
         weight: how often the game starts, relative to the others.
         name: the id, with the parameters and the limit of turns that were given.
         game: the rules.
-        seats: who plays each seat; None if a matchmaker assigns the seats of each start.
+        has_own: whether the game names opponents of its own.
+        seats: who plays each seat; None if they are assigned for each start.
         learners: which seats learn, in some starts at least.
         env_fn: makes an environment of the game; all of them share `game`.
 
@@ -59,7 +60,8 @@ class GamePlan:
         self.game = env.game
         num_players = self.game.num_players
         self.seats: list[str] | None = None
-        if "opponents" in given or not names_matchmaker(args.opponents):
+        self.has_own = "opponents" in given
+        if self.has_own or not assigns_seats(args.opponents):
             who = given.get("opponents", args.opponents)
             self.seats = _checked_seats(who, self.id, num_players)
         self.learners = [s == "self" for s in self.seats or ["self"] * num_players]
@@ -73,6 +75,16 @@ def different_games(plans: Sequence[GamePlan]) -> list[GamePlan]:
     for plan in plans:
         found.setdefault(plan.name, plan)
     return list(found.values())
+
+
+def check_used(args: Any, plans: Sequence[GamePlan]) -> None:
+    """Raises ValueError if `opponents` is given and all games have opponents of their own."""
+    if args.opponents != "self" and all(plan.has_own for plan in plans):
+        ids = ",".join(dict.fromkeys(plan.id for plan in plans))
+        raise ValueError(
+            f"want a game without opponents of its own for opponents {args.opponents!r}, "
+            f"got none; leave opponents out, or give the games anew: --games {ids}"
+        )
 
 
 def _checked_spec(spec: Any) -> dict[str, Any]:
@@ -115,8 +127,9 @@ def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
         )
     if "self" not in seats:
         raise ValueError(
-            f"want a seat of {id} that learns, got opponents {seats!r}; "
-            "write 'self' for it, such as --opponents self,random"
+            f"want a seat of {id} that learns, got opponents {who!r}; write 'self' for "
+            "it in a list, such as [self, random], or give one policy to the whole run, "
+            "such as --opponents random"
         )
     return seats
 

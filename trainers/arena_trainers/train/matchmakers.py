@@ -6,9 +6,9 @@ This module imports neither TRL nor torch.
 from collections.abc import Sequence
 from typing import Any
 
-from arena_trainers.matchmaking import Matchmaker, make_matchmaker
+from arena_trainers.matchmaking import Matchmaker
 from arena_trainers.matchmaking.protocol import missing_snapshot
-from arena_trainers.matchmaking.registry import names_matchmaker
+from arena_trainers.matchmaking.registry import assigns_seats, matchmaker_for
 from arena_trainers.train.checks import splits_weights
 from arena_trainers.train.game_plans import GamePlan
 
@@ -16,24 +16,24 @@ MAX_CHECKED_STEPS = 10_000  # of a run, to find out which snapshots are wanted w
 
 
 def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
-    """The matchmaker that `opponents` names, ready for its games; None if it names none.
+    """What assigns the seats of each start, ready for its games; None if they are fixed.
 
     Args:
         args: the trainer's settings.
         plans: the games.
 
     Raises:
-        ValueError: an option or a game does not fit the matchmaker, every game has opponents
-            of its own, or a setting does not support snapshots.
+        ValueError: an option or a game does not fit the matchmaker, no game has a seat for
+            an opponent, or a setting does not support snapshots.
     """
-    if not names_matchmaker(args.opponents):
+    if not assigns_seats(args.opponents):
         return None
-    matchmaker = make_matchmaker(args.opponents)
+    matchmaker = matchmaker_for(args.opponents)
     games = {plan.name: plan.game for plan in plans if plan.seats is None}
-    if not games:
+    if all(game.num_players == 1 for game in games.values()):
         raise ValueError(
-            f"want a game without opponents of its own for the matchmaker "
-            f"{args.opponents!r}, got none; leave it out, or the opponents of a game"
+            f"want a game of several seats for opponents {args.opponents!r}, got "
+            f"{', '.join(games)}; leave opponents out"
         )
     matchmaker.prepare(games)
     if matchmaker.max_live > 0:

@@ -12,7 +12,7 @@ from arena_trainers.train.column_functions import ColumnFunction
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.exact_critic import check_exact
-from arena_trainers.train.game_plans import GamePlan, opponents
+from arena_trainers.train.game_plans import GamePlan, check_used, opponents
 from arena_trainers.train.matchmakers import matchmaker_of
 from arena_wrappers import Branching, EpisodePlan, Policy
 from arena_wrappers.noisy import without_noise
@@ -99,11 +99,12 @@ def prepare_games(
         plans: the games, if they are built already; by default those of `args.games`.
 
     Raises:
-        ValueError: settings that do not fit together, see `GamePlan`, `check_credit`,
-            `opponents`, `check_exact` and `matchmaker_of`.
+        ValueError: settings that do not fit together, see `GamePlan`, `check_used`,
+            `check_credit`, `opponents`, `check_exact` and `matchmaker_of`.
     """
     if plans is None:
         plans = [GamePlan(spec, args) for spec in args.games]
+    check_used(args, plans)
     found = check_credit(args, [plan.game for plan in plans], columns)
     if args.critic == "features":
         found = (*found, "features")

@@ -1,0 +1,41 @@
+"""What a person is shown when an episode ends."""
+
+from collections.abc import Sequence
+
+from arena_envs.game import AnyGame
+from arena_wrappers.episodes import Episode
+from arena_wrappers.human import HumanPolicy
+from arena_wrappers.noisy import without_noise
+from arena_wrappers.policies import Policy
+from arena_wrappers.replay import final_state
+
+
+def ending(
+    episode: Episode, game: AnyGame, seat: int, policies: Sequence[Policy]
+) -> str:
+    """The last state as a seat sees it, a forfeit, and the returns.
+
+    Args:
+        episode: the episode.
+        game: its game.
+        seat: who reads it.
+        policies: who played each seat.
+    """
+    lines = [f"\n{game.observe(final_state(episode, game), seat)}"]
+    if episode.forfeited_by is not None:
+        last = episode.turns[-1]
+        lines.append(
+            f"player_{episode.forfeited_by} forfeits: {last.invalid}: {last.detail}"
+        )
+    for number, value in enumerate(episode.returns):
+        who = "you" if number == seat else policies[number].name
+        lines.append(f"player_{number} ({who}): {value:g}")
+    return "\n".join(lines)
+
+
+def tell_people(episode: Episode, game: AnyGame, policies: Sequence[Policy]) -> None:
+    """Shows the ending to every person among the policies of an episode."""
+    for seat, policy in enumerate(policies):
+        inner = without_noise(policy)
+        if isinstance(inner, HumanPolicy):
+            inner.write(ending(episode, game, seat, policies))
