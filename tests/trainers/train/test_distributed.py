@@ -29,6 +29,7 @@ SETTINGS = {
             "options": {"psro": {"every": 1, "num_matches": 2}},
         },
     },
+    "filtered": {"credit": "mars", "flat_groups": "drop", "max_replays": 1},
     "judge": {"credit": "adca"},
     "exact": {"credit": "counterfactual", "critic": "exact"},
     "trees": {
@@ -45,7 +46,7 @@ SETTINGS = {
 }
 
 
-QUICK = ("mars", "rae", "entropies", "critic", "matched")
+QUICK = ("mars", "rae", "entropies", "critic", "matched", "filtered")
 SLOW = ("exact", "judge", "trees", "trajectories")
 
 

@@ -42,9 +42,7 @@ class JobConfig:
     )
     lora_alpha: int | None = field(
         default=None,
-        metadata={
-            "help": "Scale of the adapter, over its rank; twice the rank by default."
-        },
+        metadata={"help": "Scale of the adapter; twice the rank by default."},
     )
     lora_target_modules: list[str] = field(
         default_factory=lambda: ["all-linear"],
@@ -90,8 +88,8 @@ class JobConfig:
     columns: dict[str, Any] = field(
         default_factory=dict,
         metadata={
-            "help": "Python functions that supply columns of the turn batch or parts of the "
-            "reward: {rewards.bonus: 'my_module:my_function'}."
+            "help": "Functions for columns or reward parts: {rewards.bonus: "
+            "'my_module:my_function'}."
         },
     )
     saved_groups: int = field(

@@ -59,6 +59,12 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             selected by their return are not trained on. Batch sizes count the episodes that
             others branch from. By default the seats that learn branch. The estimator must
             compare only turns of the same state.
+        flat_groups (`str`, *optional*, defaults to `"keep"`):
+            What becomes of groups in which all trajectories of each seat have the same
+            reward: `"keep"`, or `"drop"`, which selects data by its returns. See
+            `arena_trainers.train.filtering` for the bias.
+        max_replays (`int`, *optional*, defaults to `0`):
+            How often such a group is played again before it is dropped.
         layout (`str`, *optional*, defaults to `"turn"`):
             Content of a training row: one `"turn"`, or a seat's whole `"trajectory"` with
             the words of others masked. `"trajectory"` needs `history="transcript"`.
@@ -133,8 +139,8 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     critic: str | None = field(
         default=None,
         metadata={
-            "help": "Critic: 'features' (a network over game features) or 'exact' "
-            "(enumeration, in small games); none by default."
+            "help": "Critic: 'features' (a network) or 'exact' (in small games); none by "
+            "default."
         },
     )
     critic_args: dict[str, Any] = field(
@@ -143,6 +149,13 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     branch: dict[str, Any] | None = field(
         default=None,
         metadata={"help": "Options of `Branching`, to train on turn trees."},
+    )
+    flat_groups: str = field(
+        default="keep",
+        metadata={"help": "Groups without spread: 'keep' or 'drop'."},
+    )
+    max_replays: int = field(
+        default=0, metadata={"help": "Times that a flat group is played again."}
     )
     layout: str = field(
         default="turn",
@@ -157,7 +170,7 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     )
     history: str = field(
         default="state",
-        metadata={"help": "Content of prompts: 'state' or 'transcript'."},
+        metadata={"help": "Prompts: 'state' or 'transcript'."},
     )
     rules: bool = field(
         default=True, metadata={"help": "Whether prompts contain the rules."}

@@ -13,6 +13,8 @@
 | `arena/legal_rate` | valid replies / replies, of seats that learn | rises to 1 |
 | `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
 | `arena/episode_turns` | mean turns of an episode, all seats | typical of the game |
+| `arena/flat_groups` | groups in which all trajectories of each seat have the same reward / groups, as first played; without turn trees | below 0.9 |
+| `arena/dropped_groups` | groups dropped by `flat_groups="drop"` / groups | below 0.5 |
 | `arena/rows` | turns of the generation batch that are trained | at least 1 |
 | `arena/rows_run` | distinct rows that run through the model / rows, mean over micro-batches | low in small games |
 | `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |
@@ -33,7 +35,8 @@ states.
 
 Advantages and rows count the turns that are trained. In turn trees that follow the best
 candidate, these are the unselected turns. Returns and replies count the episodes that
-others branch from, not the candidates.
+others branch from, not the candidates. With `flat_groups="drop"`, advantages and rows count the
+groups that are trained; returns and replies count what was first played, before any selection.
 
 If an estimator credits tokens, a turn's advantage is the mean over its tokens. A pool holds
 turns or trajectories, as the estimator says. The pools of a seat are those of its game and
@@ -63,6 +66,7 @@ from arena_trainers.credit import Credit, PoolReport, TurnBatch
 from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.rounding import ZERO
 from arena_trainers.matchmaking import SELF
+from arena_trainers.train.flat_groups import flat_groups
 from arena_wrappers import Episode
 
 
@@ -176,6 +180,8 @@ def metrics(
     for reason in REASONS:
         found[f"arena/invalid/{reason}"] = counts[reason] / replies
     found["arena/episode_turns"] = counts["turns"] / counts["episodes"]
+    if turns.parent is None:
+        found["arena/flat_groups"] = float(flat_groups(turns).mean())
     found["arena/rows"] = float(unselected.sum())
     if turns.num_tokens is not None:
         found["arena/reply_tokens"] = float(turns.num_tokens.mean())

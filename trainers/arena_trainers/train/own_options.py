@@ -30,6 +30,8 @@ class OwnOptions:
     critic: str | None
     critic_args: dict[str, Any]
     branch: dict[str, Any] | None
+    flat_groups: str
+    max_replays: int
     layout: str
     weighting: str
     history: str
@@ -66,6 +68,7 @@ class OwnOptions:
             ("layout", LAYOUTS),
             ("weighting", WEIGHTINGS),
             ("within_turn", WITHIN_TURN),
+            ("flat_groups", ("keep", "drop")),
         ):
             value = getattr(self, name)
             if value not in known:
@@ -75,6 +78,7 @@ class OwnOptions:
         check_critic(self.critic, self.critic_args)
         self._check_rows()
         self.branching(())
+        self._check_filter()
 
     def branching(self, seats: Sequence[int]) -> Branching | None:
         """Where training episodes branch; None without `branch`.
@@ -93,6 +97,23 @@ class OwnOptions:
         if "num_candidates" not in self.branch:
             raise ValueError(f"want num_candidates in branch, got {self.branch!r}")
         return Branching(**{"seats": seats, **self.branch})
+
+    def _check_filter(self) -> None:
+        replays = self.max_replays
+        if not isinstance(replays, int) or isinstance(replays, bool) or replays < 0:
+            raise ValueError(
+                f"want max_replays as an integer of at least 0, got {replays!r}"
+            )
+        if replays and self.flat_groups == "keep":
+            raise ValueError(
+                f"max_replays={replays} plays flat groups again, and flat_groups='keep' "
+                "keeps them; set flat_groups='drop'"
+            )
+        if self.flat_groups == "drop" and self.branch is not None:
+            raise ValueError(
+                "flat_groups='drop' does not support branch: the candidates of a turn tree "
+                "share the rewards before them; leave one of the two out"
+            )
 
     def _check_rows(self) -> None:
         if self.layout == "trajectory" and self.history != "transcript":
