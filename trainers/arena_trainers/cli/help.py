@@ -130,7 +130,10 @@ GROUPS = {
         *("sync_ref_model", "ref_model_sync_steps"),
         *("bf16", "gradient_checkpointing", "use_cpu"),
     ),
-    "Evaluation": ("evaluate_every", "eval_episodes"),
+    "Evaluation": (
+        *("evaluate_every", "eval_episodes", "start_episodes", "patience"),
+        "warn_collapse",
+    ),
     "Output": (
         *("logging_steps", "save_steps", "save_total_limit", "saved_episodes"),
         *("saved_groups", "save_best", "show_replies_every", "stall_after"),
