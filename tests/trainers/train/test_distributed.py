@@ -30,6 +30,18 @@ SETTINGS = {
         },
     },
     "filtered": {"credit": "mars", "flat_groups": "drop", "max_replays": 1},
+    "taught": {
+        "credit": "mars",
+        "games": [
+            {"id": "kuhn_poker", "opponents": ["self", "random"]},
+            {
+                "id": "kuhn_poker",
+                "params": {"num_players": 3},
+                "opponents": ["self", "random", "random"],
+            },
+        ],
+        "curriculum": "band",
+    },
     "judge": {"credit": "adca"},
     "exact": {"credit": "counterfactual", "critic": "exact"},
     "trees": {
@@ -47,7 +59,7 @@ SETTINGS = {
 
 
 QUICK = ("mars", "rae", "entropies", "critic", "matched", "filtered")
-SLOW = ("exact", "judge", "trees", "trajectories")
+SLOW = ("taught", "exact", "judge", "trees", "trajectories")
 
 
 def run_here(model, out, names):

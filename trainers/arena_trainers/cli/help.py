@@ -107,7 +107,15 @@ GROUPS = {
         *("lora_r", "lora_alpha", "lora_target_modules"),
     ),
     "Games and prompts": (
-        *("games", "opponents", "num_starts", "reply_format", "history", "rules"),
+        *(
+            "games",
+            "curriculum",
+            "opponents",
+            "num_starts",
+            "reply_format",
+            "history",
+            "rules",
+        ),
         *("show_legal_actions", "parsing", "on_invalid", "penalty", "max_retries"),
         "part_weights",
     ),

@@ -38,6 +38,10 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             all seats. Or a matchmaker, which assigns the seats of each start: its name,
             such as `"past_selves"`, or `{"matchmaker": "past_selves", "every": 10}` with
             its options. See `arena_trainers.matchmaking`.
+        curriculum (`str | dict`, *optional*):
+            Chooses the game of each start and a limit of turns: a name, or
+            `{"curriculum": "horizon", "horizons": [4, 8, None]}` with options. See
+            `arena_trainers.curricula`. By default games start by their `weight`.
         credit (`str`, *optional*, defaults to `"mars"`):
             Estimator of `arena_trainers.credit`, a plug-in, or `"module:function"` of your
             own. The trainer raises when it is made if it lacks a column that the
@@ -123,6 +127,10 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             "help": "Policy of each seat: 'self' or a policy string, one for all or a "
             "list; or a matchmaker: past_selves, prioritised, psro, mixture."
         },
+    )
+    curriculum: Any = field(
+        default=None,
+        metadata={"help": "Tasks of starts: weights, stages, horizon or band."},
     )
     credit: str = field(
         default="mars", metadata={"help": "Estimator of turn-level credit."}

@@ -20,8 +20,7 @@ Dropping flat groups is DAPO's dynamic sampling without new starts ("DAPO: An Op
 Reinforcement Learning System at Scale", https://arxiv.org/abs/2503.14476, section 3.2).
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from accelerate.utils import gather_object
 
@@ -48,15 +47,11 @@ class FilteringTrainer(PlayingTrainer):
     last_rows: range
     filter_metrics: Mapping[str, float]
 
-    def trained_records(self, inputs: Sequence[Mapping[str, Any]]) -> Shares:
-        """The records of each process that are trained.
-
-        Args:
-            inputs: the starts that this process has played.
-        """
+    def trained_records(self) -> Shares:
+        """The records of each process that are trained."""
         shares, self.filter_metrics = self._shared_records(), {}
         if self.model.training and self.args.flat_groups == "drop":
-            shares = self._with_spread(inputs, shares)
+            shares = self._with_spread(shares)
         self.last_rows = rows_of_process(shares, self.accelerator.process_index)
         return shares
 
@@ -76,9 +71,7 @@ class FilteringTrainer(PlayingTrainer):
             shares: Shares = gather_object([self.last_records])
         return shares
 
-    def _with_spread(
-        self, inputs: Sequence[Mapping[str, Any]], shares: Shares
-    ) -> Shares:
+    def _with_spread(self, shares: Shares) -> Shares:
         """The records without flat groups, which are played again before they are dropped."""
         is_flat = self._flat_starts(shares)
         at_first = sum(is_flat.values())
@@ -87,7 +80,7 @@ class FilteringTrainer(PlayingTrainer):
             if not flat:
                 break
             with self.clock.part("environment"):
-                self.play_again(inputs, flat, attempt)
+                self.play_again(flat, attempt)
             shares = self._shared_records()
             is_flat = self._flat_starts(shares)
         num_flat, num_groups = sum(is_flat.values()), max(len(is_flat), 1)

@@ -9,6 +9,7 @@ from typing import Any
 
 from arena_envs.checks import did_you_mean
 from arena_trainers.credit import WITHIN_TURN
+from arena_trainers.curricula import make_curriculum
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.registry import names_matchmaker
 from arena_trainers.train.checks import check_critic, split_list
@@ -25,6 +26,7 @@ class OwnOptions:
 
     games: list[Any]
     opponents: Any
+    curriculum: Any
     credit_args: dict[str, Any]
     part_weights: dict[str, float]
     critic: str | None
@@ -55,6 +57,8 @@ class OwnOptions:
         check_opponents(self.opponents)
         if names_matchmaker(self.opponents):
             make_matchmaker(self.opponents)  # raises for options that it lacks
+        if self.curriculum is not None:
+            make_curriculum(self.curriculum)
         for name in ("credit_args", "part_weights", "critic_args"):
             if not isinstance(getattr(self, name), dict):
                 raise ValueError(

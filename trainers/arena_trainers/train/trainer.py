@@ -55,6 +55,7 @@ from arena_trainers.train.game_plans import check_replies, episode_starts
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import metrics, tally
 from arena_trainers.train.prepared_games import PreparedGames, prepare_games
+from arena_trainers.train.tasks import Tasks
 from arena_trainers.train.training_rows import (
     Row,
     loss_weighted,
@@ -161,6 +162,7 @@ class TurnGRPOTrainer(FilteringTrainer):
         args, games = self.args, self.games
         self.policy = self._learner()
         games.place_opponents(self.policy, self.accelerator.device)
+        self.tasks = Tasks(games, args)
         self.matching = Matching(games, args, self.accelerator, self.policy, self.clock)
         for policy in (self.policy, *games.models):
             policy.backend = TimedBackend(policy.backend, self.clock)
@@ -190,7 +192,7 @@ class TurnGRPOTrainer(FilteringTrainer):
         with self.weights_for_play():  # for the critic, too
             with self.clock.part("environment"):
                 self.play(inputs)
-            shares = self.trained_records(inputs)
+            shares = self.trained_records()
             with self.clock.part("credit"):
                 self._estimate(shares)
         with self.clock.part("credit"):
