@@ -70,6 +70,7 @@ def test_metrics_by_hand():
     assert "arena/nim/player_1/advantage_std" not in found  # it never moved
     assert found["arena/kuhn/gradient_share"] == 1
     assert found["arena/nim/gradient_share"] == 0
+    assert found["arena/kuhn/episode_share"] == pytest.approx(2 / 3)
     assert found["arena/legal_rate"] == pytest.approx(5 / 6)
     assert found["arena/invalid/illegal"] == pytest.approx(1 / 6)
     assert found["arena/rows"] == 6

@@ -10,6 +10,7 @@
 | `arena/<game>/player_<i>/flat_pools` | pools with no advantage but 0 / pools | below 0.5 |
 | `arena/<game>/against/<opponent>/return` | mean return of the seats that learn | rises |
 | `arena/<game>/gradient_share` | Σ abs(wₜ Aₜ), game / all games | the game's share of the weights |
+| `arena/<game>/episode_share` | episodes of the game / episodes | as its weight or the curriculum says |
 | `arena/legal_rate` | valid replies / replies, of seats that learn | rises to 1 |
 | `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
 | `arena/episode_turns` | mean turns of an episode, all seats | typical of the game |
@@ -76,7 +77,7 @@ class Tally(NamedTuple):
     Attributes:
         returns: by game, seat, and whether the seat learns.
         against: mean returns of the seats that learn, by game and opponent.
-        counts: of episodes, turns, replies, and replies by their validity.
+        counts: of episodes, also by game, turns, replies, and replies by their validity.
     """
 
     returns: dict[tuple[int, int, bool], list[float]]
@@ -112,6 +113,7 @@ def tally(
             own = [value for value, name in pairs if name == SELF]
             against[game, opponents].append(float(np.mean(own)))
         counts.update(episodes=1, turns=len(episode.turns))
+        counts.update([f"game {game}"])
         for turn in episode.turns:
             if who[turn.seat] == SELF:
                 counts.update(["replies", turn.invalid or "valid"])
@@ -173,8 +175,10 @@ def metrics(
         found[f"arena/{names[game]}/against/{opponent}/return"] = float(np.mean(values))
     trained = result.advantage if trained is None else trained
     shares_of_games = gradient_shares(turns, trained, len(names))
-    for game_name, part in zip(names, shares_of_games, strict=True):
-        found[f"arena/{game_name}/gradient_share"] = part
+    for game, game_name in enumerate(names):
+        found[f"arena/{game_name}/gradient_share"] = shares_of_games[game]
+        part = counts[f"game {game}"] / counts["episodes"]
+        found[f"arena/{game_name}/episode_share"] = part
     replies = max(counts["replies"], 1)
     found["arena/legal_rate"] = counts["valid"] / replies
     for reason in REASONS:
