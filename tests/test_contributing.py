@@ -13,7 +13,9 @@ MOVED = PAGE.partition("## Modules that moved")[2].partition("Names that changed
 ROWS = re.findall(r"^\| (`.+) \| (`.+) \|$", MOVED, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["my_game", "my_policy", "my_matchmaker"])
+@pytest.mark.parametrize(
+    "name", ["my_game", "my_policy", "my_matchmaker", "my_curriculum"]
+)
 def test_the_plug_ins_of_the_page_pass_their_own_tests(name, tmp_path, monkeypatch):
     (tmp_path / f"{name}.py").write_text(BLOCKS[name])
     monkeypatch.syspath_prepend(tmp_path)

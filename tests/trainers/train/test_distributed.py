@@ -29,6 +29,19 @@ SETTINGS = {
             "options": {"psro": {"every": 1, "num_matches": 2}},
         },
     },
+    "filtered": {"credit": "mars", "flat_groups": "drop", "max_replays": 1},
+    "taught": {
+        "credit": "mars",
+        "games": [
+            {"id": "kuhn_poker", "opponents": ["self", "random"]},
+            {
+                "id": "kuhn_poker",
+                "params": {"num_players": 3},
+                "opponents": ["self", "random", "random"],
+            },
+        ],
+        "curriculum": "band",
+    },
     "judge": {"credit": "adca"},
     "exact": {"credit": "counterfactual", "critic": "exact"},
     "trees": {
@@ -45,8 +58,8 @@ SETTINGS = {
 }
 
 
-QUICK = ("mars", "rae", "entropies", "critic", "matched")
-SLOW = ("exact", "judge", "trees", "trajectories")
+QUICK = ("mars", "rae", "entropies", "critic", "matched", "filtered")
+SLOW = ("taught", "exact", "judge", "trees", "trajectories")
 
 
 def run_here(model, out, names):

@@ -70,6 +70,7 @@ def test_metrics_by_hand():
     assert "arena/nim/player_1/advantage_std" not in found  # it never moved
     assert found["arena/kuhn/gradient_share"] == 1
     assert found["arena/nim/gradient_share"] == 0
+    assert found["arena/kuhn/episode_share"] == pytest.approx(2 / 3)
     assert found["arena/legal_rate"] == pytest.approx(5 / 6)
     assert found["arena/invalid/illegal"] == pytest.approx(1 / 6)
     assert found["arena/rows"] == 6
@@ -146,10 +147,11 @@ def test_the_table_explains_every_metric_and_no_other():
     found = {re.sub("invalid/.*", "invalid/<reason>", name) for name in found}
     of_critics = {"arena/critic_error", "arena/illegal_mass"}
     of_the_loss = {"arena/rows_run", "arena/rows_dropped"}
+    of_the_filter = {"arena/dropped_groups"}
     of_the_clock = {
         re.sub("time/.*", "time/<part>", name) for name in Meter(Clock()).read()
     }
-    assert found == explained - of_critics - of_the_loss - of_the_clock
+    assert found == explained - of_critics - of_the_loss - of_the_clock - of_the_filter
     assert of_the_clock < explained
 
 

@@ -48,9 +48,8 @@ RUN = (
     Option("output_dir", (), (), "runs/<time>", "Run folder: new or empty.", "arena"),
     Option(
         *("resume", (), (), None),
-        "Run folder to resume from its last checkpoint. Of the other options only "
-        "--max_steps may be given; the learning rate then follows the schedule of a run "
-        "of that length.",
+        "Run folder to resume from its last checkpoint; only --max_steps may be given "
+        "besides.",
         "arena",
     ),
     Option(
@@ -83,7 +82,7 @@ HELP = {
     "top_p": "Samples from the likeliest tokens of this total probability; 1 for all.",
     "max_completion_length": "Longest reply, in tokens.",
     "min_p": "Samples from tokens of this share of the likeliest one's probability.",
-    "repetition_penalty": "Makes tokens that were there before less likely; 1 for none.",
+    "repetition_penalty": "Makes repeated tokens less likely; 1: no.",
     "use_vllm": "Whether vLLM generates.",
     "vllm_mode": "colocate (in this process) or server.",
     "vllm_server_base_url": "URL of the server; arena serve policy starts one.",
@@ -92,7 +91,7 @@ HELP = {
     "chat_template_kwargs": "Arguments of the chat template.",
     "bf16": "Whether to train in bfloat16.",
     "gradient_checkpointing": "Whether to recompute activations: less memory, more time.",
-    "use_cpu": "Whether to train on the CPU even if there is a GPU.",
+    "use_cpu": "Whether to train on the CPU despite a GPU.",
     "logging_steps": "Steps between logs.",
     "save_steps": "Steps between checkpoints.",
     "save_total_limit": "Number of checkpoints to keep.",
@@ -108,7 +107,15 @@ GROUPS = {
         *("lora_r", "lora_alpha", "lora_target_modules"),
     ),
     "Games and prompts": (
-        *("games", "opponents", "num_starts", "reply_format", "history", "rules"),
+        *(
+            "games",
+            "curriculum",
+            "opponents",
+            "num_starts",
+            "reply_format",
+            "history",
+            "rules",
+        ),
         *("show_legal_actions", "parsing", "on_invalid", "penalty", "max_retries"),
         "part_weights",
     ),
@@ -120,7 +127,7 @@ GROUPS = {
     "Episodes and batch": (
         *("episodes_per_step", "num_generations", "per_device_train_batch_size"),
         *("gradient_accumulation_steps", "max_tokens_per_forward", "num_iterations"),
-        *("branch", "layout"),
+        *("flat_groups", "max_replays", "branch", "layout"),
     ),
     "Credit": (
         *("credit", "credit_args", "within_turn", "critic", "critic_args", "columns"),
@@ -131,7 +138,10 @@ GROUPS = {
         *("sync_ref_model", "ref_model_sync_steps"),
         *("bf16", "gradient_checkpointing", "use_cpu"),
     ),
-    "Evaluation": ("evaluate_every", "eval_episodes"),
+    "Evaluation": (
+        *("evaluate_every", "eval_episodes", "start_episodes", "patience"),
+        "warn_collapse",
+    ),
     "Output": (
         *("logging_steps", "save_steps", "save_total_limit", "saved_episodes"),
         *("saved_groups", "save_best", "show_replies_every", "stall_after"),

@@ -2,9 +2,11 @@
 
 The score is the exact NashConv of the first game where it is measured in training; lower is
 better. Else, in a run of one game that is cooperative or has one seat, it is the mean return
-of all seats in the training episodes since the last log; higher is better. Other runs
-measure nothing that tells a better model from a worse one, and keep none: in self-play of a
-competitive game the returns of all seats add up to a constant.
+of all seats in the training episodes since the last log; higher is better. Else, in a run of
+one game with `start_episodes`, it is the score against the model of the start on held-out
+seeds, see `against_start`. Other runs measure nothing that tells a better model from a worse
+one, and keep none: in self-play of a competitive game the returns of all seats add up to a
+constant.
 
 A resumed run goes on from `best/best.json`. A best model beyond its checkpoint is kept: the
 resumed run repeats those steps, and its score was measured like all others.
@@ -26,6 +28,7 @@ from transformers import (
     TrainingArguments,
 )
 
+from arena_trainers.job.against_start import SCORE
 from arena_trainers.job.run_folder import partial
 from arena_trainers.train.game_plans import GamePlan
 
@@ -34,9 +37,11 @@ if TYPE_CHECKING:
 
 FOLDER, FILE = "best", "best.json"
 NASH_CONV, RETURN = "arena/nash_conv", "mean return"
+HELD_OUT = "score against the start"
 NO_SCORE = (
     "no best model is kept: training measured no score. It measures the exact NashConv of "
-    "a small game if evaluate_every is above 0, and the mean return of one cooperative game"
+    "a small game if evaluate_every is above 0, the mean return of one cooperative game, and "
+    "with start_episodes the score of one game against the start"
 )
 
 
@@ -47,7 +52,8 @@ class Best:
     Attributes:
         step: optimizer steps that it has been trained for.
         score: its score.
-        metric: `"arena/nash_conv"`, where lower is better, or `"mean return"`.
+        metric: `"arena/nash_conv"`, where lower is better, `"mean return"`, or
+            `"score against the start"`.
     """
 
     step: int
@@ -77,18 +83,24 @@ def read_best(folder: Path) -> Best | None:
         ) from None
 
 
-def score_metric(plans: Sequence[GamePlan], measures_nash_conv: bool) -> str | None:
-    """What the score is: `NASH_CONV`, `RETURN`, or None if nothing fit is measured.
+def score_metric(
+    plans: Sequence[GamePlan], measures_nash_conv: bool, plays_start: bool = False
+) -> str | None:
+    """What the score is: `NASH_CONV`, `RETURN`, `HELD_OUT`, or None if nothing fit is measured.
 
     Args:
         plans: the games.
         measures_nash_conv: whether the first game's NashConv is measured in training.
+        plays_start: whether the model plays against that of the start in training.
     """
     if measures_nash_conv:
         return NASH_CONV
     game = plans[0].game
-    one_goal = game.num_players == 1 or game.kind == "cooperative"
-    return RETURN if one_goal and len(plans) == 1 else None
+    if len(plans) > 1:
+        return None
+    if game.num_players == 1 or game.kind == "cooperative":
+        return RETURN
+    return HELD_OUT if plays_start else None
 
 
 class BestModel(TrainerCallback):
@@ -126,10 +138,10 @@ class BestModel(TrainerCallback):
             self._save(better)
 
     def _is_better(self, found: Best | None) -> bool:
-        if found is None or self.best is None:
-            return found is not None
-        sign = -1 if self.metric == NASH_CONV else 1
-        return sign * found.score > sign * self.best.score
+        if found is None:
+            return False
+        before = None if self.best is None else self.best.score
+        return is_better(self.metric, found.score, before)
 
     def _save(self, best: Best) -> None:
         """Every process takes part, as for a checkpoint; the old model goes last."""
@@ -140,6 +152,16 @@ class BestModel(TrainerCallback):
             finish_swap(self.folder)
 
 
+def is_better(metric: str, score: float, best: float | None) -> bool:
+    """Whether a score is better than the best before, if there is one.
+
+    >>> is_better("mean return", 1.0, None), is_better("arena/nash_conv", 0.2, 0.1)
+    (True, False)
+    """
+    sign = -1 if metric == NASH_CONV else 1
+    return best is None or sign * score > sign * best
+
+
 def score_of(logs: Mapping[str, Any], metric: str) -> float | None:
     """The score in a log, or None if the log has no finite score.
 
@@ -147,8 +169,9 @@ def score_of(logs: Mapping[str, Any], metric: str) -> float | None:
     2.0
     """
     names = [NASH_CONV]
-    if metric == RETURN:
-        names = [n for n in logs if n.startswith("arena/") and n.endswith("/return")]
+    if metric != NASH_CONV:
+        end = "/return" if metric == RETURN else f"/{SCORE}"
+        names = [n for n in logs if n.startswith("arena/") and n.endswith(end)]
     values = [logs[name] for name in names if logs.get(name) is not None]
     score = sum(values) / len(values) if values else math.nan
     return score if math.isfinite(score) else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.job.best import NASH_CONV, NO_SCORE, RETURN, BestModel
+from arena_trainers.job.best import NO_SCORE, RETURN, BestModel
 from arena_trainers.job.outcome import EXACT_SOLVERS
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
@@ -82,11 +82,10 @@ def best_line(folder: Path, kept: BestModel | None, is_wanted: bool, every: int)
         return f"the best model of training is in {folder / 'best'} ({kept.best})"
     state = kept.trainer.state
     steps = state.global_step
-    if kept.metric == NASH_CONV and steps < every:
+    if kept.metric != RETURN and steps < every:
         return (
             f"no best model is kept: the run had {steps} steps, fewer than evaluate_every "
-            f"({every}), so training measured no exact NashConv; give a smaller "
-            "--evaluate_every"
+            f"({every}), so training measured no score; give a smaller --evaluate_every"
         )
     if kept.metric == RETURN and steps < state.logging_steps:
         return (

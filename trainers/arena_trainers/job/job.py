@@ -46,7 +46,7 @@ from arena_trainers.job.start import (
 )
 from arena_trainers.job.stopping import StopCallback, Stopper
 from arena_trainers.job.watchdog import watched_stages
-from arena_trainers.job.watched import watched_trainer
+from arena_trainers.job.watched import start_policy, watched_trainer
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.column_functions import load_functions
@@ -140,7 +140,7 @@ class TrainingJob:
                 self._measure_start()
             self.trainer, self.watcher, self.best = watched_trainer(self)
             if self.is_main:
-                self._say(memory_line(self.trainer.max_tokens_per_forward, self.args))
+                self.say(memory_line(self.trainer.max_tokens_per_forward, self.args))
 
     def _make_start(self) -> None:
         """Every process trains the start; the main one saves it."""
@@ -206,7 +206,7 @@ class TrainingJob:
         self._write(results, episodes, outcomes)
         self._show(outcomes)
         if self.args.push_to_hub:
-            self._say(push_model(self.folder, self.trainer))
+            self.say(push_model(self.folder, self.trainer))
         return results
 
     def _announce(self) -> None:
@@ -239,18 +239,13 @@ class TrainingJob:
 
     def _measure_start(self) -> None:
         """Measures the start of self-play; warns if hardly any of its replies is legal."""
-        policy = LMPolicy.from_pretrained(
-            self.start,
-            device=self.args.device,
-            prompt=self.args.prompt,
-            **self.args.sampling_options,
-        )
-        self._say(description(policy, self.games.plans, self.args))
+        policy = start_policy(self)
+        self.say(description(policy, self.games.plans, self.args))
         for meter in self.meters:
             episodes = meter.measure("before self-play", policy)
             warning = legal_warning(meter.plan.name, episodes, self.job, self.args)
             if warning is not None:
-                self._say(warning)
+                self.say(warning)
 
     def _write(
         self,
@@ -279,16 +274,16 @@ class TrainingJob:
             for table in outcome_tables(outcome):
                 self.console.print(table)
         for line in profile_lines(self.profile):
-            self._say(line)
-        self._say(f"results are in {self.folder}")
+            self.say(line)
+        self.say(f"results are in {self.folder}")
         every = self.job.evaluate_every
-        self._say(best_line(self.folder, self.best, self.job.save_best, every))
+        self.say(best_line(self.folder, self.best, self.job.save_best, every))
         lines = closing_lines(self.folder, plans, self.args)
         lines += rollouts_lines(self.folder, self.job.saved_groups, self.args)
         for line in lines:
-            self._say(line)
+            self.say(line)
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
         """Prints a text as it is, so that its lines can be copied."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 

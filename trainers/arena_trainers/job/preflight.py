@@ -24,6 +24,7 @@ from arena_trainers.train.checks import (
 )
 from arena_trainers.train.column_functions import load_functions
 from arena_trainers.train.columns import check_credit
+from arena_trainers.train.curricula import curriculum_of
 from arena_trainers.train.engine import check_server
 from arena_trainers.train.game_plans import GamePlan, check_used
 from arena_trainers.train.options import (
@@ -122,6 +123,7 @@ def checks(
         lambda: check_ranges(draft),
         lambda: refuse_what_is_not_supported(draft),
         check_seats,
+        lambda: check_curriculum(draft),
         lambda: check_lora(job, draft),
         check_folder,
         lambda: check_server(draft),
@@ -168,6 +170,15 @@ def check_opponents(draft: Any) -> None:
         if not near:
             raise
         raise ValueError(f"{error}, or the matchmaker {near[0]!r}") from error
+
+
+def check_curriculum(draft: Any) -> None:
+    """Checks the curriculum and its games.
+
+    Raises:
+        ValueError: a game or an option does not fit it.
+    """
+    curriculum_of(draft, games_of(draft))
 
 
 def check_policies(strings: str | Sequence[str]) -> None:

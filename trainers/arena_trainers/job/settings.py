@@ -42,9 +42,7 @@ class JobConfig:
     )
     lora_alpha: int | None = field(
         default=None,
-        metadata={
-            "help": "Scale of the adapter, over its rank; twice the rank by default."
-        },
+        metadata={"help": "Scale of the adapter; twice the rank by default."},
     )
     lora_target_modules: list[str] = field(
         default_factory=lambda: ["all-linear"],
@@ -90,15 +88,13 @@ class JobConfig:
     columns: dict[str, Any] = field(
         default_factory=dict,
         metadata={
-            "help": "Python functions that supply columns of the turn batch or parts of the "
-            "reward: {rewards.bonus: 'my_module:my_function'}."
+            "help": "Functions for columns or reward parts: {rewards.bonus: "
+            "'my_module:my_function'}."
         },
     )
     saved_groups: int = field(
-        default=2,
-        metadata={"help": "Training groups kept at each log; 0 for none."},
+        default=2, metadata={"help": "Training groups kept at each log; 0 for none."}
     )
-
     show_replies_every: int | None = field(
         default=None,
         metadata={"help": "Steps between sample replies; default 10, tiny: 0."},
@@ -111,8 +107,16 @@ class JobConfig:
         },
     )
     save_best: bool = field(
-        default=True,
-        metadata={"help": "Whether to keep the best model in best/."},
+        default=True, metadata={"help": "Whether to keep the best model in best/."}
+    )
+    start_episodes: int = field(
+        default=0, metadata={"help": "Episodes against the start at evaluations."}
+    )
+    patience: int = field(
+        default=0, metadata={"help": "Evaluations without a better score to the end."}
+    )
+    warn_collapse: bool = field(
+        default=False, metadata={"help": "Whether to warn of a collapse."}
     )
 
     def __post_init__(self) -> None:
@@ -126,6 +130,13 @@ class JobConfig:
             raise ValueError(
                 f"warm_start_teacher={self.warm_start_teacher!r} needs a supervised start; "
                 "give warm_start_steps of at least 1"
+            )
+        if self.start_episodes == 1 or (
+            self.start_episodes and not self.evaluate_every
+        ):
+            raise ValueError(
+                "want start_episodes of 0, or of at least 2 with evaluate_every above 0, got "
+                f"{self.start_episodes} with evaluate_every {self.evaluate_every}"
             )
         if self.hidden_size % 4:
             raise ValueError(f"want hidden_size divisible by 4, got {self.hidden_size}")

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformers import PrinterCallback
 
+from arena_trainers.job.against_start import AgainstStart
 from arena_trainers.job.best import BestModel, score_metric
 from arena_trainers.job.callbacks import MetricsFile, NashConvCallback, RolloutsFile
+from arena_trainers.job.collapse import CollapseWarnings
 from arena_trainers.job.curves import read_metrics
+from arena_trainers.job.patience import Patience
 from arena_trainers.job.results import step_zero
 from arena_trainers.job.run_folder import METRICS
 from arena_trainers.job.sample_replies import SampleReplies
 from arena_trainers.job.settings import PROJECT
+from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers.files import whole_file
 
@@ -69,12 +73,52 @@ def watched_trainer(run: "TrainingJob") -> Watched:
     if run.checkpoint is None and run.is_main:
         metrics.append(step_zero([(m.plan.name, m.stages[1]) for m in run.meters]))
     watcher = _nash_conv(run, trainer, before)
-    metric = score_metric(run.games.plans, watcher is not None)
+    _play_start(run, trainer)
+    best = _best(run, trainer, watcher is not None, before)
+    if run.job.warn_collapse and run.is_main:
+        trainer.add_callback(CollapseWarnings(run.say, before))
+    return Watched(trainer, watcher, best)
+
+
+def _play_start(run: "TrainingJob", trainer: TurnGRPOTrainer) -> None:
+    """Measures the model against that of the start, if that is wanted."""
+    if run.job.start_episodes == 0:
+        return
+    policy = start_policy(run) if run.is_main else None
+    every = run.job.evaluate_every
+    watcher = AgainstStart(trainer, policy, every, run.job.start_episodes)
+    # before the file, so that the file has the figures
+    trainer.callback_handler.callbacks.insert(0, watcher)
+
+
+def _best(
+    run: "TrainingJob",
+    trainer: TurnGRPOTrainer,
+    measures_nash_conv: bool,
+    before: list[dict[str, Any]],
+) -> BestModel | None:
+    """Keeps the best model, and ends the run when its score no longer improves.
+
+    Raises:
+        ValueError: patience without a score.
+    """
+    plays_start, patience = run.job.start_episodes > 0, run.job.patience
+    metric = score_metric(run.games.plans, measures_nash_conv, plays_start)
+    if metric is None:
+        if patience:
+            raise ValueError(
+                f"want patience only where training measures a score, got {patience}; set "
+                "evaluate_every, or start_episodes in a run of one game"
+            )
+        return None
     best = None
-    if metric is not None and run.job.save_best:
+    if run.job.save_best:
         best = BestModel(trainer, run.folder, metric)
         trainer.add_callback(best)
-    return Watched(trainer, watcher, best)
+    if patience:
+        window = run.args.window
+        trainer.add_callback(Patience(metric, patience, window, run.say, before))
+    return best
 
 
 def _nash_conv(
@@ -92,6 +136,16 @@ def _nash_conv(
     # before the file, so that the file has the figure
     trainer.callback_handler.callbacks.insert(0, watcher)
     return watcher
+
+
+def start_policy(run: "TrainingJob") -> LMPolicy:
+    """The model that self-play starts from, prompted and sampled as in training."""
+    return LMPolicy.from_pretrained(
+        run.start,
+        device=run.args.device,
+        prompt=run.args.prompt,
+        **run.args.sampling_options,
+    )
 
 
 def metrics_before(run: "TrainingJob") -> list[dict[str, Any]]:

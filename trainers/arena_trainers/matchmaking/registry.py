@@ -1,31 +1,31 @@
 """Matchmakers by name: those of this package, and those of other distributions."""
 
-import inspect
-from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
+from collections.abc import Mapping
 from typing import Any
 
-from arena_envs.checks import did_you_mean
-from arena_trainers.extras import loaded_plugin
 from arena_trainers.matchmaking.mixture import Mixture
 from arena_trainers.matchmaking.past_selves import PastSelves
 from arena_trainers.matchmaking.prioritised import Prioritised
 from arena_trainers.matchmaking.protocol import SELF, Matchmaker, snapshot_step
 from arena_trainers.matchmaking.psro import PSRO
+from arena_wrappers.plug_ins import PlugIns
 
-GROUP = "arena.matchmakers"
 KEY = "matchmaker"  # of a mapping: the name; the other keys are its options
-_BUILT_IN: Mapping[str, Callable[..., Matchmaker]] = {
-    "mixture": Mixture,
-    "past_selves": PastSelves,
-    "prioritised": Prioritised,
-    "psro": PSRO,
-}
+_KNOWN: PlugIns[Matchmaker] = PlugIns(
+    "matchmaker",
+    "arena.matchmakers",
+    {
+        "mixture": Mixture,
+        "past_selves": PastSelves,
+        "prioritised": Prioritised,
+        "psro": PSRO,
+    },
+)
 
 
 def names() -> list[str]:
     """Names of all matchmakers; a built-in hides a plug-in of its name."""
-    return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
+    return _KNOWN.names()
 
 
 def names_matchmaker(opponents: Any) -> bool:
@@ -35,7 +35,9 @@ def names_matchmaker(opponents: Any) -> bool:
     (True, False)
     """
     if isinstance(opponents, str):
-        return opponents in _BUILT_IN or (opponents != SELF and opponents in names())
+        return opponents in _KNOWN.built_in or (
+            opponents != SELF and opponents in names()
+        )
     return isinstance(opponents, Mapping)
 
 
@@ -84,9 +86,7 @@ def make_matchmaker(spec: str | Mapping[str, Any]) -> Matchmaker:
             f"want opponents as a mapping with the key {KEY!r}, got {spec!r}; write "
             "{matchmaker: past_selves, every: 20}"
         )
-    factory = _factory(name)
-    _check_options(name, factory, options)
-    made = factory(**options)
+    made = _KNOWN.make(name, options)
     known = names() if made.policies else []
     for policy in made.policies:
         if policy in known or policy == SELF or snapshot_step(policy) is not None:
@@ -96,28 +96,3 @@ def make_matchmaker(spec: str | Mapping[str, Any]) -> Matchmaker:
                 "strings such as 'random' there"
             )
     return made
-
-
-def _factory(name: str) -> Callable[..., Matchmaker]:
-    if name in _BUILT_IN:
-        return _BUILT_IN[name]
-    for point in entry_points(group=GROUP):
-        if point.name == name:
-            factory: Callable[..., Matchmaker] = loaded_plugin(point, "matchmaker")
-            return factory
-    raise ValueError(f"no matchmaker {name!r}; {did_you_mean(name, names())}")
-
-
-def _check_options(
-    name: str, factory: Callable[..., Matchmaker], options: Mapping[str, Any]
-) -> None:
-    """Raises ValueError for an option that the matchmaker does not have."""
-    parameters = inspect.signature(factory).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return
-    for option in options:
-        if option not in parameters:
-            hint = (
-                did_you_mean(str(option), parameters) if parameters else "it has none"
-            )
-            raise ValueError(f"matchmaker {name!r} has no option {option!r}; {hint}")

@@ -15,6 +15,7 @@ from arena_trainers.train.matching import Matching
 from arena_trainers.train.prepared_games import PreparedGames
 from arena_trainers.train.resume import keep_to_schedule
 from arena_trainers.train.sharding import load_whole
+from arena_trainers.train.tasks import Tasks
 
 REFERENCE = "reference_model.pt"
 
@@ -26,11 +27,13 @@ class CheckpointedTrainer(BoundedForwardTrainer):
         critic: supplies values of turns, if there is one.
         games: the games, as `prepare_games` made them.
         matching: assigns the seats of starts.
+        tasks: assigns the games of starts.
     """
 
     critic: FeatureCritic | ExactCritic | None
     games: PreparedGames
     matching: Matching
+    tasks: Tasks
     _credit_state: Mapping[str, Any] | None = None
     _prompt_json: str
 
@@ -63,6 +66,7 @@ class CheckpointedTrainer(BoundedForwardTrainer):
         if weights is not None:
             torch.save(weights, folder / REFERENCE)
         self.matching.save(folder)
+        self.tasks.save(folder)
         owner = credited_by(self.args, self.games.plans)
         save_credit(folder, owner, self._credit_state, self.critic)  # the last file
 
@@ -74,6 +78,7 @@ class CheckpointedTrainer(BoundedForwardTrainer):
         owner = credited_by(self.args, self.games.plans)
         self._credit_state = load_credit(Path(checkpoint), owner, self.critic)
         self.matching.load(Path(checkpoint))
+        self.tasks.load(Path(checkpoint))
         reference = Path(checkpoint) / REFERENCE
         if self.args.sync_ref_model and reference.is_file():
             weights = torch.load(reference, map_location="cpu", weights_only=True)

@@ -39,6 +39,10 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             start and learns. Or a matchmaker, which assigns the seats of each start: its name,
             such as `"past_selves"`, or `{"matchmaker": "past_selves", "every": 10}` with
             its options. See `arena_trainers.matchmaking`.
+        curriculum (`str | dict`, *optional*):
+            Chooses the game of each start and a limit of turns: a name, or
+            `{"curriculum": "horizon", "horizons": [4, 8, None]}` with options. See
+            `arena_trainers.curricula`. By default games start by their `weight`.
         credit (`str`, *optional*, defaults to `"mars"`):
             Estimator of `arena_trainers.credit`, a plug-in, or `"module:function"` of your
             own. The trainer raises when it is made if it lacks a column that the
@@ -60,6 +64,12 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             selected by their return are not trained on. Batch sizes count the episodes that
             others branch from. By default the seats that learn branch. The estimator must
             compare only turns of the same state.
+        flat_groups (`str`, *optional*, defaults to `"keep"`):
+            What becomes of groups in which all trajectories of each seat have the same
+            reward: `"keep"`, or `"drop"`, which selects data by its returns. See
+            `arena_trainers.train.filtering` for the bias.
+        max_replays (`int`, *optional*, defaults to `0`):
+            How often such a group is played again before it is dropped.
         layout (`str`, *optional*, defaults to `"turn"`):
             Content of a training row: one `"turn"`, or a seat's whole `"trajectory"` with
             the words of others masked. `"trajectory"` needs `history="transcript"`.
@@ -119,6 +129,10 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             "a matchmaker: past_selves, prioritised, psro, mixture."
         },
     )
+    curriculum: Any = field(
+        default=None,
+        metadata={"help": "Tasks of starts: weights, stages, horizon or band."},
+    )
     credit: str = field(
         default="mars", metadata={"help": "Estimator of turn-level credit."}
     )
@@ -134,8 +148,8 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     critic: str | None = field(
         default=None,
         metadata={
-            "help": "Critic: 'features' (a network over game features) or 'exact' "
-            "(enumeration, in small games); none by default."
+            "help": "Critic: 'features' (a network) or 'exact' (in small games); none by "
+            "default."
         },
     )
     critic_args: dict[str, Any] = field(
@@ -144,6 +158,13 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     branch: dict[str, Any] | None = field(
         default=None,
         metadata={"help": "Options of `Branching`, to train on turn trees."},
+    )
+    flat_groups: str = field(
+        default="keep",
+        metadata={"help": "Groups without spread: 'keep' or 'drop'."},
+    )
+    max_replays: int = field(
+        default=0, metadata={"help": "Times that a flat group is played again."}
     )
     layout: str = field(
         default="turn",
@@ -158,7 +179,7 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     )
     history: str = field(
         default="state",
-        metadata={"help": "Content of prompts: 'state' or 'transcript'."},
+        metadata={"help": "Prompts: 'state' or 'transcript'."},
     )
     rules: bool = field(
         default=True, metadata={"help": "Whether prompts contain the rules."}

@@ -67,6 +67,17 @@ class GamePlan:
         self.learners = [s == "self" for s in self.seats or ["self"] * num_players]
         # one function for all episodes, so that they share their caches
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
+        self._prompt_options = args.prompt_options
+        self._cut: dict[int, EnvFn] = {}
+
+    def env_of(self, max_turns: int | None) -> EnvFn:
+        """Makes environments that truncate episodes after `max_turns` or earlier."""
+        if max_turns is None or (self.max_turns or math.inf) <= max_turns:
+            return self.env_fn
+        if max_turns not in self._cut:
+            env = make(self.id, max_turns=max_turns, **self.params)
+            self._cut[max_turns] = PromptWrapper(env, **self._prompt_options).clone
+        return self._cut[max_turns]
 
 
 def different_games(plans: Sequence[GamePlan]) -> list[GamePlan]:

@@ -10,9 +10,12 @@
 | `arena/<game>/player_<i>/flat_pools` | pools with no advantage but 0 / pools | below 0.5 |
 | `arena/<game>/against/<opponent>/return` | mean return of the seats that learn | rises |
 | `arena/<game>/gradient_share` | Σ abs(wₜ Aₜ), game / all games | the game's share of the weights |
+| `arena/<game>/episode_share` | episodes of the game / episodes | as its weight or the curriculum says |
 | `arena/legal_rate` | valid replies / replies, of seats that learn | rises to 1 |
 | `arena/invalid/<reason>` | replies invalid for this reason / replies | falls to 0 |
 | `arena/episode_turns` | mean turns of an episode, all seats | typical of the game |
+| `arena/flat_groups` | groups in which all trajectories of each seat have the same reward / groups, as first played; without turn trees | below 0.9 |
+| `arena/dropped_groups` | groups dropped by `flat_groups="drop"` / groups | below 0.5 |
 | `arena/rows` | turns of the generation batch that are trained | at least 1 |
 | `arena/rows_run` | distinct rows that run through the model / rows, mean over micro-batches | low in small games |
 | `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |
@@ -33,7 +36,8 @@ states.
 
 Advantages and rows count the turns that are trained. In turn trees that follow the best
 candidate, these are the unselected turns. Returns and replies count the episodes that
-others branch from, not the candidates.
+others branch from, not the candidates. With `flat_groups="drop"`, advantages and rows count the
+groups that are trained; returns and replies count what was first played, before any selection.
 
 If an estimator credits tokens, a turn's advantage is the mean over its tokens. A pool holds
 turns or trajectories, as the estimator says. The pools of a seat are those of its game and
@@ -63,6 +67,7 @@ from arena_trainers.credit import Credit, PoolReport, TurnBatch
 from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.rounding import ZERO
 from arena_trainers.matchmaking import SELF
+from arena_trainers.train.flat_groups import flat_groups
 from arena_wrappers import Episode
 
 
@@ -72,7 +77,7 @@ class Tally(NamedTuple):
     Attributes:
         returns: by game, seat, and whether the seat learns.
         against: mean returns of the seats that learn, by game and opponent.
-        counts: of episodes, turns, replies, and replies by their validity.
+        counts: of episodes, also by game, turns, replies, and replies by their validity.
     """
 
     returns: dict[tuple[int, int, bool], list[float]]
@@ -108,6 +113,7 @@ def tally(
             own = [value for value, name in pairs if name == SELF]
             against[game, opponents].append(float(np.mean(own)))
         counts.update(episodes=1, turns=len(episode.turns))
+        counts.update([f"game {game}"])
         for turn in episode.turns:
             if who[turn.seat] == SELF:
                 counts.update(["replies", turn.invalid or "valid"])
@@ -169,13 +175,17 @@ def metrics(
         found[f"arena/{names[game]}/against/{opponent}/return"] = float(np.mean(values))
     trained = result.advantage if trained is None else trained
     shares_of_games = gradient_shares(turns, trained, len(names))
-    for game_name, part in zip(names, shares_of_games, strict=True):
-        found[f"arena/{game_name}/gradient_share"] = part
+    for game, game_name in enumerate(names):
+        found[f"arena/{game_name}/gradient_share"] = shares_of_games[game]
+        part = counts[f"game {game}"] / counts["episodes"]
+        found[f"arena/{game_name}/episode_share"] = part
     replies = max(counts["replies"], 1)
     found["arena/legal_rate"] = counts["valid"] / replies
     for reason in REASONS:
         found[f"arena/invalid/{reason}"] = counts[reason] / replies
     found["arena/episode_turns"] = counts["turns"] / counts["episodes"]
+    if turns.parent is None:
+        found["arena/flat_groups"] = float(flat_groups(turns).mean())
     found["arena/rows"] = float(unselected.sum())
     if turns.num_tokens is not None:
         found["arena/reply_tokens"] = float(turns.num_tokens.mean())

@@ -9,6 +9,7 @@ from typing import Any
 
 from arena_envs.checks import did_you_mean
 from arena_trainers.credit import WITHIN_TURN
+from arena_trainers.curricula import make_curriculum
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.registry import names_matchmaker
 from arena_trainers.train.checks import check_critic, split_list
@@ -25,11 +26,14 @@ class OwnOptions:
 
     games: list[Any]
     opponents: Any
+    curriculum: Any
     credit_args: dict[str, Any]
     part_weights: dict[str, float]
     critic: str | None
     critic_args: dict[str, Any]
     branch: dict[str, Any] | None
+    flat_groups: str
+    max_replays: int
     layout: str
     weighting: str
     history: str
@@ -53,6 +57,8 @@ class OwnOptions:
         check_opponents(self.opponents)
         if names_matchmaker(self.opponents):
             make_matchmaker(self.opponents)  # raises for options that it lacks
+        if self.curriculum is not None:
+            make_curriculum(self.curriculum)
         for name in ("credit_args", "part_weights", "critic_args"):
             if not isinstance(getattr(self, name), dict):
                 raise ValueError(
@@ -66,6 +72,7 @@ class OwnOptions:
             ("layout", LAYOUTS),
             ("weighting", WEIGHTINGS),
             ("within_turn", WITHIN_TURN),
+            ("flat_groups", ("keep", "drop")),
         ):
             value = getattr(self, name)
             if value not in known:
@@ -75,6 +82,7 @@ class OwnOptions:
         check_critic(self.critic, self.critic_args)
         self._check_rows()
         self.branching(())
+        self._check_filter()
 
     def branching(self, seats: Sequence[int]) -> Branching | None:
         """Where training episodes branch; None without `branch`.
@@ -93,6 +101,23 @@ class OwnOptions:
         if "num_candidates" not in self.branch:
             raise ValueError(f"want num_candidates in branch, got {self.branch!r}")
         return Branching(**{"seats": seats, **self.branch})
+
+    def _check_filter(self) -> None:
+        replays = self.max_replays
+        if not isinstance(replays, int) or isinstance(replays, bool) or replays < 0:
+            raise ValueError(
+                f"want max_replays as an integer of at least 0, got {replays!r}"
+            )
+        if replays and self.flat_groups == "keep":
+            raise ValueError(
+                f"max_replays={replays} plays flat groups again, and flat_groups='keep' "
+                "keeps them; set flat_groups='drop'"
+            )
+        if self.flat_groups == "drop" and self.branch is not None:
+            raise ValueError(
+                "flat_groups='drop' does not support branch: the candidates of a turn tree "
+                "share the rewards before them; leave one of the two out"
+            )
 
     def _check_rows(self) -> None:
         if self.layout == "trajectory" and self.history != "transcript":

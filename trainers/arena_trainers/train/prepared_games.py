@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_envs.game import AnyGame
+from arena_trainers.curricula import Curriculum
 from arena_trainers.lm.adapters import share_base
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking import Matchmaker
 from arena_trainers.train.column_functions import ColumnFunction
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.curricula import curriculum_of
 from arena_trainers.train.exact_critic import check_exact
 from arena_trainers.train.game_plans import GamePlan, check_used, opponents
 from arena_trainers.train.matchmakers import matchmaker_of
@@ -29,6 +31,7 @@ class PreparedGames:
         columns: the columns of the turn batch that are gathered for the estimator and for
             the critic.
         matchmaker: assigns the seats of the games that have no `opponents` of their own.
+        curriculum: chooses the game and the length of each start.
     """
 
     plans: Sequence[GamePlan]
@@ -36,6 +39,7 @@ class PreparedGames:
     functions: Mapping[str, ColumnFunction]
     columns: tuple[str, ...]
     matchmaker: Matchmaker | None = None
+    curriculum: Curriculum | None = None
 
     @property
     def rules(self) -> list[AnyGame]:
@@ -73,12 +77,12 @@ class PreparedGames:
         """The episode, or the turn tree, that a row of the data set starts.
 
         Args:
-            start: the row, with `game` and `seed`.
+            start: the row, with `game` and `seed`, and `max_turns` by a curriculum.
             policies: who plays each seat.
             sample: number of the episode among those of the same start.
             branch: where episodes branch, if they do.
         """
-        env_fn = self.plans[start["game"]].env_fn
+        env_fn = self.plans[start["game"]].env_of(start.get("max_turns"))
         seed = int(start["seed"])
         return EpisodePlan(env_fn, policies, seed, sample, branch=branch)
 
@@ -100,7 +104,7 @@ def prepare_games(
 
     Raises:
         ValueError: settings that do not fit together, see `GamePlan`, `check_used`,
-            `check_credit`, `opponents`, `check_exact` and `matchmaker_of`.
+            `check_credit`, `opponents`, `check_exact`, `matchmaker_of` and `curriculum_of`.
     """
     if plans is None:
         plans = [GamePlan(spec, args) for spec in args.games]
@@ -112,4 +116,5 @@ def prepare_games(
     seated = opponents(plans, args, policies or {}, matchmaker)
     check_exact(args, plans, seated)
     given = dict(columns or {})
-    return PreparedGames(tuple(plans), seated, given, found, matchmaker)
+    curriculum = curriculum_of(args, plans)
+    return PreparedGames(tuple(plans), seated, given, found, matchmaker, curriculum)

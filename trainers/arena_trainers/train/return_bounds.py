@@ -45,7 +45,8 @@ def part_bounds(
     it lacks the early payment, and the seat may lose it again later.
     """
     low, high = game.min_return, game.max_return
-    if any(isinstance(spec, dict) and spec.get("max_turns") for spec in args.games):
+    limited = [s for s in args.games if isinstance(s, dict) and s.get("max_turns")]
+    if limited or args.curriculum is not None:
         low, high = (
             min(low, 0.0),
             max(high, 0.0),

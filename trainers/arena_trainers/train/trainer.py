@@ -50,12 +50,12 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic, feature_critic
 from arena_trainers.train.engine import engine_backend, without_client
 from arena_trainers.train.exact_critic import ExactCritic, exact_critic
+from arena_trainers.train.filtering import FilteringTrainer
 from arena_trainers.train.game_plans import check_replies, episode_starts
-from arena_trainers.train.global_batch import rows_of_process
 from arena_trainers.train.matching import Matching
-from arena_trainers.train.metrics import metrics, num_played, tally
-from arena_trainers.train.playing import PlayingTrainer
+from arena_trainers.train.metrics import metrics, tally
 from arena_trainers.train.prepared_games import PreparedGames, prepare_games
+from arena_trainers.train.tasks import Tasks
 from arena_trainers.train.training_rows import (
     Row,
     loss_weighted,
@@ -70,11 +70,11 @@ from arena_trainers.train.trl_rows import (
     relog_advantages,
     replay_rows,
 )
-from arena_trainers.train.turn_records import TurnRecord, turn_records
+from arena_trainers.train.turn_records import TurnRecord
 from arena_wrappers import Policy
 
 
-class TurnGRPOTrainer(PlayingTrainer):
+class TurnGRPOTrainer(FilteringTrainer):
     """Trains a language model on multi-agent games, each turn with its own credit.
 
     Args:
@@ -101,9 +101,9 @@ class TurnGRPOTrainer(PlayingTrainer):
         last_episodes: the episodes of this process's latest generation batch.
         last_games: index of the game of each of them.
         last_seats: who played each seat of each of them.
-        last_records: their turns of seats that learn.
+        last_records: their turns of seats that learn, without groups that were dropped.
         last_rows: where these turns are in `last_turns`.
-        last_turns: the turns of the latest global batch, those of seats that learn.
+        last_turns: these turns of all processes: the global batch.
         last_credit: their credit.
 
     Raises:
@@ -114,8 +114,6 @@ class TurnGRPOTrainer(PlayingTrainer):
     vllm_generation: Any
     eos_token_ids: list[int]
     _logs: Any
-    last_records: list[TurnRecord]
-    last_rows: range
     last_turns: credit.TurnBatch
     last_credit: credit.Credit
 
@@ -164,6 +162,7 @@ class TurnGRPOTrainer(PlayingTrainer):
         args, games = self.args, self.games
         self.policy = self._learner()
         games.place_opponents(self.policy, self.accelerator.device)
+        self.tasks = Tasks(games, args)
         self.matching = Matching(games, args, self.accelerator, self.policy, self.clock)
         for policy in (self.policy, *games.models):
             policy.backend = TimedBackend(policy.backend, self.clock)
@@ -192,10 +191,10 @@ class TurnGRPOTrainer(PlayingTrainer):
     ) -> dict[str, Any]:
         with self.weights_for_play():  # for the critic, too
             with self.clock.part("environment"):
-                self.last_episodes = self.play(inputs)
-                self.clock.counts.update(num_played(self.last_episodes))
+                self.play(inputs)
+            shares = self.trained_records()
             with self.clock.part("credit"):
-                self._estimate(self._shared_records())
+                self._estimate(shares)
         with self.clock.part("credit"):
             advantage = self.last_credit.advantage
             if self.args.weighting == "turn":
@@ -210,22 +209,6 @@ class TurnGRPOTrainer(PlayingTrainer):
             relog_advantages(self._logs["advantages"], self._rows)
             self._log_play(advantage)
         return output
-
-    def _shared_records(self) -> list[list[TurnRecord]]:
-        """The records of each process; notes where this process's are in the batch."""
-        games, branch = self.games, self.args.branching(())
-        self.last_records = turn_records(
-            self.last_episodes,
-            self.last_games,
-            self.last_seats,
-            games.rules,
-            games.columns,
-            games.functions,
-            branch,
-        )
-        shares: list[list[TurnRecord]] = gather_object([self.last_records])
-        self.last_rows = rows_of_process(shares, self.accelerator.process_index)
-        return shares
 
     def _estimate(self, shares: list[list[TurnRecord]]) -> None:
         """Computes the credit; in training, the estimator's state and the critic go on."""
@@ -266,12 +249,13 @@ class TurnGRPOTrainer(PlayingTrainer):
     def _log_play(self, advantage: NDArray[np.float64]) -> None:
         """Logs the metrics of play and credit, see `arena_trainers.train.metrics`."""
         args, turns = self.args, self.last_turns
-        played = self.last_episodes, self.last_games, self.last_seats
+        played = self.first_episodes, self.last_games, self.last_seats
         tallies = gather_object([tally(*played)])
         trained = loss_weighted(advantage, turns, args.loss_type, args.layout)
         found = metrics(tallies, self.games.names, turns, self.last_credit, trained)
         if isinstance(self.critic, ExactCritic):
             found["arena/illegal_mass"] = self.critic.illegal_mass
+        found |= self.filter_metrics
         mode = "train" if self.model.training else "eval"
         for name, value in found.items():
             self._metrics[mode][name].append(value)

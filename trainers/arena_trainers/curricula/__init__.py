@@ -1,0 +1,30 @@
+"""Curricula: which game each start has, and how long its episodes may be.
+
+| curriculum | games and lengths |
+|---|---|
+| `weights` | games by weights that move from one mixture to another |
+| `stages` | one set of games after the other, by steps or by success |
+| `horizon` | the games of the run, with few turns first |
+| `band` | games whose success is neither too low nor too high |
+
+`Curriculum` is the protocol. The entry-point group `arena.curricula` names curricula of other
+distributions, and `arena_trainers.curricula.testing` checks them. A curriculum knows games,
+numbers and outcomes, and never who plays: opponents are a matchmaker's.
+"""
+
+from arena_trainers.curricula.protocol import (
+    BaseCurriculum,
+    Curriculum,
+    Outcome,
+    Task,
+)
+from arena_trainers.curricula.registry import make_curriculum, names
+
+__all__ = [
+    "BaseCurriculum",
+    "Curriculum",
+    "Outcome",
+    "Task",
+    "make_curriculum",
+    "names",
+]

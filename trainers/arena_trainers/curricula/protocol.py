@@ -1,0 +1,128 @@
+"""The protocol of a curriculum, and the records that it reads and returns."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from arena_envs.checks import did_you_mean
+from arena_envs.game import AnyGame
+
+
+class Task(NamedTuple):
+    """What a start plays; all episodes of its group play the same.
+
+    Attributes:
+        game: name of one of the run's games; None for the game that the run's own weights
+            have drawn.
+        max_turns: truncates episodes after so many turns of all seats together; None for the
+            game's own limit, which also holds if it is lower.
+    """
+
+    game: str | None = None
+    max_turns: int | None = None
+
+
+class Outcome(NamedTuple):
+    """How an episode ended.
+
+    Attributes:
+        game: name of the game.
+        success: mean return of the seats that learn, from 0 at the game's lowest return to
+            1 at its highest.
+    """
+
+    game: str
+    success: float
+
+
+class Curriculum(Protocol):
+    """Chooses the tasks of the starts.
+
+    Every process has a curriculum, and all of them get the same calls. So a curriculum
+    depends on its options, its arguments and its state, and draws from `rng` alone.
+    `BaseCurriculum` has defaults for everything but `propose`.
+
+    Attributes:
+        reads_success: whether it reads `Outcome.success`. Then training refuses games in
+            which the success is the same in every episode.
+    """
+
+    reads_success: bool
+
+    def prepare(self, games: Mapping[str, AnyGame]) -> None:
+        """Called once, before the first step, with the games of the run.
+
+        Args:
+            games: the rules, by name.
+
+        Raises:
+            ValueError: games that do not fit its options.
+        """
+        ...
+
+    def propose(self, step: int, rng: np.random.Generator) -> Task:
+        """The task of one start.
+
+        Args:
+            step: optimizer steps so far.
+            rng: follows from the seed of the run and the number of the batch.
+        """
+        ...
+
+    def update(self, outcomes: Sequence[Outcome], step: int) -> None:
+        """Takes the outcomes of the batch that was played at a step.
+
+        Episodes whose success says nothing are left out: self-play of a zero-sum game.
+        """
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `update` has changed, as JSON holds it."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state that `state_dict` gave."""
+        ...
+
+
+class BaseCurriculum:
+    """A curriculum for all games, without a state, for subclasses with `propose`."""
+
+    reads_success = False
+
+    def prepare(self, games: Mapping[str, AnyGame]) -> None:
+        """Takes every game."""
+
+    def update(self, outcomes: Sequence[Outcome], step: int) -> None:
+        """Ignores the outcomes."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """No state."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes the empty state."""
+
+
+def check_games(named: Iterable[str], games: Mapping[str, AnyGame]) -> None:
+    """Raises ValueError for a name that is none of the run's games."""
+    for name in named:
+        if name not in games:
+            raise ValueError(
+                f"the curriculum names {name!r}, which is no game of the run; "
+                f"{did_you_mean(name, games)}"
+            )
+
+
+def check_steps(name: str, value: Any) -> None:
+    """Raises ValueError unless an option is an integer of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"want {name} as an integer of at least 1, got {value!r}")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Raises ValueError unless an option is a number from 0 to 1."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= 1:
+        raise ValueError(f"want {name} from 0 to 1, got {value!r}")

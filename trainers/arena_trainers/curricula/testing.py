@@ -1,0 +1,87 @@
+"""Tests of a curriculum: the promises that training relies on.
+
+from arena_trainers.curricula.testing import check_curriculum
+
+def test_my_curriculum_keeps_its_promises():
+    check_curriculum(lambda: MyCurriculum(steps=10))
+"""
+
+import copy
+import json
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from arena_envs.registration import make_game
+from arena_trainers.curricula.protocol import Curriculum, Outcome, Task
+
+STEPS = range(61)  # at which batches are played
+NUM_STARTS = 6  # of a batch
+
+
+class BrokenPromise(AssertionError):
+    """A curriculum breaks a promise of the protocol; the message says which."""
+
+
+def check_curriculum(
+    make: Callable[[], Curriculum],
+    games: Sequence[str] = ("kuhn_poker", "tiny_hanabi"),
+) -> None:
+    """Plays 61 steps with a curriculum, by random outcomes.
+
+    | promise | what is checked |
+    |---|---|
+    | tasks | each is a `Task` of a game of the run, or None, with a limit above 0, or None |
+    | same for all processes | equal calls give equal tasks |
+    | state | `state_dict` is JSON, and a curriculum that loads it goes on alike |
+    | arguments | outcomes are left as they are |
+
+    Args:
+        make: makes the curriculum; each call makes a new one with the same options.
+        games: ids of the games, for which `prepare` is called.
+
+    Raises:
+        BrokenPromise: names the first promise that is broken.
+    """
+    one, other, resumed = (make() for _ in range(3))
+    for made in (one, other, resumed):
+        made.prepare({game: make_game(game) for game in games})
+    for step in STEPS:
+        tasks = _step(one, games, step)
+        if _step(other, games, step) != tasks:
+            _fail("same for all processes", f"two propose differently at step {step}")
+        if step == STEPS[-1] // 2:
+            _hand_over(one, resumed)
+        if step > STEPS[-1] // 2 and _step(resumed, games, step) != tasks:
+            _fail("state", f"one that loaded it proposes differently at step {step}")
+
+
+def _step(curriculum: Curriculum, games: Sequence[str], step: int) -> list[Task]:
+    """What it proposes at a step; it gets random outcomes after that."""
+    rng, draw = np.random.default_rng(step), np.random.default_rng([0, step])
+    tasks = [curriculum.propose(step, rng) for _ in range(NUM_STARTS)]
+    for task in tasks:
+        if not isinstance(task, Task):
+            _fail("tasks", f"want a Task, got {task!r} at step {step}")
+        if task.game is not None and task.game not in games:
+            _fail("tasks", f"want a game of {list(games)}, got {task!r} at step {step}")
+        if task.max_turns is not None and task.max_turns < 1:
+            _fail("tasks", f"want a limit above 0, got {task!r} at step {step}")
+    outcomes = [Outcome(task.game or games[0], draw.random()) for task in tasks]
+    given = copy.copy(outcomes)
+    curriculum.update(given, step)
+    if given != outcomes:
+        _fail("arguments", "update changes the list of outcomes")
+    return tasks
+
+
+def _hand_over(one: Curriculum, resumed: Curriculum) -> None:
+    try:
+        state = json.loads(json.dumps(one.state_dict()))
+    except (TypeError, ValueError) as error:
+        _fail("state", f"JSON cannot hold it: {error}")
+    resumed.load_state_dict(state)
+
+
+def _fail(promise: str, reason: str) -> None:
+    raise BrokenPromise(f"broken promise {promise!r}: {reason}")

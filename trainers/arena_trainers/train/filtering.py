@@ -1,0 +1,109 @@
+"""`FilteringTrainer`: the part of `TurnGRPOTrainer` that drops groups without spread.
+
+A group is *flat* if in every seat that learns all its trajectories have the same reward. An
+estimator that compares within a group gives it no advantage. With `flat_groups="drop"` the
+trainer plays the starts of flat groups again, at most `max_replays` times and each time with
+other samples. It drops the groups that are still flat. If every group is flat, it drops none.
+
+Both **select data by its returns**, so what is trained is biased:
+
+- An estimator that pools over several groups, or that keeps a moving baseline, no longer sees
+  the returns of flat groups. Its baseline then is not the mean of the policy's returns, and the
+  gradient of the policy's return has a bias.
+- An estimator that pools within a group has the same gradient without the flat groups, up to a
+  factor: a loss that averages over tokens divides by fewer of them, so a step is larger.
+- A group that was played again is drawn from groups with spread. Starts that are easy or hard
+  weigh more than by their share, within a group as well: rare returns are more frequent than
+  in the policy's play.
+
+Dropping flat groups is DAPO's dynamic sampling without new starts ("DAPO: An Open-Source LLM
+Reinforcement Learning System at Scale", https://arxiv.org/abs/2503.14476, section 3.2).
+"""
+
+from collections.abc import Mapping
+
+from accelerate.utils import gather_object
+
+from arena_trainers.train.flat_groups import flat_groups
+from arena_trainers.train.global_batch import rows_of_process, turn_batch
+from arena_trainers.train.part_weights import part_weights
+from arena_trainers.train.playing import PlayingTrainer
+from arena_trainers.train.turn_records import TurnRecord, turn_records
+
+Shares = list[list[TurnRecord]]
+
+
+class FilteringTrainer(PlayingTrainer):
+    """Chooses the records that are trained.
+
+    Attributes:
+        last_records: the turns of this process that are trained, of seats that learn.
+        last_rows: where these turns are in the global batch.
+        filter_metrics: share of the groups that were flat when they were first played, and
+            of those that were dropped; empty without a filter.
+    """
+
+    last_records: list[TurnRecord]
+    last_rows: range
+    filter_metrics: Mapping[str, float]
+
+    def trained_records(self) -> Shares:
+        """The records of each process that are trained."""
+        shares, self.filter_metrics = self._shared_records(), {}
+        if self.model.training and self.args.flat_groups == "drop":
+            shares = self._with_spread(shares)
+        self.last_rows = rows_of_process(shares, self.accelerator.process_index)
+        return shares
+
+    def _shared_records(self) -> Shares:
+        """The records of all turns that were played, of each process."""
+        games, branch = self.games, self.args.branching(())
+        with self.clock.part("credit"):
+            self.last_records = turn_records(
+                self.last_episodes,
+                self.last_games,
+                self.last_seats,
+                games.rules,
+                games.columns,
+                games.functions,
+                branch,
+            )
+            shares: Shares = gather_object([self.last_records])
+        return shares
+
+    def _with_spread(self, shares: Shares) -> Shares:
+        """The records without flat groups, which are played again before they are dropped."""
+        is_flat = self._flat_starts(shares)
+        at_first = sum(is_flat.values())
+        for attempt in range(1, self.args.max_replays + 1):
+            flat = {start for start, value in is_flat.items() if value}
+            if not flat:
+                break
+            with self.clock.part("environment"):
+                self.play_again(flat, attempt)
+            shares = self._shared_records()
+            is_flat = self._flat_starts(shares)
+        num_flat, num_groups = sum(is_flat.values()), max(len(is_flat), 1)
+        if num_flat == len(is_flat):
+            num_flat, is_flat = 0, dict.fromkeys(is_flat, False)  # credit needs a turn
+        self.filter_metrics = {
+            "arena/flat_groups": at_first / num_groups,
+            "arena/dropped_groups": num_flat / num_groups,
+        }
+        shares = [
+            [turn for turn in share if not is_flat[turn.game, turn.seed]]
+            for share in shares
+        ]
+        self.last_records = shares[self.accelerator.process_index]
+        return shares
+
+    def _flat_starts(self, shares: Shares) -> dict[tuple[int, int], bool]:
+        """Whether the group of each start, a game and a seed, is flat; equal for all processes."""
+        weights = part_weights(self.args, self.games.functions)
+        with self.clock.part("credit"):
+            starts = {(turn.game, turn.seed) for share in shares for turn in share}
+            if not starts:
+                return {}
+            found = flat_groups(turn_batch(shares, weights, self.games.names))
+        # groups are numbered in the order of their starts
+        return dict(zip(sorted(starts), found.tolist(), strict=True))
