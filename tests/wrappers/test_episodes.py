@@ -301,7 +301,10 @@ def lines_of(record):
         yield json.dumps({**sound, "turns": turns}), f"turn 1: {name} cannot be"
     for changes, message in [
         ({"color": 1}, "unknown field 'color'$"),
-        ({"credit": []}, "unknown field 'credit'; arena_trainers.train.rollouts.read_r"),
+        (
+            {"credit": []},
+            "unknown field 'credit'; arena_trainers.train.rollouts.read_r",
+        ),
         ({"seed": True}, "seed cannot be True"),
         ({"seed": "0"}, "seed cannot be '0'"),
         ({"returns": [float("nan"), 0]}, "returns cannot be"),
