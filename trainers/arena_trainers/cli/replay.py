@@ -69,15 +69,7 @@ def replay(
     arena replay runs/seed1/rollouts/step-400.jsonl --html replay.html
     """
     with usage_errors():
-        if html is not None and svg is not None:
-            raise ValueError("want --html or --svg, got both; give one of them")
-        if seen_by != "all" and svg is None:
-            raise ValueError(
-                f"want --seen-by with --svg only, got --seen-by {seen_by}; add --svg OUT, "
-                "or choose the view in the page or with the key v in a terminal"
-            )
-        if out := html or svg:
-            _check_out(file, out, PAGE if html else PICTURE)
+        _check_options(file, html, svg, seen_by)
         if html is not None:
             _write_page(file, html, first, num_episodes or IN_PAGE)
         elif svg is not None:
@@ -86,6 +78,20 @@ def replay(
             step_through(_known(read_lines(file, first - 1, num_episodes), file), full)
         else:
             _print(file, first, num_episodes or PRINTED, full)
+
+
+def _check_options(
+    file: Path, html: Path | None, svg: Path | None, seen_by: str
+) -> None:
+    if html is not None and svg is not None:
+        raise ValueError("want --html or --svg, got both; give one of them")
+    if seen_by != "all" and svg is None:
+        raise ValueError(
+            f"want --seen-by with --svg only, got --seen-by {seen_by}; add --svg OUT, "
+            "or choose the view in the page or with the key v in a terminal"
+        )
+    if out := html or svg:
+        _check_out(file, out, PAGE if html else PICTURE)
 
 
 def step_through(
