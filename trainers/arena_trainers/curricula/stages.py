@@ -5,6 +5,7 @@ Domains: A Framework and Survey" (https://arxiv.org/abs/2003.04960), section 3, 
 of tasks with a criterion for the end of each.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,6 +52,8 @@ class Stages(BaseCurriculum):
         check_games([name for stage in self.stages for name in stage["games"]], games)
 
     def propose(self, step: int, rng: np.random.Generator) -> Task:
+        while step - self._first_step >= self.stages[self.stage].get("steps", math.inf):
+            self._go_on(self._first_step + self.stages[self.stage]["steps"])
         games = self.stages[self.stage]["games"]
         return Task(games[int(rng.integers(len(games)))])
 
@@ -58,13 +61,12 @@ class Stages(BaseCurriculum):
         stage = self.stages[self.stage]
         found = [o.success for o in outcomes if o.game in stage["games"]]
         self._recent = [*self._recent, *found][-self.window :]
-        is_over = False
-        if "success" in stage and len(self._recent) == self.window:
-            is_over = bool(np.mean(self._recent) >= stage["success"])
-        if "steps" in stage:
-            is_over = step + 1 - self._first_step >= stage["steps"]
-        if is_over:
-            self.stage, self._first_step, self._recent = self.stage + 1, step + 1, []
+        is_full = "success" in stage and len(self._recent) == self.window
+        if is_full and np.mean(self._recent) >= stage["success"]:
+            self._go_on(step + 1)
+
+    def _go_on(self, first_step: int) -> None:
+        self.stage, self._first_step, self._recent = self.stage + 1, first_step, []
 
     def state_dict(self) -> dict[str, Any]:
         recent = list(self._recent)

@@ -84,7 +84,10 @@ def read_best(folder: Path) -> Best | None:
 
 
 def score_metric(
-    plans: Sequence[GamePlan], measures_nash_conv: bool, plays_start: bool = False
+    plans: Sequence[GamePlan],
+    measures_nash_conv: bool,
+    plays_start: bool = False,
+    has_curriculum: bool = False,
 ) -> str | None:
     """What the score is: `NASH_CONV`, `RETURN`, `HELD_OUT`, or None if nothing fit is measured.
 
@@ -92,13 +95,16 @@ def score_metric(
         plans: the games.
         measures_nash_conv: whether the first game's NashConv is measured in training.
         plays_start: whether the model plays against that of the start in training.
+        has_curriculum: whether games change in training, so that returns of different steps
+            cannot be compared.
     """
     if measures_nash_conv:
         return NASH_CONV
     game = plans[0].game
     if len(plans) > 1:
         return None
-    if game.num_players == 1 or game.kind == "cooperative":
+    is_common = game.num_players == 1 or game.kind == "cooperative"
+    if is_common and not has_curriculum:
         return RETURN
     return HELD_OUT if plays_start else None
 
@@ -165,13 +171,15 @@ def is_better(metric: str, score: float, best: float | None) -> bool:
 def score_of(logs: Mapping[str, Any], metric: str) -> float | None:
     """The score in a log, or None if the log has no finite score.
 
-    >>> score_of({"arena/hanabi/player_0/return": 2.0}, "mean return")
+    >>> logs = {"arena/hanabi/player_0/return": 2.0}
+    >>> score_of(logs | {"arena/hanabi/against/random/return": 0.0}, "mean return")
     2.0
     """
     names = [NASH_CONV]
     if metric != NASH_CONV:
         end = "/return" if metric == RETURN else f"/{SCORE}"
         names = [n for n in logs if n.startswith("arena/") and n.endswith(end)]
+        names = [n for n in names if "/against/" not in n]
     values = [logs[name] for name in names if logs.get(name) is not None]
     score = sum(values) / len(values) if values else math.nan
     return score if math.isfinite(score) else None

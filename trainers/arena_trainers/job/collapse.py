@@ -7,7 +7,7 @@
 | `arena/reply_tokens` | below half, or above twice, the first log's |
 | `arena/<game>/against_start` | below 0 by more than two standard errors |
 
-The limits are rules of thumb, and training goes on. A figure is warned of when it crosses its
+The limits are rules of thumb, and training goes on. A warning comes when a figure crosses its
 limit, and again if it recovers and crosses it once more.
 """
 

@@ -74,7 +74,11 @@ def curves(metrics: Records, frame: Frame) -> Any:
     from matplotlib.ticker import MaxNLocator
 
     names = list(dict.fromkeys(key for record in metrics for key in record))
-    returns = [n for n in names if n.startswith("arena/") and n.endswith("/return")]
+    returns = [
+        n
+        for n in names
+        if n.startswith("arena/") and n.endswith("/return") and "/against/" not in n
+    ]
     contents = {
         "mean return per seat (axis: the game's range)": returns,
         "legal-reply rate": ["arena/legal_rate"],

@@ -84,6 +84,11 @@ def _play_start(run: "TrainingJob", trainer: TurnGRPOTrainer) -> None:
     """Measures the model against that of the start, if that is wanted."""
     if run.job.start_episodes == 0:
         return
+    if run.args.use_vllm and run.args.vllm_mode == "server":
+        raise ValueError(
+            "start_episodes needs the weights of every step, and a server gets them only "
+            "between batches; set start_episodes to 0, or vllm_mode to 'colocate'"
+        )
     policy = start_policy(run) if run.is_main else None
     every = run.job.evaluate_every
     watcher = AgainstStart(trainer, policy, every, run.job.start_episodes)
@@ -103,7 +108,9 @@ def _best(
         ValueError: patience without a score.
     """
     plays_start, patience = run.job.start_episodes > 0, run.job.patience
-    metric = score_metric(run.games.plans, measures_nash_conv, plays_start)
+    metric = score_metric(
+        run.games.plans, measures_nash_conv, plays_start, bool(run.args.curriculum)
+    )
     if metric is None:
         if patience:
             raise ValueError(

@@ -65,7 +65,7 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             others branch from. By default the seats that learn branch. The estimator must
             compare only turns of the same state.
         flat_groups (`str`, *optional*, defaults to `"keep"`):
-            What becomes of groups in which all trajectories of each seat have the same
+            Treatment of groups in which all trajectories of each seat have the same
             reward: `"keep"`, or `"drop"`, which selects data by its returns. See
             `arena_trainers.train.filtering` for the bias.
         max_replays (`int`, *optional*, defaults to `0`):

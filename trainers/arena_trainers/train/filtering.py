@@ -1,20 +1,23 @@
 """`FilteringTrainer`: the part of `TurnGRPOTrainer` that drops groups without spread.
 
 A group is *flat* if in every seat that learns all its trajectories have the same reward. An
-estimator that compares within a group gives it no advantage. With `flat_groups="drop"` the
+estimator with one advantage per trajectory that compares within a group, such as `grpo`, gives
+it none. Estimators over returns-to-go do, where rewards come at different turns or pools join
+several turns. With `flat_groups="drop"` the
 trainer plays the starts of flat groups again, at most `max_replays` times and each time with
 other samples. It drops the groups that are still flat. If every group is flat, it drops none.
 
 Both **select data by its returns**, so what is trained is biased:
 
 - An estimator that pools over several groups, or that keeps a moving baseline, no longer sees
-  the returns of flat groups. Its baseline then is not the mean of the policy's returns, and the
-  gradient of the policy's return has a bias.
-- An estimator that pools within a group has the same gradient without the flat groups, up to a
-  factor: a loss that averages over tokens divides by fewer of them, so a step is larger.
-- A group that was played again is drawn from groups with spread. Starts that are easy or hard
-  weigh more than by their share, within a group as well: rare returns are more frequent than
-  in the policy's play.
+  the returns of flat groups. Its baseline then is biased, and so is the gradient.
+- An estimator with one advantage per trajectory that pools within a group has the same gradient
+  without the flat groups, up to a factor, if `beta` is 0: a loss that averages over tokens
+  divides by fewer of them. With a KL term the dropped groups also lose their KL gradient.
+- A group that was played again is drawn from groups with spread. Within such groups rare returns
+  are more frequent than in the policy's play. Starts whose groups are mostly flat still weigh
+  less than their share.
+- A critic is fitted to the selected groups only.
 
 Dropping flat groups is DAPO's dynamic sampling without new starts ("DAPO: An Open-Source LLM
 Reinforcement Learning System at Scale", https://arxiv.org/abs/2503.14476, section 3.2).

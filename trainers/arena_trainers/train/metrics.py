@@ -21,7 +21,7 @@
 | `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |
 | `arena/critic_error` | mean squared error of `critic="features"` before its fit | falls |
 | `arena/illegal_mass` | mean probability of illegal replies, `critic="exact"` | below 0.01 |
-| `arena/reply_tokens` | mean tokens of a reply, of seats that learn | does not fall to 1 |
+| `arena/reply_tokens` | mean tokens of a reply, of turns that are trained | does not fall to 1 |
 | `arena/episodes_per_second` | episodes played / seconds since the last log | steady |
 | `arena/tokens_per_second/generation` | tokens generated / seconds of generation | steady |
 | `arena/tokens_per_second/training` | tokens of trained rows / seconds of training | steady |

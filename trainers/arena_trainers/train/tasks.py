@@ -91,7 +91,8 @@ class Tasks:
             return
         path = checkpoint / FILE
         found = json.loads(path.read_text()) if path.is_file() else {}
-        for name, wanted in self._owner.items():
+        owner = json.loads(json.dumps(self._owner))  # tuples are lists in the file
+        for name, wanted in owner.items():
             if found.get(name) != wanted:
                 raise ValueError(
                     f"want a checkpoint of {name} {wanted!r}, got one of "
