@@ -100,11 +100,12 @@ def test_weights_move_linearly():
 
 def test_a_stage_ends_after_its_steps():
     curriculum = Stages(stages=[{"games": [KUHN], "steps": 3}, *BY_STEPS])
-    found = []
-    for step in range(26):
-        found.append(curriculum.stage)
+    found, rng = [], np.random.default_rng(0)
+    for step in (0, 2, 2, 3, 22, 23, 25):  # several batches a step, several steps a batch
+        curriculum.propose(step, rng)
         curriculum.update([], step)
-    assert found == [0] * 3 + [1] * 20 + [2] * 3
+        found.append(curriculum.stage)
+    assert found == [0, 0, 0, 1, 1, 2, 2]
     assert proposed(curriculum, 26)[KUHN] == pytest.approx(0.5, abs=0.04)
 
 
