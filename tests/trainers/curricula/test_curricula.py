@@ -101,7 +101,15 @@ def test_weights_move_linearly():
 def test_a_stage_ends_after_its_steps():
     curriculum = Stages(stages=[{"games": [KUHN], "steps": 3}, *BY_STEPS])
     found, rng = [], np.random.default_rng(0)
-    for step in (0, 2, 2, 3, 22, 23, 25):  # several batches a step, several steps a batch
+    for step in (
+        0,
+        2,
+        2,
+        3,
+        22,
+        23,
+        25,
+    ):  # several batches a step, several steps a batch
         curriculum.propose(step, rng)
         curriculum.update([], step)
         found.append(curriculum.stage)
