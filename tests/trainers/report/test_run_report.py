@@ -102,6 +102,16 @@ def test_the_files_of_a_run_are_read_by_groups(folder):
     assert not run.missing
 
 
+def test_blank_lines_of_a_run_are_skipped(folder):
+    for name in ("metrics.jsonl", "rollouts/step-10.jsonl"):
+        text = (folder / name).read_text()
+        (folder / name).write_text(f"\n \n{text}\n\n")
+    run = read_run_files(folder, 3)
+    assert [(file, line.line) for file, line in run.bad] == [("metrics.jsonl", 6)]
+    assert len(run.episodes) == 12
+    assert run.left == 0
+
+
 def test_many_turns_are_shared_by_the_files(folder, monkeypatch):
     monkeypatch.setattr("arena_trainers.report.run_files.MAX_TURNS", 4)
     run = read_run_files(folder, 2)

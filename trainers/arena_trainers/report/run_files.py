@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from arena_trainers.report.reading import MAX_SHOWN, BadLine, Recorded, read_lines
+from arena_trainers.report.reading import (
+    MAX_SHOWN,
+    BadLine,
+    Recorded,
+    not_blank,
+    read_lines,
+)
 
 STEP = re.compile(r"step-(\d+)\.jsonl")
 AFTER_TRAINING = "after training"
@@ -91,6 +97,8 @@ def read_run_files(folder: Path, num_groups: int) -> RunFiles:
 def _metrics(path: Path) -> tuple[list[dict[str, Any]], list[BadLine]]:
     records, bad = [], []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        if not line.strip():
+            continue
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
@@ -142,8 +150,8 @@ def _groups(
     found: list[Recorded | BadLine] = []
     starts, num_turns = set(), 0
     with open(path, "rb") as file:
-        total = sum(1 for _ in file)
-    for line in read_lines(path):
+        total = sum(1 for line in file if line.strip())
+    for line in not_blank(read_lines(path)):
         if isinstance(line, Recorded):
             episode = line.rollout.episode
             starts.add((episode.game, str(episode.params), episode.seed))
