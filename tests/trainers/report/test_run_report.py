@@ -112,11 +112,24 @@ def test_blank_lines_of_a_run_are_skipped(folder):
     assert run.left == 0
 
 
-def test_many_turns_are_shared_by_the_files(folder, monkeypatch):
-    monkeypatch.setattr("arena_trainers.report.run_files.MAX_TURNS", 4)
-    run = read_run_files(folder, 2)
-    assert [line.source for line in run.episodes] == ["step 10", "step 20"]
-    assert run.left == 10
+def test_groups_stay_whole_and_steps_are_thinned_out(folder, monkeypatch):
+    for step in (30, 40, 50):
+        write_rollouts(folder / "rollouts" / f"step-{step}.jsonl", rollouts(3))
+    turns = [len(rollout.episode.turns) for rollout in rollouts(3)]
+    group = sum(turns[:2])
+    for limit, steps in (
+        (5 * sum(turns[:4]), [10, 10, 20, 20, 30, 30, 40, 40, 50, 50]),
+        (5 * sum(turns[:4]) - 1, [10, 20, 30, 40, 50]),
+        (5 * group - 1, [10, 30, 50]),
+        (3 * group - 1, [20, 50]),
+        (1, [50]),
+    ):
+        monkeypatch.setattr("arena_trainers.report.run_files.MAX_TURNS", limit)
+        run = read_run_files(folder, 2)
+        wanted = [f"step {step}" for step in steps for _ in range(2)]
+        assert [line.source for line in run.episodes] == wanted
+        assert list(run.sources) == sorted(set(steps))
+        assert run.left == 30 - len(wanted)
 
 
 def test_what_a_run_lacks_is_named(folder):
