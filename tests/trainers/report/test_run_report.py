@@ -193,6 +193,16 @@ def test_a_chart_has_a_spot_for_each_point_and_links_of_stored_steps():
     assert links == ["#from=step+10"]
 
 
+def test_many_curves_have_names_in_tooltips_and_no_legend():
+    for count, in_legend in ((6, 1), (7, 0)):
+        lines = [Line(f"past {n}", [(0, float(n))]) for n in range(count)]
+        root = ElementTree.fromstring(chart_svg(Chart("x", lines), 0, 10, {}.get))
+        texts = [e.text for e in root.iter() if e.tag.endswith("}text")]
+        titles = [e.text for e in root.iter() if e.tag.endswith("}title")]
+        assert texts.count("past 5") == in_legend
+        assert f"step 0, past {count - 1}: {count - 1}" in titles
+
+
 def test_results_are_tables_with_intervals():
     stages, measures, against = result_tables(RESULTS)
     assert stages.rows[0] == ["uniform random", "-", "-", "0.9167", "-", "-"]
