@@ -91,6 +91,22 @@ def test_a_seat_sees_its_own_card_only(tmp_path, open_page):
     assert "You are player_1 and hold" in page.inner_text("#turn")
 
 
+def test_the_view_of_a_seat_hides_what_others_replied_in_its_group(tmp_path, open_page):
+    page = open_page(page_of(tmp_path, scripted("kuhn_poker", ["bet"], ["pass"]) * 2))
+    for viewer, words in (
+        ("player_1", ["0: hidden", "1: pass"]),
+        ("all", ["0: bet", "1: pass"]),
+        ("player_0", ["0: bet", "1: hidden"]),
+    ):
+        page.select_option("#viewer", viewer)
+        assert page.locator("#group .turn").all_inner_texts() == words * 2
+    page.keyboard.press("ArrowDown")  # the next episode keeps the view
+    page.wait_for_function(
+        "document.querySelector('#name').innerText.startsWith('Line 2')"
+    )
+    assert page.locator("#group .turn").all_inner_texts() == words * 2
+
+
 def test_filters_choose_episodes(tmp_path, open_page):
     episodes = play("kuhn_poker", ["random"] * 2, range(4))
     episodes += play("tic_tac_toe", ["random", "minimax"], range(2))

@@ -35,3 +35,17 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, monkeypatch, capsys):
         report(monkeypatch, tmp_path)
     assert "give the --output-dir of arena train" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_only_a_report_is_overwritten(tmp_path, monkeypatch, capsys):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 0}\n')
+    config = tmp_path / "config.yaml"
+    config.write_text("seed: 1\n")
+    with pytest.raises(SystemExit, match="2"):
+        report(monkeypatch, tmp_path, "--out", config)
+    wanted = "config.yaml exists and was not written by arena report; give another OUT"
+    assert wanted in " ".join(capsys.readouterr().err.split())
+    assert config.read_text() == "seed: 1\n"
+    for _ in range(2):
+        with pytest.raises(SystemExit, match="0"):
+            report(monkeypatch, tmp_path)

@@ -102,11 +102,34 @@ def test_the_files_of_a_run_are_read_by_groups(folder):
     assert not run.missing
 
 
-def test_many_turns_are_shared_by_the_files(folder, monkeypatch):
-    monkeypatch.setattr("arena_trainers.report.run_files.MAX_TURNS", 4)
-    run = read_run_files(folder, 2)
-    assert [line.source for line in run.episodes] == ["step 10", "step 20"]
-    assert run.left == 10
+def test_blank_lines_of_a_run_are_skipped(folder):
+    for name in ("metrics.jsonl", "rollouts/step-10.jsonl"):
+        text = (folder / name).read_text()
+        (folder / name).write_text(f"\n \n{text}\n\n")
+    run = read_run_files(folder, 3)
+    assert [(file, line.line) for file, line in run.bad] == [("metrics.jsonl", 6)]
+    assert len(run.episodes) == 12
+    assert run.left == 0
+
+
+def test_groups_stay_whole_and_steps_are_thinned_out(folder, monkeypatch):
+    for step in (30, 40, 50):
+        write_rollouts(folder / "rollouts" / f"step-{step}.jsonl", rollouts(3))
+    turns = [len(rollout.episode.turns) for rollout in rollouts(3)]
+    group = sum(turns[:2])
+    for limit, steps in (
+        (5 * sum(turns[:4]), [10, 10, 20, 20, 30, 30, 40, 40, 50, 50]),
+        (5 * sum(turns[:4]) - 1, [10, 20, 30, 40, 50]),
+        (5 * group - 1, [10, 30, 50]),
+        (3 * group - 1, [20, 50]),
+        (1, [50]),
+    ):
+        monkeypatch.setattr("arena_trainers.report.run_files.MAX_TURNS", limit)
+        run = read_run_files(folder, 2)
+        wanted = [f"step {step}" for step in steps for _ in range(2)]
+        assert [line.source for line in run.episodes] == wanted
+        assert list(run.sources) == sorted(set(steps))
+        assert run.left == 30 - len(wanted)
 
 
 def test_what_a_run_lacks_is_named(folder):
@@ -168,6 +191,16 @@ def test_a_chart_has_a_spot_for_each_point_and_links_of_stored_steps():
     assert first[1] > second[1]  # SVG counts from the top
     links = [e.get("href") for e in root.iter() if e.get("tabindex")]
     assert links == ["#from=step+10"]
+
+
+def test_many_curves_have_names_in_tooltips_and_no_legend():
+    for count, in_legend in ((6, 1), (7, 0)):
+        lines = [Line(f"past {n}", [(0, float(n))]) for n in range(count)]
+        root = ElementTree.fromstring(chart_svg(Chart("x", lines), 0, 10, {}.get))
+        texts = [e.text for e in root.iter() if e.tag.endswith("}text")]
+        titles = [e.text for e in root.iter() if e.tag.endswith("}title")]
+        assert texts.count("past 5") == in_legend
+        assert f"step 0, past {count - 1}: {count - 1}" in titles
 
 
 def test_results_are_tables_with_intervals():

@@ -8,10 +8,17 @@ from typing import Annotated
 import click
 import typer
 
+from arena_trainers.cli.out_file import check_out
 from arena_trainers.cli.usage import usage_errors
 from arena_trainers.report.episode_lines import episode_lines
 from arena_trainers.report.page import write_replay
-from arena_trainers.report.reading import BadLine, Recorded, count_lines, read_lines
+from arena_trainers.report.reading import (
+    BadLine,
+    Recorded,
+    count_lines,
+    not_blank,
+    read_lines,
+)
 from arena_trainers.report.sheet import sheet
 from arena_trainers.report.stepping import Stepper
 from arena_wrappers.files import whole_file
@@ -91,7 +98,9 @@ def _check_options(
             "or choose the view in the page or with the key v in a terminal"
         )
     if out := html or svg:
-        _check_out(file, out, PAGE if html else PICTURE)
+        if file.exists() and out.exists() and out.samefile(file):
+            raise ValueError(f"{out} is the file of episodes itself; give another OUT")
+        check_out(out, PAGE if html else PICTURE, "arena replay")
 
 
 def step_through(
@@ -122,8 +131,8 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
     Raises:
         ValueError: none is; the message has the first fault.
     """
-    found = list(_not_blank(lines))
-    if not found and next(_not_blank(read_lines(file)), None) is None:
+    found = list(not_blank(lines))
+    if not found and next(not_blank(read_lines(file)), None) is None:
         raise ValueError(f"the file {file} holds no episodes; give another FILE")
     if not found:
         raise ValueError(
@@ -136,10 +145,6 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
     return found
 
 
-def _not_blank(lines: Iterable[Recorded | BadLine]) -> Iterator[Recorded | BadLine]:
-    return (line for line in lines if isinstance(line, Recorded) or line.text)
-
-
 def _unknown_games(lines: Iterable[Recorded | BadLine]) -> list[str]:
     """Why rules cannot be made, once for each reason."""
     faults = {}
@@ -150,31 +155,6 @@ def _unknown_games(lines: Iterable[Recorded | BadLine]) -> list[str]:
             except (ImportError, ValueError) as error:
                 faults[" ".join(str(error).split())] = True
     return list(faults)
-
-
-def _check_out(file: Path, out: Path, marks: Sequence[bytes]) -> None:
-    """Refuses to overwrite anything but what an earlier call wrote.
-
-    Args:
-        file: the episodes.
-        out: the file to write.
-        marks: what files of its kind that are ours hold, the first of them at their start.
-    """
-    if not out.exists():
-        if not out.parent.is_dir():
-            raise ValueError(
-                f"no folder {str(out.parent)!r}; make it, or give another OUT"
-            )
-        return
-    if not out.is_file():
-        raise ValueError(f"want a file to write, got {out}; give another OUT")
-    if file.exists() and out.samefile(file):
-        raise ValueError(f"{out} is the file of episodes itself; give another OUT")
-    old = out.read_bytes()
-    if old and not (old.startswith(marks[0]) and all(mark in old for mark in marks)):
-        raise ValueError(
-            f"{out} exists and was not written by arena replay; give another OUT"
-        )
 
 
 def _write_page(file: Path, out: Path, first: int, count: int) -> None:

@@ -5,11 +5,13 @@ from typing import Annotated
 
 import typer
 
+from arena_trainers.cli.out_file import check_out
 from arena_trainers.cli.usage import usage_errors
 from arena_trainers.report.report_page import write_report
 from arena_trainers.report.run_files import read_run_files
 
 IN_FOLDER = "report.html"
+PAGE = (b"<!doctype html>", b"Made by arena report.")  # what our files hold
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -30,7 +32,7 @@ def report(
     """Write a page about a training run: results, curves and replays.
 
     The page is one HTML file that loads nothing. The run may still be going. What it lacks
-    is named in the page.
+    is named in the page. No file but an earlier report is overwritten.
 
     For example:
 
@@ -41,6 +43,7 @@ def report(
     with usage_errors():
         found = read_run_files(run, groups)
         path = out or run / IN_FOLDER
+        check_out(path, PAGE, "arena report")
         write_report(path, found)
     for file, line in found.bad:
         typer.echo(f"{file}, line {line.line} is left out: {line.reason}", err=True)

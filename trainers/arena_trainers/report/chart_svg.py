@@ -108,7 +108,11 @@ def _draw(axes: Any, chart: Chart) -> list[list[float]]:
 
 
 def _furnish(axes: Any, chart: Chart, last: int) -> None:
-    """Limits, labels and the legend, which stands above the curves."""
+    """Limits, labels and the legend, which stands above the curves.
+
+    More curves than colors have no legend, which would leave them no room; the tooltips
+    of their points name them.
+    """
     ticker = import_extra("matplotlib.ticker", "report")
     margin = 0.03 * max(last, 1)
     axes.set_xlim(-margin, max(last, 1) + margin)
@@ -124,8 +128,9 @@ def _furnish(axes: Any, chart: Chart, last: int) -> None:
     axes.set_xlabel("optimizer step")
     axes.grid(visible=True, linewidth=0.6)
     axes.set_axisbelow(True)
-    if len(chart.lines) + len(chart.levels) > 1:
-        columns = 2 if len(chart.lines) > 1 else len(chart.lines) + len(chart.levels)
+    names = len(chart.lines) + len(chart.levels)
+    if names > 1 and len(chart.lines) <= len(SERIES):
+        columns = 2 if len(chart.lines) > 1 else names
         axes.legend(
             loc="lower left",
             bbox_to_anchor=(0, 1),

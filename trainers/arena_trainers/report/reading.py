@@ -1,6 +1,6 @@
 """Reads files of episodes; a line that is no episode is reported, and the rest is read."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -67,6 +67,11 @@ def read_lines(
         )
         for number, line in islice(lines, count):
             yield _read(number, line)
+
+
+def not_blank(lines: Iterable[Recorded | BadLine]) -> Iterator[Recorded | BadLine]:
+    """The lines that hold more than white space."""
+    return (line for line in lines if isinstance(line, Recorded) or line.text)
 
 
 def count_lines(path: Path) -> int:

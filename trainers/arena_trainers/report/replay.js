@@ -211,7 +211,7 @@
   function memberTurn(e, place, advantage, most) {
     const t = e.turns[place];
     const said = (t.parsed ? t.reply.slice(...t.parsed) : t.reply).slice(0, MAX_WORDS).trim();
-    const cell = make("td", `${t.seat}: ${said}`, t.invalid ? "turn bad" : "turn");
+    const cell = make("td", `${t.seat}: ${hidden(t.seat) ? "hidden" : said}`, t.invalid ? "turn bad" : "turn");
     cell.dataset.member = e.number;
     cell.dataset.turn = place;
     cell.title = `turn ${place}, ${player(t.seat)} (${t.policy})`;
@@ -303,11 +303,15 @@
     return parsed.get(id).cloneNode(true);
   }
 
-  function turnParts(t) {
+  // Whether the chosen view is that of another seat, which may not see this one's words
+  function hidden(seat) {
     const viewer = $("viewer").value;
-    const hidden = viewer.startsWith("player_") && viewer !== player(t.seat);
+    return viewer.startsWith("player_") && viewer !== player(seat);
+  }
+
+  function turnParts(t) {
     const name = make("h3", `${player(t.seat)} (${t.policy}), its turn ${t.index}`);
-    if (hidden) return [name, make("p", `Prompt and reply: hidden from ${viewer}`), ...rewardParts(t)];
+    if (hidden(t.seat)) return [name, make("p", `Prompt and reply: hidden from ${$("viewer").value}`), ...rewardParts(t)];
     return [name, ...replyParts(t), ...rewardParts(t), ...promptParts(t)];
   }
 
@@ -403,7 +407,7 @@
       else if (place) go(Number(place));
     });
     $("slider").addEventListener("input", () => go(Number($("slider").value)));
-    $("viewer").addEventListener("input", draw);
+    $("viewer").addEventListener("input", () => { buildGroup(); draw(); });
     $("estimator").addEventListener("input", () => { buildStrip(); buildGroup(); draw(); });
     $("episodes").addEventListener("click", (event) => {
       const row = event.target.closest("tbody tr");

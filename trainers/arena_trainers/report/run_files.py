@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from arena_trainers.report.reading import MAX_SHOWN, BadLine, Recorded, read_lines
+from arena_trainers.report.reading import (
+    MAX_SHOWN,
+    BadLine,
+    Recorded,
+    not_blank,
+    read_lines,
+)
 
 STEP = re.compile(r"step-(\d+)\.jsonl")
 AFTER_TRAINING = "after training"
@@ -40,13 +46,38 @@ class RunFiles(NamedTuple):
     missing: Sequence[str]
 
 
+class Stored(NamedTuple):
+    """What is read of a file of episodes.
+
+    Attributes:
+        name: of the file, in the run folder.
+        step: the optimizer step; None for the evaluation.
+        episodes: whole groups, each episode with the name of its source.
+        bad: lines that cannot be read.
+        num_lines: number of lines of the file that are not blank.
+    """
+
+    name: str
+    step: int | None
+    episodes: Sequence[Recorded]
+    bad: Sequence[BadLine]
+    num_lines: int
+
+    @property
+    def num_turns(self) -> int:
+        """Turns of the episodes that are read."""
+        return sum(len(line.rollout.episode.turns) for line in self.episodes)
+
+
 def read_run_files(folder: Path, num_groups: int) -> RunFiles:
     """Reads a run folder, finished or not.
 
     Args:
         folder: the run folder.
         num_groups: groups to read of each file of episodes. Where the groups have more
-            than `MAX_TURNS` turns in all, each file gives its share, one episode at least.
+            than `MAX_TURNS` turns in all, each file gives as many groups as fit into its
+            share, one at least; where these are still too many, evenly spaced steps are
+            read, with the last one.
 
     Raises:
         ValueError: there is no run folder.
@@ -57,9 +88,16 @@ def read_run_files(folder: Path, num_groups: int) -> RunFiles:
             "the --output-dir of arena train, such as runs/first"
         )
     metrics, broken = _metrics(folder / "metrics.jsonl")
-    bad = [("metrics.jsonl", line) for line in broken]
-    missing = []
     results, config = _results(folder / "results.json"), folder / "config.yaml"
+    stored = _stored(folder, num_groups)
+    shown = _thinned(stored)
+    bad = [("metrics.jsonl", line) for line in broken]
+    bad += [(file.name, line) for file in stored for line in file.bad]
+    episodes = [line for file in shown for line in file.episodes]
+    sources = {
+        file.step: file.episodes[0].source for file in shown if file.step is not None
+    }
+    missing = []
     if not results:
         missing.append(
             "results.json: the run is not finished, so there are no results before and "
@@ -67,23 +105,10 @@ def read_run_files(folder: Path, num_groups: int) -> RunFiles:
         )
     if not config.is_file():
         missing.append("config.yaml: there is no configuration")
-    episodes: list[Recorded] = []
-    sources, left = {}, 0
-    files = list(_files_of_episodes(folder))
-    for step, path in files:
-        source = AFTER_TRAINING if step is None else f"step {step}"
-        groups = num_groups if step is not None else EVALUATED * num_groups
-        found, rest = _groups(path, groups, MAX_TURNS // len(files))
-        left += rest
-        name = str(path.relative_to(folder))
-        bad += [(name, line) for line in found if isinstance(line, BadLine)]
-        read = [line for line in found if isinstance(line, Recorded)]
-        episodes += [line._replace(source=source) for line in read]
-        if read and step is not None:
-            sources[step] = source
     if not sources:
         missing.append("rollouts/: there are no training episodes (see --saved_groups)")
     text = config.read_text(encoding="utf-8") if config.is_file() else ""
+    left = sum(file.num_lines - len(file.bad) for file in stored) - len(episodes)
     name = folder.absolute().name
     return RunFiles(name, metrics, results, text, episodes, sources, left, bad, missing)
 
@@ -91,6 +116,8 @@ def read_run_files(folder: Path, num_groups: int) -> RunFiles:
 def _metrics(path: Path) -> tuple[list[dict[str, Any]], list[BadLine]]:
     records, bad = [], []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        if not line.strip():
+            continue
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
@@ -135,20 +162,54 @@ def _files_of_episodes(folder: Path) -> Iterable[tuple[int | None, Path]]:
         yield None, folder / "episodes.jsonl"
 
 
-def _groups(
-    path: Path, num_groups: int, max_turns: int
-) -> tuple[list[Recorded | BadLine], int]:
-    """The first groups of a file with the bad lines among them; number of lines left."""
+def _stored(folder: Path, num_groups: int) -> list[Stored]:
+    """The first groups of each file of episodes."""
+    found, files = [], list(_files_of_episodes(folder))
+    for step, path in files:
+        groups = num_groups if step is not None else EVALUATED * num_groups
+        lines = _groups(path, groups, MAX_TURNS // len(files))
+        source = AFTER_TRAINING if step is None else f"step {step}"
+        episodes = [
+            line._replace(source=source) for line in lines if isinstance(line, Recorded)
+        ]
+        bad = [line for line in lines if isinstance(line, BadLine)]
+        with open(path, "rb") as file:
+            num_lines = sum(1 for line in file if line.strip())
+        name = str(path.relative_to(folder))
+        found.append(Stored(name, step, episodes, bad, num_lines))
+    return found
+
+
+def _groups(path: Path, num_groups: int, max_turns: int) -> list[Recorded | BadLine]:
+    """The first groups of a file, each of them whole, with the bad lines among them."""
     found: list[Recorded | BadLine] = []
-    starts, num_turns = set(), 0
-    with open(path, "rb") as file:
-        total = sum(1 for _ in file)
-    for line in read_lines(path):
+    starts, num_turns, begin = set(), 0, 0
+    for line in not_blank(read_lines(path)):
         if isinstance(line, Recorded):
             episode = line.rollout.episode
-            starts.add((episode.game, str(episode.params), episode.seed))
+            start = (episode.game, str(episode.params), episode.seed)
+            if start not in starts:
+                begin = len(found)
+                starts.add(start)
             num_turns += len(episode.turns)
-            if len(starts) > num_groups or (found and num_turns > max_turns):
+            if len(starts) > num_groups:
                 break
+            if len(starts) > 1 and num_turns > max_turns:
+                return found[:begin]
         found.append(line)
-    return found, total - len(found)
+    return found
+
+
+def _thinned(stored: Sequence[Stored]) -> list[Stored]:
+    """The files to show: the last step, every n-th before it, and the evaluation.
+
+    The smallest n is taken with which there are at most `MAX_TURNS` turns.
+    """
+    steps = [file for file in stored if file.step is not None and file.episodes]
+    rest = [file for file in stored if file.step is None]
+    room = MAX_TURNS - sum(file.num_turns for file in rest)
+    for apart in range(1, len(steps)):
+        kept = steps[::-1][::apart][::-1]
+        if sum(file.num_turns for file in kept) <= room:
+            return [*kept, *rest]
+    return [*steps[-1:], *rest]
