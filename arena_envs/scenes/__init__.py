@@ -2,7 +2,7 @@
 
     from arena_envs.scenes import scene_of, svg, text_of
 
-    svg(scene_of(game, state, viewer=0))  # what player_0 may know
+    svg(scene_of(game, state, viewer=0))  # without what is hidden from player_0
     text_of(scene_of(game, state))        # everything
 
 The rules of a game know nothing of pictures. Each game has a function in a module of this

@@ -162,9 +162,9 @@ def from_dataset(dataset: Any) -> list[Episode]:
             through Parquet. Whole episodes may be missing.
 
     Raises:
-        ValueError: a column or a row of an episode is missing, or an episode's parent; a
-            number of an episode stands twice, as in joined data sets; or a row is none that
-            `to_dataset` made.
+        ValueError: a column, a row of an episode or the parent of an episode is missing; two
+            episodes have the same number, as in joined data sets; or `to_dataset` did not make
+            a row.
         TypeError: `dataset` is no data set.
     """
     if not hasattr(dataset, "column_names"):

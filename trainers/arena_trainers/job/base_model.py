@@ -53,7 +53,7 @@ def base_model(name: str, folder: Path | None) -> BaseModel:
 
 
 def front_matter(card: Path) -> Mapping[str, object]:
-    """The YAML front matter of a model card; empty if there is none that can be read."""
+    """The YAML front matter of a model card; empty if it is missing or broken."""
     if not card.is_file():
         return {}
     try:

@@ -26,6 +26,7 @@ from arena_trainers.train.clock import Clock, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.failures import raised_everywhere
 from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.owned_state import read_owned
 from arena_trainers.train.prepared_games import PreparedGames
 from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.files import whole_file
@@ -137,18 +138,10 @@ class Matching:
             ValueError: it is of another matchmaker, of other games, or of another run than
                 the snapshots; or they are of another base model.
         """
-        matchmaker, path = self.games.matchmaker, checkpoint / FILE
+        matchmaker = self.games.matchmaker
         if matchmaker is None:
             return
-        found = json.loads(path.read_text()) if path.is_file() else {}
-        owner = json.loads(json.dumps(self._owner))  # tuples are lists in the file
-        for name, wanted in owner.items():
-            if found.get(name) != wanted:
-                raise ValueError(
-                    f"want a checkpoint of {name} {wanted!r}, got one of "
-                    f"{found.get(name)!r} in {str(checkpoint)!r}; resume with the settings "
-                    "of that run"
-                )
+        found = read_owned(checkpoint / FILE, self._owner)
         source = checkpoint.parent / FOLDER
         with raised_everywhere():  # afterwards copies are there
             self.store.resume(found["snapshots"], found["run"], source)
@@ -225,7 +218,7 @@ class Matching:
         """An assignment that a matchmaker gave.
 
         Raises:
-            ValueError: a wrong number of seats, none that learns, or an unknown policy.
+            ValueError: the number of seats is wrong, no seat learns, or a policy is unknown.
         """
         found = tuple(seats)
         problem = None

@@ -12,6 +12,7 @@ from arena_trainers.curricula import Outcome, Task
 from arena_trainers.matchmaking import SELF, Seats
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.curricula import is_constant
+from arena_trainers.train.owned_state import read_owned
 from arena_trainers.train.prepared_games import PreparedGames
 from arena_wrappers import Episode
 from arena_wrappers.files import whole_file
@@ -89,16 +90,7 @@ class Tasks:
         """
         if self.curriculum is None:
             return
-        path = checkpoint / FILE
-        found = json.loads(path.read_text()) if path.is_file() else {}
-        owner = json.loads(json.dumps(self._owner))  # tuples are lists in the file
-        for name, wanted in owner.items():
-            if found.get(name) != wanted:
-                raise ValueError(
-                    f"want a checkpoint of {name} {wanted!r}, got one of "
-                    f"{found.get(name)!r} in {str(checkpoint)!r}; resume with the settings "
-                    "of that run"
-                )
+        found = read_owned(checkpoint / FILE, self._owner)
         self.curriculum.load_state_dict(found["state"])
 
     @property
