@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
+from rich.console import Console
 
 from arena_trainers.cli.out_file import check_out
 from arena_trainers.cli.usage import usage_errors
@@ -106,7 +106,7 @@ def _check_options(
 def step_through(
     lines: Sequence[Recorded | BadLine],
     full: bool,
-    read_key: Callable[[], str] = click.getchar,
+    read_key: Callable[[], str] = typer.getchar,
 ) -> None:
     """Shows one turn at a time, until the reader quits.
 
@@ -115,9 +115,9 @@ def step_through(
         full: whether to show whole prompts.
         read_key: waits for a key, and returns its character or escape sequence.
     """
-    stepper = Stepper(lines, full)
+    stepper, terminal = Stepper(lines, full), Console()
     while not stepper.is_over:
-        click.clear()
+        terminal.clear()
         typer.echo(stepper.screen())
         try:
             stepper.press(read_key())
