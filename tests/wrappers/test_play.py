@@ -129,8 +129,10 @@ def kuhn():
     return PromptWrapper(arena_envs.make("kuhn_poker"), "bare")
 
 
-@pytest.mark.parametrize("history", ["state", "transcript"])
-@pytest.mark.parametrize("on_invalid", ["forfeit", "retry", "random"])
+@pytest.mark.parametrize(
+    ("history", "on_invalid"),
+    [("state", "forfeit"), ("transcript", "retry"), ("state", "random")],
+)
 def test_batch_size_and_order_of_seeds_change_nothing(make_env, history, on_invalid):
     def env():
         return PromptWrapper(make_env(), history=history, on_invalid=on_invalid)

@@ -276,7 +276,7 @@ def test_the_gradient_on_a_bandit_is_that_of_the_expected_return(make_trainer):
 @pytest.mark.parametrize(
     ("credit", "extra"),
     [
-        ("mars", {}),
+        pytest.param("mars", {}, marks=pytest.mark.slow),
         ("rae", {"beta": 0.1, "sync_ref_model": True, "ref_model_sync_steps": 1}),
     ],
 )

@@ -133,6 +133,8 @@ PLAYED = {
     "random": ("random", 40, "seat"),
     "random, one state": ("random", 1, "chance"),
 }
+SLOW = pytest.mark.slow
+PARAMS = [pytest.param(name, marks=SLOW if name == "random" else ()) for name in PLAYED]
 
 
 @functools.cache
@@ -141,7 +143,7 @@ def trees(name):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize("played", PLAYED)
+@pytest.mark.parametrize("played", PARAMS)
 def test_the_gradient_on_trees_is_the_true_one_but_for_shrinking(played, name):
     """With chance, the word whose luck comes is said by who dares best: its candidates need
     new luck."""
