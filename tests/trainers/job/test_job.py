@@ -175,14 +175,6 @@ def test_the_config_of_a_run_repeats_it(run_folder, tmp_path, monkeypatch, capfd
         assert word in shown[0]
 
 
-def test_the_default_seed_is_in_the_config(tmp_path, monkeypatch):
-    folder = tmp_path / "run"
-    options = [*SMALL, "--max_steps", 1, "--saved_groups", 0]
-    assert arena(monkeypatch, "train", *options, "--output-dir", folder) == 0
-    assert yaml.safe_load((folder / "config.yaml").read_text())["seed"] == 42
-    assert not (folder / "rollouts").exists()
-
-
 def test_the_saved_model_has_the_nash_conv_of_the_results(run_folder):
     """The checkpoint loads with transformers alone, and is the policy that was measured."""
     AutoModelForCausalLM.from_pretrained(run_folder / "model")
@@ -260,9 +252,12 @@ def test_a_transcript_has_no_exact_evaluation(tmp_path, monkeypatch):
     """Enumeration prompts states, and a transcript is more than a state."""
     folder = tmp_path / "run"
     options = [*SMALL, "--history", "transcript", "--max_steps", 1]
-    assert arena(monkeypatch, "train", *options, "--output-dir", folder) == 0
+    options += ["--saved_groups", 0, "--output-dir", folder]
+    assert arena(monkeypatch, "train", *options) == 0
     results = json.loads((folder / "results.json").read_text())
     assert results["nash_conv"]["final"] is None
+    assert yaml.safe_load((folder / "config.yaml").read_text())["seed"] == 42
+    assert not (folder / "rollouts").exists()
 
 
 def test_a_given_model_is_trained_by_its_own_recipe(run_folder, tmp_path, monkeypatch):
@@ -275,15 +270,6 @@ def test_a_given_model_is_trained_by_its_own_recipe(run_folder, tmp_path, monkey
     assert saved["learning_rate"] == 1e-6
     assert "warm_start_steps" not in saved
     assert not (folder / "start").exists()
-
-
-def test_another_estimator_leaves_the_recipes_options_behind(tmp_path, monkeypatch):
-    """They are options of `mars`, which `rae` does not know."""
-    folder = tmp_path / "run"
-    small = [option for option in SMALL if option not in ("--credit_args", "{}")]
-    options = [*small, "--max_steps", 1, "--credit", "rae", "--output-dir", folder]
-    assert arena(monkeypatch, "train", *options) == 0
-    assert not yaml.safe_load((folder / "config.yaml").read_text()).get("credit_args")
 
 
 def test_a_finished_run_is_not_resumed_to_the_same_steps(
@@ -444,6 +430,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch, capfd
 
 
 def test_a_recipe_is_overridden_by_options(tmp_path, monkeypatch):
+    """The options of `mars` in the recipe are left out: `rae` does not know them."""
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(yaml.safe_dump(load_recipe("kuhn-tiny") | {"seed": 5}))
     folder = tmp_path / "run"
