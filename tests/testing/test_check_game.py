@@ -12,7 +12,7 @@ import pytest
 import arena_envs
 from arena_envs import CHANCE, TERMINAL, BaseGame, IllegalAction
 from arena_envs.game import fold
-from arena_envs.games._bargaining_talk import Utterance
+from arena_envs.games._talk import Utterance
 from arena_envs.games.bargaining import Bargaining
 from arena_envs.games.blackjack import Blackjack
 from arena_envs.games.hanabi import Hanabi
