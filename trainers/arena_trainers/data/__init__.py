@@ -17,6 +17,7 @@ from arena_trainers.data.played import (
     conversations,
     draw,
     facts_of,
+    joined,
     pieces_of,
     trajectories,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "facts_of",
     "from_dataset",
     "held_out",
+    "joined",
     "legal_play",
     "load_chat",
     "pieces_of",

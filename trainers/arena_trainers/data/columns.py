@@ -1,5 +1,6 @@
 """Rows as mappings with tokens, as a `datasets.Dataset` and as Parquet."""
 
+import os
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -184,5 +185,11 @@ def _features(datasets: Any, row: dict[str, Any]) -> Any:
 
 
 def write_rows(dataset: Any, path: str | PathLike[str]) -> None:
-    """Writes a data set of rows as Parquet; equal data sets give equal bytes."""
-    dataset.to_parquet(str(path))
+    """Writes rows as Parquet; the file appears whole, and equal rows give equal bytes."""
+    path = Path(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        dataset.to_parquet(str(part))
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

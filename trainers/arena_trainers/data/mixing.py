@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from arena_trainers.data.played import draw
+from arena_trainers.data.played import check_share, draw
 from arena_trainers.data.rows import GENERAL, Completion, Dropped, Row, Said
 from arena_wrappers import Episode, Message
 
@@ -39,8 +39,11 @@ def mixed(
     """
     from arena_trainers.data.registry import run_selector  # it knows this selector
 
-    if not 0 < share < 1:
-        raise ValueError(f"want share above 0 and below 1, got {share}")
+    check_share("share", share)
+    if share == 1:
+        raise ValueError("want share below 1, got 1; give the other selector instead")
+    if not isinstance(general, str | Path):
+        raise ValueError(f"want general as the path of a file, got {general!r:.60}")
     weight = 0.0
     for entry in run_selector(select, episodes, seed, options):
         if isinstance(entry, Row) and type(entry) is not Completion:

@@ -7,6 +7,8 @@ from typing import Any
 from arena_envs.game import AnyGame
 from arena_trainers.data.played import (
     Trajectory,
+    check_number,
+    check_share,
     completions,
     conversations,
     draw,
@@ -52,11 +54,14 @@ def wins(
     """
     if above is not None and top is not None:
         raise ValueError("want above or top, got both; leave one out")
-    if top is not None and not 0 < top <= 1:
-        raise ValueError(f"want top above 0 and at most 1, got {top}")
+    if not isinstance(weighted, bool):
+        raise ValueError(f"want weighted as true or false, got {weighted!r:.60}")
+    if top is not None:
+        check_share("top", top)
     found = trajectories(episodes, policies)
     games = games_of(episodes)
     limit = 0.0 if above is None else above
+    check_number("above", limit)
     kept = [one for one in found if one.value > limit]
     reason, missed = f"return above {limit:g}", f"return not above {limit:g}"
     if top is not None:
@@ -122,8 +127,9 @@ def best_of_group(
     Raises:
         ValueError: a reply has no tokens though they cost something.
     """
-    if not 0 < top <= 1:
-        raise ValueError(f"want top above 0 and at most 1, got {top}")
+    check_share("top", top)
+    check_number("above", above)
+    check_number("lambda_tokens", lambda_tokens, 0)
     games = games_of(episodes)
     groups: dict[Any, list[Trajectory]] = {}
     for one in trajectories(episodes, policies):
@@ -192,6 +198,7 @@ def outcome_pairs(
         margin: the returns must differ by more than this.
         policies: names of those who learn; None for all.
     """
+    check_number("margin", margin, 0)
     groups: dict[Any, list[Trajectory]] = {}
     for one in trajectories(episodes, policies):
         first = tuple(message["content"] for message in one.turns[0].messages)

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from arena_envs.checks import did_you_mean
@@ -92,7 +94,9 @@ def chosen_policies(
     played = {turn.policy for episode in episodes for turn in episode.turns}
     if policies is None or not played:
         return played
-    wanted = {policies} if isinstance(policies, str) else set(policies)
+    if not isinstance(policies, str | list | tuple | set | frozenset):
+        raise ValueError(f"want policies as a list of names, got {policies!r:.60}")
+    wanted = {policies} if isinstance(policies, str) else set(map(str, policies))
     for name in sorted(wanted - played):
         hint = did_you_mean(name, sorted(played))
         raise ValueError(f"no turn of the episodes is by the policy {name!r}; {hint}")
@@ -179,6 +183,34 @@ def completions(
         if any(map(is_legal, turns)):
             facts = facts_of(found.episode, turns[0], reason)
             yield Completion(**facts, completion=pieces_of(turns), weight=weight)
+
+
+def joined(parts: Iterable[Iterable[Episode]]) -> list[Episode]:
+    """Lists of episodes as one; `Episode.parent` counts those of the whole list."""
+    found: list[Episode] = []
+    for part in parts:
+        first = len(found)
+        for episode in part:
+            if episode.parent is not None:
+                episode = replace(episode, parent=episode.parent + first)
+            found.append(episode)
+    return found
+
+
+def check_number(name: str, value: object, low: float = -math.inf) -> None:
+    """Refuses an option that is no number of at least `low`."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not value >= low:  # type: ignore[operator] # a number
+        raise ValueError(
+            f"want {name} as a number of at least {low:g}, got {value!r:.60}"
+        )
+
+
+def check_share(name: str, value: object) -> None:
+    """Refuses an option that is no number above 0 and at most 1."""
+    check_number(name, value, 0)
+    if not 0 < value <= 1:  # type: ignore[operator] # a number
+        raise ValueError(f"want {name} above 0 and at most 1, got {value!r:.60}")
 
 
 def draw(seed: int, *facts: Any) -> int:

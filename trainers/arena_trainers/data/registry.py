@@ -157,7 +157,22 @@ def held_out(
     return sides
 
 
-def options_of(name: str) -> dict[str, inspect.Parameter]:
-    """The options of a selector, by name."""
-    parameters = inspect.signature(_KNOWN.built_in[name]).parameters
-    return {name: p for name, p in parameters.items() if name not in _OURS}
+def described() -> list[tuple[str, str, str]]:
+    """Name, options with defaults, and first line of the docstring of each selector."""
+    told = []
+    for name in names():
+        selector = _KNOWN.built_in.get(name)
+        if selector is None:
+            told.append((name, "", "a plug-in"))
+            continue
+        given = inspect.signature(selector).parameters.values()
+        shown = [
+            option.name
+            if option.default is option.empty
+            else f"{option.name}={option.default}"
+            for option in given
+            if option.name not in _OURS
+        ]
+        summary = (inspect.getdoc(selector) or "").partition("\n")[0]
+        told.append((name, ", ".join(shown), summary))
+    return told

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from arena_trainers.data.played import (
+    check_share,
     chosen_policies,
     draw,
     facts_of,
@@ -63,7 +64,7 @@ def solver_replies(
     Raises:
         ValueError: the solver gives no reply.
     """
-    teacher = make_policy(solver) if isinstance(solver, str) else solver
+    teacher = _teacher(solver)
     asked = _asked(episodes, seed, policies)
     told = [addressed(one.request, teacher) for one in asked]
     for one, reply in zip(asked, teacher.act(told) if told else (), strict=True):
@@ -103,9 +104,8 @@ def solver_labels(
             reports no probabilities must reply the same.
         policies: names of those who learn; None for all.
     """
-    if not 0 < at_least <= 1:
-        raise ValueError(f"want at_least above 0 and at most 1, got {at_least}")
-    teacher: Any = make_policy(solver) if isinstance(solver, str) else solver
+    check_share("at_least", at_least)
+    teacher: Any = _teacher(solver)
     asked = _asked(episodes, seed, policies)
     legal = [one for one in asked if is_legal(one.turn)]
     good = _good(teacher, legal, at_least) if legal else []
@@ -119,6 +119,14 @@ def solver_labels(
         yield Label(
             **facts_of(one.episode, one.turn, reason), completion=said, label=label
         )
+
+
+def _teacher(solver: str | Policy) -> Policy:
+    if isinstance(solver, str):
+        return make_policy(solver)
+    if not hasattr(solver, "act"):
+        raise ValueError(f"want solver as a policy such as cfr, got {solver!r:.60}")
+    return solver
 
 
 def _good(teacher: Any, asked: Sequence[Asked], at_least: float) -> list[bool]:

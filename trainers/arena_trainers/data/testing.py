@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import arena_envs
-from arena_trainers.data.played import draw
+from arena_trainers.data.played import draw, joined
 from arena_trainers.data.registry import Chosen
 from arena_trainers.data.rows import (
     GENERAL,
@@ -106,17 +106,6 @@ def sample_episodes() -> list[Episode]:
         play(asking.clone, [careless, "random"], range(40, 44)),
     ]
     return joined(parts)
-
-
-def joined(parts: Sequence[Sequence[Episode]]) -> list[Episode]:
-    """Lists of episodes as one; `Episode.parent` counts those of the whole list."""
-    found: list[Episode] = []
-    for part in parts:
-        first = len(found)
-        for episode in part:
-            parent = None if episode.parent is None else episode.parent + first
-            found.append(replace(episode, parent=parent))
-    return found
 
 
 def _rows(

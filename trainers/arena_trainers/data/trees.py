@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from arena_trainers.data.played import (
+    check_number,
     chosen_policies,
     conversations,
     draw,
@@ -122,11 +123,24 @@ def branch_pairs(
     """
     if pairs not in get_args(Which):
         raise ValueError(f"want pairs extremes or all, got {pairs!r}")
+    check_number("margin", margin, 0)
+    yield from _no_trees(episodes)
     for family in families(episodes, seed, policies):
         better = family[:-1] if pairs == "all" else family[:1]
         for place, one in enumerate(better):
             for other in family[place + 1 :] if pairs == "all" else family[-1:]:
                 yield _pair(one, other, margin)
+
+
+def _no_trees(episodes: Sequence[Episode]) -> Iterator[Dropped]:
+    """Says how many episodes are in no tree."""
+    parents = {episode.parent for episode in episodes}
+    alone = sum(
+        episode.parent is None and number not in parents
+        for number, episode in enumerate(episodes)
+    )
+    if alone:
+        yield Dropped("an episode that did not branch", alone)
 
 
 def _pair(one: Sibling, other: Sibling, margin: float) -> Pair | Dropped:
@@ -178,6 +192,9 @@ def revisions(
         note: what is said between the replies.
         policies: names of those who learn; None for all.
     """
+    check_number("margin", margin, 0)
+    if not isinstance(note, str):
+        raise ValueError(f"want note as a text, got {note!r:.60}")
     for family in families(episodes, seed, policies):
         good, bad = family[0], family[-1]
         why_not = _why_not(good, bad, margin)
@@ -188,6 +205,8 @@ def revisions(
             if _is_corrected([*one.turns[max(first - 1, 0) : first], *turns]):
                 facts = facts_of(one.episode, turns[0], "a refused reply, corrected")
                 yield Completion(**facts, completion=pieces_of(turns))
+            elif one.episode.parent is None:
+                yield Dropped("nothing was refused and then corrected")
 
 
 def _revision(good: Sibling, bad: Sibling, note: str) -> Completion:

@@ -5,6 +5,7 @@ from typing import Any
 
 from arena_trainers.data.played import (
     Trajectory,
+    check_number,
     draw,
     facts_of,
     is_legal,
@@ -46,6 +47,9 @@ def feedback_pairs(
             for asked in (key, *open_keys):
                 legal.setdefault(asked, []).append(turn)
             open_keys = []
+    untouched = sum(len(turns) for key, turns in legal.items() if key not in refused)
+    if untouched:
+        yield Dropped("nothing was refused at its prompt", untouched)
     for key, replies in refused.items():
         if key not in legal:
             yield Dropped("no legal reply at its prompt", len(replies))
@@ -80,6 +84,8 @@ def rule_labels(
         min_reward: a legal turn with a lower reward is bad; None: every legal turn is good.
         policies: names of those who learn; None for all.
     """
+    if min_reward is not None:
+        check_number("min_reward", min_reward)
     for one in trajectories(episodes, policies):
         for turn in one.turns:
             label, reason = is_legal(turn), "legal"
