@@ -35,7 +35,8 @@ def test_equal_rows_of_a_start_are_one_and_their_weights_add_up():
         twice.rows
     )
     assert twice.num_merged == len(once.rows) + 2 * once.num_merged
-    assert sum(row.weight for row in once.rows) == len(once.rows) + once.num_merged
+    weights = [row.weight for row in once.rows]
+    assert sum(weights) == len(once.rows) + once.num_merged
 
 
 def test_a_seed_is_held_out_in_every_call():

@@ -251,7 +251,7 @@ def test_rule_labels_judges_by_the_rules():
     assert [row.label for row in found] == [False, False]
 
 
-OPTIONS = {
+OPTIONS: dict[str, dict[str, object]] = {
     "solver_replies": {"solver": "cfr"},
     "solver_labels": {"solver": "cfr"},
     "mixed": {"share": 0.9},
@@ -264,5 +264,5 @@ def test_a_selector_keeps_its_promises(name, tmp_path):
     if name == "mixed":
         chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
         options["general"] = tmp_path / "chat.jsonl"
-        options["general"].write_text((json.dumps({"messages": chat}) + "\n") * 99)
+        (tmp_path / "chat.jsonl").write_text((json.dumps({"messages": chat}) + "\n") * 99)
     check_selector(_KNOWN.built_in[name], **options)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_trainers.data.played import check_share, draw
-from arena_trainers.data.rows import GENERAL, Completion, Dropped, Row, Said
+from arena_trainers.data.rows import GENERAL, AnyRow, Completion, Dropped, Row, Said
 from arena_wrappers import Episode, Message
 
 
@@ -18,7 +18,7 @@ def mixed(
     share: float,
     select: str = "wins",
     **options: Any,
-) -> Iterator[Row | Dropped]:
+) -> Iterator[AnyRow | Dropped]:
     """The completions of another selector, mixed with general conversations.
 
     AgentTuning (https://arxiv.org/abs/2310.12823): the loss is share x (episodes) + (1 - share) x

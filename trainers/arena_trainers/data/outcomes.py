@@ -41,8 +41,8 @@ def wins(
     turns of good episodes. `weighted=True` is the loss of AgentEvol
     (https://arxiv.org/abs/2406.04151), the reward times the log-likelihood; `above=-inf` then
     takes all episodes. Differences: SiriuS also repairs failed episodes with the help of the
-    answer, which a game does not have. AgentEvol adds the initial expert episodes in each round:
-    pass them as further episodes.
+    answer, which a game does not have. AgentEvol begins with cloning of expert episodes: pass
+    those first.
 
     Args:
         episodes: the records.

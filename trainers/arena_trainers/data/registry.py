@@ -10,14 +10,14 @@ from arena_envs.game import check_int
 from arena_trainers.data.mixing import mixed
 from arena_trainers.data.outcomes import best_of_group, outcome_pairs, wins
 from arena_trainers.data.played import draw, games_of
-from arena_trainers.data.rows import Completion, Dropped, Pair, Row, content_of
+from arena_trainers.data.rows import AnyRow, Completion, Dropped, Pair, Row, content_of
 from arena_trainers.data.solvers import solver_labels, solver_replies
 from arena_trainers.data.trees import branch_pairs, revisions
 from arena_trainers.data.verdicts import feedback_pairs, rule_labels
 from arena_wrappers import Episode
 from arena_wrappers.plug_ins import PlugIns
 
-Chosen = Iterable[Row | Dropped]
+Chosen = Iterable[AnyRow | Dropped]
 _OURS = ("episodes", "seed")  # arguments of a selector that are no options
 _KNOWN: PlugIns[Chosen] = PlugIns(
     "selector",
@@ -47,7 +47,7 @@ class Selection:
         dropped: how many episodes of a seat, or turns, were not chosen, by reason.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[AnyRow]
     num_merged: int
     dropped: Mapping[str, int]
 
@@ -99,7 +99,7 @@ def select(
     """
     check_int("seed", seed, 0, 2**63)
     games_of(episodes)  # raises at an unknown one
-    rows: dict[tuple[Any, ...], list[Row]] = {}
+    rows: dict[tuple[Any, ...], list[AnyRow]] = {}
     dropped: Counter[str] = Counter()
     for entry in run_selector(name, episodes, seed, options):
         if isinstance(entry, Row):
@@ -118,16 +118,14 @@ def select(
     return Selection(merged, num_merged, dropped)
 
 
-def _merged(same: Sequence[Row]) -> Row:
+def _merged(same: Sequence[AnyRow]) -> AnyRow:
     """One row for several with the same content."""
     first = min(same, key=lambda row: (row.sample, row.reason))
     if isinstance(first, Pair):
         margins = sorted(row.margin for row in same if isinstance(row, Pair))
         return replace(first, margin=sum(margins) / len(margins))
     weights = sorted(row.weight for row in same if isinstance(row, Completion))
-    if isinstance(first, Completion):
-        return replace(first, weight=sum(weights))
-    return first
+    return replace(first, weight=sum(weights))
 
 
 def held_out(

@@ -148,6 +148,9 @@ class Pair(Row):
         return (self.chosen, self.rejected)
 
 
+AnyRow = Completion | Label | Pair
+
+
 def messages_of(pieces: Sequence[Piece]) -> list[Message]:
     """The messages of a completion; parts of one reply are one message.
 

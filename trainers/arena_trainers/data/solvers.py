@@ -48,12 +48,12 @@ def solver_replies(
 ) -> Iterator[Completion | Dropped]:
     """What a solver would reply in the states that a policy visited.
 
-    DAgger (https://arxiv.org/abs/1011.0686): an expert labels the states of the learner. It is
-    the cold start of DGPO (https://arxiv.org/abs/2508.20324), and the teacher of Kickstarting
-    (https://arxiv.org/abs/1803.03835). Differences: DAgger plays a mixture of expert and
-    learner; mix the episodes for that. Kickstarting and DGPO then keep a distance to the teacher in the
-    loss of reinforcement learning, which no data set holds. A solver that draws its actions gives
-    one of them.
+    DAgger (https://arxiv.org/abs/1011.0686): an expert labels the states of the learner.
+    Kickstarting (https://arxiv.org/abs/1803.03835) compares with a teacher in these states. The cold
+    start of DGPO (https://arxiv.org/abs/2508.20324) learns the teacher's own play: pass episodes of
+    the solver. Differences: DAgger plays a mixture of expert and learner; mix the episodes for
+    that. Kickstarting and DGPO then keep the teacher in the loss of reinforcement learning, which
+    no data set holds. Of a solver that draws its actions, a row has one draw.
 
     Args:
         episodes: the records.

@@ -107,10 +107,10 @@ def branch_pairs(
     """Siblings of a turn tree whose values differ: the better reply over the worse one.
 
     `pairs="extremes"` is Optima's iDPO (https://arxiv.org/abs/2410.08115): the best over the
-    worst sibling, values backed up as means. `"all"` pairs every two siblings, as Agent Q
-    (https://arxiv.org/abs/2408.07199) does from its search tree and SPORT
-    (https://arxiv.org/abs/2504.21561) with the best reply only. Differences: values are returns
-    of played episodes, without Agent Q's critic and SPORT's verifying model. Trees are those of
+    worst sibling, values backed up as means. `"all"` pairs every two siblings. Agent Q
+    (https://arxiv.org/abs/2408.07199) and SPORT (https://arxiv.org/abs/2504.21561) also train on
+    better and worse steps at one state. Differences: values are returns of played episodes,
+    without Agent Q's critic and SPORT's verifying model. Trees are those of
     `play(branch=...)`, not of a search. Optima also asks for a value above 0.15, and keeps
     the better half of the pairs of a task.
 

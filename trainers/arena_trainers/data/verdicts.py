@@ -27,7 +27,7 @@ def feedback_pairs(
     environment's feedback orders two replies at one state. The legal reply is that of another
     sample, or the one that the seat gave when it was asked again. Differences: EPO trains a reward
     model on feedback, to order replies that were not played; here the rules' own verdict orders
-    played ones. Its loss adds supervised training on the better reply.
+    played ones.
 
     Args:
         episodes: the records.
