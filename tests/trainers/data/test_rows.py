@@ -24,7 +24,14 @@ from arena_trainers.data import (
 )
 from arena_trainers.data.testing import BrokenPromise, check_selector
 from arena_trainers.lm.chat import Chat
-from arena_wrappers import Branching, PromptOptions, PromptWrapper, Reply, play
+from arena_wrappers import (
+    Branching,
+    PromptOptions,
+    PromptWrapper,
+    Reply,
+    parse_reply,
+    play,
+)
 
 PLAYED = play("kuhn_poker", "random", range(6), num_samples=3)
 
@@ -147,6 +154,29 @@ def test_a_reply_never_becomes_a_control_token(chat):
     assert ids[-1] == end
 
 
+def test_a_revision_is_read_as_the_better_reply(chat, talked):
+    def with_reply(one, text, paid, **given):
+        first, *rest = one.turns
+        ids = [*chat.ids(text), chat.end_ids[0]]
+        first = replace(first, reply=text, token_ids=ids, rewards={"game": paid})
+        return replace(one, turns=[replace(first, invalid=None), *rest], **given)
+
+    parent = talked[0]
+    good, bad = (
+        with_reply(parent, text, paid, parent=0, branch=0, sample=paid)
+        for text, paid in (("bet", 2), ("pass", 1))
+    )
+    (row,) = rows_to_dataset(select("revisions", [parent, good, bad]).rows, chat)
+    (message, *_) = row["completion"]
+    game = arena_envs.make_game("kuhn_poker")
+    state = game.apply(game.apply(game.initial_state(), 0), 1)
+    assert parse_reply(game, state, message["content"], "bare") == 1
+    note = chat.ids("No, that is a mistake. I choose again.</think>")
+    own = [*chat.ids("pass"), *note, *chat.ids("bet"), chat.end_ids[0]]
+    assert row["completion_ids"][: len(own)] == own
+    assert row["completion_mask"][: len(own)] == [0, *[1] * (len(own) - 1)]
+
+
 def test_bad_input_is_refused_in_a_sentence(chat):
     (first, *_) = PLAYED
     with pytest.raises(ValueError, match="did you mean 'wins'"):
@@ -170,6 +200,8 @@ def test_bad_input_is_refused_in_a_sentence(chat):
     other = Completion(**facts | {"prompt_ids": [10**6]}, completion=same)
     with pytest.raises(ValueError, match="give the model that played"):
         rows_to_dataset([other], chat)
+    with pytest.raises(TypeError, match=r"write \[episode\]"):
+        select("wins", first)
     with pytest.raises(ValueError, match="at least one row, got none"):
         rows_to_dataset([])
 

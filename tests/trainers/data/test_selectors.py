@@ -264,5 +264,7 @@ def test_a_selector_keeps_its_promises(name, tmp_path):
     if name == "mixed":
         chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
         options["general"] = tmp_path / "chat.jsonl"
-        (tmp_path / "chat.jsonl").write_text((json.dumps({"messages": chat}) + "\n") * 99)
+        (tmp_path / "chat.jsonl").write_text(
+            (json.dumps({"messages": chat}) + "\n") * 99
+        )
     check_selector(_KNOWN.built_in[name], **options)

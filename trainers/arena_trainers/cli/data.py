@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,12 +25,14 @@ from arena_trainers.data import (
 )
 from arena_trainers.data.columns import has_tokens
 from arena_trainers.data.registry import described
+from arena_trainers.data.rows import GENERAL
 
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat
 
 PARQUET = (b"PAR1", b"prompt_ids", b"reason")  # what our files hold
 HELD_OUT = ".held-out.parquet"
+OTHER = ", held out"  # what the title of a table says
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -37,43 +40,54 @@ def add_commands(app: typer.Typer) -> None:
     app.command("data")(data)
 
 
+Files = Annotated[
+    list[Path] | None, typer.Argument(metavar="EPISODES...", show_default=False)
+]
+Selector = Annotated[
+    str | None, typer.Option("--select", metavar="NAME", help="The selector.")
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", "-o", metavar="NAME=VALUE", help="Its option; repeatable."
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option(metavar="FILE.parquet", help="Write the rows here.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the choice.")]
+Share = Annotated[
+    float,
+    typer.Option(
+        "--held-out",
+        metavar="SHARE",
+        help="Share of the seeds whose rows go to FILE.held-out.parquet.",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH", help="Model whose tokenizer encodes text without tokens."
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Count rows and tokens; write nothing.")
+]
+ShowList = Annotated[
+    bool, typer.Option("--list", help="List the selectors and their options.")
+]
+
+
 def data(
-    files: Annotated[
-        list[Path] | None, typer.Argument(metavar="EPISODES...", show_default=False)
-    ] = None,
-    selector: Annotated[
-        str | None, typer.Option("--select", metavar="NAME", help="The selector.")
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option", "-o", metavar="NAME=VALUE", help="Its option; repeatable."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE.parquet", help="Write the rows here.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice.")] = 0,
-    share: Annotated[
-        float,
-        typer.Option(
-            "--held-out",
-            metavar="SHARE",
-            help="Share of the seeds whose rows go to FILE.held-out.parquet.",
-        ),
-    ] = 0.0,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH", help="Model whose tokenizer encodes text without tokens."
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count rows and tokens; write nothing.")
-    ] = False,
-    show_list: Annotated[
-        bool, typer.Option("--list", help="List the selectors and their options.")
-    ] = False,
+    files: Files = None,
+    selector: Selector = None,
+    option: Options = None,
+    out: Out = None,
+    seed: Seed = 0,
+    share: Share = 0.0,
+    model: Model = None,
+    dry_run: DryRun = False,
+    show_list: ShowList = False,
 ) -> None:
     """Choose rows to train on from recorded episodes.
 
@@ -107,6 +121,8 @@ def data(
             side: select(selector, episodes, seed=seed, **given)
             for side, episodes in sides.items()
         }
+        if len(found) > 1:
+            found[OTHER] = _of_episodes(found[OTHER])
         for side, selection in found.items():
             print_tables(_tables(f"{selector}{side}", selection, chat, dry_run))
     if not any(selection.rows for selection in found.values()):
@@ -135,30 +151,35 @@ def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, A
             f"want seeds to train on and seeds to hold out, got all {seeds} on one side "
             f"with --held-out {share:g}; play more seeds, or give another share"
         )
-    return {"": train, ", held out": others}
+    return {"": train, OTHER: others}
+
+
+def _of_episodes(found: Selection) -> Selection:
+    """The rows of episodes alone: general rows have no seed that could be held out."""
+    return replace(found, rows=[row for row in found.rows if row.game != GENERAL])
 
 
 def _tables(
     title: str, found: Selection, chat: "Chat | None", dry_run: bool
 ) -> list[Table]:
     """What was kept and why, and what was not."""
-    counted = dry_run and chat is None and not all(map(has_tokens, found.rows))
+    unknown = dry_run and chat is None and not all(map(has_tokens, found.rows))
     counts: dict[tuple[str, int, str], Counter[str]] = {}
     for row in found.rows:
         key = (row.game, row.seat, row.reason)
         counts.setdefault(key, Counter()).update(
-            {"rows": 1} if counted else {"rows": 1, **_tokens(columns(row, chat))}
+            {"rows": 1} if unknown else {"rows": 1, **_tokens(columns(row, chat))}
         )
     kept = Table(
         "game", "seat", "why", "rows", "tokens", "trained", title=f"{title}: kept"
     )
     for (game, seat, reason), count in sorted(counts.items()):
-        tokens = ["?", "?"] if counted else [f"{count[n]:,}" for n in ("all", "mask")]
+        tokens = ["?", "?"] if unknown else [f"{count[n]:,}" for n in ("all", "mask")]
         kept.add_row(
             escape(game), str(seat), escape(reason), f"{count['rows']:,}", *tokens
         )
     caption = [f"{len(found.rows):,} rows; {found.num_merged:,} equal ones merged"]
-    if counted:
+    if unknown:
         caption.append("tokens are not recorded; --model PATH counts them")
     kept.caption = "\n".join(caption)
     if not found.dropped:

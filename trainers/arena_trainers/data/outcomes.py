@@ -24,6 +24,7 @@ from arena_trainers.data.rows import Completion, Dropped, Pair
 from arena_wrappers import Episode, Turn
 
 Policies = Collection[str] | None
+_Scored = tuple[float, int, Trajectory]
 
 
 def wins(
@@ -134,28 +135,17 @@ def best_of_group(
     groups: dict[Any, list[Trajectory]] = {}
     for one in trajectories(episodes, policies):
         groups.setdefault(one.start, []).append(one)
-    pools: dict[Any, list[tuple[float, int, Trajectory]]] = {}
+    pools: dict[Any, list[_Scored]] = {}
     for group in groups.values():
         if len(group) == 1:
             yield Dropped("the only episode of its start")
             continue
-        costs = [_num_tokens(one) if lambda_tokens else 0 for one in group]
-        most = max(costs) or 1
-        scored = [
-            (
-                _share(one, games[rules_key(one.episode)])
-                - lambda_tokens * cost / most,
-                _lot(one, seed),
-                one,
-            )
-            for one, cost in zip(group, costs, strict=True)
-        ]
-        best = max(scored, key=lambda entry: entry[:2])
+        game = games[rules_key(group[0].episode)]
+        best = max(_scored(group, game, lambda_tokens, seed), key=_rank)
         pools.setdefault((*rules_key(best[2].episode), best[2].seat), []).append(best)
         yield Dropped("not the best of its group", len(group) - 1)
     for pool in pools.values():
-        pool = sorted(pool, key=lambda entry: entry[:2], reverse=True)
-        kept = pool[: math.ceil(top * len(pool))]
+        kept = sorted(pool, key=_rank, reverse=True)[: math.ceil(top * len(pool))]
         for score, _, one in kept:
             if score > above:
                 yield from completions(one, "best of its group")
@@ -163,6 +153,22 @@ def best_of_group(
                 yield Dropped(f"best of its group, with R not above {above:g}")
         if len(kept) < len(pool):
             yield Dropped(f"group below the top {top:.0%}", len(pool) - len(kept))
+
+
+def _rank(entry: _Scored) -> tuple[float, int]:
+    return entry[:2]
+
+
+def _scored(
+    group: Sequence[Trajectory], game: AnyGame, lambda_tokens: float, seed: int
+) -> list[_Scored]:
+    """Each trajectory of a group with its R, and a draw that decides between equal ones."""
+    costs = [_num_tokens(one) if lambda_tokens else 0 for one in group]
+    most = max(costs) or 1
+    return [
+        (_share(one, game) - lambda_tokens * cost / most, _lot(one, seed), one)
+        for one, cost in zip(group, costs, strict=True)
+    ]
 
 
 def _num_tokens(one: Trajectory) -> int:

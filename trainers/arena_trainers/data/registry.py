@@ -13,6 +13,7 @@ from arena_trainers.data.played import draw, games_of
 from arena_trainers.data.rows import AnyRow, Completion, Dropped, Pair, Row, content_of
 from arena_trainers.data.solvers import solver_labels, solver_replies
 from arena_trainers.data.trees import branch_pairs, revisions
+from arena_trainers.data.turn_rows import want_episodes
 from arena_trainers.data.verdicts import feedback_pairs, rule_labels
 from arena_wrappers import Episode
 from arena_wrappers.plug_ins import PlugIns
@@ -90,7 +91,7 @@ def select(
     Raises:
         ValueError: an unknown selector, option or game; rows of more than one kind.
         ImportError: the selector's plug-in cannot be imported.
-        TypeError: the selector yields something else than rows.
+        TypeError: `episodes` is no list, or the selector yields something else than rows.
 
     >>> from arena_wrappers import play
     >>> found = select("wins", play("kuhn_poker", "random", [0]))
@@ -98,6 +99,7 @@ def select(
     ({'return above 0'}, {'return not above 0': 1})
     """
     check_int("seed", seed, 0, 2**63)
+    want_episodes(episodes)
     games_of(episodes)  # raises at an unknown one
     rows: dict[tuple[Any, ...], list[AnyRow]] = {}
     dropped: Counter[str] = Counter()

@@ -60,7 +60,7 @@ def to_dataset(episodes: Iterable[Episode], *, record: bool = True) -> Any:
         TypeError: an entry is no `Episode`.
         ModuleNotFoundError: datasets is missing.
     """
-    _want_episodes(episodes)
+    want_episodes(episodes)
     datasets = import_extra("datasets", "train")
     features = _features(datasets, record)
     columns: dict[str, list[Any]] = {name: [] for name in features}
@@ -146,7 +146,8 @@ def storable_value(value: Any) -> Any:
     return value
 
 
-def _want_episodes(episodes: Any) -> None:
+def want_episodes(episodes: Any) -> None:
+    """Raises TypeError for one episode, a path or anything else that is no list."""
     if isinstance(episodes, Episode):
         raise TypeError("want a list of Episodes, got one Episode; write [episode]")
     if isinstance(episodes, (str, PathLike)) or not isinstance(episodes, Iterable):

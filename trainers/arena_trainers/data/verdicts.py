@@ -39,7 +39,8 @@ def feedback_pairs(
     for one in trajectories(episodes, policies):
         open_keys: list[Any] = []  # of refused replies that wait for a legal one
         for turn in one.turns:
-            key = (one.start, tuple(m["content"] for m in turn.messages))
+            texts = tuple(message["content"] for message in turn.messages)
+            key = (one.start, turn.policy, texts)
             if not is_legal(turn):
                 refused.setdefault(key, []).append((one, turn))
                 open_keys = [*open_keys, key] if turn.action is None else []
