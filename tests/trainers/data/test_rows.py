@@ -19,6 +19,7 @@ from arena_trainers.data import (
     load_chat,
     rows_to_dataset,
     select,
+    selector_names,
     trajectories,
     write_rows,
 )
@@ -204,6 +205,24 @@ def test_bad_input_is_refused_in_a_sentence(chat):
         select("wins", first)
     with pytest.raises(ValueError, match="at least one row, got none"):
         rows_to_dataset([])
+
+
+def test_a_selector_of_another_distribution_is_found(tmp_path, monkeypatch):
+    (tmp_path / "picky.py").write_text(
+        "from arena_trainers.data import completions, trajectories\n"
+        "def first(episodes, *, seed, seat=0):\n"
+        "    for one in trajectories(episodes):\n"
+        "        if one.seat == seat:\n"
+        "            yield from completions(one, 'first')\n"
+    )
+    info = tmp_path / "picky-1.0.dist-info"
+    info.mkdir()
+    about = "Metadata-Version: 2.1\nName: picky\nVersion: 1.0\n"
+    (info / "METADATA").write_text(about)
+    (info / "entry_points.txt").write_text("[arena.selectors]\npicky = picky:first\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "picky" in selector_names()
+    assert {row.seat for row in select("picky", PLAYED, seat=1).rows} == {1}
 
 
 def rows_of(episodes, reason="mine", weight=1.0):
