@@ -14,7 +14,7 @@ ROWS = re.findall(r"^\| (`.+) \| (`.+) \|$", MOVED, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
-    "name", ["my_game", "my_policy", "my_matchmaker", "my_curriculum"]
+    "name", ["my_game", "my_policy", "my_matchmaker", "my_curriculum", "my_selector"]
 )
 def test_the_plug_ins_of_the_page_pass_their_own_tests(name, tmp_path, monkeypatch):
     (tmp_path / f"{name}.py").write_text(BLOCKS[name])

@@ -34,7 +34,7 @@ class PlugIns(Generic[T]):
         """Makes an object.
 
         Raises:
-            ValueError: an unknown name or option.
+            ValueError: an unknown name or option, or an option that is missing.
             ImportError: the plug-in cannot be imported.
         """
         maker = self._maker(name)
@@ -47,6 +47,16 @@ class PlugIns(Generic[T]):
                     hint = did_you_mean(str(option), parameters)
                 raise ValueError(
                     f"{self.kind} {name!r} has no option {option!r}; {hint}"
+                )
+        for parameter in parameters.values():
+            is_named = parameter.kind in (
+                parameter.KEYWORD_ONLY,
+                parameter.POSITIONAL_OR_KEYWORD,
+            )
+            lacks = is_named and parameter.default is parameter.empty
+            if lacks and parameter.name not in options:
+                raise ValueError(
+                    f"{self.kind} {name!r} needs the option {parameter.name!r}; give it"
                 )
         return maker(**options)
 

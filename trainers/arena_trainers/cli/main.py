@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from arena_trainers.cli import credit as credit_commands
+from arena_trainers.cli import data as data_command
 from arena_trainers.cli import evaluate as eval_command
 from arena_trainers.cli import export as export_command
 from arena_trainers.cli import games as game_commands
@@ -145,6 +146,7 @@ eval_command.add_commands(app)
 play_command.add_commands(app)
 replay_command.add_commands(app)
 report_command.add_commands(app)
+data_command.add_commands(app)
 export_command.add_commands(app)
 serve_command.add_commands(app)
 solve_command.add_commands(app)

@@ -1,5 +1,9 @@
-"""Examples for supervised training, made by play; episodes as data sets and back."""
+"""Examples for supervised training, made by play; episodes as data sets and back.
 
+Selectors choose rows to train on from recorded episodes: `select`, by name.
+"""
+
+from arena_trainers.data.columns import columns, load_chat, rows_to_dataset, write_rows
 from arena_trainers.data.examples import (
     Example,
     FixedRandomBot,
@@ -7,14 +11,50 @@ from arena_trainers.data.examples import (
     legal_play,
     solver_replies,
 )
+from arena_trainers.data.played import (
+    Trajectory,
+    completions,
+    conversations,
+    draw,
+    facts_of,
+    joined,
+    pieces_of,
+    trajectories,
+)
+from arena_trainers.data.registry import Selection, held_out, select
+from arena_trainers.data.registry import names as selector_names
+from arena_trainers.data.rows import Completion, Dropped, Heard, Label, Pair, Row, Said
 from arena_trainers.data.turn_rows import from_dataset, to_dataset
 
 __all__ = [
+    "Completion",
+    "Dropped",
     "Example",
     "FixedRandomBot",
+    "Heard",
+    "Label",
+    "Pair",
+    "Row",
+    "Said",
+    "Selection",
+    "Trajectory",
+    "columns",
+    "completions",
+    "conversations",
+    "draw",
     "examples_of",
+    "facts_of",
     "from_dataset",
+    "held_out",
+    "joined",
     "legal_play",
+    "load_chat",
+    "pieces_of",
+    "rows_to_dataset",
+    "select",
+    "selector_names",
     "solver_replies",
     "to_dataset",
+    "trajectories",
+    "write_rows",
 ]

@@ -60,7 +60,7 @@ def to_dataset(episodes: Iterable[Episode], *, record: bool = True) -> Any:
         TypeError: an entry is no `Episode`.
         ModuleNotFoundError: datasets is missing.
     """
-    _want_episodes(episodes)
+    want_episodes(episodes)
     datasets = import_extra("datasets", "train")
     features = _features(datasets, record)
     columns: dict[str, list[Any]] = {name: [] for name in features}
@@ -108,10 +108,12 @@ def _features(datasets: Any, record: bool) -> Any:
 def _row(episode: Episode, turn: Turn, values: dict[str, Any]) -> dict[str, Any]:
     """The columns of a turn; takes from `values` what the columns hold exactly."""
     row = {
-        "prompt": _storable(values["messages"]),
-        "completion": [{"role": "assistant", "content": _storable(values["reply"])}],
+        "prompt": storable_value(values["messages"]),
+        "completion": [
+            {"role": "assistant", "content": storable_value(values["reply"])}
+        ],
         **{"game": episode.game, "seed": episode.seed, "sample": episode.sample},
-        **{column: _storable(values[f]) for f, column in _TURN_COLUMNS.items()},
+        **{column: storable_value(values[f]) for f, column in _TURN_COLUMNS.items()},
         "is_valid": turn.invalid is None,
         "reward": float(turn.reward),
         "return": float(episode.returns[turn.seat]),
@@ -133,18 +135,19 @@ _READ: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 
 
-def _storable(value: Any) -> Any:
+def storable_value(value: Any) -> Any:
     """A value of JSON in which no text has a lone surrogate."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     if isinstance(value, list):
-        return [_storable(part) for part in value]
+        return [storable_value(part) for part in value]
     if isinstance(value, dict):
-        return {name: _storable(part) for name, part in value.items()}
+        return {name: storable_value(part) for name, part in value.items()}
     return value
 
 
-def _want_episodes(episodes: Any) -> None:
+def want_episodes(episodes: Any) -> None:
+    """Raises TypeError for one episode, a path or anything else that is no list."""
     if isinstance(episodes, Episode):
         raise TypeError("want a list of Episodes, got one Episode; write [episode]")
     if isinstance(episodes, (str, PathLike)) or not isinstance(episodes, Iterable):

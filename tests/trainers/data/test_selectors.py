@@ -1,0 +1,270 @@
+"""Each selector on episodes written by hand; the promises of all of them."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from arena_trainers.data import select
+from arena_trainers.data.registry import _KNOWN
+from arena_trainers.data.rows import messages_of
+from arena_trainers.data.testing import check_selector
+from arena_wrappers import Episode, ScriptedPolicy, Turn, play
+
+RULES = {"max_turns": None, "prompt": {"reply_format": "bare"}, "actions": []}
+END = {"terminated": True, "truncated": False}
+
+
+def turn(index, reply, seat=0, prompt=("deal",), invalid=None, ids=None, **given):
+    """A turn whose prompt has the user's and the assistant's texts in turn."""
+    roles = ("user", "assistant")
+    messages = [{"role": roles[i % 2], "content": t} for i, t in enumerate(prompt)]
+    prompt_ids, token_ids = (None, None) if ids is None else ids
+    action = None if invalid else 1
+    fields = {"action": action, "invalid": invalid, "detail": invalid, **given}
+    known = {"policy": "lm", "legal": ["pass", "bet"], "messages": messages}
+    tokens = {"prompt_ids": prompt_ids, "token_ids": token_ids}
+    return Turn(index=index, seat=seat, reply=reply, **known, **tokens, **fields)
+
+
+def episode(turns, returns=(1.0, -1.0), seed=7, sample=0, **given):
+    fields = {"game": "kuhn_poker-v0", "params": {}, "seed": seed, "sample": sample}
+    return Episode(**fields, turns=turns, returns=returns, **{**RULES, **END, **given})
+
+
+def said(pieces):
+    return [message["content"] for message in messages_of(pieces)]
+
+
+def counted(pieces):
+    return [getattr(piece, "counts", None) for piece in pieces]
+
+
+BOTH = [turn(0, "bet"), turn(0, "pass", seat=1)]
+THREE = [
+    episode(BOTH, (1.0, -1.0), seed=1),
+    episode(BOTH, (-1.0, 1.0), seed=2),
+    episode(BOTH, (2.0, -2.0), seed=3),
+]
+
+
+def starts(found):
+    return [(row.seed, row.seat) for row in found.rows]
+
+
+def test_wins_takes_high_returns_of_each_seat():
+    found = select("wins", THREE)
+    assert starts(found) == [(1, 0), (2, 1), (3, 0)]
+    assert [said(row.completion) for row in found.rows] == [["bet"], ["pass"], ["bet"]]
+    assert found.dropped == {"return not above 0": 3}
+    assert starts(select("wins", THREE, above=1)) == [(3, 0)]
+    # 2 of 3 of each seat: ceil(0.5 * 3)
+    assert starts(select("wins", THREE, top=0.5)) == [(1, 0), (1, 1), (2, 1), (3, 0)]
+    # Kuhn poker pays from -2 to 2: 1 is at 3/4 of the scale
+    weights = [row.weight for row in select("wins", THREE, weighted=True).rows]
+    assert weights == [0.75, 0.75, 1.0]
+
+
+def test_wins_reads_refused_replies_and_does_not_train_them():
+    retry = turn(1, "bet", prompt=("deal", "raise", "no such action"))
+    found = select("wins", [episode([turn(0, "raise", invalid="illegal"), retry])])
+    (row,) = found.rows
+    assert said(row.completion) == ["raise", "no such action", "bet"]
+    assert counted(row.completion) == [False, None, True]
+
+
+def test_best_of_group_prefers_few_tokens():
+    long, short = (turn(0, "bet", ids=([9], [5] * n)) for n in (4, 2))
+    group = [episode([long], sample=0), episode([short], sample=1)]
+    # R = 3/4 - 0.6 * 4/4 = 0.15 and 3/4 - 0.6 * 2/4 = 0.45
+    (row,) = select("best_of_group", group).rows
+    assert row.sample == 1
+    assert select("best_of_group", group, above=0.44).rows
+    assert not select("best_of_group", group, above=0.46).rows
+    richer = [replace(group[0], returns=(2.0, -2.0)), group[1]]
+    # 1 - 0.6 = 0.4 is less than 0.45, 1 - 0.1 is more than 0.75 - 0.05
+    assert select("best_of_group", richer).rows[0].sample == 1
+    assert select("best_of_group", richer, lambda_tokens=0.1).rows[0].sample == 0
+
+
+def test_solver_replies_answers_in_the_states_that_were_visited():
+    played = play("kuhn_poker", "random", range(5))
+    last = ScriptedPolicy(lambda request: request.wrap(request.legal[-1]), "last")
+    found = select("solver_replies", played, solver=last)
+    turns = [t for one in played for t in one.turns]
+    assert len(found.rows) == len(turns)
+    assert {said(row.completion)[0] for row in found.rows} == {"<answer>bet</answer>"}
+    prompts = [t.messages[-1]["content"] for t in turns]
+    assert sorted(r.prompt[-1]["content"] for r in found.rows) == sorted(prompts)
+    assert {row.reason for row in found.rows} == {"reply of last"}
+    wrong = ScriptedPolicy(lambda request: "raise", "wrong")
+    found = select("solver_replies", played, solver=wrong)
+    assert not found.rows
+    assert found.dropped == {"the solver's reply is no legal action": len(turns)}
+
+
+def test_solver_labels_says_what_the_solver_would_play():
+    played = play("kuhn_poker", "random", range(5))
+    last = ScriptedPolicy(lambda request: request.wrap(request.legal[-1]), "last")
+    found = select("solver_labels", played, solver=last).rows
+    assert {(said(row.completion)[0], row.label) for row in found} == {
+        ("<answer>bet</answer>", True),
+        ("<answer>pass</answer>", False),
+    }
+    # the random policy plays each of two actions with probability 1/2
+    for limit, label in ((0.5, True), (0.51, False)):
+        found = select("solver_labels", played, solver="random", at_least=limit).rows
+        assert {row.label for row in found} == {label}
+
+
+def test_mixed_adds_general_rows_up_to_the_share(tmp_path):
+    chat = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]
+    file = tmp_path / "chat.jsonl"
+    file.write_text((json.dumps({"messages": chat}) + "\n") * 12)
+    rows = select("mixed", THREE, general=str(file), share=0.25).rows
+    games = [row.game for row in rows]
+    assert games.count("general") == 9  # beside 3 of wins
+    assert len(games) == 12
+    assert said(rows[0].completion) == ["4"]
+    with pytest.raises(ValueError, match=r"want 27 conversations .* got 12"):
+        select("mixed", THREE, general=str(file), share=0.1)
+
+
+def talk(replies, sample, value):
+    """A seat's transcript of two turns; its tokens are 1, 2, 3, ... as they are read."""
+    first, second = replies
+    turns = [
+        turn(0, first, ids=([1, 2], [3, 4])),
+        turn(1, second, prompt=("deal", first, "you?"), ids=([1, 2, 3, 4, 5], [6, 7])),
+    ]
+    return episode(turns, (value, -value), sample=sample)
+
+
+def test_outcome_pairs_joins_all_turns_of_a_conversation():
+    group = [talk(("a", "b"), 0, 1.0), talk(("a", "c"), 1, -1.0)]
+    (row,) = select("outcome_pairs", group).rows
+    assert (said(row.chosen), said(row.rejected)) == (
+        ["a", "you?", "b"],
+        ["a", "you?", "c"],
+    )
+    assert [list(piece.ids) for piece in row.chosen] == [[3, 4], [5], [6, 7]]
+    assert (row.prompt_ids, row.margin) == ([1, 2], 2.0)
+    assert not select("outcome_pairs", group, margin=2).rows
+
+
+def test_outcome_pairs_of_single_states_take_the_first_difference():
+    def single(reply, sample, value):
+        turns = [turn(0, "a"), turn(1, reply, prompt=("later",))]
+        return episode(turns, (value, -value), sample=sample)
+
+    group = [single("b", 0, 1.0), single("c", 1, -1.0), single("b", 2, -1.0)]
+    found = select("outcome_pairs", group)
+    (row,) = found.rows
+    assert (row.turn, row.prompt[0]["content"]) == (1, "later")
+    assert (said(row.chosen), said(row.rejected)) == (["b"], ["c"])
+    assert found.dropped == {"both say the same": 1}
+
+
+def tree():
+    """A turn with three candidates, of which the best branches again at its second turn.
+
+    Values: a is paid 1, 0 and 2, on average 1; b is paid -1; c is paid 0.5.
+    """
+
+    def line(first, second, paid, **given):
+        turns = [
+            turn(0, first, rewards={"game": 0.0}),
+            turn(1, second, prompt=("later",), rewards={"game": paid}),
+        ]
+        return episode(turns, **given)
+
+    return [
+        line("z", "z", 9.0),
+        line("a", "x", 1.0, parent=0, branch=0, sample=1),
+        line("b", "x", -1.0, parent=0, branch=0, sample=2),
+        line("c", "x", 0.5, parent=0, branch=0, sample=3),
+        line("a", "y", 0.0, parent=1, branch=1, sample=4),
+        line("a", "w", 2.0, parent=1, branch=1, sample=5),
+    ]
+
+
+def pairs(found):
+    return [(*said(r.chosen), *said(r.rejected), r.margin) for r in found.rows]
+
+
+def test_branch_pairs_compares_mean_values_of_siblings():
+    first, second = ("a", "b", 2.0), ("w", "y", 2.0)
+    assert pairs(select("branch_pairs", tree())) == [first, second]
+    found = select("branch_pairs", tree(), pairs="all", margin=0.5)
+    assert sorted(pairs(found)) == [first, ("c", "b", 1.5), second]
+    assert found.dropped == {"values of siblings differ by no more than 0.5": 1}
+    with pytest.raises(ValueError, match="want episode 9, the parent of episode 0"):
+        select("branch_pairs", [replace(one, parent=9) for one in tree()][3:])
+
+
+def test_revisions_correct_the_worst_sibling_within_a_reply():
+    family = tree()
+    worst = replace(family[2].turns[0], prompt_ids=[1], token_ids=[5, 2])
+    family[2] = replace(family[2], turns=[worst, family[2].turns[1]])
+    rows = select("revisions", family, note="No.").rows
+    assert said(rows[0].completion) == ["b\nNo.</think>a"]
+    assert counted(rows[0].completion) == [False, True, True]
+    assert rows[0].completion[0].ids == [5]  # without the end token
+    assert said(rows[1].completion) == ["y\nNo.</think>w"]
+
+
+def test_revisions_correct_refused_replies():
+    bad = turn(0, "raise", invalid="illegal", ids=([1], [5, 2]))
+    retry = turn(1, "bet", prompt=("deal", "raise", "no"), ids=([1, 8, 9], [6, 2]))
+    (row,) = select("revisions", [episode([bad, retry])]).rows
+    # its tokens do not continue the first prompt's, so the mistake is in the prompt
+    assert [m["content"] for m in row.prompt] == ["deal", "raise", "no"]
+    assert (list(row.prompt_ids), said(row.completion)) == ([1, 8, 9], ["bet"])
+    assert not select("revisions", THREE).rows
+
+
+def test_feedback_pairs_prefers_the_accepted_reply():
+    refused = turn(0, "raise", invalid="illegal", ids=([1], [5, 2]))
+    retry = turn(1, "bet", prompt=("deal", "raise", "no"), ids=([1, 8], [6, 2]))
+    (row,) = select("feedback_pairs", [episode([refused, retry])]).rows
+    assert (said(row.chosen), said(row.rejected)) == (["bet"], ["raise"])
+    assert row.prompt_ids == [1]
+    assert (row.chosen[0].ids, row.rejected[0].ids) == ([6, 2], [5, 2])
+    samples = [episode([refused]), episode([turn(0, "pass")], sample=1)]
+    (row,) = select("feedback_pairs", samples).rows
+    assert (said(row.chosen), said(row.rejected)) == (["pass"], ["raise"])
+    found = select("feedback_pairs", samples[:1])
+    assert found.dropped == {"no legal reply at its prompt": 1}
+
+
+def test_rule_labels_judges_by_the_rules():
+    turns = [
+        turn(0, "raise", invalid="illegal", rewards={"format": -0.5}),
+        turn(1, "bet", prompt=("again",), rewards={"game": -1.0}),
+    ]
+    found = select("rule_labels", [episode(turns)]).rows
+    assert [(row.label, row.reason) for row in found] == [
+        (False, "refused"),
+        (True, "legal"),
+    ]
+    found = select("rule_labels", [episode(turns)], min_reward=0).rows
+    assert [row.label for row in found] == [False, False]
+
+
+OPTIONS: dict[str, dict[str, object]] = {
+    "solver_replies": {"solver": "cfr"},
+    "solver_labels": {"solver": "cfr"},
+    "mixed": {"share": 0.9},
+}
+
+
+@pytest.mark.parametrize("name", sorted(_KNOWN.built_in))
+def test_a_selector_keeps_its_promises(name, tmp_path):
+    options = dict(OPTIONS.get(name, {}))
+    if name == "mixed":
+        chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
+        options["general"] = tmp_path / "chat.jsonl"
+        (tmp_path / "chat.jsonl").write_text(
+            (json.dumps({"messages": chat}) + "\n") * 99
+        )
+    check_selector(_KNOWN.built_in[name], **options)

@@ -1,0 +1,217 @@
+"""The command `arena data`, which chooses rows to train on from recorded episodes."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from arena_trainers.cli.options import read_params
+from arena_trainers.cli.out_file import check_out
+from arena_trainers.cli.usage import print_tables, running, usage_errors
+from arena_trainers.data import (
+    Selection,
+    columns,
+    held_out,
+    joined,
+    load_chat,
+    rows_to_dataset,
+    select,
+    write_rows,
+)
+from arena_trainers.data.columns import has_tokens
+from arena_trainers.data.registry import described
+from arena_trainers.data.rows import GENERAL
+
+if TYPE_CHECKING:
+    from arena_trainers.lm.chat import Chat
+
+PARQUET = (b"PAR1", b"prompt_ids", b"reason")  # what our files hold
+HELD_OUT = ".held-out.parquet"
+OTHER = ", held out"  # what the title of a table says
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Adds the command to the `arena` command."""
+    app.command("data")(data)
+
+
+Files = Annotated[
+    list[Path] | None, typer.Argument(metavar="EPISODES...", show_default=False)
+]
+Selector = Annotated[
+    str | None, typer.Option("--select", metavar="NAME", help="The selector.")
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", "-o", metavar="NAME=VALUE", help="Its option; repeatable."
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option(metavar="FILE.parquet", help="Write the rows here.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the choice.")]
+Share = Annotated[
+    float,
+    typer.Option(
+        "--held-out",
+        metavar="SHARE",
+        help="Share of the seeds whose rows go to FILE.held-out.parquet.",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH", help="Model whose tokenizer encodes text without tokens."
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Count rows and tokens; write nothing.")
+]
+ShowList = Annotated[
+    bool, typer.Option("--list", help="List the selectors and their options.")
+]
+
+
+def data(
+    files: Files = None,
+    selector: Selector = None,
+    option: Options = None,
+    out: Out = None,
+    seed: Seed = 0,
+    share: Share = 0.0,
+    model: Model = None,
+    dry_run: DryRun = False,
+    show_list: ShowList = False,
+) -> None:
+    """Choose rows to train on from recorded episodes.
+
+    EPISODES are files of JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, or
+    the --out file of eval or play. A selector chooses completions, pairs or labels, and says
+    why. Status 0: written; 1: no row was chosen; 2: refused.
+
+    For example:
+
+    arena data runs/a/episodes.jsonl --select wins -o top=0.2 --out wins.parquet
+
+    arena data trees.jsonl --select branch_pairs -o margin=0.5 --held-out 0.1 --out p.parquet
+
+    arena data --list
+    """
+    if show_list:
+        _print_selectors()
+        return
+    with usage_errors():
+        if not files or selector is None or (out is None and not dry_run):
+            raise ValueError(
+                "want EPISODES, --select NAME and --out FILE.parquet (or --dry-run); "
+                "arena data --list names the selectors"
+            )
+        if out is not None and out.suffix != ".parquet":
+            raise ValueError(f"want --out FILE.parquet, got {out}; give it this suffix")
+        sides = _sides(files, share, out)
+        chat = None if model is None else load_chat(model)
+        given = read_params(option)
+        found = {
+            side: select(selector, episodes, seed=seed, **given)
+            for side, episodes in sides.items()
+        }
+        if len(found) > 1:
+            found[OTHER] = _of_episodes(found[OTHER])
+        for side, selection in found.items():
+            print_tables(_tables(f"{selector}{side}", selection, chat, dry_run))
+    if not any(selection.rows for selection in found.values()):
+        typer.echo("error: no row was chosen; the table says why", err=True)
+        raise typer.Exit(1)
+    if not dry_run and out is not None:
+        _write(found, chat, out)
+
+
+def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, Any]:
+    """The episodes to train on and those held out, by what is added to their names."""
+    from arena_trainers.train.rollouts import read_rollouts
+
+    if out is not None:
+        check_out(out, PARQUET, "arena data")
+    parts = [[rollout.episode for rollout in read_rollouts(file)] for file in files]
+    episodes = joined(parts)
+    if not share:
+        return {"": episodes}
+    if out is not None:
+        check_out(out.with_suffix(HELD_OUT), PARQUET, "arena data")
+    train, others = held_out(episodes, share)
+    if not train or not others:
+        seeds = len({episode.seed for episode in episodes})
+        raise ValueError(
+            f"want seeds to train on and seeds to hold out, got all {seeds} on one side "
+            f"with --held-out {share:g}; play more seeds, or give another share"
+        )
+    return {"": train, OTHER: others}
+
+
+def _of_episodes(found: Selection) -> Selection:
+    """The rows of episodes alone: general rows have no seed that could be held out."""
+    return replace(found, rows=[row for row in found.rows if row.game != GENERAL])
+
+
+def _tables(
+    title: str, found: Selection, chat: "Chat | None", dry_run: bool
+) -> list[Table]:
+    """What was kept and why, and what was not."""
+    unknown = dry_run and chat is None and not all(map(has_tokens, found.rows))
+    counts: dict[tuple[str, int, str], Counter[str]] = {}
+    for row in found.rows:
+        key = (row.game, row.seat, row.reason)
+        counts.setdefault(key, Counter()).update(
+            {"rows": 1} if unknown else {"rows": 1, **_tokens(columns(row, chat))}
+        )
+    kept = Table(
+        "game", "seat", "why", "rows", "tokens", "trained", title=f"{title}: kept"
+    )
+    for (game, seat, reason), count in sorted(counts.items()):
+        tokens = ["?", "?"] if unknown else [f"{count[n]:,}" for n in ("all", "mask")]
+        kept.add_row(
+            escape(game), str(seat), escape(reason), f"{count['rows']:,}", *tokens
+        )
+    caption = [f"{len(found.rows):,} rows; {found.num_merged:,} equal ones merged"]
+    if unknown:
+        caption.append("tokens are not recorded; --model PATH counts them")
+    kept.caption = "\n".join(caption)
+    if not found.dropped:
+        return [kept]
+    left = Table("why", "number", title=f"{title}: left out")
+    for reason, number in sorted(found.dropped.items()):
+        left.add_row(escape(reason), f"{number:,}")
+    return [kept, left]
+
+
+def _tokens(row: dict[str, Any]) -> dict[str, int]:
+    """Tokens of a row: all, and those of a mask."""
+    masks = [value for name, value in row.items() if name.endswith("_mask")]
+    return {
+        "all": sum(map(len, masks)) + len(row["prompt_ids"]),
+        "mask": sum(map(sum, masks)),
+    }
+
+
+def _write(found: dict[str, Selection], chat: "Chat | None", out: Path) -> None:
+    for side, selection in found.items():
+        path = out.with_suffix(HELD_OUT) if side else out
+        if not selection.rows:
+            typer.echo(f"{path}: not written, no row was chosen")
+            continue
+        with running(f"{path} was not written", "writing"):
+            write_rows(rows_to_dataset(selection.rows, chat), path)
+        typer.echo(f"wrote {len(selection.rows):,} rows to {path}")
+
+
+def _print_selectors() -> None:
+    table = Table("selector", "options", "chooses")
+    for name, options, summary in described():
+        table.add_row(name, escape(options), escape(summary))
+    print_tables([table])

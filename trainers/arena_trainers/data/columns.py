@@ -1,0 +1,195 @@
+"""Rows as mappings with tokens, as a `datasets.Dataset` and as Parquet."""
+
+import os
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arena_trainers.data.rows import (
+    Completion,
+    Heard,
+    Label,
+    Pair,
+    Piece,
+    Row,
+    messages_of,
+)
+from arena_trainers.data.turn_rows import MOST, storable_value
+from arena_trainers.extras import import_extra
+
+if TYPE_CHECKING:
+    from arena_trainers.lm.chat import Chat
+
+FACTS = ("game", "seat", "turn", "seed", "sample", "policy", "reason")
+
+
+def load_chat(model: str) -> "Chat":
+    """The chat template and the tokenizer of a model, as `LMPolicy` has them; no weights.
+
+    Args:
+        model: a folder of a model or an adapter, or an id of the Hugging Face hub.
+
+    Raises:
+        ValueError: there is no such model, or its tokenizer has no chat template.
+    """
+    from transformers import AutoTokenizer
+
+    from arena_trainers.lm.chat import Chat
+    from arena_trainers.lm.models import adapter_base, model_folder, prompt_folder
+    from arena_trainers.lm.prompt_file import read_prompt_file
+
+    base = adapter_base(model)
+    folder = model_folder(base or model)
+    own = base is not None and (Path(model) / "tokenizer_config.json").is_file()
+    tokenizer = AutoTokenizer.from_pretrained(model if own else folder)
+    options = read_prompt_file(prompt_folder(model))
+    return Chat(tokenizer, template_options=options.get("chat_template_kwargs"))
+
+
+def has_tokens(row: Row) -> bool:
+    """Whether the record has all tokens of a row, so that no model is needed."""
+    pieces = [piece for text in row.texts for piece in text]
+    return row.prompt_ids is not None and all(p.ids is not None for p in pieces)
+
+
+def columns(row: Row, chat: "Chat | None" = None) -> dict[str, Any]:
+    """A row as a mapping: its facts, its messages, its tokens and their masks.
+
+    Tokens are those of the record. Where it has none, they are those of `LMPolicy`: what other
+    seats wrote becomes no control token, and neither does what a reply says.
+
+    Args:
+        row: the row.
+        chat: encodes what the record has no tokens of; None if there is no such text.
+
+    Raises:
+        ValueError: tokens are missing without a `chat`, or are not of its tokenizer.
+    """
+    if chat is None and not has_tokens(row):
+        raise ValueError(
+            f"a row of {row.game!r}, seed {row.seed}, seat {row.seat}, turn {row.turn}, has "
+            "no tokens in its record; name the model that is to be trained: --model PATH"
+        )
+    prompt = storable_value([dict(message) for message in row.prompt])
+    context = [int(i) for i in row.prompt_ids or ()]
+    if row.prompt_ids is None and chat is not None:
+        context = chat.encode(prompt)
+    found = {name: storable_value(getattr(row, name)) for name in FACTS}
+    found |= {"prompt": prompt, "prompt_ids": context}
+    names = ("chosen", "rejected") if isinstance(row, Pair) else ("completion",)
+    for name, pieces in zip(names, row.texts, strict=True):
+        ids, mask = _tokens(pieces, context, chat)
+        said = [dict(message) for message in messages_of(pieces)]
+        found |= {name: storable_value(said), f"{name}_ids": ids, f"{name}_mask": mask}
+        _check_ids([*context, *ids], chat)
+    if isinstance(row, Pair):
+        return found | {"margin": float(row.margin)}
+    if isinstance(row, Completion):
+        found["weight"] = float(row.weight)
+    return found | ({"label": row.label} if isinstance(row, Label) else {})
+
+
+def _tokens(
+    pieces: Sequence[Piece], context: Sequence[int], chat: Any
+) -> tuple[list[int], list[int]]:
+    """Tokens of a completion, and 1 for those that count."""
+    ids: list[int] = []
+    mask: list[int] = []
+    for piece in pieces:
+        if piece.ids is not None:
+            new = [int(i) for i in piece.ids]
+        elif isinstance(piece, Heard):
+            prompt = storable_value([dict(message) for message in piece.prompt])
+            new = chat.continuation([*context, *ids], prompt)
+        else:
+            # a reply that spells a control token must not become one
+            new = chat.tokenizer.encode(
+                storable_value(piece.text),
+                add_special_tokens=False,
+                split_special_tokens=True,
+            )
+            new = [*new, chat.end_ids[0]] if piece.ends else new
+        counts = not isinstance(piece, Heard) and piece.counts
+        ids += new
+        mask += [int(counts)] * len(new)
+    return ids, mask
+
+
+def _check_ids(ids: Sequence[int], chat: "Chat | None") -> None:
+    if chat is not None and max(ids) >= len(chat.tokenizer):
+        raise ValueError(
+            f"the record has the token {max(ids)}, and the model's tokenizer only "
+            f"{len(chat.tokenizer)}; give the model that played: --model PATH"
+        )
+
+
+def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
+    """Rows as a data set with TRL's columns, and tokens with masks beside them.
+
+    | rows | columns |
+    |---|---|
+    | all | `game`, `seat`, `turn`, `seed`, `sample`, `policy`, `reason`, `prompt`, `prompt_ids` |
+    | completions | `completion`, `completion_ids`, `completion_mask`, `weight` |
+    | labels | the same, and `label` |
+    | pairs | `chosen`, `chosen_ids`, `chosen_mask`, `rejected`, `rejected_ids`, `rejected_mask`, `margin` |
+
+    A mask has one entry for each token of its text: 1 where the learner wrote it and it counts, 0
+    for what the seat read in between and for wrong replies.
+
+    Args:
+        rows: of one kind, at least one.
+        chat: encodes what the record has no tokens of; see `columns`.
+
+    Returns:
+        A `datasets.Dataset`.
+
+    Raises:
+        ValueError: there is no row, tokens are missing, or a number does not fit.
+        ModuleNotFoundError: datasets is missing.
+    """
+    datasets = import_extra("datasets", "train")
+    rows = list(rows)
+    if not rows:
+        raise ValueError("want at least one row, got none; select other episodes")
+    for row in rows:
+        if max(row.seed, row.sample) >= MOST:
+            raise ValueError(
+                f"want seeds and samples below 2**63 in a data set, got seed {row.seed}, "
+                f"sample {row.sample}; play with smaller ones"
+            )
+    found = [columns(row, chat) for row in rows]
+    data = {name: [entry[name] for entry in found] for name in found[0]}
+    return datasets.Dataset.from_dict(data, features=_features(datasets, found[0]))
+
+
+def _features(datasets: Any, row: dict[str, Any]) -> Any:
+    """The types of the columns."""
+    text, integer = datasets.Value("string"), datasets.Value("int64")
+    kinds = {
+        str: text,
+        bool: datasets.Value("bool"),
+        int: integer,
+        float: datasets.Value("float64"),
+    }
+    lists = {
+        name: datasets.List(integer)
+        if name.endswith(("_ids", "_mask"))
+        else datasets.List({"role": text, "content": text})
+        for name, value in row.items()
+        if isinstance(value, list)
+    }
+    return datasets.Features(
+        {name: lists.get(name) or kinds[type(value)] for name, value in row.items()}
+    )
+
+
+def write_rows(dataset: Any, path: str | PathLike[str]) -> None:
+    """Writes rows as Parquet; the file appears whole, and equal rows give equal bytes."""
+    path = Path(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        dataset.to_parquet(str(part))
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,189 @@
+"""Selectors that ask a solver in the states of the episodes: `solver_replies`, `solver_labels`."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from arena_trainers.data.played import (
+    check_share,
+    chosen_policies,
+    draw,
+    facts_of,
+    games_of,
+    is_legal,
+    pieces_of,
+    rules_key,
+)
+from arena_trainers.data.rows import Completion, Dropped, Label, Said
+from arena_wrappers import (
+    Episode,
+    InvalidReply,
+    Policy,
+    PromptOptions,
+    Turn,
+    TurnRequest,
+    make_policy,
+    turn_states,
+)
+from arena_wrappers.policies import addressed
+from arena_wrappers.prompts import seat_options
+
+Policies = Collection[str] | None
+
+
+class Asked(NamedTuple):
+    """A turn of the record, as a question to the solver."""
+
+    episode: Episode
+    turn: Turn
+    request: TurnRequest
+    options: PromptOptions
+
+
+def solver_replies(
+    episodes: Sequence[Episode],
+    *,
+    seed: int,
+    solver: str | Policy,
+    policies: Policies = None,
+) -> Iterator[Completion | Dropped]:
+    """What a solver would reply in the states that a policy visited.
+
+    DAgger (https://arxiv.org/abs/1011.0686): an expert labels the states of the learner.
+    Kickstarting (https://arxiv.org/abs/1803.03835) compares with a teacher in these states. The cold
+    start of DGPO (https://arxiv.org/abs/2508.20324) learns the teacher's own play: pass episodes of
+    the solver. Differences: DAgger plays a mixture of expert and learner; mix the episodes for
+    that. Kickstarting and DGPO then keep the teacher in the loss of reinforcement learning, which
+    no data set holds. Of a solver that draws its actions, a row has one draw.
+
+    Args:
+        episodes: the records.
+        seed: of the solver's draws.
+        solver: a policy or its string, such as `"cfr"` or `"minimax"`.
+        policies: names of those who learn; None for all.
+
+    Raises:
+        ValueError: the solver gives no reply.
+    """
+    teacher = _teacher(solver)
+    asked = _asked(episodes, seed, policies)
+    told = [addressed(one.request, teacher) for one in asked]
+    for one, reply in zip(asked, teacher.act(told) if told else (), strict=True):
+        if reply.error is not None:
+            raise ValueError(f"{teacher.name} gave no reply: {reply.error}")
+        game, state = one.request.game, one.request.state
+        read = one.options.parse(game, state, reply.text, one.request.legal)
+        if isinstance(read, InvalidReply):
+            yield Dropped("the solver's reply is no legal action")
+            continue
+        same = reply.text == one.turn.reply
+        said = Said(reply.text, one.turn.token_ids if same else None)
+        facts = facts_of(one.episode, one.turn, f"reply of {teacher.name}")
+        yield Completion(**facts, completion=[said])
+
+
+def solver_labels(
+    episodes: Sequence[Episode],
+    *,
+    seed: int,
+    solver: str | Policy,
+    at_least: float = 0.1,
+    policies: Policies = None,
+) -> Iterator[Label | Dropped]:
+    """Every turn with a solver's verdict: good if the solver would play it.
+
+    StepAgent (https://arxiv.org/abs/2411.03817) compares the agent's action with an expert's in each step;
+    STEVE (https://arxiv.org/abs/2503.12532) labels steps for KTO. Differences: StepAgent turns the
+    comparison into a reward, implicit or by inverse reinforcement learning. Here it is a label.
+    Refused replies are bad.
+
+    Args:
+        episodes: the records.
+        seed: of the draws of a solver without action probabilities.
+        solver: a policy or its string, such as `"cfr"` or `"minimax"`.
+        at_least: probability from which an action of the solver is good. A solver that
+            reports no probabilities must reply the same.
+        policies: names of those who learn; None for all.
+    """
+    check_share("at_least", at_least)
+    teacher: Any = _teacher(solver)
+    asked = _asked(episodes, seed, policies)
+    legal = [one for one in asked if is_legal(one.turn)]
+    good = _good(teacher, legal, at_least) if legal else []
+    verdicts = {id(one.turn): label for one, label in zip(legal, good, strict=True)}
+    for one in asked:
+        label = verdicts.get(id(one.turn), False)
+        reason = f"{teacher.name} plays it" if label else f"{teacher.name} avoids it"
+        if not is_legal(one.turn):
+            reason = "refused"
+        said = pieces_of([one.turn], lambda turn: True)
+        yield Label(
+            **facts_of(one.episode, one.turn, reason), completion=said, label=label
+        )
+
+
+def _teacher(solver: str | Policy) -> Policy:
+    if isinstance(solver, str):
+        return make_policy(solver)
+    if not hasattr(solver, "act"):
+        raise ValueError(f"want solver as a policy such as cfr, got {solver!r:.60}")
+    return solver
+
+
+def _good(teacher: Any, asked: Sequence[Asked], at_least: float) -> list[bool]:
+    """Whether the solver would play the action of each turn."""
+    told = [addressed(one.request, teacher) for one in asked]
+    places = [_place(one) for one in asked]
+    if hasattr(teacher, "action_probs"):
+        found = teacher.action_probs(told)
+        return [
+            place is not None and probs[place] >= at_least
+            for place, (probs, _) in zip(places, found, strict=True)
+        ]
+    replies = teacher.act(told)
+    return [
+        place is not None and reply.text == request.wrap(request.legal[place])
+        for place, reply, request in zip(places, replies, told, strict=True)
+    ]
+
+
+def _place(one: Asked) -> int | None:
+    """Where the action of a turn is among the legal texts."""
+    text = one.turn.action
+    if not isinstance(text, str):
+        text = one.request.game.action_text(one.request.state, text)
+    legal = list(one.request.legal)
+    return legal.index(text) if text in legal else None
+
+
+def _asked(episodes: Sequence[Episode], seed: int, policies: Policies) -> list[Asked]:
+    """The turns of the policies that learn, with the states in which they were taken."""
+    wanted = chosen_policies(episodes, policies)
+    games = games_of(episodes)
+    found = []
+    for number, episode in enumerate(episodes):
+        game = games[rules_key(episode)]
+        options = {
+            turn.seat: seat_options(episode.prompt, turn.seat)
+            for turn in episode.turns
+            if turn.policy in wanted
+        }
+        if not options:
+            continue
+        for turn, state in zip(episode.turns, turn_states(episode, game), strict=True):
+            if turn.policy not in wanted:
+                continue
+            facts = (seed, episode.seed, episode.sample, turn.seat, turn.index)
+            request = TurnRequest(
+                number,
+                turn.index,
+                turn.seat,
+                game,
+                state,
+                turn.messages,
+                (),
+                turn.legal,
+                draw(*facts),
+                options[turn.seat].reply_format,
+            )
+            found.append(Asked(episode, turn, request, options[turn.seat]))
+    return found

@@ -1,0 +1,206 @@
+"""Tests of a selector: the promises that data sets and loops rely on.
+
+from arena_trainers.data.testing import check_selector
+
+def test_my_selector_keeps_its_promises():
+    check_selector(my_selector, share=0.5)
+"""
+
+import copy
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import arena_envs
+from arena_trainers.data.played import draw, joined
+from arena_trainers.data.registry import Chosen
+from arena_trainers.data.rows import (
+    GENERAL,
+    Completion,
+    Dropped,
+    Heard,
+    Pair,
+    Row,
+    content_of,
+)
+from arena_wrappers import (
+    Branching,
+    Episode,
+    Message,
+    PromptWrapper,
+    ScriptedPolicy,
+    Turn,
+    play,
+)
+
+RANGE = 10_000  # of the token ids of a seat
+
+
+class BrokenPromise(AssertionError):
+    """A selector breaks a promise; the message says which."""
+
+
+def check_selector(
+    selector: Callable[..., Chosen],
+    episodes: Sequence[Episode] | None = None,
+    **options: Any,
+) -> None:
+    """Calls a selector with recorded episodes, and looks at its rows.
+
+    | promise | what is checked |
+    |---|---|
+    | nothing of nothing | no episodes give no rows |
+    | rows | it yields rows of one kind and `Dropped`, some rows at least |
+    | facts | a row names game, seat, turn and seed of an episode, and why it was chosen |
+    | order | the order of the episodes does not matter |
+    | same seed | equal calls give equal rows |
+    | own view | a row holds nothing that only another seat read or wrote |
+    | arguments | the episodes are left as they are |
+
+    Args:
+        selector: a function of episodes, `seed` and options.
+        episodes: what it is called with; by default Kuhn poker with groups, turn trees and
+            replies that are refused at first.
+        **options: of the selector.
+
+    Raises:
+        BrokenPromise: names the first promise that is broken.
+    """
+    if _rows(selector, [], options):
+        _fail("nothing of nothing", "no episodes give rows")
+    given = _marked(sample_episodes() if episodes is None else episodes)
+    before = copy.deepcopy(given)
+    found = _rows(selector, given, options)
+    if given != before:
+        _fail("arguments", "the episodes have changed")
+    if not found:
+        _fail("rows", f"{len(given)} episodes give none; pass episodes that give some")
+    kinds = {type(row).__name__ for row in found}
+    if len(kinds) > 1:
+        _fail("rows", f"want rows of one kind, got {' and '.join(sorted(kinds))}")
+    known = {(e.game, e.seed, t.seat, t.index) for e in given for t in e.turns}
+    for row in found:
+        if not (isinstance(row.reason, str) and row.reason):
+            _fail("facts", f"want a reason, got {row.reason!r}")
+        facts = (row.game, row.seed, row.seat, row.turn)
+        if row.game != GENERAL and facts not in known:
+            _fail("facts", f"no episode has game, seed, seat and turn {facts}")
+        _check_view(row)
+    if _told(_rows(selector, given, options)) != _told(found):
+        _fail("same seed", "two calls give different rows")
+    if _told(_rows(selector, _shuffled(given), options)) != _told(found):
+        _fail("order", "the episodes in another order give different rows")
+
+
+def sample_episodes() -> list[Episode]:
+    """Kuhn poker: groups, turn trees, and replies that are refused at first."""
+    tree = Branching(3, follow="all")
+    asking = PromptWrapper(arena_envs.make("kuhn_poker"), "bare", on_invalid="retry")
+    careless = ScriptedPolicy(
+        lambda request: "bet" if len(request.messages) > 2 else "raise", "careless"
+    )
+    parts = [
+        play("kuhn_poker", "random", range(8), num_samples=4),
+        play("kuhn_poker", "random", range(20, 26), branch=tree),
+        play(asking.clone, [careless, "random"], range(40, 44)),
+    ]
+    return joined(parts)
+
+
+def _rows(
+    selector: Callable[..., Chosen],
+    episodes: Sequence[Episode],
+    options: Mapping[str, Any],
+) -> list[Row]:
+    found = list(selector(episodes, seed=0, **options))
+    for entry in found:
+        if not isinstance(entry, Row | Dropped):
+            _fail("rows", f"want rows, got {entry!r:.60}")
+    return [entry for entry in found if isinstance(entry, Row)]
+
+
+def _marked(episodes: Sequence[Episode]) -> list[Episode]:
+    """The episodes with a mark of the seat in all that it read and wrote, and with tokens."""
+    return [
+        replace(episode, turns=[_marked_turn(turn) for turn in episode.turns])
+        for episode in episodes
+    ]
+
+
+def _marked_turn(turn: Turn) -> Turn:
+    reply = turn.reply + _mark(turn.seat)
+    messages = [
+        Message(role=m["role"], content=m["content"] + _mark(turn.seat))
+        for m in turn.messages
+    ]
+    return replace(
+        turn,
+        messages=messages,
+        reply=reply,
+        prompt_ids=[_token(turn.seat, m["content"]) for m in messages],
+        token_ids=[_token(turn.seat, reply), RANGE * (turn.seat + 1) - 1],
+    )
+
+
+def _mark(seat: int) -> str:
+    return f" (seen by seat {seat})"
+
+
+def _token(seat: int, text: str) -> int:
+    return seat * RANGE + draw(0, text) % (RANGE - 1)
+
+
+def _check_view(row: Row) -> None:
+    """Raises if a row holds what another seat read or wrote."""
+    pieces = [piece for text in row.texts for piece in text]
+    texts = [row.reason, *(message["content"] for message in row.prompt)]
+    ids = list(row.prompt_ids or ())
+    for piece in pieces:
+        ids += piece.ids or ()
+        if isinstance(piece, Heard):
+            texts += (message["content"] for message in piece.prompt[piece.start :])
+        else:
+            texts.append(piece.text)
+    for other in {*range(16)} - {row.seat}:
+        if any(_mark(other) in text for text in texts):
+            _fail("own view", f"a row of seat {row.seat} has words of seat {other}")
+    if any(i // RANGE != row.seat for i in ids):
+        _fail("own view", f"a row of seat {row.seat} has tokens of another seat")
+
+
+def _shuffled(episodes: Sequence[Episode]) -> list[Episode]:
+    """The episodes in another order, each with the new place of its parent."""
+    order = list(range(len(episodes)))
+    random.Random(0).shuffle(order)
+    places = {old: new for new, old in enumerate(order)}
+    return [
+        replace(episodes[old], parent=places.get(episodes[old].parent))  # type: ignore[arg-type] # None is no place
+        for old in order
+    ]
+
+
+def _told(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+    """All that rows hold, in an order of their own."""
+    return sorted(_told_row(row) for row in rows)
+
+
+def _told_row(row: Row) -> tuple[Any, ...]:
+    numbers: Iterator[float] = iter(())
+    if isinstance(row, Completion):
+        numbers = iter((row.weight,))
+    if isinstance(row, Pair):
+        numbers = iter((row.margin,))
+    ids = [list(p.ids or ()) for text in row.texts for p in text]
+    return (
+        content_of(row),
+        row.sample,
+        row.reason,
+        list(row.prompt_ids or ()),
+        ids,
+        list(numbers),
+    )
+
+
+def _fail(promise: str, reason: str) -> None:
+    raise BrokenPromise(f"broken promise {promise!r}: {reason}")
