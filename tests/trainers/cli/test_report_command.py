@@ -30,6 +30,20 @@ def test_a_report_stands_in_the_run_folder_or_where_it_is_wanted(
         assert "KL to the reference" in path.read_text()
 
 
+def test_a_report_of_several_runs_needs_its_own_place(tmp_path, monkeypatch, capsys):
+    runs = [tmp_path / name for name in "ab"]
+    for run in runs:
+        run.mkdir()
+        (run / "metrics.jsonl").write_text('{"step": 0, "kl": 0.5}\n')
+    with pytest.raises(SystemExit, match="2"):
+        report(monkeypatch, *runs)
+    assert "got 2 without; add --out OUT" in " ".join(capsys.readouterr().err.split())
+    page = tmp_path / "both.html"
+    with pytest.raises(SystemExit, match="0"):
+        report(monkeypatch, *runs, "--out", page)
+    assert capsys.readouterr().out == f"{page}: 2 records, 0 episodes\n"
+
+
 def test_a_folder_that_is_no_run_is_refused(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         report(monkeypatch, tmp_path)

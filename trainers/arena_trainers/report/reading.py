@@ -32,11 +32,14 @@ class Recorded(NamedTuple):
         line: number of its line, from 1.
         rollout: the episode, and the credit of its turns.
         source: name of the file in a page of several files; empty in other pages.
+        moment: the source without the name of the run, in a comparison of runs; empty in
+            other pages. Episodes of one start and moment are shown as one group.
     """
 
     line: int
     rollout: Rollout
     source: str = ""
+    moment: str = ""
 
 
 def read_lines(

@@ -9,6 +9,20 @@ NONE = "-"
 WIDEST = 1000  # points; a score with a wider interval is not shown
 
 
+class Cell(NamedTuple):
+    """A cell that is more than text.
+
+    Attributes:
+        text: what it shows.
+        link: what a click opens; empty for nothing.
+        heat: the color, from -5 to 5; None for none.
+    """
+
+    text: str
+    link: str = ""
+    heat: int | None = None
+
+
 class TextTable(NamedTuple):
     """A table of text.
 
@@ -16,11 +30,15 @@ class TextTable(NamedTuple):
         title: what it shows.
         heads: names of the columns.
         rows: cells by row.
+        notes: sentences below the table.
+        num_keys: number of first columns that name the row.
     """
 
     title: str
     heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str | Cell]]
+    notes: Sequence[str] = ()
+    num_keys: int = 1
 
 
 def result_tables(results: Mapping[str, Any]) -> list[TextTable]:
@@ -36,6 +54,18 @@ def result_tables(results: Mapping[str, Any]) -> list[TextTable]:
         tables.append(_measure_table(game, stages))
         tables.append(_opponent_table(game, found.get("evaluation") or []))
     return [table for table in tables if table.rows]
+
+
+def fact_table(runs: Mapping[str, Mapping[str, Any]]) -> TextTable:
+    """What produced the results, a column for each run.
+
+    Args:
+        runs: what `results.json` holds, by name of the run.
+    """
+    columns = [dict(facts(results)) for results in runs.values()]
+    names = dict.fromkeys(name for column in columns for name in column)
+    rows = [[name, *(column.get(name, NONE) for column in columns)] for name in names]
+    return TextTable("", ["", *runs], rows)
 
 
 def facts(results: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -95,7 +125,9 @@ def _measure_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
         for name, interval in (stage.get("measures") or {}).items()
     ]
     heads = ["policy", "measure", "mean (95 %)"]
-    return TextTable(f"{game}: the game's measures in self-play", heads, rows)
+    return TextTable(
+        f"{game}: the game's measures in self-play", heads, rows, num_keys=2
+    )
 
 
 def _opponent_table(game: str, found: Iterable[Mapping[str, Any]]) -> TextTable:
@@ -115,7 +147,7 @@ def _opponent_table(game: str, found: Iterable[Mapping[str, Any]]) -> TextTable:
     heads = ["against", "seat", "episodes", "return (95 %)"]
     heads += ["score (95 %)", "won", "drawn", "lost"]
     title = f"{game}: against baselines; score 0 is random play, 100 is the solver"
-    return TextTable(title, heads, rows)
+    return TextTable(title, heads, rows, num_keys=2)
 
 
 def _number(value: Any, digits: int = 3) -> str:
