@@ -1,5 +1,6 @@
-"""The command `arena report`, which writes the report of a training run."""
+"""The command `arena report`: a page about runs, an evaluation or a tournament."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -7,8 +8,15 @@ import typer
 
 from arena_trainers.cli.out_file import check_out
 from arena_trainers.cli.usage import usage_errors
+from arena_trainers.report.played_files import (
+    RESULTS,
+    read_evaluation,
+    read_tournament,
+)
+from arena_trainers.report.played_page import write_played
+from arena_trainers.report.reading import BadLine
 from arena_trainers.report.report_page import write_report
-from arena_trainers.report.run_files import read_runs
+from arena_trainers.report.run_files import EVALUATED, METRICS, RunFiles, read_runs
 
 IN_FOLDER = "report.html"
 PAGE = (b"<!doctype html>", b"Made by arena report.")  # what our files hold
@@ -20,23 +28,33 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def report(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="The folders of runs.")
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            help="Folders of runs, a folder of a tournament, or a file of episodes.",
+        ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="OUT", help="The page [default: RUN/report.html of a single run]."
+            metavar="OUT",
+            help="The page [default: report.html in the folder, or FILE.html].",
         ),
     ] = None,
     groups: Annotated[
-        int, typer.Option(min=1, help="Groups of episodes to show of each step.")
+        int,
+        typer.Option(
+            min=1,
+            help="Groups of episodes to show of each step; of evaluations and "
+            f"tournaments, {EVALUATED} episodes for each.",
+        ),
     ] = 2,
 ) -> None:
-    """Write a page about training runs: results, curves and replays.
+    """Write a page about runs, an evaluation or a tournament: results, curves, replays.
 
     The page is one HTML file that loads nothing. Up to six runs are laid over each other. A
-    run may still be going. What it lacks is named in the page. No file but an earlier
+    run may still be going. What is missing is named in the page. No file but an earlier
     report is overwritten.
 
     For example:
@@ -45,23 +63,56 @@ def report(
 
     arena report runs/seed1 runs/seed2 --out seeds.html
 
-    arena report runs/seed1 --groups 1 --out seed1.html
+    arena report mars.jsonl
     """
     with usage_errors():
-        if out is None and len(runs) > 1:
-            raise ValueError(
-                f"want --out with several runs, got {len(runs)} without; add --out OUT"
-            )
-        path = out or runs[0] / IN_FOLDER
-        found = read_runs(runs, groups)
+        path = _page(paths, out)
         check_out(path, PAGE, "arena report")
-        write_report(path, *found)
-    for run in found:
-        name = f"{run.name}, " if len(runs) > 1 else ""
-        for file, line in run.bad:
-            typer.echo(
-                f"{name}{file}, line {line.line} is left out: {line.reason}", err=True
-            )
-    num_records = sum(len(run.metrics) for run in found)
-    num_episodes = sum(len(run.episodes) for run in found)
+        if len(paths) == 1 and not (paths[0] / METRICS).is_file():
+            _write_played(paths[0], path, EVALUATED * groups)
+        else:
+            found = read_runs(paths, groups)
+            write_report(path, *found)
+            _tell(path, found)
+
+
+def _page(paths: Sequence[Path], out: Path | None) -> Path:
+    """Where the page stands."""
+    if out is not None:
+        return out
+    if len(paths) > 1:
+        raise ValueError(
+            f"want --out with several runs, got {len(paths)} without; add --out OUT"
+        )
+    (path,) = paths
+    return path / IN_FOLDER if path.is_dir() else path.with_suffix(".html")
+
+
+def _write_played(source: Path, path: Path, num_episodes: int) -> None:
+    """Writes the page of a tournament or of an evaluation."""
+    if source.is_dir() and not (source / RESULTS).is_file():
+        raise ValueError(
+            f"want a folder with {METRICS} or {RESULTS}, found neither in "
+            f"{str(source)!r}; give the --output-dir of arena train, such as runs/first, "
+            "or the --out of arena tournament"
+        )
+    read = read_tournament if source.is_dir() else read_evaluation
+    found = read(source, num_episodes)
+    write_played(path, found)
+    _tell_bad(found.bad, "")
+    typer.echo(f"{path}: {len(found.tables)} tables, {len(found.episodes)} episodes")
+
+
+def _tell(path: Path, runs: Sequence[RunFiles]) -> None:
+    for run in runs:
+        _tell_bad(run.bad, f"{run.name}, " if len(runs) > 1 else "")
+    num_records = sum(len(run.metrics) for run in runs)
+    num_episodes = sum(len(run.episodes) for run in runs)
     typer.echo(f"{path}: {num_records} records, {num_episodes} episodes")
+
+
+def _tell_bad(bad: Iterable[tuple[str, BadLine]], name: str) -> None:
+    for file, line in bad:
+        typer.echo(
+            f"{name}{file}, line {line.line} is left out: {line.reason}", err=True
+        )

@@ -14,6 +14,7 @@ from arena_trainers.report.result_tables import (
     Cell,
     TextTable,
     result_tables,
+    source_link,
 )
 from arena_trainers.report.run_files import RunFiles
 
@@ -185,8 +186,3 @@ def link_of(runs: Sequence[RunFiles], line: Line, step: int) -> str | None:
     """What opens the episodes of a curve's step; None without any."""
     source = runs[line.run or 0].sources.get(step)
     return None if source is None else source_link(source)
-
-
-def source_link(source: str) -> str:
-    """What opens the episodes of a source."""
-    return f"#{urlencode({'from': source})}"

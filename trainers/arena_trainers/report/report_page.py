@@ -13,7 +13,6 @@ from arena_trainers.report.comparison import (
     link_of,
     named,
     setting_table,
-    source_link,
     start_table,
 )
 from arena_trainers.report.page import rendered
@@ -22,6 +21,7 @@ from arena_trainers.report.result_tables import (
     TextTable,
     fact_table,
     result_tables,
+    source_link,
 )
 from arena_trainers.report.run_files import RunFiles
 from arena_wrappers.files import whole_file

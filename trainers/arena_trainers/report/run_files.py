@@ -15,6 +15,7 @@ from arena_trainers.report.reading import (
     read_lines,
 )
 
+METRICS = "metrics.jsonl"
 STEP = re.compile(r"step-(\d+)\.jsonl")
 AFTER_TRAINING = "after training"
 EVALUATED = 8  # episodes of the evaluation for each group of a step
@@ -117,9 +118,9 @@ def _check_folders(folders: Sequence[Path]) -> None:
             f"want at most {MAX_RUNS} runs in a report, got {len(folders)}; give fewer"
         )
     for folder in folders:
-        if not (folder / "metrics.jsonl").is_file():
+        if not (folder / METRICS).is_file():
             raise ValueError(
-                f"want a run folder with metrics.jsonl, found none at {str(folder)!r}; "
+                f"want a run folder with {METRICS}, found none at {str(folder)!r}; "
                 "give the --output-dir of arena train, such as runs/first"
             )
     for folder, count in Counter(path.resolve() for path in folders).items():
@@ -136,9 +137,9 @@ def _names(folders: Sequence[Path]) -> list[str]:
 def _run(
     folder: Path, name: str, stored: Sequence[Stored], shown: Sequence[Stored]
 ) -> RunFiles:
-    metrics, broken = _metrics(folder / "metrics.jsonl")
+    metrics, broken = _metrics(folder / METRICS)
     results, config = _results(folder / "results.json"), folder / "config.yaml"
-    bad = [("metrics.jsonl", line) for line in broken]
+    bad = [(METRICS, line) for line in broken]
     bad += [(file.name, line) for file in stored for line in file.bad]
     episodes = [line for file in shown for line in file.episodes]
     sources = {
