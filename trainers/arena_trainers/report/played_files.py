@@ -17,6 +17,7 @@ from arena_trainers.report.reading import (
 from arena_trainers.report.result_tables import TextTable
 from arena_trainers.report.run_files import MAX_TURNS
 from arena_trainers.report.score_tables import (
+    UNKNOWN,
     evaluation_table,
     lineup_name,
     match_name,
@@ -25,7 +26,6 @@ from arena_trainers.report.score_tables import (
 from arena_trainers.tournament.log import EPISODE, LINE
 
 RESULTS, SUMMARY = "results.jsonl", "summary.json"
-UNKNOWN = "?"  # the policy of a seat without a turn
 
 
 class Played(NamedTuple):

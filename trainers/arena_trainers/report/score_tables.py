@@ -15,6 +15,7 @@ from arena_trainers.report.result_tables import (
     source_link,
 )
 
+UNKNOWN = "?"  # the policy of a seat without a turn
 HEATS = 5  # shades of a color
 EVALUATION = (
     "policy", "against", "role", "seat", "episodes", "distinct", "return (95 %)",
@@ -64,8 +65,9 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
     notes = []
     if found["known_value"]:
         notes.append(f"Known value: {found['known_value']}")
-    if any(row.normalised is not None for row in rows):
-        notes.append("Score: 0 is uniform random play, 100 is the solver.")
+    if solvers := {row.policy for row in rows if row.role == "solver"}:
+        full = ", ".join(sorted(solvers))
+        notes.append(f"Score: 0 is uniform random play, 100 is {full}.")
         notes.append("A score without an interval uses the mean returns of episodes.")
     for row in rows:
         if row.role == "policy":
@@ -99,15 +101,17 @@ def _evaluated(
 
 
 def _lineup_of(game: str, row: Row, sources: Collection[str]) -> str:
-    """The source of a row's episodes; empty if the page has none, or several."""
+    """The source of a row's episodes; empty if the page has none."""
     other = row.policy if row.opponent == "self" else row.opponent
-    for num_players in range(1, 1 + max(s.count(" / ") + 1 for s in sources)):
-        seat = 0 if row.opponent == "self" else row.seat
-        if isinstance(seat, int) and seat < num_players:
-            lineup = [other] * num_players
-            lineup[seat] = row.policy
-            if (name := lineup_name(game, lineup)) in sources:
-                return name
+    seat = 0 if row.opponent == "self" else row.seat
+    most = max(source.count(" / ") + 1 for source in sources)
+    for num_players in range(1, most + 1):
+        for rest in (other, UNKNOWN):  # the others have no turn if the policy forfeits
+            if isinstance(seat, int) and seat < num_players:
+                lineup = [rest] * num_players
+                lineup[seat] = row.policy
+                if (name := lineup_name(game, lineup)) in sources:
+                    return name
     return ""
 
 
