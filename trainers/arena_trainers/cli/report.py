@@ -8,6 +8,7 @@ import typer
 
 from arena_trainers.cli.out_file import check_out
 from arena_trainers.cli.usage import usage_errors
+from arena_trainers.report.following import SECONDS, follow
 from arena_trainers.report.played_files import (
     RESULTS,
     read_evaluation,
@@ -50,12 +51,20 @@ def report(
             f"tournaments, {EVALUATED} episodes for each.",
         ),
     ] = 2,
+    go_on: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help=f"Write the page anew, at most every {SECONDS} s, until the runs end.",
+        ),
+    ] = False,
 ) -> None:
     """Write a page about runs, an evaluation or a tournament: results, curves, replays.
 
     The page is one HTML file that loads nothing. Up to six runs are laid over each other. A
-    run may still be going. What is missing is named in the page. No file but an earlier
-    report is overwritten.
+    run may still be going: with --follow, the page is live until the run ends or you press
+    Ctrl-C. What is missing is named in the page. No file but an earlier report is
+    overwritten.
 
     For example:
 
@@ -63,17 +72,38 @@ def report(
 
     arena report runs/seed1 runs/seed2 --out seeds.html
 
+    arena report runs/seed1 --follow
+
     arena report mars.jsonl
     """
     with usage_errors():
         path = _page(paths, out)
         check_out(path, PAGE, "arena report")
-        if len(paths) == 1 and not (paths[0] / METRICS).is_file():
-            _write_played(paths[0], path, EVALUATED * groups)
-        else:
+        are_runs = len(paths) > 1 or (paths[0] / METRICS).is_file()
+        if go_on and are_runs:
+            _follow(paths, path, groups)
+        elif are_runs:
             found = read_runs(paths, groups)
             write_report(path, *found)
             _tell(path, found)
+        elif go_on:
+            raise ValueError(
+                f"want --follow with folders of runs, which have {METRICS}, got "
+                f"{str(paths[0])!r}; leave --follow out"
+            )
+        else:
+            _write_played(paths[0], path, EVALUATED * groups)
+
+
+def _follow(runs: Sequence[Path], path: Path, groups: int) -> None:
+    """Keeps the page up to date; status 130 after Ctrl-C."""
+    typer.echo(
+        f"{path}: written at most every {SECONDS} s until the run ends; Ctrl-C stops it"
+    )
+    found, have_ended = follow(path, runs, groups)
+    _tell(path, found)
+    if not have_ended:
+        raise typer.Exit(130)
 
 
 def _page(paths: Sequence[Path], out: Path | None) -> Path:
