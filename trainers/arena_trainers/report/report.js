@@ -19,24 +19,40 @@
   // The place of the reader outlives a reload in the history's state
   const FIELDS = "#filters select, #viewer, #estimator";
 
+  const SECTIONS = ["results", "curves", "list", "replay"];
+  const topOf = (id) => $(id).getBoundingClientRect().top;
+
+  // The last section that begins above the middle of the screen, as those before it may grow
+  function anchor() {
+    const above = (name) => !$(name).hidden && topOf(name) < window.innerHeight / 2;
+    const id = SECTIONS.filter(above).pop() ?? SECTIONS[0];
+    return { id, top: topOf(id) };
+  }
+
+  // What can be unfolded, by name; the prompts of a turn are drawn anew
+  function foldings() {
+    const all = [...document.querySelectorAll("details")].filter((d) => !d.closest("#turn"));
+    const name = (d) => d.id || `${d.parentElement.firstElementChild.textContent}: ${d.firstElementChild.textContent}`;
+    return all.map((d) => [name(d), d]);
+  }
+
   function keepPlace() {
     const { source, line, turn } = $("replay").dataset;
     const fields = [...document.querySelectorAll(FIELDS)].map((field) => field.value);
-    const opened = [...document.querySelectorAll("details")].map((details) => details.open);
+    const opened = Object.fromEntries(foldings().map(([name, details]) => [name, details.open]));
     const link = line ? "#" + new URLSearchParams({ from: source, line, turn }) : location.hash;
-    history.replaceState({ fields, opened, top: window.scrollY }, "", link);
+    history.replaceState({ fields, opened, at: anchor() }, "", link);
   }
 
-  function restorePlace({ fields, opened, top }) {
-    document.querySelectorAll("details").forEach((details, place) => {
-      if (place < opened.length) details.open = opened[place];
-    });
+  function restorePlace({ fields, opened, at }) {
+    for (const [name, details] of foldings()) details.open = opened[name] ?? details.open;
     document.querySelectorAll(FIELDS).forEach((field, place) => {
       if (![...field.options].some((option) => option.value === fields[place])) return;
       field.value = fields[place];
       field.dispatchEvent(new Event("input", { bubbles: true }));
     });
-    requestAnimationFrame(() => requestAnimationFrame(() => window.scrollTo(0, top)));
+    const scroll = () => window.scrollBy(0, topOf(at.id) - at.top);
+    requestAnimationFrame(() => requestAnimationFrame(scroll)); // after the turn is drawn
   }
 
   function live() {
