@@ -53,6 +53,9 @@ def test_a_file_of_episodes_has_its_page_beside_it(tmp_path, monkeypatch, capsys
     page = tmp_path / "found.html"
     assert capsys.readouterr().out == f"{page}: 0 tables, 2 episodes\n"
     assert "found.results.jsonl: there are no results" in page.read_text()
+    with pytest.raises(SystemExit, match="2"):
+        report(monkeypatch, file, "--follow")
+    assert "want --follow with folders of runs" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path, monkeypatch, capsys):

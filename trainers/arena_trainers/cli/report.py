@@ -23,41 +23,44 @@ IN_FOLDER = "report.html"
 PAGE = (b"<!doctype html>", b"Made by arena report.")  # what our files hold
 
 
+Paths = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="PATH...",
+        help="Folders of runs, a folder of a tournament, or a file of episodes.",
+    ),
+]
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="OUT",
+        help="The page [default: report.html in the folder, or FILE.html].",
+    ),
+]
+Groups = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Groups of episodes to show of each step; of evaluations and "
+        f"tournaments, {EVALUATED} episodes for each.",
+    ),
+]
+Follow = Annotated[
+    bool,
+    typer.Option(
+        "--follow",
+        help=f"Write the page anew, at most every {SECONDS} s, until the runs end.",
+    ),
+]
+
+
 def add_commands(app: typer.Typer) -> None:
     """Adds the command to the `arena` command."""
     app.command("report")(report)
 
 
 def report(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATH...",
-            help="Folders of runs, a folder of a tournament, or a file of episodes.",
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="OUT",
-            help="The page [default: report.html in the folder, or FILE.html].",
-        ),
-    ] = None,
-    groups: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="Groups of episodes to show of each step; of evaluations and "
-            f"tournaments, {EVALUATED} episodes for each.",
-        ),
-    ] = 2,
-    go_on: Annotated[
-        bool,
-        typer.Option(
-            "--follow",
-            help=f"Write the page anew, at most every {SECONDS} s, until the runs end.",
-        ),
-    ] = False,
+    paths: Paths, out: Page = None, groups: Groups = 2, go_on: Follow = False
 ) -> None:
     """Write a page about runs, an evaluation or a tournament: results, curves, replays.
 
