@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from arena_trainers.report.played_files import read_tournament
+from arena_trainers.report.played_page import write_played
 from arena_trainers.report.report_page import write_report
-from arena_trainers.report.run_files import read_run_files
+from arena_trainers.report.run_files import read_run_files, read_runs
+from arena_trainers.tournament import play_tournament
+from arena_trainers.train.rollouts import Rollout, TurnCredit, write_rollouts
+from arena_wrappers import ScriptedPolicy, play
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +61,7 @@ def test_a_click_on_a_point_opens_the_rollouts_of_its_step(run, open_page):
     rollouts = (run / "rollouts" / "step-4.jsonl").read_text().splitlines()
     assert page.locator("#episodes tbody tr").count() == len(rollouts)
     assert page.inner_text("#name").startswith("step 4, line 1: kuhn_poker-v0")
-    page.click("#steps a >> nth=0")
+    page.click(".steps a >> nth=0")
     page.wait_for_function("document.forms[0].elements.source.value == '=step 2'")
 
 
@@ -111,3 +116,105 @@ def test_a_broken_run_with_hostile_words_is_shown(scheme, tmp_path, open_page):
     assert ATTACK in page.locator("#bad pre").text_content()
     assert ATTACK in page.locator("#charts figcaption").text_content()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def write_run(folder: Path, value: float, steps: tuple[int, ...] = (10, 20)) -> Path:
+    """A run of two stored steps with the same starts in every run."""
+    (folder / "rollouts").mkdir(parents=True, exist_ok=True)
+    names = [f"arena/kuhn_poker/against/{n}/return" for n in range(9)]
+    names += ["arena/kuhn_poker/player_0/return", "kl"]
+    lines = [json.dumps({"step": s, **dict.fromkeys(names, value)}) for s in steps]
+    (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "config.yaml").write_text(f"seed: {value}\n")
+    for step in (10, 20):
+        rollouts = [
+            Rollout(e, [TurnCredit("mars", value)] * len(e.turns))
+            for e in play("kuhn_poker", ["random"] * 2, [step], num_samples=4)
+        ]
+        write_rollouts(folder / "rollouts" / f"step-{step}.jsonl", rollouts)
+    return folder
+
+
+def test_a_legend_singles_out_a_curve(tmp_path, open_page):
+    path = tmp_path / "report.html"
+    write_report(path, read_run_files(write_run(tmp_path / "a", 0.5), 1))
+    page = open_page(path)
+    chart = page.locator("#charts figure", has_text="return by opponent")
+    chart.locator("summary").click()
+    assert chart.locator(".key button").count() == 9
+    chart.locator(".key button").nth(7).click()
+    dim = {e.get_attribute("data-curve") for e in chart.locator(".dim").all()}
+    assert dim == set("01234568")
+    chart.locator(".key button").nth(7).click()
+    assert chart.locator(".dim").count() == 0
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_runs_are_compared_by_their_starts(width, tmp_path, open_page):
+    path = tmp_path / "both.html"
+    folders = [write_run(tmp_path / name, v) for name, v in (("a", 0.5), ("b", 1.0))]
+    write_report(path, *read_runs(folders, 1))
+    page = open_page(path, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.click("#starts tr:nth-child(2) td:nth-child(5) a")
+    page.wait_for_function("document.querySelector('#name').innerText.startsWith('b,')")
+    rows = page.locator("#group tbody tr td:first-child").all_inner_texts()
+    wanted = [f"{run}, step 20, line {n}" for run in "ab" for n in range(1, 5)]
+    assert rows == wanted
+    kl = page.locator("#charts figure", has_text="KL to the reference")
+    names = kl.locator(".key button").all_inner_texts()
+    assert [name.strip() for name in names] == ["a", "b"]
+    kl.locator("[data-curve='0'] a:has(.spot)").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.forms[0].elements.source.value == '=a, step 10'")
+
+
+def test_a_live_page_reloads_and_keeps_its_place(tmp_path, open_page):
+    folder, path = tmp_path / "a", tmp_path / "report.html"
+    run = read_run_files(write_run(folder, 0.5), 1)
+    write_report(path, run, live_seconds=1)
+    page = open_page(path)
+    page.select_option("[name=source]", "=step 20")
+    page.click("#episodes tbody tr:nth-child(3)")
+    page.wait_for_selector("#replay[data-turn='0']")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("#replay[data-turn='1']")
+    page.select_option("#viewer", "player_1")
+    page.select_option("#estimator", "rae")
+    page.click("#group summary")
+    place = "document.querySelector('#replay').getBoundingClientRect().top"
+    top = page.evaluate(place)
+    write_run(folder, 0.5, (10, 20, 30))
+    for seconds in (1, 0):
+        if not seconds:  # the last page is not live, and lacks nothing
+            (folder / "results.json").write_text('{"seed": 1}')
+        write_report(path, read_run_files(folder, 1), live_seconds=seconds)
+        page.wait_for_function(
+            """seconds => document.body.dataset.ready && window.scrollY > 0
+            && Boolean(document.querySelector('#live')) === Boolean(seconds)
+            && document.body.textContent.includes('step 30, KL')""",
+            arg=seconds,
+        )
+        page.wait_for_selector("#replay[data-turn='1']")
+        assert page.inner_text("#name").startswith("step 20, line 3:")
+        assert page.input_value("[name=source]") == "=step 20"
+        assert page.input_value("#viewer") == "player_1"
+        assert page.input_value("#estimator") == "rae"
+        assert page.get_attribute("#group", "open") is None
+        page.wait_for_function(f"Math.abs({place} - {top}) < 2")
+
+
+def test_a_payoff_opens_the_episodes_of_the_two(tmp_path, open_page):
+    policies = ["first", "random", ScriptedPolicy([ATTACK])]
+    out = tmp_path / "results.jsonl"
+    with pytest.warns(UserWarning, match="replies in kuhn_poker-v0 are invalid"):
+        found = play_tournament(policies, ["kuhn_poker"], 2, out=out)
+    (tmp_path / "summary.json").write_text(json.dumps(found.to_dict()))
+    path = tmp_path / "report.html"
+    write_played(path, read_tournament(tmp_path, 8))
+    page = open_page(path)
+    page.click("text=kuhn_poker-v0: payoffs >> xpath=following::td[3]/a")
+    rows = page.locator("#episodes tbody tr")
+    assert rows.count() == 4
+    assert all("first and random" in text for text in rows.all_inner_texts())
+    assert page.locator("img").count() == 0

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from arena_trainers.cli.main import main
+from arena_wrappers import play, write_episodes
 
 
 def report(monkeypatch, *arguments):
@@ -28,6 +29,33 @@ def test_a_report_stands_in_the_run_folder_or_where_it_is_wanted(
             == "metrics.jsonl, line 2 is left out: want a JSON object with its step\n"
         )
         assert "KL to the reference" in path.read_text()
+
+
+def test_a_report_of_several_runs_needs_its_own_place(tmp_path, monkeypatch, capsys):
+    runs = [tmp_path / name for name in "ab"]
+    for run in runs:
+        run.mkdir()
+        (run / "metrics.jsonl").write_text('{"step": 0, "kl": 0.5}\n')
+    with pytest.raises(SystemExit, match="2"):
+        report(monkeypatch, *runs)
+    assert "got 2 without; add --out OUT" in " ".join(capsys.readouterr().err.split())
+    page = tmp_path / "both.html"
+    with pytest.raises(SystemExit, match="0"):
+        report(monkeypatch, *runs, "--out", page)
+    assert capsys.readouterr().out == f"{page}: 2 records, 0 episodes\n"
+
+
+def test_a_file_of_episodes_has_its_page_beside_it(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "found.jsonl"
+    write_episodes(file, play("kuhn_poker", ["random"] * 2, range(2)))
+    with pytest.raises(SystemExit, match="0"):
+        report(monkeypatch, file)
+    page = tmp_path / "found.html"
+    assert capsys.readouterr().out == f"{page}: 0 tables, 2 episodes\n"
+    assert "found.results.jsonl: there are no results" in page.read_text()
+    with pytest.raises(SystemExit, match="2"):
+        report(monkeypatch, file, "--follow")
+    assert "want --follow with folders of runs" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path, monkeypatch, capsys):

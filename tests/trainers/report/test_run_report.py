@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from arena_trainers.report.chart_looks import legend_of
 from arena_trainers.report.chart_svg import chart_svg
 from arena_trainers.report.charts import Chart, Line, charts_of, missing_from
 from arena_trainers.report.estimates import ESTIMATORS, estimates_of
@@ -170,7 +171,8 @@ def test_a_chart_has_a_spot_for_each_point_and_links_of_stored_steps():
         Line("player_0", [(0, 0.0), (10, 1.0)]),
         Line(f"$a_1$\x1b{ATTACK}", [(5, 0.5)]),
     ]
-    text = chart_svg(Chart("x", lines), 3, 10, {10: "#from=step+10"}.get)
+    stored = {10: "#from=step+10"}
+    text = chart_svg(Chart("x", lines), 3, 10, lambda line, step: stored.get(step))
     root = ElementTree.fromstring(text)
     names = [element.tag.partition("}")[2] for element in root.iter()]
     assert not {"style", "script", "img", "metadata"} & set(names)
@@ -193,14 +195,41 @@ def test_a_chart_has_a_spot_for_each_point_and_links_of_stored_steps():
     assert links == ["#from=step+10"]
 
 
-def test_many_curves_have_names_in_tooltips_and_no_legend():
-    for count, in_legend in ((6, 1), (7, 0)):
-        lines = [Line(f"past {n}", [(0, float(n))]) for n in range(count)]
-        root = ElementTree.fromstring(chart_svg(Chart("x", lines), 0, 10, {}.get))
-        texts = [e.text for e in root.iter() if e.tag.endswith("}text")]
-        titles = [e.text for e in root.iter() if e.tag.endswith("}title")]
-        assert texts.count("past 5") == in_legend
-        assert f"step 0, past {count - 1}: {count - 1}" in titles
+def test_every_curve_has_a_number_and_a_name_in_the_legend():
+    lines = [Line(f"past {n}", [(0, float(n))]) for n in range(13)]
+    chart = Chart("x", lines, {"uniform": 1.0})
+    root = ElementTree.fromstring(chart_svg(chart, 0, 10, lambda line, step: None))
+    numbers = {e.get("data-curve") for e in root.iter()} - {None}
+    assert numbers == {str(n) for n in range(13)}
+    keys = legend_of(chart)
+    assert [key.label for key in keys] == [*(line.label for line in lines), "uniform"]
+    assert [key.curve for key in keys] == [*range(13), None]
+    assert len({key.sample for key in keys}) == 14  # color and dashes differ
+    assert all(ElementTree.fromstring(key.sample) is not None for key in keys)
+    assert not legend_of(Chart("x", lines[:1]))
+
+
+def test_groups_games_and_scores_against_the_start_have_charts():
+    start = "arena/kuhn_poker/against_start"
+    record = {"arena/flat_groups": 0.5, "arena/dropped_groups": 0.25}
+    record |= {start: 0.5, f"{start}_error": 0.1}
+    record |= {f"arena/{g}/episode_share": 0.5 for g in ("kuhn_poker", "mini(n=2)")}
+    metrics = [{"step": 10, **record}]
+    charts = {chart.title: chart for chart in charts_of(metrics, {})}
+    (line,) = charts["Score against the start of self-play"].lines
+    assert line.label == "kuhn_poker"
+    ((step, low, high),) = line.intervals
+    assert step == 10
+    assert [low, high] == pytest.approx([0.304, 0.696])
+    flat = charts["Flat groups, share"].lines
+    assert [(line.label, line.points) for line in flat] == [
+        ("flat", [(10, 0.5)]),
+        ("dropped", [(10, 0.25)]),
+    ]
+    games = charts["Episodes of each game, share"].lines
+    assert [line.label for line in games] == ["kuhn_poker", "mini(n=2)"]
+    assert not any("flat groups" in name for name in missing_from(metrics))
+    assert "share of flat groups (arena/flat_groups)" in missing_from(METRICS)
 
 
 def test_results_are_tables_with_intervals():

@@ -71,7 +71,8 @@ def evaluate(
     tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
     opponent may also be "self", or past:RUN for all snapshots of a run. Episodes with an
     endpoint do not wait for each other. If a policy gives no reply
-    in a game, the status is 1.
+    in a game, the status is 1. --out FILE.jsonl also appends the results to
+    FILE.results.jsonl; `arena report FILE.jsonl` shows both.
 
     A model that was saved here is prompted and sampled as in its training. The file
     arena_prompt.json in its folder holds these options, and can be edited. Options of this

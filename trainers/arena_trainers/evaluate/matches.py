@@ -14,6 +14,7 @@ from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.evaluate.repetition import repetition_warnings
 from arena_trainers.evaluate.replies import ReplyCount, given_prompts
 from arena_trainers.evaluate.result_rows import Role, Row, rows_of
+from arena_trainers.evaluate.results_file import append_results
 from arena_trainers.evaluate.scores import exact_scales, sampled_scales, scored
 from arena_wrappers import (
     EpisodePlan,
@@ -91,7 +92,7 @@ def evaluate(
             its row is unbiased.
         timeout: longest call of a policy, in seconds, see `play`.
         out: file to which each finished episode, also of the baselines, is appended as a
-            line of JSON.
+            line of JSON. The results are appended to a file beside it, see `results_file`.
         progress: called after each episode with the numbers of episodes done and in all.
 
     Raises:
@@ -177,7 +178,7 @@ class EvaluationPlan:
         self._progress, self._num_done = progress, 0
         self._replies = ReplyCount()
         rows = [row for opponent in self._opponents for row in self._compare(opponent)]
-        return Evaluation(
+        found = Evaluation(
             self.name,
             params_of(self.rules),
             self.rules.known_value or "",
@@ -185,6 +186,9 @@ class EvaluationPlan:
             self._replies.warnings()
             + repetition_warnings(self.rules, rows, self._wrapper.clone),
         )
+        if self._log is not None:
+            append_results(self._log.path, found.to_dict())
+        return found
 
     def unanswered(self) -> tuple[str, ...]:
         """A clause for each policy that gave no reply at all in the last `run`."""

@@ -55,6 +55,7 @@ from arena_trainers.train.prepared_games import prepare_games
 from arena_trainers.train.resume import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, write_episodes
+from arena_wrappers.files import whole_file
 
 
 class TrainingJob:
@@ -258,7 +259,10 @@ class TrainingJob:
             self.folder / "episodes.jsonl",
             [episode for played in episodes for episode in played[:share]],
         )
-        (self.folder / RESULTS).write_text(json.dumps(results, indent=2) + "\n")
+        with whole_file(
+            self.folder / RESULTS
+        ) as file:  # its presence ends a live report
+            file.write(json.dumps(results, indent=2) + "\n")
         metrics = read_metrics(self.folder / METRICS)
         plans = [meter.plan for meter in self.meters]
         frame = frame_of(self.job, self.args, plans, outcomes)

@@ -3,7 +3,7 @@
 The page's content security policy forbids style attributes, so they become presentation
 attributes. Texts and axes have the color of the page's text, so a chart fits light and dark.
 Each point is a circle of its own with its value as tooltip, and a link where the step has
-rollouts.
+rollouts. The parts of a curve have its number as `data-curve`; the page has the legend.
 """
 
 import io
@@ -12,6 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from arena_trainers.extras import import_extra
+from arena_trainers.report.chart_looks import looks_of
 from arena_trainers.report.charts import Chart, Line
 from arena_trainers.report.episode_lines import printable
 
@@ -19,15 +20,7 @@ SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 WIDTH, HEIGHT = 4.6, 2.9  # inches of 72 units
 INK, RULE = "#010203", "#010204"  # replaced by colors of the page
 PAGE_COLORS = {INK: "currentColor", RULE: "var(--line)"}
-# mid tones that stand out on white and on black; markers differ, too
-SERIES = (
-    ("#3b82f6", "o"),
-    ("#ea7317", "s"),
-    ("#22a35a", "^"),
-    ("#a855f7", "D"),
-    ("#e0457b", "v"),
-    ("#8a8f98", "P"),
-)
+CURVE = "curve-"  # begins the ids of a curve's parts
 NOISE = 1e-9
 RADIUS = 7.0  # of what can be clicked, in units
 SETTINGS = {
@@ -50,7 +43,7 @@ ElementTree.register_namespace("xlink", XLINK)
 
 
 def chart_svg(
-    chart: Chart, number: int, last: int, link: Callable[[int], str | None]
+    chart: Chart, number: int, last: int, link: Callable[[Line, int], str | None]
 ) -> str:
     """The text of an SVG element.
 
@@ -58,7 +51,7 @@ def chart_svg(
         chart: what to draw.
         number: number of the chart in the page, which keeps its ids apart from others'.
         last: last optimizer step, where the horizontal axis ends.
-        link: the link of a step, or None.
+        link: the link of a curve's step, or None.
 
     Raises:
         ModuleNotFoundError: matplotlib is not installed.
@@ -77,42 +70,42 @@ def chart_svg(
     root.attrib.pop("width"), root.attrib.pop("height")
     root.set("role", "img")
     root.set("aria-label", printable(chart.title))
-    for line, heights in zip(chart.lines, tops, strict=True):
+    for curve, (line, heights) in enumerate(zip(chart.lines, tops, strict=True)):
+        spots = ElementTree.SubElement(root, f"{{{SVG}}}g", {"data-curve": str(curve)})
         for (step, value), top in zip(line.points, heights, strict=True):
             x, y = axes.transData.transform((step, top))
             place = (float(x), 72 * HEIGHT - float(y))
-            root.append(_point(line, step, value, place, link(step)))
+            spots.append(_point(line, step, value, place, link(line, step)))
     return ElementTree.tostring(root, encoding="unicode")
 
 
 def _draw(axes: Any, chart: Chart) -> list[list[float]]:
     """Draws the curves; returns the height at which each point stands."""
     tops, below = [], dict[int, float]()
-    for number, line in enumerate(chart.lines):
-        color, marker = SERIES[number % len(SERIES)]
+    looks = looks_of(chart.lines)
+    for number, (line, look) in enumerate(zip(chart.lines, looks, strict=True)):
+        mark = {"color": look.color, "gid": f"{CURVE}{number}"}
         steps = [step for step, _ in line.points]
         heights = [value for _, value in line.points]
         if chart.is_stacked:
             floor = [below.get(step, 0.0) for step in steps]
             heights = [a + b for a, b in zip(heights, floor, strict=True)]
-            axes.fill_between(steps, floor, heights, color=color, alpha=0.5, lw=0)
+            axes.fill_between(steps, floor, heights, alpha=0.5, lw=0, **mark)
             below |= dict(zip(steps, heights, strict=True))
-        look = {"color": color, "marker": marker, "markersize": 3.5, "linewidth": 1.3}
-        axes.plot(steps, heights, label=printable(line.label), **look)
+        lengths = tuple(map(float, look.dashes.split()))
+        style: dict[str, Any] = {"linestyle": (0, lengths)} if lengths else {}
+        style |= {"marker": look.marker, "markersize": 3.5, "linewidth": 1.3}
+        axes.plot(steps, heights, **style, **mark)
         for step, low, high in line.intervals:
-            axes.plot([step, step], [low, high], color=color, lw=3, alpha=0.35)
+            axes.plot([step, step], [low, high], lw=3, alpha=0.35, **mark)
         tops.append(heights)
-    for name, level in chart.levels.items():
-        axes.axhline(level, color=INK, linestyle="--", linewidth=1, label=name)
+    for level in chart.levels.values():
+        axes.axhline(level, color=INK, linestyle="--", linewidth=1)
     return tops
 
 
 def _furnish(axes: Any, chart: Chart, last: int) -> None:
-    """Limits, labels and the legend, which stands above the curves.
-
-    More curves than colors have no legend, which would leave them no room; the tooltips
-    of their points name them.
-    """
+    """Limits and labels."""
     ticker = import_extra("matplotlib.ticker", "report")
     margin = 0.03 * max(last, 1)
     axes.set_xlim(-margin, max(last, 1) + margin)
@@ -128,21 +121,10 @@ def _furnish(axes: Any, chart: Chart, last: int) -> None:
     axes.set_xlabel("optimizer step")
     axes.grid(visible=True, linewidth=0.6)
     axes.set_axisbelow(True)
-    names = len(chart.lines) + len(chart.levels)
-    if names > 1 and len(chart.lines) <= len(SERIES):
-        columns = 2 if len(chart.lines) > 1 else names
-        axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            ncols=columns,
-            frameon=False,
-            fontsize=8,
-            borderaxespad=0.2,
-        )
 
 
 def _clean(root: Any, prefix: str) -> None:
-    """Turns styles into attributes, and gives ids the prefix."""
+    """Turns styles into attributes, ids of curves into numbers, and prefixes other ids."""
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag in (f"{{{SVG}}}metadata", f"{{{SVG}}}style"):
@@ -155,7 +137,9 @@ def _clean(root: Any, prefix: str) -> None:
             if name and name != "font-family":
                 element.set(name, PAGE_COLORS.get(value, value))
         for name, value in list(element.attrib.items()):
-            if name == "id":
+            if name == "id" and value.startswith(CURVE):
+                element.set("data-curve", element.attrib.pop("id").removeprefix(CURVE))
+            elif name == "id":
                 element.set(name, f"{prefix}{value}")
             elif value.startswith("url(#"):
                 element.set(name, f"url(#{prefix}{value[5:]}")

@@ -11,6 +11,9 @@ Points = Sequence[tuple[int, float]]
 
 PLAYER = re.compile(r"arena/(?P<game>.+)/(?P<line>player_\d+)/(?P<metric>\w+)")
 OPPONENT = re.compile(r"arena/(?P<game>.+)/against/(?P<line>.+)/return")
+EPISODES = re.compile(r"arena/(?P<game>.+)/episode_share")
+START = re.compile(r"arena/(?P<game>.+)/against_start")
+WIDTH = 1.96  # standard errors on each side of a 95 % interval
 BEFORE, AFTER = "before", "after"  # the first words of stages of results.json
 
 
@@ -22,11 +25,15 @@ class Line:
         label: its name in the legend.
         points: optimizer step and value.
         intervals: optimizer step, low and high end of a 95 % interval.
+        run: number of its run in a comparison, from 0; None in other reports.
+        series: its name within the run, in a comparison.
     """
 
     label: str
     points: Points
     intervals: Sequence[tuple[int, float, float]] = ()
+    run: int | None = None
+    series: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,7 @@ def charts_of(metrics: Records, results: Mapping[str, Any]) -> list[Chart]:
     levels = {"uniform random play": uniform} if is_number(uniform) else {}
     charts = [
         *_return_charts(values, results),
+        _start_chart(values),
         Chart(
             "Exact NashConv",
             _named(values, {"arena/nash_conv": "NashConv"}),
@@ -86,6 +94,7 @@ def charts_of(metrics: Records, results: Mapping[str, Any]) -> list[Chart]:
         ),
         Chart("KL to the reference, nats per token", _named(values, {"kl": "KL"})),
         Chart("Entropy, nats per token", _named(values, {"entropy": "entropy"}), low=0),
+        *_group_charts(values),
         *_seat_charts(values),
         *_cost_charts(values),
     ]
@@ -98,11 +107,14 @@ def missing_from(metrics: Records) -> list[str]:
     wanted = {
         "exact NashConv": r"arena/nash_conv",
         "return per seat": r"arena/.+/player_\d+/return",
+        "score against the start": r"arena/.+/against_start",
         "returns by opponent": r"arena/.+/against/.+/return",
         "legal replies": r"arena/legal_rate",
         "length of replies": r"arena/reply_tokens",
         "KL to the reference": "kl",
         "entropy": "entropy",
+        "share of flat groups": "arena/flat_groups",
+        "share of each game": r"arena/.+/episode_share",
         "share of flat pools": r"arena/.+/flat_pools",
         "split of time": r"arena/time/.+",
     }
@@ -179,6 +191,31 @@ def _intervals(
             ends = returns[seat].get("low"), returns[seat].get("high")
             if None not in ends:
                 yield (0 if when == BEFORE else last, *ends)
+
+
+def _start_chart(values: Mapping[str, Points]) -> Chart:
+    """The score against the model that self-play started from, by game."""
+    lines = []
+    for key, points in values.items():
+        if found := START.fullmatch(key):
+            errors = dict(values.get(f"{key}_error", ()))
+            intervals = [
+                (step, value - WIDTH * errors[step], value + WIDTH * errors[step])
+                for step, value in points
+                if step in errors
+            ]
+            lines.append(Line(found["game"], points, intervals))
+    return Chart("Score against the start of self-play", lines)
+
+
+def _group_charts(values: Mapping[str, Points]) -> Iterable[Chart]:
+    """The shares of groups without a difference, and of the episodes of each game."""
+    flat = {"arena/flat_groups": "flat", "arena/dropped_groups": "dropped"}
+    yield Chart("Flat groups, share", _named(values, flat), low=0, high=1)
+    games = {key: found["game"] for key in values if (found := EPISODES.fullmatch(key))}
+    if len(games) > 1:
+        title = "Episodes of each game, share"
+        yield Chart(title, _named(values, games), low=0, high=1)
 
 
 def _seat_charts(values: Mapping[str, Points]) -> Iterable[Chart]:

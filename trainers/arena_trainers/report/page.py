@@ -7,7 +7,7 @@ text.
 
 import base64
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -56,17 +56,21 @@ def replay_page(
     )
 
 
-def rendered(template: str, **values: Any) -> str:
+def rendered(
+    template: str, *, scripts: Sequence[str] = ("replay.js",), **values: Any
+) -> str:
     """A page of one of our templates, with the script and the style of replays.
 
     Args:
         template: its file name; it extends `page.html`.
+        scripts: file names of what the page runs, in order.
         values: what the template shows.
 
     Raises:
         ModuleNotFoundError: Jinja is not installed.
     """
-    style, script = f"{_asset('replay.css')}{_scene_css()}", _asset("replay.js")
+    style = f"{_asset('replay.css')}{_scene_css()}"
+    script = "".join(map(_asset, scripts))
     page: str = (
         _templates()
         .get_template(template)

@@ -43,7 +43,7 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
     texts, elements, pictures = Interned(), Interned(), Interned()
     found, episodes = list(recorded), []
     for one, estimates in zip(found, estimates_of(found), strict=True):
-        line, (episode, credit), source = one
+        line, (episode, credit), source, moment = one
         frames = frames_of(episode)
         drawn = []
         for scenes in frames.scenes:
@@ -58,6 +58,7 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
         ]
         facts = _facts(episode)
         facts |= {"source": source, "line": line, "estimates": estimates}
+        facts["moment"] = moment or source
         facts |= {"viewers": frames.viewers, "fault": frames.fault}
         episodes.append({**facts, "frames": drawn, "turns": turns})
     return {

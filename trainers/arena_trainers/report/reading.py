@@ -32,11 +32,14 @@ class Recorded(NamedTuple):
         line: number of its line, from 1.
         rollout: the episode, and the credit of its turns.
         source: name of the file in a page of several files; empty in other pages.
+        moment: the source without the name of the run, in a comparison of runs; empty in
+            other pages. Episodes of one start and moment are shown as one group.
     """
 
     line: int
     rollout: Rollout
     source: str = ""
+    moment: str = ""
 
 
 def read_lines(
@@ -66,7 +69,7 @@ def read_lines(
             if number > first and not line.startswith(HEADER)
         )
         for number, line in islice(lines, count):
-            yield _read(number, line)
+            yield read_line(number, line)
 
 
 def not_blank(lines: Iterable[Recorded | BadLine]) -> Iterator[Recorded | BadLine]:
@@ -80,7 +83,13 @@ def count_lines(path: Path) -> int:
         return max((n for n, line in enumerate(file, 1) if line.strip()), default=0)
 
 
-def _read(number: int, line: bytes) -> Recorded | BadLine:
+def read_line(number: int, line: bytes) -> Recorded | BadLine:
+    """The episode of a line, which may be one of a tournament.
+
+    Args:
+        number: number of the line, from 1.
+        line: its bytes.
+    """
     record = line
     if line.startswith(LINE):
         record = line.partition(EPISODE)[2].rstrip().removesuffix(b"}")

@@ -105,6 +105,7 @@
     episode = e;
     number = which;
     $("replay").hidden = false;
+    Object.assign($("replay").dataset, { source: e.source, line: e.line });
     $("name").textContent = `${e.source ? e.source + ", line" : "Line"} ${e.line}: ${e.game}, seed ${e.seed}, sample ${e.sample}`;
     $("fault").hidden = !e.fault;
     $("fault").textContent = `This episode cannot be replayed, so its prompts are shown: ${e.fault}`;
@@ -189,7 +190,7 @@
   }
 
   // The other episodes of the same start, a row each
-  const isMember = (e) => ["source", "game", "seed"].every((k) => e[k] === episode[k])
+  const isMember = (e) => ["moment", "game", "seed"].every((k) => e[k] === episode[k])
     && JSON.stringify(e.params) === JSON.stringify(episode.params);
 
   function buildGroup() {
@@ -200,7 +201,7 @@
     $("group").firstElementChild.textContent = `The group: ${members.length} episodes from this start, with the reply and advantage of each turn`;
     const rows = members.map((e) => {
       const row = make("tr", undefined, e === episode ? "open" : ""), chosen = advantages(e);
-      row.append(make("td", `line ${e.line}`), make("td", e.returns.map(signed).join(", ")));
+      row.append(make("td", `${e.source === e.moment ? "" : e.source + ", "}line ${e.line}`), make("td", e.returns.map(signed).join(", ")));
       e.turns.slice(0, MAX_TURNS).forEach((t, place) => row.append(memberTurn(e, place, chosen[place], most)));
       if (e.turns.length > MAX_TURNS) row.append(make("td", "..."));
       return row;

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,10 +15,16 @@ from arena_trainers.report.reading import (
     read_lines,
 )
 
+METRICS = "metrics.jsonl"
 STEP = re.compile(r"step-(\d+)\.jsonl")
 AFTER_TRAINING = "after training"
 EVALUATED = 8  # episodes of the evaluation for each group of a step
 MAX_TURNS = 4_000  # of a page; a turn takes up to 4 ms of CPU time
+MAX_RUNS = 6  # of a comparison; as many as colors of curves
+
+StepFile = tuple[
+    int | None, Path
+]  # step of a file of episodes; None for the evaluation
 
 
 class RunFiles(NamedTuple):
@@ -54,14 +61,12 @@ class Stored(NamedTuple):
         step: the optimizer step; None for the evaluation.
         episodes: whole groups, each episode with the name of its source.
         bad: lines that cannot be read.
-        num_lines: number of lines of the file that are not blank.
     """
 
     name: str
     step: int | None
     episodes: Sequence[Recorded]
     bad: Sequence[BadLine]
-    num_lines: int
 
     @property
     def num_turns(self) -> int:
@@ -70,28 +75,71 @@ class Stored(NamedTuple):
 
 
 def read_run_files(folder: Path, num_groups: int) -> RunFiles:
-    """Reads a run folder, finished or not.
+    """The files of one run; see `read_runs`."""
+    (run,) = read_runs([folder], num_groups)
+    return run
+
+
+def read_runs(folders: Sequence[Path], num_groups: int) -> list[RunFiles]:
+    """Reads run folders, finished or not, for one page.
+
+    Of several runs, the steps are read that all of them have stored, and the last one of
+    each. So the page has the same starts of all runs where they stored the same.
 
     Args:
-        folder: the run folder.
+        folders: the run folders, at most `MAX_RUNS`.
         num_groups: groups to read of each file of episodes. Where the groups have more
             than `MAX_TURNS` turns in all, each file gives as many groups as fit into its
             share, one at least; where these are still too many, evenly spaced steps are
             read, with the last one.
 
     Raises:
-        ValueError: there is no run folder.
+        ValueError: a folder is no run folder or is given twice, or there are too many.
     """
-    if not (folder / "metrics.jsonl").is_file():
-        raise ValueError(
-            f"want a run folder with metrics.jsonl, found none at {str(folder)!r}; give "
-            "the --output-dir of arena train, such as runs/first"
+    _check_folders(folders)
+    names = _names(folders)
+    files = _common([list(_files_of_episodes(folder)) for folder in folders])
+    room = MAX_TURNS // max(1, sum(map(len, files)))
+    stored = [
+        _stored(folder, read, num_groups, room)
+        for folder, read in zip(folders, files, strict=True)
+    ]
+    return [
+        _run(folder, name, found, shown)
+        for folder, name, found, shown in zip(
+            folders, names, stored, _thinned(stored), strict=True
         )
-    metrics, broken = _metrics(folder / "metrics.jsonl")
+    ]
+
+
+def _check_folders(folders: Sequence[Path]) -> None:
+    if len(folders) > MAX_RUNS:
+        raise ValueError(
+            f"want at most {MAX_RUNS} runs in a report, got {len(folders)}; give fewer"
+        )
+    for folder in folders:
+        if not (folder / METRICS).is_file():
+            raise ValueError(
+                f"want a run folder with {METRICS}, found none at {str(folder)!r}; "
+                "give the --output-dir of arena train, such as runs/first"
+            )
+    for folder, count in Counter(path.resolve() for path in folders).items():
+        if count > 1:
+            raise ValueError(f"want different runs, got {folder} twice; give it once")
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    """The names of the folders; their whole paths if two have the same name."""
+    names = [folder.absolute().name for folder in folders]
+    return names if len(set(names)) == len(names) else [str(f) for f in folders]
+
+
+def _run(
+    folder: Path, name: str, stored: Sequence[Stored], shown: Sequence[Stored]
+) -> RunFiles:
+    metrics, broken = _metrics(folder / METRICS)
     results, config = _results(folder / "results.json"), folder / "config.yaml"
-    stored = _stored(folder, num_groups)
-    shown = _thinned(stored)
-    bad = [("metrics.jsonl", line) for line in broken]
+    bad = [(METRICS, line) for line in broken]
     bad += [(file.name, line) for file in stored for line in file.bad]
     episodes = [line for file in shown for line in file.episodes]
     sources = {
@@ -108,8 +156,8 @@ def read_run_files(folder: Path, num_groups: int) -> RunFiles:
     if not sources:
         missing.append("rollouts/: there are no training episodes (see --saved_groups)")
     text = config.read_text(encoding="utf-8") if config.is_file() else ""
-    left = sum(file.num_lines - len(file.bad) for file in stored) - len(episodes)
-    name = folder.absolute().name
+    lines = [_num_lines(path) for _, path in _files_of_episodes(folder)]
+    left = sum(lines) - sum(len(file.bad) for file in stored) - len(episodes)
     return RunFiles(name, metrics, results, text, episodes, sources, left, bad, missing)
 
 
@@ -150,7 +198,7 @@ def _results(path: Path) -> dict[str, Any]:
     return found
 
 
-def _files_of_episodes(folder: Path) -> Iterable[tuple[int | None, Path]]:
+def _files_of_episodes(folder: Path) -> Iterable[StepFile]:
     """Files of training episodes by step, then that of the evaluation, as step None."""
     found = {
         int(match[1]): path
@@ -162,22 +210,42 @@ def _files_of_episodes(folder: Path) -> Iterable[tuple[int | None, Path]]:
         yield None, folder / "episodes.jsonl"
 
 
-def _stored(folder: Path, num_groups: int) -> list[Stored]:
+def _common(files: Sequence[list[StepFile]]) -> list[list[StepFile]]:
+    """The files of the steps that all runs have, of the last step, and of the evaluation."""
+    steps = [{step for step, _ in found if step is not None} for found in files]
+    common = set.intersection(*steps)
+    return [
+        [
+            (step, path)
+            for step, path in found
+            if step is None or step in common or step == max(own)
+        ]
+        for found, own in zip(files, steps, strict=True)
+    ]
+
+
+def _stored(
+    folder: Path, files: Sequence[StepFile], num_groups: int, max_turns: int
+) -> list[Stored]:
     """The first groups of each file of episodes."""
-    found, files = [], list(_files_of_episodes(folder))
+    found = []
     for step, path in files:
         groups = num_groups if step is not None else EVALUATED * num_groups
-        lines = _groups(path, groups, MAX_TURNS // len(files))
+        lines = _groups(path, groups, max_turns)
         source = AFTER_TRAINING if step is None else f"step {step}"
         episodes = [
             line._replace(source=source) for line in lines if isinstance(line, Recorded)
         ]
         bad = [line for line in lines if isinstance(line, BadLine)]
-        with open(path, "rb") as file:
-            num_lines = sum(1 for line in file if line.strip())
         name = str(path.relative_to(folder))
-        found.append(Stored(name, step, episodes, bad, num_lines))
+        found.append(Stored(name, step, episodes, bad))
     return found
+
+
+def _num_lines(path: Path) -> int:
+    """Number of lines that are not blank."""
+    with open(path, "rb") as file:
+        return sum(1 for line in file if line.strip())
 
 
 def _groups(path: Path, num_groups: int, max_turns: int) -> list[Recorded | BadLine]:
@@ -200,16 +268,23 @@ def _groups(path: Path, num_groups: int, max_turns: int) -> list[Recorded | BadL
     return found
 
 
-def _thinned(stored: Sequence[Stored]) -> list[Stored]:
-    """The files to show: the last step, every n-th before it, and the evaluation.
+def _thinned(stored: Sequence[Sequence[Stored]]) -> list[list[Stored]]:
+    """The files to show of each run: every n-th step, its last step, and the evaluation.
 
-    The smallest n is taken with which there are at most `MAX_TURNS` turns.
+    Steps are counted back from the last one that all runs have. The smallest n is taken with
+    which there are at most `MAX_TURNS` turns.
     """
-    steps = [file for file in stored if file.step is not None and file.episodes]
-    rest = [file for file in stored if file.step is None]
-    room = MAX_TURNS - sum(file.num_turns for file in rest)
-    for apart in range(1, len(steps)):
-        kept = steps[::-1][::apart][::-1]
-        if sum(file.num_turns for file in kept) <= room:
-            return [*kept, *rest]
-    return [*steps[-1:], *rest]
+    rest = [[file for file in run if file.step is None] for run in stored]
+    trained = [[f for f in run if f.step is not None and f.episodes] for run in stored]
+    room = MAX_TURNS - sum(file.num_turns for run in rest for file in run)
+    common = set.intersection(*({file.step for file in run} for run in trained))
+    steps = sorted(step for step in common if step is not None)
+    for apart in [*range(1, max(2, len(steps))), 0]:
+        kept = set(steps[::-1][::apart] if apart else ())
+        shown = [
+            [file for file in run if file.step in kept or file is run[-1]]
+            for run in trained
+        ]
+        if sum(file.num_turns for run in shown for file in run) <= room:
+            break
+    return [[*run, *others] for run, others in zip(shown, rest, strict=True)]

@@ -1,0 +1,120 @@
+"""The reports of an evaluation and of a tournament."""
+
+import json
+import re
+
+import pytest
+
+from arena_trainers.evaluate import evaluate
+from arena_trainers.report.played_files import read_evaluation, read_tournament
+from arena_trainers.report.played_page import played_page
+from arena_trainers.report.result_tables import Cell
+from arena_trainers.tournament import play_tournament
+from arena_wrappers import ScriptedPolicy
+
+ATTACK = "<img src=x onerror=alert(1)>"
+
+
+def broken():
+    policy = ScriptedPolicy(["<answer>pass</answer>", "nothing"])
+    policy.name = ATTACK
+    return policy
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory):
+    path = tmp_path_factory.mktemp("eval") / "found.jsonl"
+    found = evaluate(broken(), "kuhn_poker", ["random"], 3, baselines=False, out=path)
+    return path, found
+
+
+def test_an_evaluation_has_rows_with_reasons_that_open_their_episodes(evaluation):
+    path, found = evaluation
+    read = read_evaluation(path, 2)
+    (table,) = read.tables
+    assert table.title == "kuhn_poker-v0 (num_players=2)"
+    assert len(table.rows) == len(found.rows) == 3
+    invalid = table.heads.index("invalid replies")
+    for row, wanted in zip(table.rows, found.rows, strict=True):
+        assert row[3:5] == [str(wanted.seat), str(wanted.num_episodes)]
+        assert row[6].startswith(f"{wanted.mean_return:.3f} ({wanted.low:.3f} to ")
+        reasons = ", ".join(f"{k} {100 * v:.1f} %" for k, v in wanted.invalid.items())
+        assert row[invalid] == (reasons or "none")
+    assert any("format" in row[invalid] for row in table.rows)
+    lineups = {line.source for line in read.episodes}
+    first = f"kuhn_poker-v0: {ATTACK} / random"
+    assert first in lineups
+    assert table.rows[0][0].text == ATTACK
+    assert table.rows[0][0].link.startswith("#from=kuhn_poker-v0%3A+%3Cimg")
+    assert table.rows[2][0].link == ""
+    assert read.left + len(read.episodes) == 6
+    assert all(
+        sum(line.source == lineup for line in read.episodes) <= 2 for lineup in lineups
+    )
+    assert not read.missing
+
+
+def test_the_page_of_an_evaluation_escapes_what_players_wrote(evaluation):
+    page = played_page(read_evaluation(evaluation[0], 2))
+    assert ATTACK not in page
+    assert "Made by arena report." in page
+    assert not re.findall(r"""<[a-z][^<>]*\s(?:src|style)=|href="[^#]|@import""", page)
+
+
+def test_episodes_without_results_are_shown(evaluation, tmp_path):
+    path = tmp_path / "alone.jsonl"
+    path.write_text(evaluation[0].read_text() + '{"game": ')
+    read = read_evaluation(path, 9)
+    assert not read.tables
+    assert len(read.episodes) == 6
+    assert [(file, line.line) for file, line in read.bad] == [("alone.jsonl", 7)]
+    assert read.missing[0].startswith("alone.results.jsonl: there are no results")
+    beside = tmp_path / "alone.results.jsonl"
+    for text, wanted in (("[]", "want JSON objects in"), ("{}", "does not hold the")):
+        beside.write_text(text)
+        with pytest.raises(ValueError, match=wanted):
+            read_evaluation(path, 1)
+    path.write_text("\n")
+    with pytest.raises(ValueError, match="holds none; give the --out file"):
+        read_evaluation(path, 1)
+
+
+def test_each_payoff_of_a_tournament_opens_the_episodes_of_the_two(tmp_path):
+    names, games = ["first", "random", "constant:1"], ["kuhn_poker", "tiny_hanabi"]
+    out = tmp_path / "results.jsonl"
+    found = play_tournament(names, games, 3, out=out)
+    read = read_tournament(tmp_path, 2)
+    assert read.missing == [
+        "summary.json: the tournament is not finished; the same command resumes it"
+    ]
+    (tmp_path / "summary.json").write_text(json.dumps(found.to_dict()))
+    read = read_tournament(tmp_path, 2)
+    assert read.name == tmp_path.name
+    payoffs, cooperative, ratings, *_ = read.tables
+    assert payoffs.heads == ["against", *names]
+    mean = found.games[0].payoffs[0][1].mean
+    cell = payoffs.rows[0][2]
+    assert isinstance(cell, Cell)
+    assert cell.text.startswith(f"{mean:.3f} (")
+    assert cell.link == "#from=kuhn_poker-v0%3A+first+and+random"
+    assert payoffs.rows[1][1].link == cell.link
+    assert payoffs.rows[0][1] == "-"
+    assert cooperative.rows[0][1].link.endswith("first+with+itself")
+    heats = [c.heat for row in payoffs.rows for c in row if isinstance(c, Cell)]
+    assert max(map(abs, heats)) == 5
+    elos = [float(row[1].split()[0]) for row in ratings.rows]
+    assert elos == sorted(elos, reverse=True)
+    sources = [line.source for line in read.episodes]
+    assert sources.count("kuhn_poker-v0: first and random") == 2
+    assert read.left == len(out.read_text().splitlines()) - 1 - len(sources)
+    with open(out, "a") as file:
+        file.write('{"match": {"game": "x"}\n')
+    (bad,) = read_tournament(tmp_path, 2).bad
+    assert bad[0] == "results.jsonl"
+
+
+def test_few_episodes_of_long_games_fit_into_a_page(evaluation, monkeypatch):
+    monkeypatch.setattr("arena_trainers.report.played_files.MAX_TURNS", 1)
+    read = read_evaluation(evaluation[0], 9)
+    sources = [line.source for line in read.episodes]
+    assert len(sources) == len(set(sources))

@@ -1,0 +1,79 @@
+// What a report adds to the replays: legends that single out curves, and a page that reloads
+// itself while its run goes on.
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+
+  // A click on names of a legend shows these curves, and dims the others of the chart
+  $("charts")?.addEventListener("click", (event) => {
+    const button = event.target.closest(".key button");
+    if (!button) return;
+    button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
+    const chart = button.closest("figure");
+    const chosen = [...chart.querySelectorAll("[aria-pressed=true]")].map((b) => b.dataset.key);
+    for (const part of chart.querySelectorAll("[data-curve]")) {
+      part.classList.toggle("dim", chosen.length > 0 && !chosen.includes(part.dataset.curve));
+    }
+  });
+
+  // The place of the reader outlives a reload in the history's state
+  const FIELDS = "#filters select, #viewer, #estimator";
+
+  const SECTIONS = ["results", "curves", "list", "replay"];
+  const topOf = (id) => $(id).getBoundingClientRect().top;
+
+  // The last section that begins above the middle of the screen, as those before it may grow
+  function anchor() {
+    const above = (name) => !$(name).hidden && topOf(name) < window.innerHeight / 2;
+    const id = SECTIONS.filter(above).pop() ?? SECTIONS[0];
+    return { id, top: topOf(id) };
+  }
+
+  // What can be unfolded, by name; the prompts of a turn are drawn anew
+  function foldings() {
+    const all = [...document.querySelectorAll("details")].filter((d) => !d.closest("#turn"));
+    const name = (d) => d.id || `${d.parentElement.firstElementChild.textContent}: ${d.firstElementChild.textContent}`;
+    return all.map((d) => [name(d), d]);
+  }
+
+  function keepPlace() {
+    const { source, line, turn } = $("replay").dataset;
+    const fields = [...document.querySelectorAll(FIELDS)].map((field) => field.value);
+    const opened = Object.fromEntries(foldings().map(([name, details]) => [name, details.open]));
+    const link = line ? "#" + new URLSearchParams({ from: source, line, turn }) : location.hash;
+    history.replaceState({ fields, opened, at: anchor() }, "", link);
+  }
+
+  function restorePlace({ fields, opened, at }) {
+    for (const [name, details] of foldings()) details.open = opened[name] ?? details.open;
+    document.querySelectorAll(FIELDS).forEach((field, place) => {
+      if (![...field.options].some((option) => option.value === fields[place])) return;
+      field.value = fields[place];
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+    const scroll = () => window.scrollBy(0, topOf(at.id) - at.top);
+    requestAnimationFrame(() => requestAnimationFrame(scroll)); // after the turn is drawn
+  }
+
+  function live() {
+    $("written").textContent = document.lastModified;
+    history.scrollRestoration = "manual";
+    const state = history.state;
+    if (state?.fields) restorePlace(state);
+    $("reloads").checked = !state?.paused;
+    $("reloads").addEventListener("input", () => {
+      history.replaceState({ ...history.state, paused: !$("reloads").checked }, "");
+    });
+    setInterval(() => {
+      if (document.hidden || !$("reloads").checked) return;
+      keepPlace();
+      location.reload();
+    }, 1000 * Number($("live").dataset.seconds));
+  }
+
+  new MutationObserver((_, observer) => { // the episodes are shown
+    observer.disconnect();
+    if ($("live")) live();
+    else if (history.state?.fields) restorePlace(history.state); // the run has ended
+  }).observe(document.body, { attributes: true, attributeFilter: ["data-ready"] });
+})();

@@ -1,0 +1,195 @@
+"""The results of evaluations and tournaments as tables of text, with links to episodes."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from arena_trainers.evaluate.result_rows import Row
+from arena_trainers.evaluate.tables import score_without_interval
+from arena_trainers.report.result_tables import (
+    NONE,
+    Cell,
+    TextTable,
+    interval,
+    number,
+    percent,
+    source_link,
+)
+
+UNKNOWN = "?"  # the policy of a seat without a turn
+HEATS = 5  # shades of a color
+EVALUATION = (
+    "policy", "against", "role", "seat", "episodes", "distinct", "return (95 %)",
+    "score (95 %)", "won", "drawn", "lost", "invalid replies", "turns", "tokens",
+)  # fmt: skip
+RATING = ("policy", "Elo (95 %)", "OpenSkill", "sigma")
+PAYOFF = (
+    "Mean return of the row's policy in one seat, with the column's in all other seats; "
+    "95 % interval. A click opens episodes of the two."
+)
+ELO = "Elo and OpenSkill count wins; they ignore the size of returns."
+
+
+def lineup_name(game: str, lineup: Sequence[str]) -> str:
+    """The name of the episodes of a lineup: the game, and the policy of each seat."""
+    return f"{game}: {' / '.join(lineup)}"
+
+
+def match_name(game: str, lineup: Sequence[str]) -> str:
+    """The name of the episodes of a pairing.
+
+    With two seats it has both orders. With more, one policy has one seat.
+
+    >>> match_name("kuhn_poker-v0", ["b", "a"])
+    'kuhn_poker-v0: a and b'
+    >>> match_name("kuhn_poker-v0", ["b", "b", "a"])
+    'kuhn_poker-v0: a against b'
+    """
+    if len(set(lineup)) == 1:
+        return f"{game}: {lineup[0]} with itself"
+    if len(lineup) == 2:
+        return f"{game}: {' and '.join(sorted(lineup))}"
+    one, others = sorted(set(lineup), key=list(lineup).count)
+    return f"{game}: {one} against {others}"
+
+
+def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> TextTable:
+    """The rows of an evaluation.
+
+    Args:
+        found: what `Evaluation.to_dict` gave.
+        sources: sources of the episodes in the page, to which rows link.
+    """
+    rows = [Row(**values) for values in found["rows"]]
+    params = ", ".join(f"{name}={value}" for name, value in found["params"].items())
+    title = f"{found['game']} ({params})" if params else found["game"]
+    notes = []
+    if found["known_value"]:
+        notes.append(f"Known value: {found['known_value']}")
+    if solvers := {row.policy for row in rows if row.role == "solver"}:
+        full = ", ".join(sorted(solvers))
+        notes.append(f"Score: 0 is uniform random play, 100 is {full}.")
+        notes.append("A score without an interval uses the mean returns of episodes.")
+    for row in rows:
+        if row.role == "policy":
+            notes += [
+                f"{name} in seat {row.seat} against {row.opponent}: "
+                + interval({"mean": mean, "low": low, "high": high})
+                for name, (mean, low, high) in row.measures.items()
+            ]
+    cells = [_evaluated(found["game"], row, rows, sources) for row in rows]
+    return TextTable(title, EVALUATION, cells, notes)
+
+
+def _evaluated(
+    game: str, row: Row, rows: Sequence[Row], sources: Collection[str]
+) -> list[str | Cell]:
+    returns = interval({"mean": row.mean_return, "low": row.low, "high": row.high})
+    score = score_without_interval(row, rows) or NONE
+    if row.score_interval is not None:
+        low, high = row.score_interval
+        score = interval({"mean": row.normalised, "low": low, "high": high}, 1)
+    invalid = ", ".join(f"{why} {percent(rate)}" for why, rate in row.invalid.items())
+    shares = [percent(share) for share in (row.wins, row.draws, row.losses)]
+    link = _link(_lineup_of(game, row, sources), sources)
+    tokens = number(row.num_tokens, 1)
+    return [
+        Cell(row.policy, link),
+        *[row.opponent, row.role, str(row.seat)],
+        *[str(row.num_episodes), str(row.num_distinct), returns, score],
+        *[*shares, invalid or "none", number(row.num_turns, 1), tokens],
+    ]
+
+
+def _lineup_of(game: str, row: Row, sources: Collection[str]) -> str:
+    """The source of a row's episodes; empty if the page has none."""
+    other = row.policy if row.opponent == "self" else row.opponent
+    seat = 0 if row.opponent == "self" else row.seat
+    most = max(source.count(" / ") + 1 for source in sources)
+    for num_players in range(1, most + 1):
+        for rest in (other, UNKNOWN):  # the others have no turn if the policy forfeits
+            if isinstance(seat, int) and seat < num_players:
+                lineup = [rest] * num_players
+                lineup[seat] = row.policy
+                if (name := lineup_name(game, lineup)) in sources:
+                    return name
+    return ""
+
+
+def _link(source: str, sources: Collection[str]) -> str:
+    return source_link(source) if source in sources else ""
+
+
+def tournament_tables(
+    found: Mapping[str, Any], sources: Collection[str]
+) -> list[TextTable]:
+    """Payoffs of each game, ratings, and forfeits if there were any.
+
+    Args:
+        found: what `Tournament.to_dict` gave.
+        sources: sources of the episodes in the page, to which payoffs link.
+    """
+    tables = [_payoffs(found["policies"], game, sources) for game in found["games"]]
+    for game in found["games"]:
+        if game["ratings"] is not None:
+            tables.append(_ratings(game["game"], game["ratings"], game["nash"]))
+    if found["ratings"] is not None and len(found["games"]) > 1:
+        tables.append(_ratings("all competitive games", found["ratings"], None))
+    forfeits = [
+        [policy, str(count), reason]
+        for policy, reasons in found["forfeits"].items()
+        for reason, count in reasons.items()
+    ]
+    if forfeits:
+        tables.append(TextTable("Forfeits", ["policy", "times", "reason"], forfeits))
+    return tables
+
+
+def _payoffs(
+    policies: Sequence[str], game: Mapping[str, Any], sources: Collection[str]
+) -> TextTable:
+    """The matrix; the largest absolute mean has the full color."""
+    means = [cell["mean"] for row in game["payoffs"] for cell in row if cell]
+    most = max(map(abs, means), default=0.0) or 1.0
+    rows = []
+    for name, payoffs in zip(policies, game["payoffs"], strict=True):
+        row: list[str | Cell] = [name]
+        for other, payoff in zip(policies, payoffs, strict=True):
+            if payoff is None:
+                row.append(NONE)
+                continue
+            source = _pairing(game["game"], name, other, sources)
+            heat = round(HEATS * payoff["mean"] / most)
+            row.append(Cell(interval(payoff), _link(source, sources), heat))
+        rows.append(row)
+    notes = [PAYOFF]
+    if cross := game["cross_play"]:
+        gap = interval(
+            {"mean": cross["gap"], "low": cross["low"], "high": cross["high"]}
+        )
+        notes.append(
+            f"Self-play {number(cross['self_play'])} less cross-play "
+            f"{number(cross['cross_play'])}: {gap}"
+        )
+    return TextTable(f"{game['game']}: payoffs", ["against", *policies], rows, notes)
+
+
+def _pairing(game: str, one: str, other: str, sources: Collection[str]) -> str:
+    """The source of a pairing, whose form depends on the number of seats."""
+    of_two = match_name(game, [one, other])
+    return of_two if of_two in sources else match_name(game, [one, other, other])
+
+
+def _ratings(
+    title: str, ratings: Sequence[Mapping[str, Any]], nash: Mapping[str, Any] | None
+) -> TextTable:
+    """The ratings of a game, the highest Elo first."""
+    rows = []
+    for place, one in sorted(enumerate(ratings), key=lambda pair: -pair[1]["elo"]):
+        elo = {"mean": one["elo"], "low": one["elo_low"], "high": one["elo_high"]}
+        row = [one["policy"], interval(elo, 0), number(one["mu"], 2)]
+        row.append(number(one["sigma"], 2))
+        if nash is not None:
+            row += [number(nash[name][place]) for name in ("weights", "ratings")]
+        rows.append(row)
+    heads = [*RATING, *(["Nash weight", "Nash average"] if nash is not None else [])]
+    return TextTable(f"Ratings: {title}", heads, rows, [ELO])
