@@ -62,12 +62,11 @@ def test_turns_of_players_have_no_effect_in_markdown():
 
 @pytest.mark.slow
 def test_tensorboard_has_the_metrics_and_a_table_of_turns(tmp_path, monkeypatch):
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
+    events = "tensorboard.backend.event_processing.event_accumulator"
+    reader = pytest.importorskip(events)
     log_to("tensorboard", tmp_path, monkeypatch)
-    (events,) = tmp_path.glob("first/runs/*")
-    found = EventAccumulator(str(events)).Reload()
+    (folder,) = tmp_path.glob("first/runs/*")
+    found = reader.EventAccumulator(str(folder)).Reload()
     lines = (tmp_path / "first" / "metrics.jsonl").read_text().splitlines()
     logged = [record for record in map(json.loads, lines) if "loss" in record]
     for number, record in enumerate(logged):

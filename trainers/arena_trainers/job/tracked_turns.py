@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 MAX_EPISODES = 4  # at each log
 MAX_TURNS = 40  # of each episode
 MAX_SHOWN = 2000  # characters of a text in a table
-COLUMNS = ("episode", "turn", "seat", "policy", "prompt", "reply", "reward")
-COLUMNS += ("advantage", "estimator", "return")
+COLUMNS = (
+    *("episode", "turn", "seat", "policy", "prompt", "reply"),
+    *("reward", "advantage", "estimator", "return"),
+)
 
 
 class TrackedTurn(NamedTuple):
