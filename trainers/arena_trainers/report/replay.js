@@ -170,11 +170,11 @@
           cell.classList.toggle("bad", Boolean(t.invalid));
           cell.dataset.turn = place;
           let title = `turn ${place}, ${player(seat)}`;
+          if (t.moves?.regret > 0) title += `, regret ${plain(t.moves.regret)}`;
           if (chosen[place] !== null) {
             cell.style.background = background(t, chosen[place], most);
             title += `: advantage ${signed(chosen[place])}`;
           }
-          if (t.moves?.regret > 0) title += `; regret ${plain(t.moves.regret)}`;
           cell.classList.toggle("regret", Boolean(t.moves?.large));
           cell.title = t.invalid ? `${title}; invalid: ${t.invalid}` : title;
           cells[place] = cell;
