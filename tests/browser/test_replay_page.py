@@ -213,3 +213,39 @@ def test_a_link_opens_a_turn(tmp_path, open_page):
     assert (
         page.inner_text("#name") == f"Line 2: tic_tac_toe-v0, seed {seeds[1]}, sample 0"
     )
+
+
+def test_values_of_moves_are_shown_and_large_regrets_are_jumped_to(tmp_path, open_page):
+    blunder = scripted("tic_tac_toe", ["a1", "b1", "a2"], ["a3", "b3", "c3"])
+    tokens = TurnCredit("segment", [0.5, -0.25, 1.0])
+    page = open_page(page_of(tmp_path, blunder, tokens), "#line=1&turn=4")
+    at(page, 4)
+    assert "regret of the one played 2" in page.inner_text("#turn h3.regret")
+    names = page.locator(".moves > span:nth-child(3n + 1)").all_inner_texts()
+    values = page.locator(".moves .value").all_inner_texts()
+    assert sorted(names[:2]) == ["c1", "c3"]
+    assert values == ["+1", "+1", "-1", "-1", "-1"]
+    assert page.inner_text(".moves .played") == "a2"
+    large = page.locator("#strip .regret").evaluate_all(
+        "all => all.map((c) => c.dataset.turn)"
+    )
+    large = sorted(map(int, large))
+    assert 4 in large
+    page.keyboard.press("Home")
+    at(page, 0)
+    page.keyboard.press("r")
+    at(page, large[0])
+    page.keyboard.press("End")
+    page.keyboard.press("Shift+R")
+    at(page, large[-1])
+    stripes = page.locator("#strip .cell.own").first.evaluate("c => c.style.background")
+    assert stripes.count("rgba(") == 3  # one for each token
+    page.select_option("#viewer", "all")
+    assert page.locator(".moves").count() == 1
+
+
+def test_the_view_of_a_seat_hides_the_values_of_others(tmp_path, open_page):
+    page = open_page(page_of(tmp_path, scripted("kuhn_poker", ["bet"], ["pass"])))
+    assert "NashConv" in page.inner_text("#turn")
+    page.select_option("#viewer", "player_1")
+    assert page.locator(".moves").count() == 0

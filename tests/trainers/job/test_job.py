@@ -19,10 +19,11 @@ from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.cli import main as cli
 from arena_trainers.evaluate import exploitability
-from arena_trainers.job.closing import closing_lines
+from arena_trainers.job.closing import NUM_GROUPS, closing_lines
 from arena_trainers.job.curves import read_metrics
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.report.run_files import read_run_files
 from arena_trainers.train.game_plans import GamePlan
 from arena_trainers.train.rollouts import read_rollouts
 from arena_wrappers import PromptOptions, read_episodes, replay
@@ -31,6 +32,7 @@ SMALL = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "20"]
 SMALL += ["--episodes_per_step", "8", "--max_steps", "4", "--save_steps", "2"]
 SMALL += ["--num_generations", "2", "--credit_args", "{}"]
 SMALL += ["--evaluate_every", "2", "--logging_steps", "2", "--eval_episodes", "20"]
+SMALL += ["--saved_groups", "0"]  # nor a report, which takes a second
 
 EXACT = ["--credit", "counterfactual", "--critic", "exact"]
 
@@ -59,7 +61,8 @@ def counted_run(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for kind, name in ((KuhnPoker, "__init__"), (LMPolicy, "action_probs")):
             patch.setattr(kind, name, counted(getattr(kind, name)))
-        assert arena(patch, "train", *SMALL, "--seed", 1, "--output-dir", folder) == 0
+        options = [*SMALL, "--saved_groups", 2, "--seed", 1, "--output-dir", folder]
+        assert arena(patch, "train", *options) == 0
     return folder, calls
 
 
@@ -69,9 +72,13 @@ def run_folder(counted_run):
 
 
 def test_a_game_is_built_and_a_policy_scored_once(counted_run):
-    """The quick checks build the game, then the job. Step 0, 2 and 4, the last, are scored."""
-    _, calls = counted_run
-    assert calls == {"KuhnPoker.__init__": 2, "LMPolicy.action_probs": 3}
+    """The quick checks build the game, then the job. Step 0, 2 and 4, the last, are scored.
+
+    The report builds the game of each episode that it shows.
+    """
+    folder, calls = counted_run
+    shown = len(read_run_files(folder, NUM_GROUPS).episodes)
+    assert calls == {"KuhnPoker.__init__": 2 + shown, "LMPolicy.action_probs": 3}
 
 
 def test_results_say_what_was_reached_and_by_what(run_folder):
@@ -133,7 +140,7 @@ def test_the_lines_that_a_run_prints_at_its_end_work(run_folder, monkeypatch, ca
         for line in closing_lines(run_folder, games, args)
         if line.startswith("  arena ")
     ]
-    assert [line[1] for line in lines] == ["eval", "play", "report", *2 * ["replay"]]
+    assert [line[1] for line in lines] == ["eval", "play", *2 * ["replay"]]
     for line in lines:
         monkeypatch.setattr("sys.stdin", io.StringIO("bet\nbet\n"))
         assert arena(monkeypatch, *line[1:]) == 0, line
@@ -199,6 +206,16 @@ def test_saved_episodes_replay(run_folder):
         replay(episode)
 
 
+def test_a_report_is_written_at_the_end(run_folder):
+    lines = closing_lines(run_folder, [], TurnGRPOConfig(use_cpu=True, bf16=False))
+    assert lines[lines.index("see the run as a page:") + 1] == (
+        f"  {run_folder / 'report.html'}"
+    )
+    page = (run_folder / "report.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "What this run lacks" not in page  # the results stand in it, too
+
+
 def test_metrics_and_curves_are_there(run_folder):
     lines = (run_folder / "metrics.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
@@ -252,7 +269,7 @@ def test_a_transcript_has_no_exact_evaluation(tmp_path, monkeypatch):
     """Enumeration prompts states, and a transcript is more than a state."""
     folder = tmp_path / "run"
     options = [*SMALL, "--history", "transcript", "--max_steps", 1]
-    options += ["--saved_groups", 0, "--output-dir", folder]
+    options += ["--output-dir", folder]
     assert arena(monkeypatch, "train", *options) == 0
     results = json.loads((folder / "results.json").read_text())
     assert results["nash_conv"]["final"] is None

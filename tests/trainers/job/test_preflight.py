@@ -107,7 +107,9 @@ def test_an_option_of_a_newer_trl_is_left_to_its_own_config(monkeypatch, tmp_pat
 
 def test_report_to_names_what_to_install(monkeypatch):
     monkeypatch.setattr(extras, "is_installed", lambda module: False)
-    with pytest.raises(ValueError, match="install it with: pip install trackio"):
+    with pytest.raises(ValueError, match="pip install wandb"):
+        preflight.check_reporters(["wandb"])
+    with pytest.raises(ValueError, match=r"pip install 'arena-envs\[track\]'"):
         preflight.check_reporters(["trackio"])
     preflight.check_reporters("none")
 

@@ -25,6 +25,7 @@ OPTIONS += [
 ]
 OPTIONS += ["--max_steps", "24", "--save_steps", "1000", "--evaluate_every", "0"]
 OPTIONS += ["--logging_steps", "1", "--eval_episodes", "8", "--seed", "1"]
+OPTIONS += ["--saved_groups", "0"]
 TWO = ["--num_iterations", "2"]  # optimizer steps share a generation batch
 ON_SIGNALS = (  # a shell may have had them ignored, which children inherit
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"

@@ -18,6 +18,7 @@ from transformers import (
 from arena_envs.game import AnyGame
 from arena_envs.solvers import Table, nash_conv
 from arena_trainers.evaluate import tabular
+from arena_trainers.job.tracked_turns import track
 from arena_trainers.train.rollouts import (
     Rollout,
     joined,
@@ -141,7 +142,7 @@ class RolloutsFile(TrainerCallback):
     """Writes some training groups with their credit at each logging step.
 
     All processes call it; the main process writes `step-N.jsonl`, see
-    `arena_trainers.train.rollouts`.
+    `arena_trainers.train.rollouts`, and sends the first turns to experiment trackers.
 
     Args:
         trainer: the trainer; its latest generation batch is written.
@@ -168,6 +169,8 @@ class RolloutsFile(TrainerCallback):
         if state.is_world_process_zero:
             self.folder.mkdir(exist_ok=True)
             write_rollouts(self.folder / f"step-{state.global_step}.jsonl", rollouts)
+            callbacks = self.trainer.callback_handler.callbacks
+            track(callbacks, state.global_step, rollouts)
 
 
 def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout]:

@@ -8,8 +8,19 @@ from pathlib import Path
 from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.job.best import NO_SCORE, RETURN, BestModel
 from arena_trainers.job.outcome import EXACT_SOLVERS
+from arena_trainers.report.report_page import write_report
+from arena_trainers.report.run_files import read_run_files
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
+
+REPORT = "report.html"
+NUM_GROUPS = 2  # of each step in the report, as `arena report` shows
+
+
+def write_last_report(folder: Path) -> None:
+    """Writes the report of a finished run, if it has stored training episodes."""
+    if last_rollouts(folder) is not None:
+        write_report(folder / REPORT, read_run_files(folder, NUM_GROUPS))
 
 
 def closing_lines(
@@ -25,7 +36,9 @@ def closing_lines(
     model = f"lm:{folder / 'model'}"
     lines = ["evaluate it:", *_indented(eval_commands(model, plans, args))]
     lines += ["play against it:", *_indented(play_commands(model, plans))]
-    lines += ["see the run as a page:", *_indented([_command("report", str(folder))])]
+    page = folder / REPORT
+    seen = str(page) if page.is_file() else _command("report", str(folder))
+    lines += ["see the run as a page:", *_indented([seen])]
     lines.append("look at episodes, after training and in training (with credit):")
     files = [folder / "episodes.jsonl", last_rollouts(folder)]
     lines += _indented(

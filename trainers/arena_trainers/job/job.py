@@ -13,7 +13,12 @@ from transformers.utils.logging import disable_progress_bar
 
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.job.beside_equilibrium import draw_comparisons
-from arena_trainers.job.closing import best_line, closing_lines, rollouts_lines
+from arena_trainers.job.closing import (
+    best_line,
+    closing_lines,
+    rollouts_lines,
+    write_last_report,
+)
 from arena_trainers.job.curves import draw_curves, read_metrics
 from arena_trainers.job.hub import check_push, push_model
 from arena_trainers.job.model_card import write_cards
@@ -271,6 +276,7 @@ class TrainingJob:
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
         write_cards(self, outcomes, results)
+        write_last_report(self.folder)
 
     def _show(self, outcomes: list[Outcome]) -> None:
         plans = [meter.plan for meter in self.meters]

@@ -40,7 +40,7 @@ from arena_wrappers.human import names_person
 
 NEEDED = (
     *("torch", "transformers", "trl", "accelerate", "datasets"),
-    *("matplotlib", "scipy"),
+    *("jinja2", "matplotlib", "scipy"),
 )
 REPORTERS = {
     "azure_ml": ("azureml.core",),
@@ -58,6 +58,7 @@ REPORTERS = {
     "trackio": ("trackio",),
     "wandb": ("wandb",),
 }  # by name in `report_to`: the packages of which one must be installed
+TRACKED = ("tensorboard", "trackio")  # those of the extra `track`
 
 
 def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
@@ -259,7 +260,9 @@ def check_reporters(report_to: Any) -> None:
             raise ValueError(f"unknown report_to {name!r}; {hint}")
         packages = REPORTERS[name]
         if packages and not any(map(extras.is_installed, packages)):
+            what = packages[0].replace(".", "-")
+            wanted = "'arena-envs[track]'" if name in TRACKED else what
             raise ValueError(
                 f"report_to={name!r} needs the package {packages[0]!r}; install it with: "
-                f"pip install {packages[0].replace('.', '-')}"
+                f"pip install {wanted}"
             )

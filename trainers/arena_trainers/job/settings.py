@@ -280,6 +280,8 @@ def build_configs(
             training[key] = options[key].converted(value)
         else:
             raise unknown_option(key, [*job_options, *options])
+    if isinstance(names := training.get("report_to"), str):
+        training["report_to"] = names.replace(" ", "").split(",")
     defaults = {
         "report_to": "none",
         "disable_tqdm": True,

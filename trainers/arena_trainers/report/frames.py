@@ -17,11 +17,15 @@ class Frames(NamedTuple):
             be replayed.
         scenes: by frame and viewer. Frame i is before turn i, the last one is the end.
         fault: why the episode cannot be replayed; None if it can.
+        game: the rules; None if the episode cannot be replayed.
+        states: the states of the frames; empty if the episode cannot be replayed.
     """
 
     viewers: Sequence[str]
     scenes: Sequence[Sequence[Scene]]
     fault: str | None
+    game: AnyGame | None = None
+    states: Sequence[Any] = ()
 
 
 def frames_of(episode: Episode) -> Frames:
@@ -34,18 +38,19 @@ def frames_of(episode: Episode) -> Frames:
     try:
         game = game_of(episode)
         states = [*turn_states(episode, game), final_state(episode, game)]
-        if not _is_built_in(game):
+        if not is_built_in(game):
             return _drawn(game, states)
     except (ReplayError, ImportError, ValueError) as error:
         return _prompts(episode, " ".join(str(error).split()))
     except Exception as error:
-        if game is not None and _is_built_in(game):
+        if game is not None and is_built_in(game):
             raise
         return _prompts(episode, f"{type(error).__name__}: {error}")
     return _drawn(game, states)
 
 
-def _is_built_in(game: AnyGame) -> bool:
+def is_built_in(game: AnyGame) -> bool:
+    """Whether the rules are ours; those of plug-ins may raise anything."""
     return type(game).__module__.startswith("arena_envs.")
 
 
@@ -55,7 +60,7 @@ def _drawn(game: AnyGame, states: Sequence[Any]) -> Frames:
         viewers = [None]
     scenes = [[scene_of(game, state, seat) for seat in viewers] for state in states]
     names = ["all" if seat is None else f"player_{seat}" for seat in viewers]
-    return Frames(names, scenes, None)
+    return Frames(names, scenes, None, game, states)
 
 
 def _prompts(episode: Episode, fault: str) -> Frames:

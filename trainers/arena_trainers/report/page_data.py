@@ -11,6 +11,7 @@ from arena_envs.scenes.svg import drawing_of
 from arena_trainers.report.episode_facts import outcome_of, parsed_part, policies_of
 from arena_trainers.report.estimates import estimates_of
 from arena_trainers.report.frames import frames_of
+from arena_trainers.report.move_values import MoveSolver, MoveValues
 from arena_trainers.report.reading import Recorded
 from arena_trainers.train.rollouts import TurnCredit
 from arena_wrappers import Episode, Turn
@@ -40,6 +41,7 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
         height and the numbers of elements; `episodes`: everything else. Equal texts, elements
         and pictures are stored once.
     """
+    solver = MoveSolver()
     texts, elements, pictures = Interned(), Interned(), Interned()
     found, episodes = list(recorded), []
     for one, estimates in zip(found, estimates_of(found), strict=True):
@@ -52,11 +54,15 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
                 width, height, parts = drawing_of(scene)
                 views.append(pictures((width, height, tuple(map(elements, parts)))))
             drawn.append(views)
+        solved = solver.solve(episode, frames)
         turns = [
-            _turn(episode, turn, earned, texts)
-            for turn, earned in zip(episode.turns, credit, strict=True)
+            _turn(episode, turn, earned, texts) | {"moves": _moves(values, texts)}
+            for turn, earned, values in zip(
+                episode.turns, credit, solved.turns, strict=True
+            )
         ]
         facts = _facts(episode)
+        facts["solver"] = {"reference": solved.reference, "fault": solved.fault}
         facts |= {"source": source, "line": line, "estimates": estimates}
         facts["moment"] = moment or source
         facts |= {"viewers": frames.viewers, "fault": frames.fault}
@@ -113,6 +119,23 @@ def _turn(
         "num_tokens": None if turn.token_ids is None else len(turn.token_ids),
         "credit": None if earned is None else _credit(earned),
     }
+
+
+def _moves(found: MoveValues | None, texts: Interned) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "actions": [texts(action) for action in found.actions],
+        "values": [_short(value) for value in found.values],
+        "played": found.played,
+        "regret": None if found.regret is None else _short(found.regret),
+        "large": found.is_large,
+    }
+
+
+def _short(value: float) -> float:
+    """The value with six digits, for small pages."""
+    return float(f"{value:.6g}")
 
 
 def _credit(earned: TurnCredit) -> dict[str, Any]:

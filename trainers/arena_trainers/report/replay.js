@@ -3,7 +3,7 @@
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
-  const MAX_ROWS = 1000, MAX_TURNS = 40, MAX_WORDS = 60, SVG = "http://www.w3.org/2000/svg";
+  const MAX_ROWS = 1000, MAX_TURNS = 40, MAX_WORDS = 60, MAX_STRIPES = 200, SVG = "http://www.w3.org/2000/svg";
   const figures = [], parsed = new Map();
   let data, episode, cells, lit, number = -1, turn = 0, shown = [], asked = false;
 
@@ -29,12 +29,14 @@
   // The list
 
   const invalids = (e) => e.turns.filter((t) => t.invalid).length;
+  const regret = (e) => e.turns.reduce((sum, t) => sum + (t.moves?.regret || 0), 0);
   const ORDERS = [
     ["file", "as in the file", (a, b) => a.number - b.number],
     ["best", "highest return first", (a, b) => b.returns[0] - a.returns[0]],
     ["worst", "lowest return first", (a, b) => a.returns[0] - b.returns[0]],
     ["long", "most turns first", (a, b) => b.turns.length - a.turns.length],
     ["invalid", "most invalid replies first", (a, b) => invalids(b) - invalids(a)],
+    ["regret", "largest sum of regrets first", (a, b) => regret(b) - regret(a)],
   ];
 
   const hasSources = () => data.episodes.some((e) => e.source);
@@ -150,10 +152,14 @@
     return e.turns.map((t, place) => (Array.isArray(found) ? found[place] : null));
   }
   const largest = (values) => values.reduce((max, a) => Math.max(max, Math.abs(a)), 0);
+  const finest = (e) => { // per token where training credited tokens, and it is shown
+    const byToken = $("estimator").value ? [] : e.turns.flatMap((t) => t.credit?.tokens || []);
+    return byToken.concat(advantages(e));
+  };
 
   function buildStrip() {
     const seats = Math.max(episode.returns.length, ...episode.turns.map((t) => t.seat + 1));
-    const chosen = advantages(episode), most = largest(chosen);
+    const chosen = advantages(episode), most = largest(finest(episode));
     cells = [];
     const rows = [...Array(seats).keys()].map((seat) => {
       const row = make("div", undefined, "seat");
@@ -165,10 +171,12 @@
           cell.classList.toggle("bad", Boolean(t.invalid));
           cell.dataset.turn = place;
           let title = `turn ${place}, ${player(seat)}`;
+          if (t.moves?.regret > 0) title += `, regret ${plain(t.moves.regret)}`;
           if (chosen[place] !== null) {
-            cell.style.background = shade(chosen[place], most);
+            cell.style.background = background(t, chosen[place], most);
             title += `: advantage ${signed(chosen[place])}`;
           }
+          cell.classList.toggle("regret", Boolean(t.moves?.large));
           cell.title = t.invalid ? `${title}; invalid: ${t.invalid}` : title;
           cells[place] = cell;
         }
@@ -177,7 +185,10 @@
       return row;
     });
     $("strip").replaceChildren(...rows);
-    $("legend").textContent = `${legend(chosen, most)} Dashed: invalid reply.`;
+    const hasLarge = episode.turns.some((t) => t.moves?.large);
+    const marks = hasLarge ? " Red line: regret of at least 5 % of the game's range of returns." : "";
+    $("legend").textContent = `${legend(chosen, most)} Dashed: invalid reply.${marks}`;
+    $("regrets").hidden = !hasLarge;
   }
 
   function legend(chosen, most) {
@@ -186,7 +197,16 @@
     if (chosen.every((a) => a === null)) return "The record has no advantages.";
     const trained = [...new Set(episode.turns.filter((t) => t.credit).map((t) => t.credit.estimator))].join(", ");
     const by = name ? `${name} with its default options, from the episodes of this page` : `${trained}, as trained`;
-    return `Advantage of each turn by ${by}: blue above 0, orange below 0, full color at ${signed(most)}.`;
+    const of = !name && episode.turns.some((t) => t.credit?.tokens) ? "Advantages of each turn, a stripe for each token," : "Advantage of each turn";
+    return `${of} by ${by}: blue above 0, orange below 0, full color at ${signed(most)}.`;
+  }
+
+  // The color of a turn, or a stripe for each of its tokens where training credited tokens
+  function background(t, advantage, most, share = 1) {
+    const tokens = $("estimator").value ? null : t.credit?.tokens;
+    if (!tokens || !tokens.length) return shade(share * advantage, most);
+    const stripes = tokens.slice(0, MAX_STRIPES).map((a, i, all) => `${shade(share * a, most)} ${100 * i / all.length}% ${100 * (i + 1) / all.length}%`);
+    return `linear-gradient(to right, ${stripes.join(", ")})`;
   }
 
   // The other episodes of the same start, a row each
@@ -197,7 +217,7 @@
     const members = data.episodes.filter(isMember);
     $("group").hidden = members.length < 2;
     if (members.length < 2) return;
-    const most = largest(members.flatMap(advantages));
+    const most = largest(members.flatMap(finest));
     $("group").firstElementChild.textContent = `The group: ${members.length} episodes from this start, with the reply and advantage of each turn`;
     const rows = members.map((e) => {
       const row = make("tr", undefined, e === episode ? "open" : ""), chosen = advantages(e);
@@ -217,7 +237,7 @@
     cell.dataset.turn = place;
     cell.title = `turn ${place}, ${player(t.seat)} (${t.policy})`;
     if (advantage !== null) {
-      cell.style.background = shade(0.6 * advantage, most);
+      cell.style.background = background(t, advantage, most, 0.6);
       cell.title += `: advantage ${signed(advantage)}`;
     }
     return cell;
@@ -313,7 +333,7 @@
   function turnParts(t) {
     const name = make("h3", `${player(t.seat)} (${t.policy}), its turn ${t.index}`);
     if (hidden(t.seat)) return [name, make("p", `Prompt and reply: hidden from ${$("viewer").value}`), ...rewardParts(t)];
-    return [name, ...replyParts(t), ...rewardParts(t), ...promptParts(t)];
+    return [name, ...replyParts(t), ...moveParts(t), ...rewardParts(t), ...promptParts(t)];
   }
 
   function replyParts(t) {
@@ -325,6 +345,28 @@
     if (t.invalid) parts.push(make("p", `Invalid (${t.invalid}): ${t.detail || ""}`, "warning"));
     if (t.cut) parts.push(make("p", "The reply was cut at the limit of its length."));
     return parts;
+  }
+
+  // The value of each legal action, largest first; the one that was played is marked.
+  function moveParts(t) {
+    const { reference, fault } = episode.solver, moves = t.moves;
+    if (!moves) return [make("p", `No values of moves: ${reference ? "" : "no solver: "}${fault}.`, "hint")];
+    const all = episode.turns.flatMap((one) => one.moves?.values || []);
+    const low = Math.min(...all), span = Math.max(...all) - low;
+    const table = make("div", undefined, "moves");
+    const order = moves.values.map((value, i) => i).sort((i, j) => moves.values[j] - moves.values[i]);
+    order.forEach((i) => {
+      const name = make("span", data.texts[moves.actions[i]], i === moves.played ? "played" : "");
+      const bar = make("span", undefined, "bar"), length = make("span");
+      length.style.width = `${span > 0 ? 100 * (moves.values[i] - low) / span : 100}%`;
+      bar.append(length);
+      table.append(name, bar, make("span", signed(moves.values[i]), "value"));
+    });
+    let said = "no action was played";
+    if (moves.regret !== null) said = `regret of the one played ${plain(moves.regret)}`;
+    else if (moves.played !== null) said = "the one played was drawn for the invalid reply";
+    const head = make("h3", `Value of each move for ${player(t.seat)}: ${said}`, moves.large ? "regret" : "");
+    return [head, table, make("p", `Expected returns if ${reference}.`, "hint")];
   }
 
   function promptParts(t) {
@@ -381,6 +423,10 @@
     if (what === "turn") go(turn + by);
     else if (what === "first") go(0);
     else if (what === "last") go(episode.frames.length - 1);
+    else if (what === "regret") {
+      const large = [...episode.turns.keys()].filter((i) => episode.turns[i].moves?.large && (i - turn) * by > 0);
+      if (large.length) go(by > 0 ? large[0] : large[large.length - 1]);
+    }
     else {
       const next = shown[shown.indexOf(episode) + by];
       if (next) open(next.number, 0);
@@ -389,7 +435,7 @@
 
   const KEYS = {
     ArrowLeft: ["turn", -1], ArrowRight: ["turn", 1], PageUp: ["turn", -10], PageDown: ["turn", 10],
-    Home: ["first"], End: ["last"], ArrowUp: ["episode", -1], ArrowDown: ["episode", 1],
+    Home: ["first"], End: ["last"], r: ["regret", 1], R: ["regret", -1], ArrowUp: ["episode", -1], ArrowDown: ["episode", 1],
   };
 
   function listen() {

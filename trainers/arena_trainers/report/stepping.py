@@ -4,8 +4,14 @@ from collections.abc import Sequence
 
 from arena_envs.scenes import text_of
 from arena_trainers.report.episode_facts import outcome_of, title_of
-from arena_trainers.report.episode_lines import end_line, printable, turn_lines
+from arena_trainers.report.episode_lines import (
+    end_line,
+    is_hidden,
+    printable,
+    turn_lines,
+)
 from arena_trainers.report.frames import Frames, frames_of
+from arena_trainers.report.move_values import MoveSolver, Solved, value_lines
 from arena_trainers.report.reading import BadLine, Recorded
 
 KEYS = {  # what a key does; arrows and their kin as terminals send them
@@ -24,14 +30,14 @@ KEYS = {  # what a key does; arrows and their kin as terminals send them
     "\x1b[F": "last",
     "\x1b[4~": "last",
     "$": "last",
+    "r": "next regret",
+    "R": "previous regret",
     "v": "viewer",
     "q": "quit",
     "\x03": "quit",
     "\x04": "quit",
 }
-HELP = (
-    "right/left: turn   down/up: episode   0/$: first/last turn   v: viewer   q: quit"
-)
+HELP = "right/left: turn  down/up: episode  0/$: ends  r/R: large regret  v: viewer  q: quit"
 
 
 class Stepper:
@@ -48,6 +54,7 @@ class Stepper:
         self.is_over = False
         self.number = self.turn = self._viewer = self._last = 0
         self._frames: Frames | None = None
+        self._solver, self._solved = MoveSolver(), Solved(None, None, [])
         self._open(0)
 
     def press(self, key: str) -> None:
@@ -63,6 +70,12 @@ class Stepper:
                 self.turn = 0
             case "last":
                 self.turn = self._last
+            case "next regret":
+                places = self._large_regrets()
+                self.turn = min((i for i in places if i > self.turn), default=self.turn)
+            case "previous regret":
+                places = self._large_regrets()
+                self.turn = max((i for i in places if i < self.turn), default=self.turn)
             case "next episode":
                 self._open(min(self.number + 1, len(self._lines) - 1))
             case "previous episode":
@@ -91,6 +104,8 @@ class Stepper:
         if self.turn < self._last:
             turn, earned = episode.turns[self.turn], credit[self.turn]
             lines += turn_lines(turn, earned, self._full, viewer)
+            if not is_hidden(turn, viewer):
+                lines += value_lines(self._solved, self.turn)
         else:
             lines += [outcome_of(episode), end_line(episode)]
         return "\n".join([*lines, "", HELP])
@@ -101,4 +116,9 @@ class Stepper:
         self._frames, self._last = None, 0
         if isinstance(line, Recorded):
             self._frames = frames_of(line.rollout.episode)
+            self._solved = self._solver.solve(line.rollout.episode, self._frames)
             self._last = len(line.rollout.episode.turns)
+
+    def _large_regrets(self) -> list[int]:
+        found = enumerate(self._solved.turns)
+        return [number for number, moves in found if moves and moves.is_large]
