@@ -88,6 +88,11 @@ register(
 register(
     "goofspiel-v0", f"{GAMES}.goofspiel:Goofspiel", scene=f"{SCENES}.rounds:goofspiel"
 )
+register(
+    "guess_number-v0",
+    f"{GAMES}.guess_number:GuessNumber",
+    scene=f"{SCENES}.secrets:guess_number",
+)
 register("hanabi-v0", f"{GAMES}.hanabi:Hanabi", scene=f"{SCENES}.hanabi:hanabi")
 register("hex-v0", f"{GAMES}.hex:Hex", scene=f"{SCENES}.boards:hex_board")
 register("iterated_matrix_game-v0", ITERATED, scene=MATRIX_SCENE)

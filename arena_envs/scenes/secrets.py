@@ -1,0 +1,53 @@
+"""Scenes of games in which one player finds out a secret."""
+
+from collections.abc import Sequence
+
+from arena_envs.game import TERMINAL, AnyGame
+from arena_envs.games._secrets import State
+from arena_envs.games.guess_number import ANSWERS, RIGHT, GuessNumber
+from arena_envs.scenes.registry import turn_title
+from arena_envs.scenes.shapes import Card, Cards, Cell, Scene, Table
+
+MAX_ROWS = 12  # latest turns that are shown
+
+
+def guess_number(game: GuessNumber, state: State, viewer: int | None) -> Scene:
+    """The number, and the guesses with their answers."""
+    rows = [
+        (str(action + 1), Cell(ANSWERS[answer], "green" if answer == RIGHT else ""))
+        for action, answer in zip(state.asked, game.answers(state), strict=True)
+    ]
+    number = str(state.secret + 1)
+    return _scene(game, state, viewer, ("number", number), ("guess", "answer"), rows)
+
+
+def _scene(
+    game: AnyGame,
+    state: State,
+    viewer: int | None,
+    secret: tuple[str, str],
+    header: tuple[str, str],
+    rows: Sequence[tuple[str, Cell]],
+) -> Scene:
+    """The secret as a card, and a table of actions and answers.
+
+    Args:
+        game: the rules.
+        state: a state.
+        viewer: the seat that looks, or None.
+        secret: what it is called, and its text.
+        header: what actions and answers are called.
+        rows: all actions and answers.
+    """
+    title, text = secret
+    is_open = viewer is None or game.current_player(state) == TERMINAL
+    cards = [Card(text if is_open else None)] if state.secret >= 0 else []
+    cells = [
+        [Cell(str(turn)), Cell(action), answer]
+        for turn, (action, answer) in enumerate(rows, 1)
+    ]
+    used = f"{len(cells)} of {game.max_turns} turns used"
+    if len(cells) > MAX_ROWS:
+        used += f"; the latest {MAX_ROWS} turns"
+    table = Table(used, ("turn", *header), cells[-MAX_ROWS:])
+    return Scene(turn_title(game, state, viewer), [Cards(title, cards), table])
