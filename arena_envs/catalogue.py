@@ -184,4 +184,9 @@ register(
     f"{GAMES}.tiny_hanabi:TinyHanabi",
     scene=f"{SCENES}.hanabi:tiny_hanabi",
 )
+register(
+    "twenty_questions-v0",
+    f"{GAMES}.twenty_questions:TwentyQuestions",
+    scene=f"{SCENES}.secrets:twenty_questions",
+)
 register_plugins()

@@ -77,12 +77,7 @@ class Search:
 
     def __init__(self, game: SecretGame, max_sets: int = MAX_SETS) -> None:
         self._game, self._max_sets = game, max_sets
-        everything = range(game.num_secrets)
-        guesses = {game.guess_of(secret) for secret in everything}
-        self._num_answers = max(  # after which the episode goes on
-            len(_split(game, everything, action)) - (action in guesses)
-            for action in range(game.num_actions)
-        )
+        self._bounds = Bounds(game)
         self._found: dict[tuple[tuple[int, ...], int], int] = {}
 
     def value(self) -> float:
@@ -147,7 +142,7 @@ class Search:
                 value += num_turns
             else:
                 rest.append(tuple(part))
-        bounds = [_most(len(part), num_turns - 1, self._num_answers) for part in rest]
+        bounds = [self._bounds.most(len(part), num_turns - 1) for part in rest]
         bound = value + sum(bounds)
         for secrets, most in sorted(
             zip(rest, bounds, strict=True), key=lambda pair: len(pair[0])
@@ -174,6 +169,65 @@ class Search:
         ]
 
 
+class Bounds:
+    """The most that secrets can be worth together if questions split them as one likes.
+
+    Args:
+        game: of finding out a secret.
+    """
+
+    def __init__(self, game: SecretGame) -> None:
+        everything = range(game.num_secrets)
+        guesses = {game.guess_of(secret) for secret in everything}
+        # how many answers leave the episode open, by whether the action is a guess
+        self._num_answers = {True: 1, False: 0}
+        for action in range(game.num_actions):
+            is_guess = action in guesses
+            num = len(_split(game, everything, action)) - is_guess
+            self._num_answers[is_guess] = max(self._num_answers[is_guess], num)
+        self._found: dict[tuple[int, int], int] = {}
+
+    def most(self, size: int, num_turns: int) -> int:
+        """An upper bound: each secret is worth as many as turns are left, with its own."""
+        if size == 0 or num_turns <= 0:
+            return 0
+        key = (size, num_turns)
+        if key not in self._found:
+            few = max(self._num_answers.values()) <= 2
+            bound = self._of_two_answers if few else self._of_many_answers
+            self._found[key] = bound(size, num_turns)
+        return self._found[key]
+
+    def _of_two_answers(self, size: int, num_turns: int) -> int:
+        """The better of a guess and a question, with the best split of the other secrets."""
+        if size == 1:
+            return num_turns
+        after_guess = (
+            0 if self._num_answers[True] == 2 else size - 1
+        )  # of the first part
+        best = num_turns + max(
+            self._parts(first, size - 1 - first, num_turns - 1)
+            for first in range(after_guess, size)
+        )
+        if self._num_answers[False] < 2:
+            return best
+        splits = range(1, size // 2 + 1)
+        return max(best, *(self._parts(n, size - n, num_turns - 1) for n in splits))
+
+    def _parts(self, one: int, other: int, num_turns: int) -> int:
+        return self.most(one, num_turns) + self.most(other, num_turns)
+
+    def _of_many_answers(self, size: int, num_turns: int) -> int:
+        """Every action is a guess: turn t finds a secret after each series of t - 1 answers."""
+        total, series = 0, 1
+        while size and num_turns > 0:
+            found = min(series, size)
+            total += found * num_turns
+            size, num_turns = size - found, num_turns - 1
+            series *= max(self._num_answers.values())
+        return total
+
+
 def _checked(game: AnyGame) -> SecretGame:
     if not isinstance(game, SecretGame):
         raise ValueError(
@@ -194,13 +248,3 @@ def _split(game: SecretGame, left: Sequence[int], action: int) -> dict[int, list
 def _uncertainty(parts: Iterable[Sequence[int]]) -> float:
     """The entropy in bits that is left after the answer, times the number of secrets."""
     return sum(len(part) * math.log2(len(part)) for part in parts)
-
-
-def _most(size: int, num_turns: int, num_answers: int) -> int:
-    """The most that secrets can be worth: guess t finds one of them after each t - 1 answers."""
-    total, nodes = 0, 1
-    while size and num_turns > 0:
-        found = min(nodes, size)
-        total += found * num_turns
-        size, num_turns, nodes = size - found, num_turns - 1, nodes * num_answers
-    return total

@@ -41,7 +41,7 @@ def read_words(
             f"want {param} as the name of a list ({', '.join(NAMES)}), the path of a file or "
             f"a sequence of words, got {source!r:.80}"
         )
-    _check_words(words, where)
+    check_words(words, where)
     if not min_words <= len(words) <= MAX_WORDS:
         raise ValueError(
             f"want {min_words} to {MAX_WORDS:,} words in {param}, got {len(words)}"
@@ -64,7 +64,7 @@ def _lines(param: str, source: str | Path) -> list[str]:
         ) from error
 
 
-def _check_words(words: Iterable[object], where: str) -> None:
+def check_words(words: Iterable[object], where: str) -> None:
     """Raises if a word is malformed or stands twice.
 
     Args:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from arena_envs.game import TERMINAL, AnyGame
 from arena_envs.games._secrets import State
 from arena_envs.games.guess_number import ANSWERS, RIGHT, GuessNumber
+from arena_envs.games.twenty_questions import TwentyQuestions
 from arena_envs.scenes.registry import turn_title
 from arena_envs.scenes.shapes import Card, Cards, Cell, Scene, Table
 
@@ -19,6 +20,19 @@ def guess_number(game: GuessNumber, state: State, viewer: int | None) -> Scene:
     ]
     number = str(state.secret + 1)
     return _scene(game, state, viewer, ("number", number), ("guess", "answer"), rows)
+
+
+def twenty_questions(game: TwentyQuestions, state: State, viewer: int | None) -> Scene:
+    """The thing, and the questions with their answers."""
+    rows = [
+        (
+            game.action_text(state, action),
+            Cell(game.told(action, answer), "green" if answer else ""),
+        )
+        for action, answer in zip(state.asked, game.answers(state), strict=True)
+    ]
+    thing = game.facts.things[state.secret]
+    return _scene(game, state, viewer, ("thing", thing), ("question", "answer"), rows)
 
 
 def _scene(

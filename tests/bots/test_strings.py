@@ -36,7 +36,7 @@ PLAYERS = [  # every bot, in games that it can play
     ("grim_trigger", "iterated_prisoners_dilemma"),
     ("win_stay_lose_shift", "iterated_prisoners_dilemma"),
     ("information_gain", "guess_number"),
-    ("question_tree", "guess_number"),
+    ("question_tree", "twenty_questions"),
 ]
 
 
