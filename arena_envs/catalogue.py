@@ -189,4 +189,5 @@ register(
     f"{GAMES}.twenty_questions:TwentyQuestions",
     scene=f"{SCENES}.secrets:twenty_questions",
 )
+register("wordle-v0", f"{GAMES}.wordle:Wordle", scene=f"{SCENES}.secrets:wordle")
 register_plugins()

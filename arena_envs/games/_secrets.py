@@ -42,7 +42,7 @@ class SecretGame(BaseGame[State, int]):
     """A game of one player who finds out a secret.
 
     A subclass declares `num_secrets`, `num_actions` and `max_turns`, and has `answer`,
-    `guess_of`, `action_text`, `rules` and the texts of `observe`.
+    `guess_of`, `action_text`, `observe` and `rules`.
     """
 
     num_players = 1
@@ -76,6 +76,9 @@ class SecretGame(BaseGame[State, int]):
 
     def guess_of(self, secret: int) -> int:
         """The action that guesses a secret."""
+        raise NotImplementedError
+
+    def action_text(self, state: State, action: int) -> str:
         raise NotImplementedError
 
     def initial_state(self) -> State:

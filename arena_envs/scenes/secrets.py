@@ -6,10 +6,12 @@ from arena_envs.game import TERMINAL, AnyGame
 from arena_envs.games._secrets import State
 from arena_envs.games.guess_number import ANSWERS, RIGHT, GuessNumber
 from arena_envs.games.twenty_questions import TwentyQuestions
+from arena_envs.games.wordle import Wordle
 from arena_envs.scenes.registry import turn_title
-from arena_envs.scenes.shapes import Card, Cards, Cell, Scene, Table
+from arena_envs.scenes.shapes import Card, Cards, Cell, Grid, Scene, Table
 
 MAX_ROWS = 12  # latest turns that are shown
+TONES = ("gone", "yellow", "green")  # of marks, by their number
 
 
 def guess_number(game: GuessNumber, state: State, viewer: int | None) -> Scene:
@@ -33,6 +35,30 @@ def twenty_questions(game: TwentyQuestions, state: State, viewer: int | None) ->
     ]
     thing = game.facts.things[state.secret]
     return _scene(game, state, viewer, ("thing", thing), ("question", "answer"), rows)
+
+
+def wordle(game: Wordle, state: State, viewer: int | None) -> Scene:
+    """The guesses with the colors of their letters, and the word."""
+    rows = [
+        [
+            Cell(letter.upper(), TONES[mark])
+            for letter, mark in zip(
+                game.listed[action], game.digits(answer), strict=True
+            )
+        ]
+        for action, answer in zip(state.asked, game.answers(state), strict=True)
+    ]
+    length = len(game.listed[0])
+    rows += [[Cell()] * length] * min(game.max_turns - len(rows), MAX_ROWS)
+    first = max(0, len(state.asked) - MAX_ROWS)
+    numbers = [str(turn + 1) for turn in range(len(rows))]
+    shown = slice(first, first + MAX_ROWS)
+    title = "guesses; yellow: in another place, green: in this place"
+    word = game.listed[state.secret]
+    is_open = viewer is None or game.current_player(state) == TERMINAL
+    cards = [Card(word if is_open else None)] if state.secret >= 0 else []
+    board = Grid(rows[shown], title, numbers[shown])
+    return Scene(turn_title(game, state, viewer), [Cards("word", cards), board])
 
 
 def _scene(

@@ -35,7 +35,7 @@ PLAYERS = [  # every bot, in games that it can play
     ("generous_tit_for_tat:0.5", "iterated_stag_hunt"),
     ("grim_trigger", "iterated_prisoners_dilemma"),
     ("win_stay_lose_shift", "iterated_prisoners_dilemma"),
-    ("information_gain", "guess_number"),
+    ("information_gain", "wordle"),
     ("question_tree", "twenty_questions"),
 ]
 
