@@ -86,6 +86,11 @@ register(
     scene=f"{SCENES}.tokens:dots_and_boxes",
 )
 register(
+    "frozen_lake-v0",
+    f"{GAMES}.frozen_lake:FrozenLake",
+    scene=f"{SCENES}.walks:frozen_lake",
+)
+register(
     "goofspiel-v0", f"{GAMES}.goofspiel:Goofspiel", scene=f"{SCENES}.rounds:goofspiel"
 )
 register(
