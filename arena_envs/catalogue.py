@@ -173,6 +173,7 @@ register(
     max_information_tokens=8,
     max_life_tokens=3,
 )
+register("sokoban-v0", f"{GAMES}.sokoban:Sokoban", scene=f"{SCENES}.walks:sokoban")
 register(
     "speaker_listener-v0",
     f"{GAMES}.speaker_listener:SpeakerListener",

@@ -24,6 +24,7 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `win_stay_lose_shift`     | action 0 after a round in which all chose alike        | repeated matrices  |
 | `information_gain`        | the action whose answer is the most uncertain          | hidden secrets     |
 | `question_tree`           | an optimal tree of questions, by exact search          | hidden secrets     |
+| `sokoban_search`          | a shortest solution, by A* search                      | Sokoban            |
 
 Games of hidden secrets are `guess_number`, `twenty_questions` and `wordle`.
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
@@ -77,6 +78,7 @@ _ENTRIES = {
     "win_stay_lose_shift": _Entry("repeated:WinStayLoseShift"),
     "information_gain": _Entry("questions:InformationGain"),
     "question_tree": _Entry("questions:QuestionTree"),
+    "sokoban_search": _Entry("sokoban:SokobanSearch"),
 }
 BOTS = tuple(_ENTRIES)
 

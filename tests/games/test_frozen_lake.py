@@ -27,16 +27,16 @@ def gymnasiums(layout: str, is_slippery: bool) -> Any:
     return env.unwrapped.P
 
 
-def transitions(rules: FrozenLake, cell: int, action: int) -> Counter[Any]:
+def transitions(rules: FrozenLake, cell: int, action: int) -> Any:
     """Probabilities of (cell, reward, over) by our rules."""
     chosen = rules.apply(State(0, cell), action)
-    outcomes = [(chosen, 1.0)]
+    outcomes: list[tuple[State, float]] = [(chosen, 1.0)]
     if rules.current_player(chosen) == CHANCE:
         outcomes = [
             (rules.apply(chosen, direction), chance)
             for direction, chance in rules.chance_outcomes(chosen)
         ]
-    found = Counter[Any]()
+    found: Any = Counter()
     for state, chance in outcomes:
         over = rules.current_player(state) == TERMINAL
         found[state.cell, rules.returns(state)[0], over] += chance
@@ -53,7 +53,7 @@ def test_transitions_are_gymnasiums(layout: str, is_slippery: bool) -> None:
             assert rules.current_player(State(0, cell)) == TERMINAL
             continue
         for action in range(4):
-            wanted = Counter[Any]()
+            wanted: Any = Counter()
             for chance, after, reward, over in table[cell][action]:
                 wanted[after, float(reward), over] += chance
             assert transitions(rules, cell, action) == pytest.approx(wanted)
@@ -148,7 +148,7 @@ def test_a_slip_is_a_turn_by_90_degrees() -> None:
     assert game.observe(down, 0).splitlines()[1:3] == ["S F F F", "P H F H"]
     up = game.apply(state, 3)
     assert up == State(0, 0, 1)
-    with pytest.raises(IllegalAction, match="want one of .*, got 'diagonal'"):
+    with pytest.raises(IllegalAction, match=r"want one of .*, got 'diagonal'"):
         game.parse(up, "diagonal")
 
 
