@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from arena_envs.games._sokoban_search import Room, TooManyNodes, shortest
 
-WALL, FLOOR, GOAL, BOX, BOX_ON_GOAL, PLAYER, PLAYER_ON_GOAL = "#_.$*@+"
+WALL, FLOOR, PLAYER, PLAYER_ON_GOAL = "#", "_", "@", "+"
+GOAL, BOX, BOX_ON_GOAL = ".", "$", "*"
 SYMBOLS = "#_.$*@+"
 BLOCK_SHARE = (
     0.15  # of the cells inside the walls that are blocks of wall, before repairs

@@ -51,8 +51,14 @@ from arena_envs.game import (
     fold,
 )
 from arena_envs.games._sokoban_levels import (
+    BOX,
+    BOX_ON_GOAL,
+    FLOOR,
+    GOAL,
     MAX_PER_BOX,
-    SYMBOLS,
+    PLAYER,
+    PLAYER_ON_GOAL,
+    WALL,
     Level,
     check_rows,
     level_of,
@@ -203,14 +209,13 @@ class Sokoban(BaseGame[State, int]):
 
     def symbols(self, state: State) -> str:
         """What is in each cell, row by row from the top."""
-        wall, floor, goal, box, box_on_goal, player, player_on_goal = SYMBOLS
         room = self.level_at(state).room
-        cells = [wall if is_wall else floor for is_wall in room.walls]
+        cells = [WALL if is_wall else FLOOR for is_wall in room.walls]
         for cell in room.goals:
-            cells[cell] = goal
+            cells[cell] = GOAL
         for cell in state.boxes:
-            cells[cell] = box_on_goal if cell in room.goals else box
-        cells[state.player] = player_on_goal if state.player in room.goals else player
+            cells[cell] = BOX_ON_GOAL if cell in room.goals else BOX
+        cells[state.player] = PLAYER_ON_GOAL if state.player in room.goals else PLAYER
         return "".join(cells)
 
     def information_state(self, state: State, seat: int) -> State:

@@ -39,6 +39,7 @@ def twenty_questions(game: TwentyQuestions, state: State, viewer: int | None) ->
 
 def wordle(game: Wordle, state: State, viewer: int | None) -> Scene:
     """The guesses with the colors of their letters, and the word."""
+    told = list(zip(state.asked, game.answers(state), strict=True))[-MAX_ROWS:]
     rows = [
         [
             Cell(letter.upper(), TONES[mark])
@@ -46,18 +47,16 @@ def wordle(game: Wordle, state: State, viewer: int | None) -> Scene:
                 game.listed[action], game.digits(answer), strict=True
             )
         ]
-        for action, answer in zip(state.asked, game.answers(state), strict=True)
+        for action, answer in told
     ]
-    length = len(game.listed[0])
-    rows += [[Cell()] * length] * min(game.max_turns - len(rows), MAX_ROWS)
-    first = max(0, len(state.asked) - MAX_ROWS)
-    numbers = [str(turn + 1) for turn in range(len(rows))]
-    shown = slice(first, first + MAX_ROWS)
-    title = "guesses; yellow: in another place, green: in this place"
+    labels = [game.marks_text(answer).replace(" ", "") for _, answer in told]
+    num_free = min(game.max_turns - len(state.asked), MAX_ROWS - len(rows))
+    rows += [[Cell()] * len(game.listed[0])] * num_free
+    title = "guesses; G, green: in this place; Y, yellow: in another place"
     word = game.listed[state.secret]
     is_open = viewer is None or game.current_player(state) == TERMINAL
     cards = [Card(word if is_open else None)] if state.secret >= 0 else []
-    board = Grid(rows[shown], title, numbers[shown])
+    board = Grid(rows, title, labels + [""] * num_free)
     return Scene(turn_title(game, state, viewer), [Cards("word", cards), board])
 
 

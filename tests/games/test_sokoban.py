@@ -67,11 +67,11 @@ def transitions(rules: Sokoban, start: State) -> tuple[Any, Any]:
     """Positions by number: the next one after each move, and whether it is solved."""
     numbers, positions, table = {start: 0}, [start], []
     for state in positions:
-        solved = rules.measures(state)["success"]
         row = []
         for action in range(4):
             other = rules.apply(state, action)._replace(num_moves=0)
-            other = state if solved else other
+            if rules.measures(state)["success"]:
+                other = state
             if other not in numbers:
                 numbers[other] = len(positions)
                 positions.append(other)
