@@ -64,10 +64,10 @@ def test_bots_play_optimally(spec: str, num_numbers: int, max_guesses: int) -> N
     assert mean == pytest.approx(float(rules.best_value()))
 
 
-def test_the_largest_game_is_played_by_halves() -> None:
-    large = GuessNumber(1000, 15)
-    end = played(make_bot("information_gain"), large, 999)
-    assert len(end.asked) <= 10
+def test_a_large_game_is_played_by_halves() -> None:
+    large = GuessNumber(255, 8)
+    end = played(make_bot("information_gain"), large, 254)
+    assert len(end.asked) == 8
     assert large.is_found(end)
 
 
@@ -111,7 +111,7 @@ def test_other_spellings_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "params", [{"num_numbers": 2, "max_guesses": 1}, {"num_numbers": 60}]
+    "params", [{"num_numbers": 2, "max_guesses": 1}, {"num_numbers": 30}]
 )
 def test_other_sizes_keep_the_contract(params: Any, check_contract: Any) -> None:
     check_contract(GuessNumber(**params))
