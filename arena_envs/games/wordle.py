@@ -15,9 +15,9 @@
 Chance draws one of N = `num_words` words, each equally likely. At each turn the player guesses one of
 these words, each at most once, and reads a mark for each letter of the guess, in order:
 
-- G: the word has this letter in this place;
-- Y: the word has this letter in another place;
-- -: neither.
+- `G`: the word has this letter in this place;
+- `Y`: the word has this letter in another place;
+- `-`: neither.
 
 Letters that stand several times are marked as in Wordle: first each letter in its right place gets G
 and uses up that letter of the word. Then, from left to right, each other letter of the guess gets Y

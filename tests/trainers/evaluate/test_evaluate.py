@@ -165,6 +165,7 @@ def test_solvers_fit_their_games():
             "hex",
             "goofspiel",
             "frozen_lake",
+            "wordle",
         )
     } == {
         "kuhn_poker": "cfr",
@@ -176,6 +177,7 @@ def test_solvers_fit_their_games():
         "hex": "mcts:10",
         "goofspiel": "ismcts:100",
         "frozen_lake": "minimax",
+        "wordle": "information_gain",
     }
     endless = arena_envs.make_game("iterated_prisoners_dilemma", num_rounds=100)
     assert solver_of(endless) is None
