@@ -35,6 +35,9 @@ PLAYERS = [  # every bot, in games that it can play
     ("generous_tit_for_tat:0.5", "iterated_stag_hunt"),
     ("grim_trigger", "iterated_prisoners_dilemma"),
     ("win_stay_lose_shift", "iterated_prisoners_dilemma"),
+    ("information_gain", "wordle"),
+    ("question_tree", "twenty_questions"),
+    ("sokoban_search", "sokoban"),
 ]
 
 
@@ -96,6 +99,9 @@ REFUSED = [
     ("tit_for_tat", "kuhn_poker", "want a repeated matrix game, got KuhnPoker"),
     ("tit_for_tat", "public_goods", "want a repeated matrix game, got PublicGoods"),
     ("always_cooperate", "donor_game", "want a repeated matrix game, got DonorGame"),
+    ("information_gain", "blackjack", "want a game of finding out a secret"),
+    ("sokoban_search", "frozen_lake", "want Sokoban, got FrozenLake"),
+    ("question_tree", "blackjack", "want a game of finding out a secret"),
     ("constant:2", "kuhn_poker", "has actions 0 to 1, got 2"),
 ]
 

@@ -164,6 +164,8 @@ def test_solvers_fit_their_games():
             "bargaining",
             "hex",
             "goofspiel",
+            "frozen_lake",
+            "wordle",
         )
     } == {
         "kuhn_poker": "cfr",
@@ -174,6 +176,8 @@ def test_solvers_fit_their_games():
         "bargaining": None,
         "hex": "mcts:10",
         "goofspiel": "ismcts:100",
+        "frozen_lake": "minimax",
+        "wordle": "information_gain",
     }
     endless = arena_envs.make_game("iterated_prisoners_dilemma", num_rounds=100)
     assert solver_of(endless) is None

@@ -12,6 +12,12 @@ from arena_wrappers.noisy import without_noise
 MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more have no constant baseline
 MAX_SOLVED_STATES = 30_000  # larger games are searched, not solved
 SEARCH = 100  # simulations of a search bot
+HEURISTICS = {  # by the class of the game
+    "GuessNumber": "information_gain",
+    "Hanabi": "hanabi_convention",
+    "TwentyQuestions": "information_gain",
+    "Wordle": "information_gain",
+}
 LONG, TOO_LONG = 100, 180  # turns; a simulation then takes 10 ms and 100 ms
 
 
@@ -28,19 +34,21 @@ def solver_of(game: AnyGame) -> str | None:
     | Game | Solver |
     |---|---|
     | Hanabi | `hanabi_convention` |
+    | a hidden secret, such as Wordle | `information_gain` |
     | another cooperative game, or a language game | None |
     | at most `MAX_SOLVED_STATES` states | `minimax` or `cfr`, exact |
     | at most `LONG` turns | search with `SEARCH` simulations |
     | at most `TOO_LONG` turns | search with a tenth of these |
     | longer, such as chess | None |
     """
-    if type(game).__name__ == "Hanabi":
-        return "hanabi_convention"
+    if type(game).__name__ in HEURISTICS:
+        return HEURISTICS[type(game).__name__]
     if game.num_actions is None or game.kind == "cooperative":
         return None
     if is_small(game):
         alternating = game.information == "perfect" and not game.simultaneous
-        if alternating and game.num_players == 2 and game.zero_sum:
+        is_duel = game.num_players == 2 and game.zero_sum
+        if alternating and (is_duel or game.num_players == 1):
             return "minimax"
         return "cfr"
     if game.max_turns > TOO_LONG:

@@ -6,6 +6,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from arena_trainers.evaluate.baselines import HEURISTICS
 from arena_trainers.evaluate.matches import Evaluation
 from arena_trainers.evaluate.result_rows import Row
 from arena_trainers.evaluate.suites import SuiteEvaluation
@@ -78,7 +79,7 @@ def reference_kind(name: str) -> str:
     """The kind of the solver baseline: "solver", "search" or "heuristic"."""
     if "mcts" in name:
         return "search"
-    return "heuristic" if name == "hanabi_convention" else "solver"
+    return "heuristic" if name in HEURISTICS.values() else "solver"
 
 
 def score_without_interval(row: Row, rows: Sequence[Row]) -> str:
