@@ -22,6 +22,12 @@ COMPARED = (
 
 MODEL_PAIRS = (("mars", "episode (game, seat)"), ("mars (group, seat)", "episode"))
 
+_BOT = '"noisy:0.5(minimax)"'
+_TIC_TAC_TOE = (  # in each seat
+    f"[{{id: tic_tac_toe, opponents: [self, {_BOT}]}}, "
+    f"{{id: tic_tac_toe, opponents: [{_BOT}, self]}}]"
+)
+
 
 @dataclass(frozen=True)
 class ModelSetting:
@@ -47,7 +53,10 @@ MODELS: Mapping[str, ModelSetting] = {
         "Tic-tac-toe, tiny model",
         (
             *("tic-tac-toe-tiny", "--max_steps", "60", "--eval_episodes", "50"),
-            *("--critic", "null", "--critic_args", "{}"),
+            *("--critic", "null", "--critic_args", "{}", "--games", _TIC_TAC_TOE),
+            *("--warm_start_steps", "300", "--warm_start_episodes", "1500"),
+            *("--warm_start_batch_size", "64", "--episodes_per_step", "128"),
+            *("--beta", "0.03"),
         ),
         "arena/tic_tac_toe/player_0/return",  # as first player
         higher=True,

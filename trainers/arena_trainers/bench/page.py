@@ -92,7 +92,8 @@ the published form; γ = 1 always. Left out:
 
 MODEL_TEXT = """\
 The tiny model of `arena train` is trained with each variant by a recipe: Kuhn poker by the default
-one, tic-tac-toe and Mini Hanabi by fewer steps of `tic-tac-toe-tiny` and `mini-hanabi-tiny`. Kuhn
+one, Mini Hanabi by 24 steps of `mini-hanabi-tiny`, tic-tac-toe by 60 steps of `tic-tac-toe-tiny` with a
+quarter of its episodes, a shorter supervised start, a weaker KL term and no critic. Kuhn
 poker: exact NashConv. The others: mean return of the training episodes, in tic-tac-toe of the first
 player. Below each table, the turn level is compared with the episode level at equal pools. `episode`
 also divides by the standard deviation of the pool, which `mars` does not. So these gains join two
