@@ -35,6 +35,9 @@ PLAYERS = [  # every bot, in games that it can play
     ("generous_tit_for_tat:0.5", "iterated_stag_hunt"),
     ("grim_trigger", "iterated_prisoners_dilemma"),
     ("win_stay_lose_shift", "iterated_prisoners_dilemma"),
+    ("negotiator:honest", "negotiation"),
+    ("negotiator:greedy", "negotiation"),
+    ("negotiator:silent", "negotiation"),
 ]
 
 
@@ -95,6 +98,7 @@ REFUSED = [
     ("othello_greedy", "tic_tac_toe", "want Othello, got TicTacToe"),
     ("tit_for_tat", "kuhn_poker", "want a repeated matrix game, got KuhnPoker"),
     ("tit_for_tat", "public_goods", "want a repeated matrix game, got PublicGoods"),
+    ("negotiator:honest", "bargaining", "want Negotiation, got Bargaining"),
     ("always_cooperate", "donor_game", "want a repeated matrix game, got DonorGame"),
     ("constant:2", "kuhn_poker", "has actions 0 to 1, got 2"),
 ]

@@ -130,6 +130,16 @@ def repeated_dilemma(game: Any) -> str:
     )
 
 
+def negotiation(game: Any) -> str:
+    """Random play sells at the middle of all prices, in each round with probability 1/3."""
+    draws = list(product(*game.factors))
+    sold = sum(3.0**-r for r in range(1, game.num_rounds + 1))
+    seller = sold * sum(1 - factors[0] for factors in draws) / len(draws)
+    gains = sum(max(0.0, b - a) for a, b in draws) / len(draws)  # of the last to offer
+    random = f"{decimal(seller)}, {decimal(-seller)}"
+    return f"random play {random}; both told both values, subgame-perfect 0, {decimal(gains)}"
+
+
 def poker(game: Any, number: Callable[[float], str]) -> str:
     value, distance = solve_zero_sum(game).value, uniform_distance(game)
     return f"{number(value)} for player_0; NashConv of uniform play {number(distance)}"
@@ -190,6 +200,7 @@ SOLVED: dict[str, Callable[[Any], str]] = {
     "leduc_poker-v0": lambda game: poker(game, "{:.6f}".format),
     "matrix_game-v0": dilemma,
     "mini_hanabi-v0": lambda game: f"at most {game.max_return:g}",
+    "negotiation-v0": negotiation,
     "nim-v0": winner,
     "prisoners_dilemma-v0": dilemma,
     "public_goods-v0": public_goods,
