@@ -23,6 +23,7 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `grim_trigger`            | action 0 until another seat defects                    | repeated matrices  |
 | `win_stay_lose_shift`     | action 0 after a round in which all chose alike        | repeated matrices  |
 | `negotiator:STYLE`        | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | negotiation        |
+| `persuader:STYLE`         | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | persuasion         |
 
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
 probabilities, `action_probs` returns them. `arena_wrappers.make_policy` reads these strings and
@@ -74,6 +75,7 @@ _ENTRIES = {
     "grim_trigger": _Entry("repeated:GrimTrigger"),
     "win_stay_lose_shift": _Entry("repeated:WinStayLoseShift"),
     "negotiator": _Entry("negotiation:Negotiator", str, is_required=True),
+    "persuader": _Entry("persuasion:Persuader", str, is_required=True),
 }
 BOTS = tuple(_ENTRIES)
 

@@ -1,4 +1,4 @@
-"""Scenes of games about trade: negotiation."""
+"""Scenes of games about trade: negotiation and persuasion."""
 
 from typing import Any
 
@@ -7,8 +7,10 @@ from arena_envs.games._talk import Utterance as Said
 from arena_envs.games._talk import money
 from arena_envs.games.negotiation import Negotiation
 from arena_envs.games.negotiation import State as NegotiationState
+from arena_envs.games.persuasion import Persuasion
+from arena_envs.games.persuasion import State as PersuasionState
 from arena_envs.scenes.registry import turn_title
-from arena_envs.scenes.shapes import Cell, Scene, Table
+from arena_envs.scenes.shapes import Cell, Scene, Table, Track
 from arena_envs.scenes.words import talk_of
 
 
@@ -33,4 +35,20 @@ def negotiation(
         return f"{does} (round {turn // 2 + 1})"
 
     shapes += talk_of(state.said, viewer, lambda turn: (turn + 1) // 2 % 2, told)
+    return Scene(turn_title(game, state, viewer), shapes)
+
+
+def persuasion(game: Persuasion, state: PersuasionState, viewer: int | None) -> Scene:
+    """The products so far, as far as the viewer knows their quality, and the talk."""
+    known = state.qualities if viewer is None else game.known_qualities(state, viewer)
+    cells = [
+        Cell(quality or "hidden", "green" if state.is_bought(number) else "")
+        for number, quality in enumerate(known)
+    ]
+    shapes: list[Any] = [Track("products; those that are bought are green", cells)]
+
+    def told(turn: int, said: Said) -> str:
+        return f"{said.move}s (round {turn // 2 + 1})"
+
+    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
     return Scene(turn_title(game, state, viewer), shapes)

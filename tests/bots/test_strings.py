@@ -38,6 +38,10 @@ PLAYERS = [  # every bot, in games that it can play
     ("negotiator:honest", "negotiation"),
     ("negotiator:greedy", "negotiation"),
     ("negotiator:silent", "negotiation"),
+    ("persuader:honest", "persuasion"),
+    ("persuader:greedy", "persuasion"),
+    ("persuader:silent", "persuasion"),
+    ("persuader:optimal", "persuasion"),
 ]
 
 
@@ -99,6 +103,7 @@ REFUSED = [
     ("tit_for_tat", "kuhn_poker", "want a repeated matrix game, got KuhnPoker"),
     ("tit_for_tat", "public_goods", "want a repeated matrix game, got PublicGoods"),
     ("negotiator:honest", "bargaining", "want Negotiation, got Bargaining"),
+    ("persuader:honest", "bargaining", "want Persuasion, got Bargaining"),
     ("always_cooperate", "donor_game", "want a repeated matrix game, got DonorGame"),
     ("constant:2", "kuhn_poker", "has actions 0 to 1, got 2"),
 ]
