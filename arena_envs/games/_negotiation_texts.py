@@ -1,4 +1,4 @@
-"""Checks of parameters of negotiation, and what a seat is told."""
+"""Checks of parameters of negotiation, its measures, and what a seat is told."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -80,6 +80,21 @@ def history(said: Sequence[Utterance], seat: int) -> Iterator[str]:
         )
 
     return talk.transcript(said, seat, told, brief=brief)
+
+
+def measured(
+    price: int | None, seller: int, buyer: int, scale: int
+) -> dict[str, float]:
+    """The measures of a sale at this price, or of no sale; all in hundredths."""
+    efficient, fairness = seller >= buyer, 1.0
+    if price is not None:
+        efficient = seller <= price <= buyer
+        fairness = 1 - 4 * ((price - (seller + buyer) / 2) / scale) ** 2
+    return {
+        "agreement": float(price is not None),
+        "efficiency": float(efficient),
+        "fairness": fairness,
+    }
 
 
 def rules_text(game: Parameters) -> str:

@@ -148,7 +148,7 @@ class Negotiation(BaseGame[State, Action]):
 
     @property
     def max_return(self) -> float:
-        gains = (2 - min(self.factors[0]), max(self.factors[1]))
+        gains = 2 - min(self.factors[0]), max(self.factors[1])
         return float(max(*gains, *self.outside))
 
     @property
@@ -183,6 +183,11 @@ class Negotiation(BaseGame[State, Action]):
             return ()
         return CORE if len(state.said) % 2 else self._offers
 
+    def core_state(self, state: State) -> State:
+        """The state with the nearest of the legal actions in place of each utterance."""
+        core = (*self._offers, *CORE)
+        return state._replace(said=talk.nearest(state.said, core))
+
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
             return State(state.factors, (*state.said, action))
@@ -190,9 +195,8 @@ class Negotiation(BaseGame[State, Action]):
 
     def price(self, state: State) -> int | None:
         """The price of the sale, in hundredths; None without a sale."""
-        said = state.said
-        is_sold = said and said[-1].move == "accept"
-        return said[-2].values[0] if is_sold else None
+        is_sold = state.said and state.said[-1].move == "accept"
+        return state.said[-2].values[0] if is_sold else None
 
     def value(self, state: State, seat: int) -> int:
         """What the product is worth to a seat, in hundredths."""
@@ -204,24 +208,17 @@ class Negotiation(BaseGame[State, Action]):
         price = self.price(state)
         if price is None:
             return (float(self.outside[0]), float(self.outside[1]))
-        whole = self.scale * CENT
-        seller, buyer = self.value(state, 0), self.value(state, 1)
+        seller, buyer, whole = (
+            self.value(state, 0),
+            self.value(state, 1),
+            self.scale * CENT,
+        )
         return ((price - seller) / whole, (buyer - price) / whole)
 
     def measures(self, state: State) -> dict[str, float]:
         """Agreement, efficiency and fairness, as the page defines them."""
-        price, whole = self.price(state), self.scale * CENT
-        seller, buyer = self.value(state, 0), self.value(state, 1)
-        if price is None:
-            efficient, fairness = seller >= buyer, 1.0
-        else:
-            efficient = seller <= price <= buyer
-            fairness = 1 - 4 * ((price - (seller + buyer) / 2) / whole) ** 2
-        return {
-            "agreement": float(price is not None),
-            "efficiency": float(efficient),
-            "fairness": fairness,
-        }
+        values = (self.value(state, 0), self.value(state, 1))
+        return texts.measured(self.price(state), *values, self.scale * CENT)
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -231,10 +228,8 @@ class Negotiation(BaseGame[State, Action]):
 
     def observe(self, state: State, seat: int) -> str:
         factors, said = state
-        player = self.current_player(state)
-        stage = texts.stage_text(
-            player, seat, len(said), self.num_rounds, self.price(state)
-        )
+        player, price = self.current_player(state), self.price(state)
+        stage = texts.stage_text(player, seat, len(said), self.num_rounds, price)
         lines = [f"You are player_{seat}, the {texts.ROLES[seat]}. {stage}"]
         if len(factors) == 2:
             values = (self.value(state, 0), self.value(state, 1))
@@ -282,8 +277,9 @@ class Negotiation(BaseGame[State, Action]):
         return talk.read(text, moves, self._longest)
 
     def rules(self, seat: int) -> str:
-        rules = texts.rules_text(self)
-        return f"{rules} {talk.how_to_write(self.moves, self._longest)}"
+        return (
+            f"{texts.rules_text(self)} {talk.how_to_write(self.moves, self._longest)}"
+        )
 
     @property
     def _longest(self) -> int:
@@ -293,8 +289,8 @@ class Negotiation(BaseGame[State, Action]):
         """Draws the hidden factor of the other seat again."""
         if self.complete_information:
             return state
-        drawn = list(state.factors)
-        for other in range(len(drawn)):
-            if other != seat:
-                drawn[other] = rng.choice(self.factors[other])
+        drawn = (
+            factor if other == seat else rng.choice(self.factors[other])
+            for other, factor in enumerate(state.factors)
+        )
         return State(tuple(drawn), state.said)

@@ -156,6 +156,11 @@ class Persuasion(BaseGame[State, Action]):
             return ()
         return (RECOMMEND, WARN) if player == SELLER else (BUY, SKIP)
 
+    def core_state(self, state: State) -> State:
+        """The state without messages."""
+        core = (RECOMMEND, WARN, BUY, SKIP)
+        return state._replace(said=talk.nearest(state.said, core))
+
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
             return State(state.qualities, (*state.said, action))
