@@ -169,7 +169,7 @@ def test_minimax_takes_other_seats_to_draw_among_equals_as_it_does(toys):
 
 
 class TestTheCoreOfALanguageGame:
-    GAME = arena_envs.make_game("bargaining", num_rounds=1, num_offers=5)
+    GAME: Any = arena_envs.make_game("bargaining", num_rounds=1, num_offers=5)
 
     def state_after(self, *texts: str) -> Any:
         state = self.GAME.apply(self.GAME.apply(self.GAME.initial_state(), 0.9), 0.9)
