@@ -185,7 +185,8 @@ def test_solvers_fit_their_games():
 
 def test_a_language_game_has_the_baselines_of_its_core():
     game = arena_envs.make_game("bargaining", num_rounds=1, num_offers=3)
-    assert solver_of(game) == "core_cfr"
+    advice = arena_envs.make_game("persuasion", num_rounds=2)
+    assert solver_of(game) == solver_of(advice) == "core_cfr"
     texts = ("offer 0", "offer 50", "offer 100", "accept", "reject")
     assert set(constants_of(game)) == {f"constant:{text}" for text in texts}
     assert len(constants_of(arena_envs.make_game("bargaining"))) == 11 + 2
