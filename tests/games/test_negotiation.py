@@ -54,8 +54,9 @@ def mean_returns(
 @pytest.mark.parametrize(
     "rules",
     [
-        Negotiation(complete_information=True, outside=(0.1, 0.2), num_rounds=3),
-        Negotiation(messages=False, num_rounds=1, num_offers=3, scale=1),
+        Negotiation(
+            complete_information=True, outside=(0.1, 0.2), num_rounds=3, scale=1
+        ),
         Negotiation(
             factors=((0.5,), (2,)), num_rounds=50, scale=1_000_000, max_message=400
         ),

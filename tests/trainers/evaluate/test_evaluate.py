@@ -191,7 +191,7 @@ def test_a_language_game_has_the_baselines_of_its_core():
     assert set(constants_of(game)) == {f"constant:{text}" for text in texts}
     assert len(constants_of(arena_envs.make_game("bargaining"))) == 11 + 2
     assert constants_of(arena_envs.make_game("negotiation")) == []  # 24 texts
-    found = evaluate("random", game, ["random"], 40)
+    found = evaluate("random", game, ["random"], 20)
     rows = {row.role: row for row in found.rows if row.seat == "all"}
     assert rows["solver"].policy == "core_cfr"
     assert rows["solver"].mean_return > rows["uniform"].mean_return
