@@ -184,7 +184,8 @@ def test_solvers_fit_their_games():
 
 
 def test_a_language_game_has_the_baselines_of_its_core():
-    game = arena_envs.make_game("bargaining", num_rounds=1, num_offers=3)
+    given = {"num_rounds": 1, "num_offers": 3, "discounts": ((1.0,), (1.0,))}
+    game = arena_envs.make_game("bargaining", **given)
     advice = arena_envs.make_game("persuasion", num_rounds=2)
     assert solver_of(game) == solver_of(advice) == "core_cfr"
     texts = ("offer 0", "offer 50", "offer 100", "accept", "reject")
