@@ -90,8 +90,8 @@ def statistics(said: Sequence[Utterance], known: Sequence[str]) -> Iterator[str]
     bought = [known[n] for n in range(number) if said[2 * n + 1].move == "buy"]
     if number:
         yield (
-            f"Of {counted(number, 'product')} before, {len(bought)} were bought, "
-            f"{bought.count('low')} of low quality."
+            f"Products before: {number}. Bought: {len(bought)}. Bought, and of low quality: "
+            f"{bought.count('low')}."
         )
     if len(said) % 2:
         told = f"Round {number + 1}: player_0 {_PAST[said[-1].move]}"

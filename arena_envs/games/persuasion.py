@@ -18,8 +18,8 @@ quality is worth v = `value` to the buyer, one of low quality nothing. The selle
 sale, whatever the quality. Scores are means over the rounds.
 
 The buyer learns the quality of what it has bought. The seller learns what the buyer does. With
-`myopic`, every round has another buyer, who reads statistics of the past in place of the past: the
-share of rounds with a sale, and the share of rounds with a sale of low quality. All these buyers
+`myopic`, every round has another buyer, who reads statistics in place of the past: the number of
+products so far, of those that were bought, and of those of low quality among them. All these buyers
 have the seat `player_1`. In features and information states, the seat knows the whole past.
 
 This is the third family of GLEE. There a message of the seller is either a recommendation or a

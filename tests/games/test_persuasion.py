@@ -200,7 +200,7 @@ class TestWhatIsHidden:
         state = play([*self.TEXTS, "Hi!\nrecommend"], "lhh", rules)
         assert rules.observe(state, 1) == (
             "You are player_1, the buyer. Round 3 of 20. You are to move: buy or skip.\n"
-            "Of 2 products before, 1 were bought, 1 of low quality.\n"
+            "Products before: 2. Bought: 1. Bought, and of low quality: 1.\n"
             'Round 3: player_0 recommended, and said: "Hi!"'
         )
         assert "Round 1: you recommended" in rules.observe(state, 0)
