@@ -264,14 +264,12 @@ class TrainingJob:
             self.folder / "episodes.jsonl",
             [episode for played in episodes for episode in played[:share]],
         )
-        with whole_file(
-            self.folder / RESULTS
-        ) as file:  # its presence ends a live report
+        with whole_file(self.folder / RESULTS) as file:  # it ends a live report
             file.write(json.dumps(results, indent=2) + "\n")
-        metrics = read_metrics(self.folder / METRICS)
         plans = [meter.plan for meter in self.meters]
         frame = frame_of(self.job, self.args, plans, outcomes)
-        draw_curves(metrics, self.folder / "curves.png", frame)
+        folder = self.folder
+        draw_curves(read_metrics(folder / METRICS), folder / "curves.png", frame)
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
@@ -286,12 +284,11 @@ class TrainingJob:
         for line in profile_lines(self.profile):
             self.say(line)
         self.say(f"results are in {self.folder}")
-        every = self.job.evaluate_every
-        self.say(best_line(self.folder, self.best, self.job.save_best, every))
-        lines = closing_lines(self.folder, plans, self.args)
+        best = self.best, self.job.save_best, self.job.evaluate_every
+        lines = [best_line(self.folder, *best)]
+        lines += closing_lines(self.folder, plans, self.args)
         lines += rollouts_lines(self.folder, self.job.saved_groups, self.args)
-        for line in lines:
-            self.say(line)
+        self.say("\n".join(lines))
 
     def say(self, text: str) -> None:
         """Prints a text as it is, so that its lines can be copied."""
