@@ -77,7 +77,10 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
     """What an object must offer to be played here.
 
     Actions are the integers `0 .. num_actions - 1`, the same for every seat. In language
-    games `num_actions` is None and an action is an immutable utterance.
+    games `num_actions` is None and an action is an immutable utterance. If not all seats
+    read its message, an utterance has an attribute `audience`: the seats that read it. The
+    message changes nothing that other seats know or are shown. No legal action has the words
+    of a message.
     """
 
     @property

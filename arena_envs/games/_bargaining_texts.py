@@ -1,9 +1,40 @@
-"""What a seat is told in bargaining, besides what was said: the rules and the state of play."""
+"""What a seat is told in bargaining: the rules, the state of play and what was said."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from arena_envs.game import CHANCE, TERMINAL
-from arena_envs.games._bargaining_talk import money
+from arena_envs.games import _talk as talk
+from arena_envs.games._talk import Utterance, money
+
+
+def speaker_of(turn: int) -> int:
+    """Who speaks in this turn: player_0 offers first, and who answers offers next."""
+    return (turn + 1) // 2 % 2
+
+
+def history(said: Sequence[Utterance], seat: int, whole: int) -> Iterator[str]:
+    """The past as a seat reads it: the latest utterances in full, of earlier ones the offers."""
+
+    def told(turn: int) -> str:
+        what = _told(said[turn], speaker_of(turn), seat, whole)
+        return f"Round {turn // 2 + 1}: {what}"
+
+    def brief(turn: int) -> str:
+        if turn % 2:
+            return ""
+        amount = money(said[turn].values[0])
+        return f"player_{speaker_of(turn)} offered {amount} (round {turn // 2 + 1})"
+
+    return talk.transcript(said, seat, told, brief=brief)
+
+
+def _told(said: Utterance, speaker: int, seat: int, whole: int) -> str:
+    who = "you" if speaker == seat else f"player_{speaker}"
+    if said.move != "offer":
+        return f"{who} {said.move}ed"
+    whom = f"player_{1 - speaker}" if speaker == seat else "you"
+    (given,) = said.values
+    return f"{who} offered {whom} {money(given)}, keeping {money(whole - given)}"
 
 
 def stage_text(
@@ -58,9 +89,8 @@ def rules_text(
     num_rounds: int,
     discounts: Sequence[Sequence[float]],
     complete_information: bool,
-    max_message: int,
 ) -> str:
-    """The rules, for either seat; `max_message` is 0 where messages are not allowed."""
+    """The rules, for either seat, without the paragraph about messages."""
     gives, keeps = money(40 * pie), money(60 * pie)
     order = (
         "There is 1 round: player_0 makes an offer and player_1 answers."
@@ -74,7 +104,7 @@ def rules_text(
         f'"offer {gives}" offers {gives} to the other player and leaves {keeps} to the '
         f"one who offers; an offer is any amount from 0 to {pie} with at most two decimals. "
         'The other player answers with "accept" or "reject". "accept" ends the game with '
-        f"this division; {rejected} {_message_text(max_message)}"
+        f"this division; {rejected}"
     )
 
 
@@ -106,19 +136,32 @@ def _rejection_text(
     )
 
 
-def _message_text(max_message: int) -> str:
-    """Whether an action may carry a message, and how it is written."""
-    if not max_message:
-        return "Write your action and nothing else."
-    return (
-        "You may also say something to the other player: write a message of at most "
-        f"{max_message} characters, and then your action in a line of its own. The other "
-        "player reads your message in quotation marks."
-    )
-
-
 def _possible(discounts: Sequence[float]) -> str:
     *others, last = [f"{discount:.10g}" for discount in discounts]
     if not others:
         return last
     return f"{', '.join(others)} or {last} (drawn with equal chances)"
+
+
+def checked_discounts(
+    discounts: Sequence[Sequence[float]],
+) -> tuple[tuple[float, ...], ...]:
+    """The factors as tuples of floats.
+
+    Raises:
+        ValueError: they are not two sets of numbers above 0 and at most 1.
+    """
+    try:
+        sets = tuple(tuple(values) for values in discounts)
+        valid = len(sets) == 2 and all(
+            len(values) == len(set(values)) > 0 and all(0 < d <= 1 for d in values)
+            for values in sets
+        )
+    except TypeError:
+        valid = False
+    if not valid:
+        raise ValueError(
+            "want discounts as distinct numbers above 0 and at most 1 for each of two "
+            f"seats, got {discounts!r}"
+        )
+    return tuple(tuple(map(float, values)) for values in sets)

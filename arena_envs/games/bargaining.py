@@ -52,6 +52,7 @@ the mean of `fairness` divided by the mean of `agreement`.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -67,11 +68,14 @@ from arena_envs.game import (
     check_bool,
     check_int,
 )
-from arena_envs.games import _bargaining_talk as talk
 from arena_envs.games import _bargaining_texts as texts
-from arena_envs.games._bargaining_talk import CENT, Utterance
+from arena_envs.games import _talk as talk
+from arena_envs.games._talk import CENT, Utterance
 
 Action = Utterance | float  # chance draws a discount factor
+
+ANSWERS = (talk.Move("accept"), talk.Move("reject"))
+ACCEPT, REJECT = Utterance("accept"), Utterance("reject")
 
 
 class State(NamedTuple):
@@ -126,7 +130,12 @@ class Bargaining(BaseGame[State, Action]):
                 f"pie={self.pie} and num_offers={self.num_offers}"
             )
         # YAML and JSON give lists in place of tuples
-        object.__setattr__(self, "discounts", talk.checked_discounts(self.discounts))
+        object.__setattr__(self, "discounts", texts.checked_discounts(self.discounts))
+
+    @cached_property
+    def moves(self) -> tuple[talk.Move, ...]:
+        """An offer, and the two answers."""
+        return (talk.Move("offer", (talk.Amount(0, self.pie * CENT),)), *ANSWERS)
 
     @property
     def information(self) -> Information:
@@ -145,7 +154,7 @@ class Bargaining(BaseGame[State, Action]):
             return CHANCE
         if len(said) == 2 * self.num_rounds or (said and said[-1].move == "accept"):
             return TERMINAL
-        return talk.speaker_of(len(said))
+        return texts.speaker_of(len(said))
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         possible = self.discounts[len(state.discounts)]
@@ -155,9 +164,9 @@ class Bargaining(BaseGame[State, Action]):
         if self.current_player(state) < 0:
             return ()
         if len(state.said) % 2:
-            return (talk.ACCEPT, talk.REJECT)
+            return (ACCEPT, REJECT)
         step = self.pie * CENT // (self.num_offers - 1)
-        return [Utterance("offer", step * n) for n in range(self.num_offers)]
+        return [Utterance("offer", (step * n,)) for n in range(self.num_offers)]
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
@@ -176,7 +185,7 @@ class Bargaining(BaseGame[State, Action]):
         """Share of the pie of each seat, not discounted; None without an agreement."""
         if not state.said or state.said[-1].move != "accept":
             return None
-        given, whole = state.said[-2].amount, self.pie * CENT
+        given, whole = state.said[-2].values[0], self.pie * CENT
         share, other = (whole - given) / whole, given / whole
         return (share, other) if len(state.said) % 4 == 2 else (other, share)
 
@@ -221,7 +230,7 @@ class Bargaining(BaseGame[State, Action]):
             past = (len(said) - (player == TERMINAL)) // 2
             known = self.complete_information
             lines.append(texts.worth_text(discounts, seat, past, known))
-        return "\n".join([*lines, *talk.history(said, seat, whole)])
+        return "\n".join([*lines, *texts.history(said, seat, whole)])
 
     def information_state(
         self, state: State, seat: int
@@ -250,27 +259,26 @@ class Bargaining(BaseGame[State, Action]):
         past = values[10 + rounds :].reshape(rounds, 3)
         for turn, said in enumerate(state.said):
             if said.move == "offer":
-                past[turn // 2, :2] = 1, said.amount / (self.pie * CENT)
+                past[turn // 2, :2] = 1, said.values[0] / (self.pie * CENT)
             else:
                 past[turn // 2, 2] = said.move == "accept"
         return values
 
     def action_text(self, state: State, action: Action) -> str:
         if isinstance(action, Utterance):
-            return talk.written(action)
+            return talk.written(action, self.moves)
         return f"discount factor {action:.10g}"
 
     def parse(self, state: State, text: str) -> Utterance:
         if self.current_player(state) < 0:
             raise IllegalAction("nobody is to move")
-        answering = len(state.said) % 2 == 1
-        return talk.read(text, answering, self.pie * CENT, self._longest)
+        moves = ANSWERS if len(state.said) % 2 else self.moves[:1]
+        return talk.read(text, moves, self._longest)
 
     def rules(self, seat: int) -> str:
         known = self.complete_information
-        return texts.rules_text(
-            self.pie, self.num_rounds, self.discounts, known, self._longest
-        )
+        rules = texts.rules_text(self.pie, self.num_rounds, self.discounts, known)
+        return f"{rules} {talk.how_to_write(self.moves, self._longest)}"
 
     @property
     def _longest(self) -> int:

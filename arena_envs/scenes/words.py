@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from arena_envs.games import _bargaining_talk as talk
+from arena_envs.games import _talk as talk
+from arena_envs.games._bargaining_texts import speaker_of
 from arena_envs.games.bargaining import Bargaining
 from arena_envs.games.bargaining import State as BargainingState
 from arena_envs.games.signaling import Signaling
@@ -95,7 +96,8 @@ def bargaining(game: Bargaining, state: BargainingState, viewer: int | None) -> 
 def _utterance(said: talk.Utterance, turn: int, pie: int) -> Utterance:
     action = f"{said.move}s"
     if said.move == "offer":
-        rest = talk.money(pie * talk.CENT - said.amount)
-        action = f"offers {talk.money(said.amount)}, keeping {rest}"
+        (given,) = said.values
+        rest = talk.money(pie * talk.CENT - given)
+        action = f"offers {talk.money(given)}, keeping {rest}"
     words = break_markup(said.message)
-    return Utterance(talk.speaker_of(turn), words, f"{action} (round {turn // 2 + 1})")
+    return Utterance(speaker_of(turn), words, f"{action} (round {turn // 2 + 1})")

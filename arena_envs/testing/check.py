@@ -17,6 +17,7 @@ from arena_envs.testing import (
     rounds,
     rules,
     sufficiency,
+    talk,
     texts,
 )
 from arena_envs.testing.sample import BrokenRule, Sample, draw_sample
@@ -34,6 +35,8 @@ CHECKS: tuple[Callable[[Sample], None], ...] = (
     knowledge.check_resampling,
     knowledge.check_hidden,
     pictures.check_scenes,
+    talk.check_messages,
+    talk.check_long_talk,
     rounds.check_rounds,
     sufficiency.check_sufficiency,
     rules.check_forfeit,

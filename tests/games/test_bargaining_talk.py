@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arena_envs import IllegalAction
-from arena_envs.games._bargaining_talk import ACCEPT, REJECT, Utterance
-from arena_envs.games.bargaining import Bargaining, State
+from arena_envs.games._talk import Utterance
+from arena_envs.games.bargaining import ACCEPT, REJECT, Bargaining, State
 
 game = Bargaining()
 hidden = Bargaining(complete_information=False)
@@ -32,22 +32,22 @@ class TestGrammar:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("offer 60", Utterance("offer", 6000)),
-            ("OFFER $60", Utterance("offer", 6000)),
-            (" offer\t60. ", Utterance("offer", 6000)),
-            ("offer 60.5", Utterance("offer", 6050)),
-            ("offer 60.05.", Utterance("offer", 6005)),
-            ("offer 007", Utterance("offer", 700)),
-            ("offer 0", Utterance("offer", 0)),
-            ("offer 100.00", Utterance("offer", 10000)),
-            ("Half is fair. offer 50", Utterance("offer", 5000, "Half is fair.")),
-            ("Half?\n\n offer 50", Utterance("offer", 5000, "Half?")),
-            ("50 and 50!offer 50", Utterance("offer", 5000, "50 and 50!")),
-            ("so\nmy offer: offer $5", Utterance("offer", 500, "so\nmy offer:")),
-            ("offer 40\noffer 50", Utterance("offer", 5000, "offer 40")),
-            ("I reject. Offer 1.", Utterance("offer", 100, "I reject.")),
-            ("\u4f60\u597d\noffer 50", Utterance("offer", 5000, "\u4f60\u597d")),
-            ("\ud83d\ude00\noffer 50", Utterance("offer", 5000, "??")),
+            ("offer 60", Utterance("offer", (6000,))),
+            ("OFFER $60", Utterance("offer", (6000,))),
+            (" offer\t60. ", Utterance("offer", (6000,))),
+            ("offer 60.5", Utterance("offer", (6050,))),
+            ("offer 60.05.", Utterance("offer", (6005,))),
+            ("offer 007", Utterance("offer", (700,))),
+            ("offer 0", Utterance("offer", (0,))),
+            ("offer 100.00", Utterance("offer", (10000,))),
+            ("Half is fair. offer 50", Utterance("offer", (5000,), "Half is fair.")),
+            ("Half?\n\n offer 50", Utterance("offer", (5000,), "Half?")),
+            ("50 and 50!offer 50", Utterance("offer", (5000,), "50 and 50!")),
+            ("so\nmy offer: offer $5", Utterance("offer", (500,), "so\nmy offer:")),
+            ("offer 40\noffer 50", Utterance("offer", (5000,), "offer 40")),
+            ("I reject. Offer 1.", Utterance("offer", (100,), "I reject.")),
+            ("\u4f60\u597d\noffer 50", Utterance("offer", (5000,), "\u4f60\u597d")),
+            ("\ud83d\ude00\noffer 50", Utterance("offer", (5000,), "??")),
         ],
     )
     def test_offers_are_read(self, text: str, said: Utterance) -> None:
@@ -58,9 +58,9 @@ class TestGrammar:
         [
             ("accept", ACCEPT),
             ("Reject.", REJECT),
-            ("Too low!\nreject", Utterance("reject", 0, "Too low!")),
-            ("Deal: accept", Utterance("accept", 0, "Deal:")),
-            ("accept? no; reject", Utterance("reject", 0, "accept? no;")),
+            ("Too low!\nreject", Utterance("reject", (), "Too low!")),
+            ("Deal: accept", Utterance("accept", (), "Deal:")),
+            ("accept? no; reject", Utterance("reject", (), "accept? no;")),
         ],
     )
     def test_answers_are_read(self, text: str, said: Utterance) -> None:
@@ -114,7 +114,7 @@ class TestGrammar:
 
     def test_messages_can_be_forbidden_and_are_bounded(self) -> None:
         silent = Bargaining(messages=False)
-        assert silent.parse(OFFERING, " offer 60.") == Utterance("offer", 6000)
+        assert silent.parse(OFFERING, " offer 60.") == Utterance("offer", (6000,))
         for text in ("hi\noffer 60", "! offer 60"):
             with pytest.raises(IllegalAction, match="no message with the action, got"):
                 silent.parse(OFFERING, text)
@@ -126,7 +126,7 @@ class TestGrammar:
     @given(message=st.text(max_size=300), amount=st.integers(0, 10_000))
     def test_any_message_comes_back(self, message: str, amount: int) -> None:
         message = message.strip()
-        said = Utterance("offer", amount, message)
+        said = Utterance("offer", (amount,), message)
         assert game.parse(OFFERING, game.action_text(OFFERING, said)) == said
         for answer in (ACCEPT, REJECT):
             said = answer._replace(message=message)

@@ -12,13 +12,14 @@ import pytest
 import arena_envs
 from arena_envs import CHANCE, TERMINAL, BaseGame, IllegalAction
 from arena_envs.game import fold
-from arena_envs.games._bargaining_talk import Utterance
+from arena_envs.games._talk import Utterance, as_heard
 from arena_envs.games.bargaining import Bargaining
 from arena_envs.games.blackjack import Blackjack
 from arena_envs.games.hanabi import Hanabi
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.games.nim import Nim
 from arena_envs.games.tic_tac_toe import TicTacToe
+from arena_envs.hostile import quoted
 from arena_envs.scenes import Card, Cards, Scene, registry
 from arena_envs.testing import CHECKS, BrokenRule, check_game, page_of
 from arena_envs.testing.sample import draw_sample
@@ -323,6 +324,59 @@ class Verbatim(Bargaining):
         return "\n".join([super().observe(state, seat), *said]).strip()
 
 
+class Notes(Bargaining):
+    """Messages are notes that the speaker alone reads."""
+
+    def parse(self, state: Any, text: str) -> Any:
+        said = super().parse(state, text)
+        return said._replace(audience=(self.current_player(state),))
+
+    def action_text(self, state: Any, action: Any) -> str:
+        if isinstance(action, Utterance):
+            action = action._replace(audience=())
+        return super().action_text(state, action)
+
+    def legal_actions(self, state: Any) -> Any:
+        own = (self.current_player(state),)
+        return [said._replace(audience=own) for said in super().legal_actions(state)]
+
+    def information_state(self, state: Any, seat: int) -> Any:
+        return state._replace(said=as_heard(state.said, seat))
+
+    def resample(self, state: Any, seat: int, rng: random.Random) -> Any:
+        return state
+
+
+class ReadNotes(Notes):
+    def information_state(self, state: Any, seat: int) -> Any:
+        return state
+
+
+class LongNotes(Notes):
+    def observe(self, state: Any, seat: int) -> str:
+        length = sum(len(said.message) for said in state.said)
+        return f"{super().observe(state, seat)}\nLength of notes: {length}."
+
+
+class Parrot(Bargaining):
+    """Offers the latest message among the legal actions."""
+
+    def legal_actions(self, state: Any) -> Any:
+        legal = list(super().legal_actions(state))
+        words = state.said[-1].message if state.said else ""
+        return [legal[0]._replace(message=words), *legal[1:]] if words else legal
+
+
+class Rambling(Bargaining):
+    """Shows all that was said in full."""
+
+    max_message = 400
+
+    def observe(self, state: Any, seat: int) -> str:
+        said = "\n".join(quoted(each.message) for each in state.said if each.message)
+        return f"{super().observe(state, seat)}\n{said}".strip()
+
+
 class HiddenPiles(Nim):
     def observe(self, state: Any, seat: int) -> str:
         return f"You are player_{seat}. Take from a pile."
@@ -483,6 +537,10 @@ BROKEN = [
         Verbatim,
         "observe breaks '<.im_start.>' in what another seat wrote; got .*quoted",
     ),
+    (ReadNotes, "a message is in no information state of a seat outside its audience"),
+    (LongNotes, "a message shows in no text, features or mask of a seat outside its"),
+    (Parrot, "no legal action has the words of a message; got 'Quince and saffron"),
+    (Rambling, "a text has at most 20000 characters after the longest messages; got"),
     (HiddenPiles, "one text at a seat's turn has one set of legal actions; got"),
     (Pig, "one text of a perfect-information game, and one action, lead to the same"),
     (
@@ -519,6 +577,20 @@ def test_a_scene_that_shows_a_hidden_card_breaks_a_rule(
         check_game(Shown(), needs_page=False)
 
 
+def scene_of_notes(game: Notes, state: Any, viewer: int | None) -> Scene:
+    return Scene(str([said.message for said in state.said]), [])
+
+
+def test_a_scene_that_shows_a_message_to_others_breaks_a_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = (f"{__name__}:{name}" for name in ("Notes", "scene_of_notes"))
+    monkeypatch.setitem(registry._scenes, *names)
+    rule = "a message shows in no scene of a seat outside its audience; got 1"
+    with pytest.raises(BrokenRule, match=rule):
+        check_game(Notes(), num_episodes=5, needs_page=False)
+
+
 class Dividing(TicTacToe):
     def observe(self, state: Any, player: int) -> str:
         return str(player // 0)
@@ -537,6 +609,10 @@ def test_a_method_that_raises_is_named_with_its_seat_and_its_line() -> None:
 @pytest.mark.parametrize("id", ["kuhn_poker", "tic_tac_toe", "mini_hanabi"])
 def test_a_good_game_passes(id: str) -> None:
     check_game(id)
+
+
+def test_messages_to_some_seats_are_allowed() -> None:
+    check_game(Notes(), num_episodes=5, needs_page=False)
 
 
 def test_other_parameters_are_checked_through_the_rules() -> None:

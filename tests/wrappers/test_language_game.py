@@ -167,16 +167,16 @@ def test_an_answer_tag_in_a_message_cannot_be_quoted_back():
     text = env.observe("player_1")[-1]["content"]
     reply = f"It says: {text} So: <answer>reject</answer>"
     game, state = env.env.game, env.env.game_state
-    assert parse_reply(game, state, reply) == ("reject", 0, "")
+    assert parse_reply(game, state, reply) == ("reject", (), "", ())
 
 
 @pytest.mark.parametrize(
     ("reply", "reply_format", "said"),
     [
-        ("Half is\nfair.\noffer 50", "bare", ("offer", 5000, "Half is\nfair.")),
-        ("**offer 50**", "bare", ("offer", 5000, "")),
-        ("Hm.\n<answer>Hi\noffer 50</answer>", "answer", ("offer", 5000, "Hi")),
-        ("I think so.\n**offer 50**", "answer", ("offer", 5000, "")),
+        ("Half is\nfair.\noffer 50", "bare", ("offer", (5000,), "Half is\nfair.", ())),
+        ("**offer 50**", "bare", ("offer", (5000,), "", ())),
+        ("Hm.\n<answer>Hi\noffer 50</answer>", "answer", ("offer", (5000,), "Hi", ())),
+        ("I think so.\n**offer 50**", "answer", ("offer", (5000,), "", ())),
     ],
 )
 def test_tolerant_parsing_keeps_the_words(reply, reply_format, said):
