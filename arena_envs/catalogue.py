@@ -76,6 +76,11 @@ register(
     split="held_out",
 )
 register(
+    "deal_or_no_deal-v0",
+    f"{GAMES}.deal_or_no_deal:DealOrNoDeal",
+    scene=f"{SCENES}.dialogue:deal_or_no_deal",
+)
+register(
     "donor_game-v0",
     f"{GAMES}.donor_game:DonorGame",
     scene=f"{SCENES}.rounds:donor_game",

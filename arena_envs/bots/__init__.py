@@ -16,6 +16,9 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `win_or_block`            | a winning action, else one that blocks another's win   | nothing hidden     |
 | `othello_greedy`          | a corner, else the action that turns the most discs    | Othello            |
 | `hanabi_convention`       | a playable card, else a hint at one, else a discard    | Hanabi             |
+| `deal_honest`             | true values, then the largest product of points        | deal or no deal    |
+| `deal_greedy`             | all items that are worth something to it               | deal or no deal    |
+| `deal_silent`             | no talk; the first half of the items to `player_0`     | deal or no deal    |
 | `always_cooperate`        | action 0                                               | repeated matrices  |
 | `always_defect`           | action 1                                               | repeated matrices  |
 | `tit_for_tat`             | the last action of the other                           | repeated matrices  |
@@ -66,6 +69,9 @@ _ENTRIES = {
     "win_or_block": _Entry("greedy:WinOrBlock"),
     "othello_greedy": _Entry("greedy:OthelloGreedy"),
     "hanabi_convention": _Entry("hanabi:HanabiConvention"),
+    "deal_honest": _Entry("deal:DealHonest"),
+    "deal_greedy": _Entry("deal:DealGreedy"),
+    "deal_silent": _Entry("deal:DealSilent"),
     "always_cooperate": _Entry("repeated:AlwaysCooperate"),
     "always_defect": _Entry("repeated:AlwaysDefect"),
     "tit_for_tat": _Entry("repeated:TitForTat"),

@@ -23,7 +23,12 @@ from arena_envs.solvers import (
 )
 
 # `known_value` is computed in the test of the game
-ELSEWHERE = {"blackjack-v0", "connect_four-v0", "liars_dice-v0"}
+ELSEWHERE = {
+    "blackjack-v0",
+    "connect_four-v0",
+    "deal_or_no_deal-v0",
+    "liars_dice-v0",
+}
 
 
 def fraction(value: float) -> str:

@@ -1,0 +1,60 @@
+"""Scenes of games of talk: deal or no deal."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from arena_envs.games import _deal_texts as deal_texts
+from arena_envs.games import _talk as talk
+from arena_envs.games._deal_state import State as DealState
+from arena_envs.games._deals import rest
+from arena_envs.games.deal_or_no_deal import DealOrNoDeal
+from arena_envs.hostile import break_markup
+from arena_envs.scenes.registry import turn_title
+from arena_envs.scenes.shapes import Cell, Scene, Table, Talk, Utterance, seat_tone
+
+MAX_SAID = 8  # latest utterances that are shown
+
+
+def _talk(
+    said: Sequence[talk.Utterance],
+    speaker: Callable[[int], int],
+    action: Callable[[int], str],
+) -> list[Talk]:
+    """The latest utterances as bubbles; nothing before the first."""
+    first = max(0, len(said) - MAX_SAID)
+    title = f"talk; the latest {MAX_SAID} of {len(said)}" if first else "talk"
+    words = [
+        Utterance(speaker(turn), break_markup(said[turn].message), action(turn))
+        for turn in range(first, len(said))
+    ]
+    return [Talk(title, words)] if words else []
+
+
+def deal_or_no_deal(game: DealOrNoDeal, state: DealState, viewer: int | None) -> Scene:
+    """The items, what they are worth to whom, the claims, and the talk."""
+    seats = (Cell("player_0", seat_tone(0)), Cell("player_1", seat_tone(1)))
+    over = len(state.claims) == 2
+    rows = [[Cell("in the pool"), *(Cell(str(number)) for number in state.pool)]]
+    for seat, values in enumerate(state.values):
+        told = [str(v) if viewer in (None, seat) else "?" for v in values]
+        rows.append([seats[seat], *map(Cell, told)])
+    for seat, claim in enumerate(state.claims):
+        is_known = over or viewer in (None, seat)
+        told = [str(number) if is_known else "?" for number in claim]
+        name = seats[seat]._replace(text=f"player_{seat} claims")
+        rows.append([name, *map(Cell, told)])
+    title = f"items, and what one is worth; all are worth {game.points} points to each"
+    shapes: list[Any] = [Table(title, ("", *game.items), rows)]
+
+    def action(turn: int) -> str:
+        move, values = state.said[turn].move, state.said[turn].values
+        if move == "report":
+            return f"reports: {deal_texts.each_worth(game.items, values)}"
+        if move == "demand":
+            left = deal_texts.counted_items(game.items, rest(state.pool, values))
+            wanted = deal_texts.counted_items(game.items, values)
+            return f"demands {wanted}, leaving {left}"
+        return "ends the talk" if move == "end" else ""
+
+    shapes += _talk(state.said, lambda turn: turn % 2, action)
+    return Scene(turn_title(game, state, viewer), shapes)
