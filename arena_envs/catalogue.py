@@ -169,6 +169,11 @@ register(
     max_life_tokens=3,
 )
 register(
+    "social_dilemma-v0",
+    f"{GAMES}.social_dilemma:SocialDilemma",
+    scene=f"{SCENES}.dialogue:social_dilemma",
+)
+register(
     "speaker_listener-v0",
     f"{GAMES}.speaker_listener:SpeakerListener",
     scene=f"{SCENES}.words:speaker_listener",

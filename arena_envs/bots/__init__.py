@@ -19,6 +19,9 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `deal_honest`             | true values, then the largest product of points        | deal or no deal    |
 | `deal_greedy`             | all items that are worth something to it               | deal or no deal    |
 | `deal_silent`             | no talk; the first half of the items to `player_0`     | deal or no deal    |
+| `dilemma_honest`          | promises what it does, and cooperates if all do so     | social dilemma     |
+| `dilemma_greedy`          | promises to cooperate, and defects                     | social dilemma     |
+| `dilemma_silent`          | passes, and defects                                    | social dilemma     |
 | `always_cooperate`        | action 0                                               | repeated matrices  |
 | `always_defect`           | action 1                                               | repeated matrices  |
 | `tit_for_tat`             | the last action of the other                           | repeated matrices  |
@@ -72,6 +75,9 @@ _ENTRIES = {
     "deal_honest": _Entry("deal:DealHonest"),
     "deal_greedy": _Entry("deal:DealGreedy"),
     "deal_silent": _Entry("deal:DealSilent"),
+    "dilemma_honest": _Entry("dilemma:DilemmaHonest"),
+    "dilemma_greedy": _Entry("dilemma:DilemmaGreedy"),
+    "dilemma_silent": _Entry("dilemma:DilemmaSilent"),
     "always_cooperate": _Entry("repeated:AlwaysCooperate"),
     "always_defect": _Entry("repeated:AlwaysDefect"),
     "tit_for_tat": _Entry("repeated:TitForTat"),

@@ -1,4 +1,4 @@
-"""Scenes of games of talk: deal or no deal."""
+"""Scenes of games of talk: deal or no deal, social dilemmas."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,12 +7,16 @@ from arena_envs.games import _deal_texts as deal_texts
 from arena_envs.games import _talk as talk
 from arena_envs.games._deal_state import State as DealState
 from arena_envs.games._deals import rest
+from arena_envs.games._dilemma_state import NAMES
+from arena_envs.games._dilemma_state import State as DilemmaState
 from arena_envs.games.deal_or_no_deal import DealOrNoDeal
+from arena_envs.games.social_dilemma import SocialDilemma
 from arena_envs.hostile import break_markup
 from arena_envs.scenes.registry import turn_title
 from arena_envs.scenes.shapes import Cell, Scene, Table, Talk, Utterance, seat_tone
 
 MAX_SAID = 8  # latest utterances that are shown
+MAX_ROUNDS = 12  # latest rounds that are shown
 
 
 def _talk(
@@ -58,3 +62,42 @@ def deal_or_no_deal(game: DealOrNoDeal, state: DealState, viewer: int | None) ->
 
     shapes += _talk(state.said, lambda turn: turn % 2, action)
     return Scene(turn_title(game, state, viewer), shapes)
+
+
+def social_dilemma(
+    game: SocialDilemma, state: DilemmaState, viewer: int | None
+) -> Scene:
+    """The choices by round, the points, and the talk."""
+    seats = range(game.num_players)
+    rows = [
+        [Cell(str(number)), *(_choice(choice) for choice in choices)]
+        for number, choices in enumerate(state.rounds, 1)
+    ]
+    if len(state.rounds) < game.num_rounds:
+        now = [
+            _choice(state.chosen[seat])
+            if seat < len(state.chosen) and viewer in (None, seat)
+            else Cell("?")
+            for seat in seats
+        ]
+        rows.append([Cell(str(len(rows) + 1)), *now])
+    title = "choices by round"
+    if len(rows) > MAX_ROUNDS:
+        title += f"; the latest {MAX_ROUNDS} rounds"
+    points = [Cell(str(points)) for points in game.paid(state.rounds)]
+    last = [Cell("points"), *points]
+    header = ("round", *(f"player_{seat}" for seat in seats))
+    shapes: list[Any] = [Table(title, header, [*rows[-MAX_ROUNDS:], last])]
+
+    def action(turn: int) -> str:
+        move, values = state.said[turn].move, state.said[turn].values
+        did = {"promise": f"promises to {''.join(values)}", "pass": "passes"}
+        number = turn // (game.num_players * game.talk_turns) + 1
+        return f"{did.get(move, '')} (round {number})".strip()
+
+    shapes += _talk(state.said, game.speaker_of, action)
+    return Scene(turn_title(game, state, viewer), shapes)
+
+
+def _choice(choice: int) -> Cell:
+    return Cell(NAMES[choice], "red" if choice else "green")

@@ -28,6 +28,7 @@ ELSEWHERE = {
     "connect_four-v0",
     "deal_or_no_deal-v0",
     "liars_dice-v0",
+    "social_dilemma-v0",
 }
 
 
