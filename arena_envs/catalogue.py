@@ -65,6 +65,11 @@ register(
     actions=("Dare", "Chicken"),
 )
 register(
+    "collaborative_maze-v0",
+    f"{GAMES}.collaborative_maze:CollaborativeMaze",
+    scene=f"{SCENES}.dialogue:collaborative_maze",
+)
+register(
     "colonel_blotto-v0",
     f"{GAMES}.colonel_blotto:ColonelBlotto",
     scene=f"{SCENES}.rounds:colonel_blotto",

@@ -1,7 +1,7 @@
 """Bots: policies that read states instead of text.
 
 A bot is a function of the game, the state and a generator. It returns a legal action of the
-seat to move. Its actions do not depend on earlier calls; its only randomness is the generator;
+seat to move; in a language game, any that `parse` reads. Its actions do not depend on earlier calls; its only randomness is the generator;
 it can be pickled. `make_bot` makes a bot from a string, which also names it as an opponent:
 
 | String                    | Plays                                                  | In games           |
@@ -22,6 +22,9 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `dilemma_honest`          | promises what it does, and cooperates if all do so     | social dilemma     |
 | `dilemma_greedy`          | promises to cooperate, and defects                     | social dilemma     |
 | `dilemma_silent`          | passes, and defects                                    | social dilemma     |
+| `maze_honest`             | a shortest path, after telling the walls that it sees  | collaborative maze |
+| `maze_silent`             | a shortest path by what it sees, without words         | collaborative maze |
+| `maze_greedy`             | up or right where it knows no wall                     | collaborative maze |
 | `always_cooperate`        | action 0                                               | repeated matrices  |
 | `always_defect`           | action 1                                               | repeated matrices  |
 | `tit_for_tat`             | the last action of the other                           | repeated matrices  |
@@ -78,6 +81,9 @@ _ENTRIES = {
     "dilemma_honest": _Entry("dilemma:DilemmaHonest"),
     "dilemma_greedy": _Entry("dilemma:DilemmaGreedy"),
     "dilemma_silent": _Entry("dilemma:DilemmaSilent"),
+    "maze_honest": _Entry("maze:MazeHonest"),
+    "maze_silent": _Entry("maze:MazeSilent"),
+    "maze_greedy": _Entry("maze:MazeGreedy"),
     "always_cooperate": _Entry("repeated:AlwaysCooperate"),
     "always_defect": _Entry("repeated:AlwaysDefect"),
     "tit_for_tat": _Entry("repeated:TitForTat"),

@@ -1,4 +1,4 @@
-"""Scenes of games of talk: deal or no deal, social dilemmas."""
+"""Scenes of games of talk: deal or no deal, social dilemmas, mazes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,11 +9,22 @@ from arena_envs.games._deal_state import State as DealState
 from arena_envs.games._deals import rest
 from arena_envs.games._dilemma_state import NAMES
 from arena_envs.games._dilemma_state import State as DilemmaState
+from arena_envs.games._maze import LETTERS
+from arena_envs.games._maze_state import State as MazeState
+from arena_envs.games.collaborative_maze import CollaborativeMaze
 from arena_envs.games.deal_or_no_deal import DealOrNoDeal
 from arena_envs.games.social_dilemma import SocialDilemma
 from arena_envs.hostile import break_markup
 from arena_envs.scenes.registry import turn_title
-from arena_envs.scenes.shapes import Cell, Scene, Table, Talk, Utterance, seat_tone
+from arena_envs.scenes.shapes import (
+    Cell,
+    Grid,
+    Scene,
+    Table,
+    Talk,
+    Utterance,
+    seat_tone,
+)
 
 MAX_SAID = 8  # latest utterances that are shown
 MAX_ROUNDS = 12  # latest rounds that are shown
@@ -101,3 +112,31 @@ def social_dilemma(
 
 def _choice(choice: int) -> Cell:
     return Cell(NAMES[choice], "red" if choice else "green")
+
+
+def collaborative_maze(
+    game: CollaborativeMaze, state: MazeState, viewer: int | None
+) -> Scene:
+    """The map as the viewer knows it, the way, and the talk."""
+    size, drawn = game.size, len(state.rows) == game.size
+    shapes: list[Any] = [Grid([], "the maze is being drawn")]
+    if drawn:
+        known = state.rows if viewer is None else game.known(state, viewer)
+        tones = {"#": Cell("#", "dark"), "?": Cell("?"), ".": Cell("", "light")}
+        cells = [tones[mark] for row in known for mark in row]
+        for cell in (0, *state.path):
+            cells[cell] = cells[cell]._replace(mark=True)
+        cells[game.goal] = Cell("goal", "green")
+        cells[game.here(state)] = Cell("here", "yellow", mark=True)
+        rows = [cells[row * size : (row + 1) * size] for row in range(size)]
+        numbers = [str(row + 1) for row in range(size)]
+        title = "walls are dark; cells of the way have a frame"
+        shapes = [Grid(rows[::-1], title, numbers[::-1], LETTERS[:size])]
+
+    def action(turn: int) -> str:
+        said = state.said[turn]
+        did = f"names {said.values[0]}" if said.values else "waits"
+        return f"{did} (step {turn // game.num_players + 1})"
+
+    shapes += _talk(state.said, game.speaker_of, action)
+    return Scene(turn_title(game, state, viewer), shapes)

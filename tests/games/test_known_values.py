@@ -25,6 +25,7 @@ from arena_envs.solvers import (
 # `known_value` is computed in the test of the game
 ELSEWHERE = {
     "blackjack-v0",
+    "collaborative_maze-v0",
     "connect_four-v0",
     "deal_or_no_deal-v0",
     "liars_dice-v0",
