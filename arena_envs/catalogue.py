@@ -65,6 +65,11 @@ register(
     actions=("Dare", "Chicken"),
 )
 register(
+    "collaborative_maze-v0",
+    f"{GAMES}.collaborative_maze:CollaborativeMaze",
+    scene=f"{SCENES}.dialogue:collaborative_maze",
+)
+register(
     "colonel_blotto-v0",
     f"{GAMES}.colonel_blotto:ColonelBlotto",
     scene=f"{SCENES}.rounds:colonel_blotto",
@@ -74,6 +79,11 @@ register(
     f"{GAMES}.connect_four:ConnectFour",
     scene=f"{SCENES}.boards:connect_four",
     split="held_out",
+)
+register(
+    "deal_or_no_deal-v0",
+    f"{GAMES}.deal_or_no_deal:DealOrNoDeal",
+    scene=f"{SCENES}.dialogue:deal_or_no_deal",
 )
 register(
     "donor_game-v0",
@@ -184,6 +194,11 @@ register(
     max_life_tokens=3,
 )
 register("sokoban-v0", f"{GAMES}.sokoban:Sokoban", scene=f"{SCENES}.walks:sokoban")
+register(
+    "social_dilemma-v0",
+    f"{GAMES}.social_dilemma:SocialDilemma",
+    scene=f"{SCENES}.dialogue:social_dilemma",
+)
 register(
     "speaker_listener-v0",
     f"{GAMES}.speaker_listener:SpeakerListener",

@@ -1,7 +1,7 @@
 """Bots: policies that read states instead of text.
 
 A bot is a function of the game, the state and a generator. It returns a legal action of the
-seat to move. Its actions do not depend on earlier calls; its only randomness is the generator;
+seat to move; in a language game, any that `parse` reads. Its actions do not depend on earlier calls; its only randomness is the generator;
 it can be pickled. `make_bot` makes a bot from a string, which also names it as an opponent:
 
 | String                    | Plays                                                  | In games           |
@@ -17,6 +17,15 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `win_or_block`            | a winning action, else one that blocks another's win   | nothing hidden     |
 | `othello_greedy`          | a corner, else the action that turns the most discs    | Othello            |
 | `hanabi_convention`       | a playable card, else a hint at one, else a discard    | Hanabi             |
+| `deal_honest`             | true values, then the largest product of points        | deal or no deal    |
+| `deal_greedy`             | all items that are worth something to it               | deal or no deal    |
+| `deal_silent`             | no talk; the first half of the items to `player_0`     | deal or no deal    |
+| `dilemma_honest`          | promises what it does, and cooperates if all do so     | social dilemma     |
+| `dilemma_greedy`          | promises to cooperate, and defects                     | social dilemma     |
+| `dilemma_silent`          | passes, and defects                                    | social dilemma     |
+| `maze_honest`             | a shortest path, after telling the walls that it sees  | collaborative maze |
+| `maze_silent`             | a shortest path by what it sees, without words         | collaborative maze |
+| `maze_greedy`             | up or right where it knows no wall                     | collaborative maze |
 | `always_cooperate`        | action 0                                               | repeated matrices  |
 | `always_defect`           | action 1                                               | repeated matrices  |
 | `tit_for_tat`             | the last action of the other                           | repeated matrices  |
@@ -75,6 +84,15 @@ _ENTRIES = {
     "win_or_block": _Entry("greedy:WinOrBlock"),
     "othello_greedy": _Entry("greedy:OthelloGreedy"),
     "hanabi_convention": _Entry("hanabi:HanabiConvention"),
+    "deal_honest": _Entry("deal:DealHonest"),
+    "deal_greedy": _Entry("deal:DealGreedy"),
+    "deal_silent": _Entry("deal:DealSilent"),
+    "dilemma_honest": _Entry("dilemma:DilemmaHonest"),
+    "dilemma_greedy": _Entry("dilemma:DilemmaGreedy"),
+    "dilemma_silent": _Entry("dilemma:DilemmaSilent"),
+    "maze_honest": _Entry("maze:MazeHonest"),
+    "maze_silent": _Entry("maze:MazeSilent"),
+    "maze_greedy": _Entry("maze:MazeGreedy"),
     "always_cooperate": _Entry("repeated:AlwaysCooperate"),
     "always_defect": _Entry("repeated:AlwaysDefect"),
     "tit_for_tat": _Entry("repeated:TitForTat"),

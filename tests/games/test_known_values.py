@@ -24,9 +24,17 @@ from arena_envs.solvers import (
 
 # `known_value` is computed in the test of the game
 ELSEWHERE = {
-    *("blackjack-v0", "connect_four-v0", "frozen_lake-v0", "guess_number-v0"),
-    *("liars_dice-v0", "sokoban-v0"),
-    *("twenty_questions-v0", "wordle-v0"),
+    "blackjack-v0",
+    "collaborative_maze-v0",
+    "connect_four-v0",
+    "deal_or_no_deal-v0",
+    "frozen_lake-v0",
+    "guess_number-v0",
+    "liars_dice-v0",
+    "social_dilemma-v0",
+    "sokoban-v0",
+    "twenty_questions-v0",
+    "wordle-v0",
 }
 
 

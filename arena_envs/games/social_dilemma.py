@@ -1,0 +1,289 @@
+"""Social dilemma: in each round players talk in public, then choose to cooperate or to defect.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("social_dilemma-v0", num_players=3)`; see `SocialDilemma` |
+| Agents      | `player_0`, `player_1`, ...                                            |
+| Kind        | mixed, imperfect information (choices are hidden until all have chosen) |
+| Actions     | texts: "promise cooperate", "say: ...", "pass"; "choose defect"        |
+| Rewards     | after each round, summed over the other players: 3 if both cooperate, 5 and 0 |
+|             | if only the other or only oneself cooperates, 1 if both defect         |
+| Length      | `num_rounds * num_players * (talk_turns + 1)` turns; by default 18     |
+| Known value | in equilibrium 6 each, as all always defect; all always cooperate: 18 each; |
+|             | random play 13.5 each                                                  |
+| Source      | R. Axelrod, *Effective Choice in the Prisoner's Dilemma* (1980); talk and |
+|             | three players after L. Guertler et al., *TextArena* (2025)             |
+
+A game has `num_rounds` rounds. In each round all players speak in turn, `talk_turns` times each;
+who speaks first moves on by one seat with each round. "promise cooperate" and "promise defect"
+say what the player will choose, "say: ..." is a message alone, and "pass" says nothing. A promise may
+have a message too. All hear everything, and nothing binds. Then all choose, and nobody sees a choice
+of the others before all have chosen. A player is paid once for each other player: `reward` if both
+cooperate, `sucker` if only the other defects, `temptation` if only the other cooperates,
+`punishment` if both defect.
+
+The default is the three-player prisoner's dilemma, with Axelrod's numbers. Others make a stag hunt
+(reward 4, temptation 3, punishment 2, sucker 0) or a game of chicken (temptation 4, reward 3,
+sucker 1, punishment 0). In TextArena's three-player dilemma a player chooses for each other
+player; here one choice counts for all.
+
+Closed forms, for n players and one round without talk. If temptation > reward > punishment > sucker,
+defecting pays more whatever the others do, so all defect; by backward induction this is the only
+subgame-perfect play of several rounds, with and without talk, as talk binds nobody. In a stag hunt
+and in a game of chicken there is an equilibrium in which each cooperates with probability
+(punishment - sucker) / (punishment - sucker + reward - temptation). In random play each player is
+paid (n - 1) times the mean of the four numbers in each round.
+
+The legal actions are a finite core without messages: both promises, "pass", both choices. The
+grammar of texts is that of `bargaining`. The prompt shows all choices, the latest n utterances in
+full, and of the earlier ones the latest six promises. Features hold everything but messages.
+
+Measures of an episode:
+
+- `cooperation`: choices to cooperate / all choices.
+- `efficiency`: (t - lowest t) / (highest t - lowest t), where t is the sum of all returns; 1 if all
+  sums are equal.
+- `promises`: share of pairs of player and round with a promise.
+- `kept`: share of pairs in which the choice is the latest promise. The mean of `kept` divided by the
+  mean of `promises` is the truthfulness of promises.
+"""
+
+import operator
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_bool,
+    check_int,
+)
+from arena_envs.games import _dilemma_texts as texts
+from arena_envs.games import _talk as talk
+from arena_envs.games._dilemma_state import (
+    CHOICES,
+    CHOOSE,
+    MEASURES,
+    NAMES,
+    PASS,
+    PROMISE,
+    SAY,
+    TALK,
+    State,
+    features,
+    measured,
+    points_of,
+)
+from arena_envs.games._talk import Utterance
+
+
+@dataclass(frozen=True)
+class SocialDilemma(BaseGame[State, Utterance]):
+    """A repeated game of cooperating or defecting, with talk.
+
+    Args:
+        num_players: 2 to 6.
+        num_rounds: 1 to 50.
+        talk_turns: utterances of each player before each choice, 0 to 3.
+        reward: paid for another player if both cooperate, -1000 to 1000 as the next three.
+        sucker: if only the other defects.
+        temptation: if only the other cooperates.
+        punishment: if both defect.
+        messages: whether free words are allowed.
+        max_message: longest message in characters, 1 to 1200 / `num_players`.
+
+    Raises:
+        ValueError: a parameter is out of range.
+    """
+
+    num_players: int = 3
+    num_rounds: int = 3
+    talk_turns: int = 1
+    reward: int = 3
+    sucker: int = 0
+    temptation: int = 5
+    punishment: int = 1
+    messages: bool = True
+    max_message: int = 200
+
+    num_actions = None
+    kind: ClassVar[Kind] = "mixed"
+    information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 0
+
+    def __post_init__(self) -> None:
+        check_int("num_players", self.num_players, 2, 6)
+        check_int("num_rounds", self.num_rounds, 1, 50)
+        check_int("talk_turns", self.talk_turns, 0, 3)
+        for name in ("reward", "sucker", "temptation", "punishment"):
+            check_int(name, getattr(self, name), -1000, 1000)
+        check_bool("messages", self.messages)
+        check_int("max_message", self.max_message, 1, 1200 // self.num_players)
+
+    @property
+    def max_turns(self) -> int:
+        return self.num_rounds * self.num_players * (self.talk_turns + 1)
+
+    @property
+    def min_return(self) -> float:
+        return float(min(self._numbers) * (self.num_players - 1) * self.num_rounds)
+
+    @property
+    def max_return(self) -> float:
+        return float(max(self._numbers) * (self.num_players - 1) * self.num_rounds)
+
+    def initial_state(self) -> State:
+        return State()
+
+    def current_player(self, state: State) -> int:
+        if len(state.rounds) == self.num_rounds:
+            return TERMINAL
+        if self.is_talking(state):
+            return self.speaker_of(len(state.said))
+        return len(state.chosen)
+
+    def is_talking(self, state: State) -> bool:
+        """Whether the talk of this round goes on."""
+        return len(state.said) < (len(state.rounds) + 1) * self._num_in_round
+
+    def speaker_of(self, turn: int) -> int:
+        """Who says utterance number `turn`, from 0 on."""
+        past, place = divmod(turn, self._num_in_round)
+        return (past + place) % self.num_players
+
+    def chance_outcomes(self, state: State) -> Sequence[tuple[Utterance, float]]:
+        return ()
+
+    def legal_actions(self, state: State) -> Sequence[Utterance]:
+        if len(state.rounds) == self.num_rounds:
+            return ()
+        return TALK if self.is_talking(state) else CHOICES
+
+    def apply(self, state: State, action: Utterance) -> State:
+        rounds, said, chosen = state
+        if action.move != "choose":
+            return State(rounds, (*said, action), chosen)
+        chosen = (*chosen, NAMES.index(action.values[0]))
+        if len(chosen) < self.num_players:
+            return State(rounds, said, chosen)
+        return State((*rounds, chosen), said)
+
+    def paid(self, rounds: Sequence[Sequence[int]]) -> list[int]:
+        """Points of each seat in these rounds."""
+        total = [0] * self.num_players
+        for choices in rounds:
+            total = list(map(operator.add, total, points_of(choices, self._numbers)))
+        return total
+
+    def returns(self, state: State) -> list[float]:
+        return [float(points) for points in self.paid(state.rounds)]
+
+    def latest_promises(self, state: State, past: int) -> list[int | None]:
+        """The latest promise of each seat in a round, from 0 on; None without one."""
+        found: list[int | None] = [None] * self.num_players
+        first = past * self._num_in_round
+        for turn, said in enumerate(state.said[first:][: self._num_in_round], first):
+            if said.move == "promise":
+                found[self.speaker_of(turn)] = NAMES.index(said.values[0])
+        return found
+
+    def measures(self, state: State) -> dict[str, float]:
+        """Of finished rounds; all 0 before the first has ended."""
+        past = range(len(state.rounds))
+        promised = [p for number in past for p in self.latest_promises(state, number)]
+        return measured(state.rounds, promised, self._numbers)
+
+    @property
+    def measure_bounds(self) -> dict[str, tuple[float, float]]:
+        return dict.fromkeys(MEASURES, (0.0, 1.0))
+
+    @property
+    def known_value(self) -> str | None:
+        if not self.temptation > self.reward > self.punishment > self.sucker:
+            return None
+        pairs = (self.num_players - 1) * self.num_rounds
+        return (
+            f"in equilibrium {pairs * self.punishment} each, as all always defect; all "
+            f"always cooperate: {pairs * self.reward} each; random play "
+            f"{pairs * sum(self._numbers) / 4:g} each"
+        )
+
+    def observe(self, state: State, seat: int) -> str:
+        now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: "
+        player = self.current_player(state)
+        if player == TERMINAL:
+            now = "The game is over."
+        else:
+            who = "you are" if player == seat else f"player_{player} is"
+            now += f"{who} to {'speak' if self.is_talking(state) else 'choose'}."
+        lines = [f"You are player_{seat}. {now}"]
+        paid = self.paid(state.rounds)
+        lines += texts.choices_lines(state.rounds, paid, seat, NAMES)
+        speakers = [self.speaker_of(turn) for turn in range(len(state.said))]
+        lines += texts.said_lines(state.said, speakers, seat, self._num_in_round)
+        if len(state.chosen) > seat:
+            lines.append(f"You have chosen to {NAMES[state.chosen[seat]]}.")
+        return "\n".join(lines)
+
+    def information_state(self, state: State, seat: int) -> tuple[object, ...]:
+        rounds, said, chosen = state
+        return (seat, rounds, said, len(chosen), chosen[seat : seat + 1])
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """Seat, choices and kinds of utterances.
+
+        One-hot seat; then for each round and each seat, from the own seat on: one-hot choice
+        (2), and for each of its utterances one-hot promise to cooperate, promise to defect,
+        message alone, pass (4).
+        """
+        speakers = [self.speaker_of(turn) for turn in range(len(state.said))]
+        shape = (self.num_rounds, self.num_players, 2 + 4 * self.talk_turns)
+        return features(state, seat, speakers, shape)
+
+    def action_text(self, state: State, action: Utterance) -> str:
+        return talk.written(action, (PROMISE, SAY, PASS, CHOOSE))
+
+    def parse(self, state: State, text: str) -> Utterance:
+        if self.current_player(state) == TERMINAL:
+            raise IllegalAction("nobody is to move")
+        moves = self._talked if self.is_talking(state) else (CHOOSE,)
+        return talk.read(text, moves, self.max_message if self.messages else 0)
+
+    def rules(self, seat: int) -> str:
+        rules = texts.rules_text(
+            self.num_players, self.num_rounds, self.talk_turns, self._numbers
+        )
+        moves = (*self._talked, CHOOSE) if self.talk_turns else (CHOOSE,)
+        hearers = "the other player" if self.num_players == 2 else "the other players"
+        longest = self.max_message if self.messages else 0
+        return f"{rules} {talk.how_to_write(moves, longest, hearers)}"
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Draws the choices of the others in the running round uniformly."""
+        chosen = tuple(
+            choice if other == seat else rng.randrange(2)
+            for other, choice in enumerate(state.chosen)
+        )
+        return state._replace(chosen=chosen)
+
+    @cached_property
+    def _num_in_round(self) -> int:
+        return self.num_players * self.talk_turns
+
+    @cached_property
+    def _talked(self) -> tuple[talk.Move, ...]:
+        return (PROMISE, SAY, PASS) if self.messages else (PROMISE, PASS)
+
+    @cached_property
+    def _numbers(self) -> tuple[int, int, int, int]:
+        """Paid for another player: to who cooperates, then to who defects."""
+        return (self.reward, self.sucker, self.temptation, self.punishment)
