@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from arena_trainers.bench import opponent_page, opponents, run_file, statistics
-from arena_trainers.bench.opponent_comparison import Comparison
+from arena_trainers.bench.opponent_comparison import Comparison, comparisons
 from arena_trainers.bench.opponents import MEASURES, SETTINGS, VARIANTS
 from arena_trainers.cli.main import app
 from arena_wrappers import RandomPolicy
@@ -137,4 +137,4 @@ def test_the_page_is_that_of_the_committed_results():
     """Write it with: arena bench opponents."""
     known = run_file.read(DOCS / "bench.json", opponents.made_with())
     assert (DOCS / "README.md").read_text() == opponent_page.text(known)
-    assert not any(c.missing for c in opponent_page.comparisons(known))
+    assert not any(c.missing for c in comparisons(known))

@@ -146,7 +146,7 @@ def options(setting: str, name: str, seed: int) -> dict[str, Any]:
         "save_strategy": "no",
         "logging_strategy": "no",
     }
-    return load_recipe(chosen.recipe) | chosen.options | own
+    return {**load_recipe(chosen.recipe), **chosen.options, **own}
 
 
 def train(setting: str, name: str, seed: int) -> Curves:

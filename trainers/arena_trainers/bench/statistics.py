@@ -107,7 +107,8 @@ def smallest_effect(num_seeds: int, num_comparisons: int) -> float:
     (5.7, 1.0)
     """
     chance = 1 - ALPHA / (2 * num_comparisons)
-    return float(import_stats().t.ppf(chance, num_seeds - 1)) / num_seeds**0.5
+    quantile = float(import_stats().t.ppf(chance, num_seeds - 1))
+    return quantile / math.sqrt(num_seeds)
 
 
 def seeds_needed(one: Sequence[float], other: Sequence[float]) -> int | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,8 @@ from arena_trainers.cli.usage import (
     terminal_width,
     usage_errors,
 )
-from arena_wrappers import Policy
+from arena_trainers.matchmaking import is_past
+from arena_wrappers import Policy, make_policy
 
 if TYPE_CHECKING:
     from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
@@ -69,8 +71,8 @@ def evaluate(
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
-    opponent may also be "self", or past:RUN for all snapshots of a run. Episodes with an
-    endpoint do not wait for each other. If a policy gives no reply
+    opponent may also be "self", or past:RUN for all snapshots of a run: in small competitive
+    games with their exact NashConv. Episodes with an endpoint do not wait for each other. If a policy gives no reply
     in a game, the status is 1.
 
     A model that was saved here is prompted and sampled as in its training. The file
@@ -93,18 +95,26 @@ def evaluate(
             options["num_episodes"] = num_episodes
         others = against or ["random"]
         plan: EvaluationPlan | SuitePlan
+        snapshots: Callable[[], dict[str, float]] = dict
         if game is not None:
             env = _env(policy, game, params, max_turns)
-            plan = _game_plan(how.policies([policy, *others]), env, options)
+            made = how.policies([policy, *others])
+            if any(map(is_past, others)):
+                first = made[0]
+                made[0] = make_policy(first) if isinstance(first, str) else first
+                snapshots = partial(_nash_convs, made, env, how.wrapper)
+            plan = _game_plan(made, env, options)
         else:
             plan = _suite_plan(how.policies([policy])[0], suite or "", options)
     with running(_kept(out), policies=[policy, *others]) as bar:
         found = plan.run(bar)
+        convs = snapshots()
     show_warnings(found.warnings)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=1))
+        more = {"nash_conv": convs} if convs else {}
+        typer.echo(json.dumps(found.to_dict() | more, indent=1))
     else:
-        _print(found)
+        _print(found, convs)
     _end(plan.unanswered())
 
 
@@ -130,6 +140,17 @@ def _game_plan(
     from arena_trainers.evaluate.matches import EvaluationPlan
 
     return EvaluationPlan(policies[0], env, policies[1:], **options)
+
+
+def _nash_convs(
+    policies: Sequence[Policy | str], env: GameEnv, prompt: Mapping[str, Any]
+) -> dict[str, float]:
+    """Exact NashConv of the policy and of the snapshots that it plays against, by name."""
+    from arena_trainers.evaluate.nash_convs import nash_convs
+
+    first, *others = policies
+    past = [p for p in others if not isinstance(p, str) and is_past(p.name)]
+    return nash_convs([*past, first], env, prompt)
 
 
 def _suite_plan(
@@ -192,7 +213,7 @@ def _want_game_or_suite(
         )
 
 
-def _print(found: "Evaluation | SuiteEvaluation") -> None:
+def _print(found: "Evaluation | SuiteEvaluation", convs: Mapping[str, float]) -> None:
     from arena_trainers.evaluate.suites import SuiteEvaluation
     from arena_trainers.evaluate.tables import suite_table
     from arena_trainers.evaluate.terminal import evaluation_tables
@@ -201,3 +222,7 @@ def _print(found: "Evaluation | SuiteEvaluation") -> None:
         print_tables([suite_table(found)])
     for one in found.evaluations if isinstance(found, SuiteEvaluation) else [found]:
         print_tables(evaluation_tables(one, terminal_width()))
+        if convs:
+            from arena_trainers.evaluate.nash_convs import nash_conv_table
+
+            print_tables([nash_conv_table(one.game, convs)])
