@@ -98,12 +98,7 @@ def evaluate(
         snapshots: Callable[[], dict[str, float]] = dict
         if game is not None:
             env = _env(policy, game, params, max_turns)
-            made = how.policies([policy, *others])
-            if any(map(is_past, others)):
-                first = made[0]
-                made[0] = make_policy(first) if isinstance(first, str) else first
-                snapshots = partial(_nash_convs, made, env, how.wrapper)
-            plan = _game_plan(made, env, options)
+            plan, snapshots = _game_plan(how, [policy, *others], env, options)
         else:
             plan = _suite_plan(how.policies([policy])[0], suite or "", options)
     with running(_kept(out), policies=[policy, *others]) as bar:
@@ -135,11 +130,17 @@ def _env(
 
 
 def _game_plan(
-    policies: Sequence[Policy | str], env: GameEnv, options: Mapping[str, Any]
-) -> "EvaluationPlan":
+    how: PolicyOptions, specs: Sequence[str], env: GameEnv, options: Mapping[str, Any]
+) -> "tuple[EvaluationPlan, Callable[[], dict[str, float]]]":
+    """The evaluation, and what measures the NashConv of the snapshots among `specs`."""
     from arena_trainers.evaluate.matches import EvaluationPlan
 
-    return EvaluationPlan(policies[0], env, policies[1:], **options)
+    first, *others = how.policies(specs)
+    snapshots: Callable[[], dict[str, float]] = dict
+    if any(map(is_past, specs[1:])):
+        first = make_policy(first) if isinstance(first, str) else first
+        snapshots = partial(_nash_convs, [first, *others], env, how.wrapper)
+    return EvaluationPlan(first, env, others, **options), snapshots
 
 
 def _nash_convs(

@@ -48,9 +48,7 @@ from arena_trainers.train.turn_records import TurnRecord, turn_records
 
 Shares = list[list[TurnRecord]]
 
-CLEAN_WINS = (
-    4  # the purpose of random numbers, besides those of matchmakers and curricula
-)
+CLEAN_WINS = 4  # what is drawn for, beside `CHOICES`
 
 
 class FilteringTrainer(PlayingTrainer):
