@@ -79,6 +79,11 @@ def test_the_page_says_what_is_significant_and_what_three_seeds_can_show():
         "significantly worse: none; no significant difference: 4 of 5." in text
     )
     assert "+0.200, +0.110, +0.020 | 0.674 |" in text
+    assert (
+        "all 15 comparisons together: significantly better than `self-play`: `psro` (Kuhn "
+        "poker, NashConv); significantly worse: `psro` (Kuhn poker, Return against `cfr`), "
+        in text
+    )
     assert "at least 5.7 times the standard deviation" in text
     assert "- Tic-tac-toe: all 18 runs" in text
 

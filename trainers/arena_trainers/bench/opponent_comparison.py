@@ -79,14 +79,16 @@ class Comparison:
             if name != REFERENCE
         }
 
+    def differences(self, measure: str) -> dict[str, Difference]:
+        """Mean gain over self-play, paired by seed, p not corrected."""
+        return {
+            name: paired_difference(gaps, [0.0] * len(gaps))
+            for name, gaps in self.gaps(measure).items()
+        }
+
     def gains(self, measure: str) -> dict[str, Difference]:
         """Mean gain over self-play, paired by seed, p corrected for their number."""
-        return holm(
-            {
-                name: paired_difference(gaps, [0.0] * len(gaps))
-                for name, gaps in self.gaps(measure).items()
-            }
-        )
+        return holm(self.differences(measure))
 
 
 def comparisons(runs: Runs) -> list[Comparison]:

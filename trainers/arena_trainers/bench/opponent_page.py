@@ -12,7 +12,7 @@ from arena_trainers.bench.opponent_comparison import (
 from arena_trainers.bench.opponents import REFERENCE, SETTINGS, VARIANTS
 from arena_trainers.bench.picture import draw_band
 from arena_trainers.bench.run_file import Runs, missing_line
-from arena_trainers.bench.statistics import ALPHA, smallest_effect
+from arena_trainers.bench.statistics import ALPHA, holm, smallest_effect
 from arena_trainers.bench.tables import gain, p_value, table
 from arena_trainers.extras import import_extra
 
@@ -58,10 +58,10 @@ All figures are exact, by enumeration of the game. They are of the policy among 
 the probability of illegal replies is left out.
 
 - **NashConv**: 0 at an equilibrium, lower is better. It is left out in tic-tac-toe, where a policy
-  that has one losing line in each seat has 2, the maximum. All variants are close to it.
-- **Return** against a fixed policy: mean over both seats, higher is better. `minimax` chooses among
-  its best actions at random, so that no single line is memorised. Against it 0 is perfect: every
-  game is drawn. `cfr` is an equilibrium. Against it 0 is perfect, too: no policy has more.
+  with one losing line in each seat is close to 2, the maximum. Two trial runs had 1.999.
+- **Return** against a fixed policy: mean over both seats, higher is better. `minimax` draws among
+  its best actions, more often those that punish errors. So no single line can be memorised. `cfr` is
+  an equilibrium. Against both no policy has more than 0.
 - Figures of a run are means over the last quarter of its points.
 
 ## How to read it
@@ -70,7 +70,7 @@ the probability of illegal replies is left out.
   a seed share the start and the deals. ± is the 95 % interval of the mean gain, without correction.
 - *p* is from a paired t-test with Holm's correction for the {NUM_COMPARED} comparisons of a table.
   A bold gain is significant: p < {ALPHA}. "Not significant" does not mean equal.
-- There is no correction for the number of tables.
+- The last line of *What is significant* corrects for the comparisons of all tables together.
 - The variants `optimal` and `random` are trained on the opponent that one table measures.
 """
 
@@ -108,9 +108,10 @@ def _power(num_seeds: int) -> str:
     effect = smallest_effect(num_seeds, NUM_COMPARED)
     return (
         f"- **{num_seeds} seeds show only large differences.** The smallest p of a table is "
-        f"significant if the mean gain is at least {effect:.1f} times the standard deviation "
-        "of the gain between seeds. `--seeds 10` does more runs, and keeps these: "
-        f"{smallest_effect(10, NUM_COMPARED):.1f} times.\n"
+        "significant if the mean\n  gain is at least "
+        f"{effect:.1f} times the standard deviation of the gain between seeds. With 10 seeds\n"
+        f"  it is {smallest_effect(10, NUM_COMPARED):.1f} times; `{COMMAND} --seeds 10` adds "
+        "the missing ones.\n"
     )
 
 
@@ -135,7 +136,25 @@ def _summary(shown: Sequence[Comparison]) -> list[str]:
         for measure in one.setting.measures
         if not one.missing
     ]
-    return ["## What is significant\n", "\n".join([*lines, ""])] if lines else []
+    if not lines:
+        return []
+    return ["## What is significant\n", "\n".join([*lines, _together(shown), ""])]
+
+
+def _together(shown: Sequence[Comparison]) -> str:
+    """What is significant after correction for the comparisons of all tables."""
+    found = {
+        f"`{name}` ({one.setting.title}, {title(measure, one.setting)})": difference
+        for one in shown
+        for measure in one.setting.measures
+        for name, difference in one.differences(measure).items()
+    }
+    better, worse = best_and_worst(holm(found))
+    return (
+        f"- After correction for all {len(found)} comparisons together: significantly better "
+        f"than `{REFERENCE}`: {', '.join(better) or 'none'}; significantly worse: "
+        f"{', '.join(worse) or 'none'}."
+    )
 
 
 def _verdict(compared: Comparison, measure: str) -> str:
@@ -197,7 +216,8 @@ def draw(compared: Sequence[Comparison], path: Path) -> None:
                 steps = [one.setting.every * i for i in range(len(curves[0]))]
                 color = f"C{VARIANTS.index(name)}"
                 draw_band(panel, steps, curves, name, color)
-            panel.set_title(f"{one.setting.title}\n{title(measure, one.setting)}")
+            measured = title(measure, one.setting).replace("`", "")
+            panel.set_title(f"{one.setting.title}\n{measured}")
             panel.set_xlabel("optimizer step")
         if one.runs:
             row[0].legend(fontsize="small")
