@@ -46,8 +46,8 @@ def opponents(
     The tiny model learns Kuhn poker (kuhn) and tic-tac-toe (tic_tac_toe) against each of
     them. Exact measures: NashConv, and returns against optimal and against random play. Runs
     that are already in DIRECTORY/bench.json are not repeated, so run the command again after
-    an interruption. It then writes README.md and learning.png. The same code gives the same
-    numbers.
+    an interruption. It then writes README.md and learning.png. All runs take about 20 CPU
+    minutes. The same code gives the same numbers.
 
     Example: arena bench opponents --game kuhn --only self-play --only past_selves
     """
