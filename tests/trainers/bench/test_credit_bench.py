@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from arena_trainers.bench import learning, page, runs, statistics, tables, variants
+from arena_trainers.bench import (
+    learning,
+    page,
+    run_file,
+    runs,
+    statistics,
+    tables,
+    variants,
+)
 from arena_trainers.bench.comparison import CHOICES, Comparison, comparisons
 from arena_trainers.bench.learning import Run
 from arena_trainers.bench.settings import NUM_POINTS, SETTINGS, Setting
@@ -80,7 +88,7 @@ def test_runs_are_kept_and_not_repeated(tmp_path):
     path = tmp_path / "bench.json"
     assert runs.read_runs(path) == {}
     known = {}
-    runs.add(known, ("kuhn", "mars", 0), Run([0.5, 0.25], 2.0, 0.5, 0.9))
+    run_file.add(known, ("kuhn", "mars", 0), Run([0.5, 0.25], 2.0, 0.5, 0.9))
     runs.write_runs(path, known)
     assert runs.read_runs(path) == known
     assert json.loads(path.read_text())["settings"]["kuhn"]["step"] == 2.0

@@ -11,8 +11,10 @@ import pytest
 import torch
 from peft import LoraConfig
 from safetensors.torch import load_file
+from typer.testing import CliRunner
 
 from arena_envs import make_game
+from arena_trainers.cli.main import app
 from arena_trainers.matchmaking.past import past_policies
 from arena_trainers.train.matching import FILE
 from arena_trainers.train.matchmakers import matchmaker_of
@@ -147,6 +149,12 @@ def test_a_snapshot_plays_as_the_model_was_and_leaves_the_learner_alone(
     np.testing.assert_allclose(logprobs(loaded[0]), at_first, atol=1e-5)
     with pytest.raises(ValueError, match=r"it has those of steps \[0, 1\]"):
         past_policies(f"{run}@7")
+    line = ["eval", "random", "kuhn_poker", "--against", run, "-n", "2", "--json"]
+    done = CliRunner().invoke(app, [*line, "--no-baselines"])
+    exact = json.loads(done.stdout)["nash_conv"]
+    assert list(exact) == [f"{run}@0", f"{run}@1", "random"]
+    assert exact["random"] == pytest.approx(11 / 12)
+    assert exact[f"{run}@0"] != exact[f"{run}@1"]
 
 
 def test_memory_is_that_of_max_live_snapshots_and_old_files_go(matched):

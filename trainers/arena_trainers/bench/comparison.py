@@ -9,6 +9,7 @@ import numpy as np
 from arena_trainers.bench.learning import REFERENCE, Run
 from arena_trainers.bench.models import COMPARED, MODELS
 from arena_trainers.bench.models import NUM_SEEDS as NUM_MODEL_SEEDS
+from arena_trainers.bench.run_file import missing_seeds
 from arena_trainers.bench.runs import NUM_SEEDS, Found
 from arena_trainers.bench.settings import SETTINGS, Setting
 from arena_trainers.bench.statistics import (
@@ -93,11 +94,7 @@ class Comparison:
     @cached_property
     def missing(self) -> dict[str, list[int]]:
         """The missing seeds of each variant that lacks any."""
-        lacking = {
-            name: [s for s in range(self.num_seeds) if s not in self.runs.get(name, {})]
-            for name in self.names
-        }
-        return {name: seeds for name, seeds in lacking.items() if seeds}
+        return missing_seeds(self.names, self.runs, self.num_seeds)
 
     @cached_property
     def finals(self) -> dict[str, list[float]]:

@@ -12,6 +12,7 @@ from arena_trainers.bench.comparison import (
 from arena_trainers.bench.learning import NUM_LOOKED_AT, REFERENCE
 from arena_trainers.bench.models import MODEL_PAIRS
 from arena_trainers.bench.picture import draw
+from arena_trainers.bench.run_file import missing_line
 from arena_trainers.bench.runs import Found
 from arena_trainers.bench.settings import NUM_SAMPLES, NUM_STARTS
 from arena_trainers.bench.statistics import ALPHA, seeds_needed
@@ -133,7 +134,7 @@ def _of_model(compared: Comparison) -> str:
     """The variants of a language model, and how many seeds a difference needs."""
     lines = [f"### {compared.title}", tables.everything(compared)]
     if compared.missing:
-        return "\n\n".join([*lines, missing_runs(compared)]) + "\n"
+        return "\n\n".join([*lines, _missing_runs(compared)]) + "\n"
     for pool in MODEL_PAIRS:
         found = compared.gains_over(pool[1])[pool[0]]
         wanted = seeds_needed(*(compared.finals[name] for name in pool))
@@ -150,7 +151,7 @@ def _of_model(compared: Comparison) -> str:
 
 def _missing(compared: Sequence[Comparison]) -> str:
     """Which runs are missing."""
-    lines = [missing_runs(one) for one in compared if one.missing]
+    lines = [_missing_runs(one) for one in compared if one.missing]
     if not lines:
         return (
             f"All runs are complete: {compared[0].num_seeds} seeds of each variant.\n"
@@ -159,30 +160,8 @@ def _missing(compared: Sequence[Comparison]) -> str:
     return "\n".join([f"{head} To do them, run `arena credit bench`.\n", *lines, ""])
 
 
-def missing_runs(compared: Comparison) -> str:
-    """The missing runs of a game, in a line."""
-    num = sum(len(seeds) for seeds in compared.missing.values())
-    title, runs = f"- {compared.title}:", f"{num} run{'s' * (num != 1)}"
-    if not compared.runs:
-        return f"{title} all {runs}"
-    if len({tuple(seeds) for seeds in compared.missing.values()}) == 1 and len(
-        compared.missing
-    ) == len(compared.runs):
-        seeds = next(iter(compared.missing.values()))
-        return f"{title} {runs}: seeds {_listed(seeds)} of all variants"
-    names = [f"`{name}` {_listed(seeds)}" for name, seeds in compared.missing.items()]
-    return f"{title} {runs} (seeds by variant): {', '.join(names)}"
-
-
-def _listed(seeds: Sequence[int]) -> str:
-    """Seeds, as a range where they follow each other.
-
-    >>> _listed([3, 4, 5]), _listed([0, 2])
-    ('3 to 5', '0, 2')
-    """
-    if len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1:
-        return f"{seeds[0]} to {seeds[-1]}"
-    return ", ".join(map(str, seeds))
+def _missing_runs(compared: Comparison) -> str:
+    return missing_line(compared.title, compared.missing, len(compared.runs))
 
 
 def _summary(shown: Sequence[Comparison]) -> list[str]:

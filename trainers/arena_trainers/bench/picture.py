@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from arena_trainers.bench.comparison import Comparison
+from arena_trainers.bench.graph import Floats
 from arena_trainers.bench.statistics import interval
 from arena_trainers.extras import import_extra
 
@@ -46,13 +47,31 @@ def draw(compared: Sequence[Comparison], path: Path) -> None:
 def _draw_curves(
     panel: Any, name: str, curves: Sequence[Sequence[float]], num_episodes: int
 ) -> None:
-    points = [interval(values) for values in zip(*curves, strict=True)]
-    x = np.arange(1, len(points) + 1) * num_episodes / len(points)
-    mean = [point.mean for point in points]
+    x = np.arange(1, len(curves[0]) + 1) * num_episodes / len(curves[0])
     if name not in SHOWN:
+        mean = [interval(values).mean for values in zip(*curves, strict=True)]
         panel.plot(x, mean, color="0.8", linewidth=0.8, zorder=1)
         return
-    color = f"C{SHOWN.index(name)}"
-    panel.plot(x, mean, label=name, color=color, zorder=3)
+    draw_band(panel, x, curves, name, f"C{SHOWN.index(name)}")
+
+
+def draw_band(
+    panel: Any,
+    x: Sequence[float] | Floats,
+    curves: Sequence[Sequence[float]],
+    label: str,
+    color: str,
+) -> None:
+    """The mean of curves with its 95 % interval.
+
+    Args:
+        panel: matplotlib's axes.
+        x: of the points.
+        curves: one for each seed.
+        label: in the legend.
+        color: of line and band.
+    """
+    points = [interval(values) for values in zip(*curves, strict=True)]
+    panel.plot(x, [point.mean for point in points], label=label, color=color, zorder=3)
     low, high = [p.low for p in points], [p.high for p in points]
     panel.fill_between(x, low, high, color=color, alpha=0.2, zorder=2)

@@ -1,12 +1,11 @@
 """The runs of the comparison: which are to do, and the file that keeps them."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from arena_trainers.bench import run_file
 from arena_trainers.bench.learning import (
     NUM_LOOKED_AT,
     NUM_WARM,
@@ -16,6 +15,7 @@ from arena_trainers.bench.learning import (
 )
 from arena_trainers.bench.models import COMPARED, MODELS, train
 from arena_trainers.bench.models import NUM_SEEDS as NUM_MODEL_SEEDS
+from arena_trainers.bench.run_file import Task, add
 from arena_trainers.bench.settings import (
     NUM_POINTS,
     NUM_SAMPLES,
@@ -32,27 +32,17 @@ SHIPPED = (
     _IN_WHEEL if _IN_WHEEL.exists() else _IN_SOURCES
 )  # the results of this package
 Found = dict[str, dict[str, dict[int, Run]]]  # by setting, variant, seed
-Task = tuple[str, str, int]
 
 
 def read_runs(path: Path) -> Found:
     """The runs of a results file with the settings and options of today."""
-    if not path.exists():
-        return {}
-    file = json.loads(path.read_text())
-    now = made_with()
-    if file.get("batches") != now["batches"]:
-        return {}
+    found = run_file.read(path, made_with())
     return {
         setting: {
-            name: {int(seed): Run(*run) for seed, run in seeds.items()}
-            for name, seeds in found.items()
-            if name in now["variants"]
-            and file["variants"].get(name) == now["variants"][name]
+            name: {seed: Run(*run) for seed, run in seeds.items()}
+            for name, seeds in variants_of.items()
         }
-        for setting, found in file["runs"].items()
-        if setting in now["settings"]
-        and file["settings"].get(setting) == now["settings"][setting]
+        for setting, variants_of in found.items()
     }
 
 
@@ -71,29 +61,14 @@ def made_with() -> dict[str, Any]:
         "reference": REFERENCE,
         "looked_at": [NUM_WARM, NUM_LOOKED_AT],
     }
-    found: dict[str, Any] = json.loads(
-        json.dumps({"batches": batches, "settings": settings, "variants": options})
+    return run_file.as_json(
+        {"batches": batches, "settings": settings, "variants": options}
     )
-    return found
 
 
 def write_runs(path: Path, runs: Found) -> None:
     """Writes a results file with its settings and options; whole or not at all."""
-    parts = [
-        f'  "{setting}": {{\n'
-        + ",\n".join(_line(name, seeds) for name, seeds in sorted(found.items()))
-        + "\n  }"
-        for setting, found in sorted(runs.items())
-    ]
-    head = [f' "{key}": {json.dumps(value)}' for key, value in made_with().items()]
-    text = "{\n" + ",\n".join([*head, ' "runs": {\n'])
-    whole = path.with_suffix(".tmp")
-    whole.write_text(text + ",\n".join(parts) + "\n }\n}\n")
-    whole.replace(path)
-
-
-def _line(name: str, seeds: Mapping[int, Run]) -> str:
-    return f'   "{name}": {json.dumps(dict(sorted(seeds.items())))}'
+    run_file.write(path, runs, made_with())
 
 
 def missing(
@@ -122,26 +97,20 @@ def run_missing(
 ) -> Found:
     """Does runs in several processes; writes the file now and then, and at the end."""
     runs = read_runs(path)
-    with ProcessPoolExecutor(num_jobs) as pool:
-        waiting = {pool.submit(_learner(task), *task): task for task in todo}
-        try:
-            for count, future in enumerate(as_completed(waiting), 1):
-                setting, name, seed = waiting[future]
-                add(runs, waiting[future], future.result())
-                if count % WRITE_EVERY == 0 or setting in MODELS:
-                    write_runs(path, runs)
-                tell(f"{count}/{len(todo)} {setting} {name} seed {seed}")
-        finally:
-            pool.shutdown(cancel_futures=True)
+
+    def keep(task: Task, run: Run, count: int) -> None:
+        setting, name, seed = task
+        add(runs, task, run)
+        if count % WRITE_EVERY == 0 or setting in MODELS:
             write_runs(path, runs)
+        tell(f"{count}/{len(todo)} {setting} {name} seed {seed}")
+
+    try:
+        run_file.do_runs(todo, _run, keep, num_jobs)
+    finally:
+        write_runs(path, runs)
     return runs
 
 
-def _learner(task: Task) -> Callable[[str, str, int], Run]:
-    return learn if task[0] in SETTINGS else train
-
-
-def add(runs: Found, task: Task, run: Run) -> None:
-    """Adds a run."""
-    setting, name, seed = task
-    runs.setdefault(setting, {}).setdefault(name, {})[seed] = run
+def _run(setting: str, name: str, seed: int) -> Run:
+    return (learn if setting in SETTINGS else train)(setting, name, seed)

@@ -23,7 +23,7 @@ class Mean(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A difference of two means, half its 95 % interval, and its p-value (Welch).
+    """A difference of two means, half its 95 % interval, and its p-value (a t-test).
 
     The interval is not corrected for the number of comparisons; p may be (`holm`).
     """
@@ -73,6 +73,42 @@ def difference(one: Sequence[float], other: Sequence[float]) -> Difference:
     t = import_stats().t
     wide = error * float(t.ppf((1 + LEVEL) / 2, freedom))
     return Difference(value, wide, 2 * float(t.sf(abs(value) / error, freedom)))
+
+
+def paired_difference(one: Sequence[float], other: Sequence[float]) -> Difference:
+    """The mean difference of runs that share a seed, in order; two-sided.
+
+    Raises:
+        ValueError: the numbers of runs differ, or are below two.
+    """
+    if len(one) != len(other) or len(one) < 2:
+        raise ValueError(
+            "want at least two runs on each side, and equally many, got "
+            f"{len(one)} and {len(other)}; run the same seeds of both"
+        )
+    gaps = np.subtract(one, other)
+    value = float(gaps.mean())
+    error = float(gaps.std(ddof=1)) / len(gaps) ** 0.5
+    if error == 0:
+        return Difference(value, 0.0, float(value == 0))
+    t, freedom = import_stats().t, len(gaps) - 1
+    wide = error * float(t.ppf((1 + LEVEL) / 2, freedom))
+    return Difference(value, wide, 2 * float(t.sf(abs(value) / error, freedom)))
+
+
+def smallest_effect(num_seeds: int, num_comparisons: int) -> float:
+    """The smallest mean paired difference that Holm's method can find significant alone.
+
+    In standard deviations of the difference between seeds:
+
+        t(1 - α / 2m, n - 1) / √n
+
+    >>> round(smallest_effect(3, 5), 1), round(smallest_effect(10, 5), 1)
+    (5.7, 1.0)
+    """
+    chance = 1 - ALPHA / (2 * num_comparisons)
+    quantile = float(import_stats().t.ppf(chance, num_seeds - 1))
+    return quantile / math.sqrt(num_seeds)
 
 
 def seeds_needed(one: Sequence[float], other: Sequence[float]) -> int | None:

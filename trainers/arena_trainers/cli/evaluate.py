@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,8 @@ from arena_trainers.cli.usage import (
     terminal_width,
     usage_errors,
 )
-from arena_wrappers import Policy
+from arena_trainers.matchmaking import is_past
+from arena_wrappers import Policy, make_policy
 
 if TYPE_CHECKING:
     from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
@@ -69,10 +71,10 @@ def evaluate(
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
-    opponent may also be "self", or past:RUN for all snapshots of a run. Episodes with an
-    endpoint do not wait for each other. If a policy gives no reply
-    in a game, the status is 1. --out FILE.jsonl also appends the results to
-    FILE.results.jsonl; `arena report FILE.jsonl` shows both.
+    opponent may also be "self", or past:RUN for all snapshots of a run: in small competitive
+    games with their exact NashConv. Episodes with an endpoint do not wait for each other. If
+    a policy gives no reply in a game, the status is 1. --out FILE.jsonl also appends the
+    results to FILE.results.jsonl; `arena report FILE.jsonl` shows both.
 
     A model that was saved here is prompted and sampled as in its training. The file
     arena_prompt.json in its folder holds these options, and can be edited. Options of this
@@ -94,18 +96,21 @@ def evaluate(
             options["num_episodes"] = num_episodes
         others = against or ["random"]
         plan: EvaluationPlan | SuitePlan
+        snapshots: Callable[[], dict[str, float]] = dict
         if game is not None:
             env = _env(policy, game, params, max_turns)
-            plan = _game_plan(how.policies([policy, *others]), env, options)
+            plan, snapshots = _game_plan(how, [policy, *others], env, options)
         else:
             plan = _suite_plan(how.policies([policy])[0], suite or "", options)
     with running(_kept(out), policies=[policy, *others]) as bar:
         found = plan.run(bar)
+        convs = snapshots()
     show_warnings(found.warnings)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=1))
+        more = {"nash_conv": convs} if convs else {}
+        typer.echo(json.dumps(found.to_dict() | more, indent=1))
     else:
-        _print(found)
+        _print(found, convs)
     _end(plan.unanswered())
 
 
@@ -126,11 +131,28 @@ def _env(
 
 
 def _game_plan(
-    policies: Sequence[Policy | str], env: GameEnv, options: Mapping[str, Any]
-) -> "EvaluationPlan":
+    how: PolicyOptions, specs: Sequence[str], env: GameEnv, options: Mapping[str, Any]
+) -> "tuple[EvaluationPlan, Callable[[], dict[str, float]]]":
+    """The evaluation, and what measures the NashConv of the snapshots among `specs`."""
     from arena_trainers.evaluate.matches import EvaluationPlan
 
-    return EvaluationPlan(policies[0], env, policies[1:], **options)
+    first, *others = how.policies(specs)
+    snapshots: Callable[[], dict[str, float]] = dict
+    if any(map(is_past, specs[1:])):
+        first = make_policy(first) if isinstance(first, str) else first
+        snapshots = partial(_nash_convs, [first, *others], env, how.wrapper)
+    return EvaluationPlan(first, env, others, **options), snapshots
+
+
+def _nash_convs(
+    policies: Sequence[Policy | str], env: GameEnv, prompt: Mapping[str, Any]
+) -> dict[str, float]:
+    """Exact NashConv of the policy and of the snapshots that it plays against, by name."""
+    from arena_trainers.evaluate.nash_convs import nash_convs
+
+    first, *others = policies
+    past = [p for p in others if not isinstance(p, str) and is_past(p.name)]
+    return nash_convs([*past, first], env, prompt)
 
 
 def _suite_plan(
@@ -193,7 +215,7 @@ def _want_game_or_suite(
         )
 
 
-def _print(found: "Evaluation | SuiteEvaluation") -> None:
+def _print(found: "Evaluation | SuiteEvaluation", convs: Mapping[str, float]) -> None:
     from arena_trainers.evaluate.suites import SuiteEvaluation
     from arena_trainers.evaluate.tables import suite_table
     from arena_trainers.evaluate.terminal import evaluation_tables
@@ -202,3 +224,7 @@ def _print(found: "Evaluation | SuiteEvaluation") -> None:
         print_tables([suite_table(found)])
     for one in found.evaluations if isinstance(found, SuiteEvaluation) else [found]:
         print_tables(evaluation_tables(one, terminal_width()))
+        if convs:
+            from arena_trainers.evaluate.nash_convs import nash_conv_table
+
+            print_tables([nash_conv_table(one.game, convs)])

@@ -127,7 +127,7 @@ GROUPS = {
     "Episodes and batch": (
         *("episodes_per_step", "num_generations", "per_device_train_batch_size"),
         *("gradient_accumulation_steps", "max_tokens_per_forward", "num_iterations"),
-        *("flat_groups", "max_replays", "branch", "layout"),
+        *("flat_groups", "max_replays", "oversample", "branch", "layout"),
     ),
     "Credit": (
         *("credit", "credit_args", "within_turn", "critic", "critic_args", "columns"),

@@ -1,5 +1,6 @@
 """A tournament as a picture and as tables."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from arena_trainers.evaluate.nash_convs import nash_conv_table
 from arena_trainers.extras import import_extra
 from arena_trainers.tournament.payoffs import Payoff
 from arena_trainers.tournament.ratings import Rating
@@ -27,44 +29,65 @@ STYLE: Any = {
 def draw_matrix(found: Tournament, path: str | Path) -> None:
     """Draws the payoff matrices of all games, side by side, into a PNG file.
 
+    Beside the matrix of a game is the exact NashConv of its policies, if it was measured.
+
     Raises:
         ModuleNotFoundError: matplotlib is missing.
     """
     figure_module = import_extra("matplotlib.figure", "eval")
     import_extra("matplotlib.backends.backend_agg", "eval")
-    size, num_games = len(found.policies), len(found.games)
+    size = len(found.policies)
+    panels = [
+        (draw, game)
+        for game in found.games
+        for draw in (_draw_payoffs, *([_draw_nash_conv] if game.nash_conv else []))
+    ]
     side = max(3.0, 0.9 * size + 1.5)  # inches
-    figure = figure_module.Figure((side * num_games, side), layout="constrained")
-    all_axes = figure.subplots(1, num_games, squeeze=False)[0]
-    for axes, game in zip(all_axes, found.games, strict=True):
-        means = [
-            [float("nan") if cell is None else cell.mean for cell in row]
-            for row in game.payoffs
-        ]
-        known = [abs(mean) for row in means for mean in row if mean == mean]
-        limit = max(known) or 1.0
-        axes.imshow(means, cmap="RdBu", vmin=-limit, vmax=limit)
-        axes.set_title(game.game)
-        axes.set_xticks(range(size), found.policies, rotation=45, ha="right")
-        axes.set_yticks(range(size), found.policies)
-        axes.set_xlabel("against")
-        for y, row in enumerate(means):
-            for x, mean in enumerate(row):
-                if mean == mean:  # not NaN: the two policies met
-                    is_dark = abs(mean) > 0.6 * limit
-                    color = "white" if is_dark else "black"
-                    axes.text(
-                        x, y, f"{mean:.2f}", ha="center", va="center", color=color
-                    )
+    figure = figure_module.Figure((side * len(panels), side), layout="constrained")
+    all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (draw, game) in zip(all_axes, panels, strict=True):
+        draw(axes, found.policies, game)
     figure.savefig(path, format="png", dpi=120)
 
 
+def _draw_payoffs(axes: Any, policies: Sequence[str], game: GameSummary) -> None:
+    means = [
+        [float("nan") if cell is None else cell.mean for cell in row]
+        for row in game.payoffs
+    ]
+    known = [abs(mean) for row in means for mean in row if mean == mean]
+    limit = max(known) or 1.0
+    axes.imshow(means, cmap="RdBu", vmin=-limit, vmax=limit)
+    axes.set_title(game.game)
+    axes.set_xticks(range(len(policies)), policies, rotation=45, ha="right")
+    axes.set_yticks(range(len(policies)), policies)
+    axes.set_xlabel("against")
+    for y, row in enumerate(means):
+        for x, mean in enumerate(row):
+            if mean == mean:  # not NaN: the two policies met
+                is_dark = abs(mean) > 0.6 * limit
+                color = "white" if is_dark else "black"
+                axes.text(x, y, f"{mean:.2f}", ha="center", va="center", color=color)
+
+
+def _draw_nash_conv(axes: Any, policies: Sequence[str], game: GameSummary) -> None:
+    """A point for each policy that has one, in the order of the matrix."""
+    places = [i for i, name in enumerate(policies) if name in game.nash_conv]
+    values = [game.nash_conv[policies[i]] for i in places]
+    axes.plot(places, values, marker="o")
+    axes.set_title(f"{game.game}: exact NashConv (0 = equilibrium)")
+    axes.set_ylim(0, 1.08 * max(values) or 1.0)
+    axes.set_xlim(-0.5, len(policies) - 0.5)
+    axes.set_xticks(range(len(policies)), policies, rotation=45, ha="right")
+
+
 def tournament_tables(found: Tournament, width: int | None = None) -> list[Table]:
-    """Tables of the payoffs of each game, of ratings, and of forfeits if there were any.
+    """Tables of payoffs, of exact NashConv, of ratings, and of forfeits if there were any.
 
     A matrix that is wider than `width` characters is split into several tables.
     """
     tables = [table for game in found.games for table in _payoffs(found, game, width)]
+    tables += [nash_conv_table(g.game, g.nash_conv) for g in found.games if g.nash_conv]
     for game in found.games:
         if game.ratings is not None:
             tables.append(_ratings(game.ratings, game.game, game))

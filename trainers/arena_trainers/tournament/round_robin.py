@@ -13,6 +13,7 @@ from arena_envs.game import AnyGame
 from arena_trainers.evaluate.arguments import env_of, seeds_of
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.evaluate.matches import Progress
+from arena_trainers.evaluate.nash_convs import nash_convs
 from arena_trainers.evaluate.replies import ReplyCount, given_prompts, lost_reply
 from arena_trainers.extras import import_extra
 from arena_trainers.tournament.log import Match, Result, TournamentLog, result_of
@@ -155,7 +156,15 @@ class TournamentPlan:
         games = {label: w.env.game for label, w in self._wrappers.items()}
         names = list(self.policies)
         found = summarise(names, self._seeds, games, self._done, self._self_pairs)
-        return replace(found, warnings=self._replies.warnings())
+        measured = tuple(
+            replace(one, nash_conv=self._nash_convs(label))
+            for label, one in zip(games, found.games, strict=True)
+        )
+        return replace(found, games=measured, warnings=self._replies.warnings())
+
+    def _nash_convs(self, label: str) -> dict[str, float]:
+        policies = [*self.policies.values()]
+        return nash_convs(policies, self._wrappers[label].env, self._given)
 
     def _play(
         self, label: str, matches: Sequence[Match], progress: Progress | None

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from arena_envs.game import AnyGame
@@ -25,6 +25,7 @@ class GameSummary:
         ratings: ratings in competitive games, else None.
         nash: Nash average in competitive zero-sum games of two seats, else None.
         cross_play: self-play against cross-play in cooperative games, else None.
+        nash_conv: exact NashConv of policies by name; see `nash_convs`.
     """
 
     game: str
@@ -34,6 +35,7 @@ class GameSummary:
     ratings: tuple[Rating, ...] | None
     nash: NashAverage | None
     cross_play: CrossPlay | None
+    nash_conv: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,9 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             `arena_trainers.train.filtering` for the bias.
         max_replays (`int`, *optional*, defaults to `0`):
             How often such a group is played again before it is dropped.
+        oversample (`int`, *optional*, defaults to `1`):
+            Trajectories played for each one that is trained. Wins with few invalid replies
+            are preferred, which selects data; see `arena_trainers.train.clean_wins`.
         layout (`str`, *optional*, defaults to `"turn"`):
             Content of a training row: one `"turn"`, or a seat's whole `"trajectory"` with
             the words of others masked. `"trajectory"` needs `history="transcript"`.
@@ -165,6 +168,10 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
     )
     max_replays: int = field(
         default=0, metadata={"help": "Times that a flat group is played again."}
+    )
+    oversample: int = field(
+        default=1,
+        metadata={"help": "Trajectories per trained one; clean wins are preferred."},
     )
     layout: str = field(
         default="turn",

@@ -1,4 +1,4 @@
-"""`FilteringTrainer`: the part of `TurnGRPOTrainer` that drops groups without spread.
+"""`FilteringTrainer`: the part of `TurnGRPOTrainer` that chooses what is trained.
 
 A group is *flat* if in every seat that learns all its trajectories have the same reward. An
 estimator with one advantage per trajectory that compares within a group, such as `grpo`, gives
@@ -19,14 +19,27 @@ Both **select data by its returns**, so what is trained is biased:
   less than their share.
 - A critic is fitted to the selected groups only.
 
+With `oversample` above 1 a part of each group's trajectories is trained, and clean wins are
+preferred (`arena_trainers.train.clean_wins`). This selects by returns and by replies:
+
+- The gradient is not that of the expected return. Wins with invalid replies count less than
+  their share, so clean replies are learned besides.
+- Wins and losses keep their proportion up to rounding, so a baseline of the group changes little.
+  The rarer of the two weighs more than its share where rounding would leave it out.
+- The opponent's trajectory in the same episode may be trained when this seat's is not.
+
+Neither marks turns as selected (`unselected` of `TurnBatch`): such turns get no credit at all.
+
 Dropping flat groups is DAPO's dynamic sampling without new starts ("DAPO: An Open-Source LLM
 Reinforcement Learning System at Scale", https://arxiv.org/abs/2503.14476, section 3.2).
 """
 
 from collections.abc import Mapping
 
+import numpy as np
 from accelerate.utils import gather_object
 
+from arena_trainers.train.clean_wins import clean_wins
 from arena_trainers.train.flat_groups import flat_groups
 from arena_trainers.train.global_batch import rows_of_process, turn_batch
 from arena_trainers.train.part_weights import part_weights
@@ -34,6 +47,8 @@ from arena_trainers.train.playing import PlayingTrainer
 from arena_trainers.train.turn_records import TurnRecord, turn_records
 
 Shares = list[list[TurnRecord]]
+
+CLEAN_WINS = 4  # what is drawn for, beside `CHOICES`
 
 
 class FilteringTrainer(PlayingTrainer):
@@ -43,7 +58,8 @@ class FilteringTrainer(PlayingTrainer):
         last_records: the turns of this process that are trained, of seats that learn.
         last_rows: where these turns are in the global batch.
         filter_metrics: share of the groups that were flat when they were first played, and
-            of those that were dropped; empty without a filter.
+            of those that were dropped; share of the trajectories that are trained, and of
+            invalid replies among the others; empty without a filter.
     """
 
     last_records: list[TurnRecord]
@@ -55,6 +71,8 @@ class FilteringTrainer(PlayingTrainer):
         shares, self.filter_metrics = self._shared_records(), {}
         if self.model.training and self.args.flat_groups == "drop":
             shares = self._with_spread(shares)
+        if self.model.training and self.args.oversample > 1:
+            shares = self._with_clean_wins(shares)
         self.last_rows = rows_of_process(shares, self.accelerator.process_index)
         return shares
 
@@ -97,6 +115,31 @@ class FilteringTrainer(PlayingTrainer):
             [turn for turn in share if not is_flat[turn.game, turn.seed]]
             for share in shares
         ]
+        self.last_records = shares[self.accelerator.process_index]
+        return shares
+
+    def _with_clean_wins(self, shares: Shares) -> Shares:
+        """The records of the trajectories that are trained; equal for all processes."""
+        weights = part_weights(self.args, self.games.functions)
+        turns = [turn for share in shares for turn in share]
+        if not turns:
+            return shares
+        rng = np.random.default_rng([self.args.seed, self.batch_number, CLEAN_WINS])
+        with self.clock.part("credit"):
+            batch = turn_batch(shares, weights, self.games.names)
+            invalid = np.array([turn.is_invalid for turn in turns])
+            kept = clean_wins(batch, invalid, self.args.oversample, rng)
+        pairs = np.stack([batch.episode, batch.seat], axis=1)
+        num_played = len(np.unique(pairs, axis=0))
+        left_out = invalid[~kept]
+        self.filter_metrics = {
+            **self.filter_metrics,
+            "arena/trained_trajectories": len(np.unique(pairs[kept], axis=0))
+            / num_played,
+            "arena/left_out_invalid": float(left_out.mean()) if left_out.size else 0.0,
+        }
+        places = iter(kept.tolist())
+        shares = [[turn for turn in share if next(places)] for share in shares]
         self.last_records = shares[self.accelerator.process_index]
         return shares
 

@@ -16,6 +16,8 @@
 | `arena/episode_turns` | mean turns of an episode, all seats | typical of the game |
 | `arena/flat_groups` | groups in which all trajectories of each seat have the same reward / groups, as first played; without turn trees | below 0.9 |
 | `arena/dropped_groups` | groups dropped by `flat_groups="drop"` / groups | below 0.5 |
+| `arena/trained_trajectories` | trajectories that `oversample` trains / trajectories | 1 / `oversample` |
+| `arena/left_out_invalid` | invalid replies / replies, of trajectories that `oversample` leaves out | above that of the others |
 | `arena/rows` | turns of the generation batch that are trained | at least 1 |
 | `arena/rows_run` | distinct rows that run through the model / rows, mean over micro-batches | low in small games |
 | `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |
@@ -36,8 +38,8 @@ states.
 
 Advantages and rows count the turns that are trained. In turn trees that follow the best
 candidate, these are the unselected turns. Returns and replies count the episodes that
-others branch from, not the candidates. With `flat_groups="drop"`, advantages and rows count the
-groups that are trained; returns and replies count what was first played, before any selection.
+others branch from, not the candidates. With `flat_groups="drop"` or `oversample`, advantages and rows count
+what is trained; returns and replies count what was first played, before any selection.
 
 If an estimator credits tokens, a turn's advantage is the mean over its tokens. A pool holds
 turns or trajectories, as the estimator says. The pools of a seat are those of its game and

@@ -34,6 +34,9 @@ class OwnOptions:
     branch: dict[str, Any] | None
     flat_groups: str
     max_replays: int
+    oversample: int
+    num_generations: int | None  # of TRL
+    on_invalid: str
     layout: str
     weighting: str
     history: str
@@ -83,6 +86,7 @@ class OwnOptions:
         self._check_rows()
         self.branching(())
         self._check_filter()
+        self._check_oversample()
 
     def branching(self, seats: Sequence[int]) -> Branching | None:
         """Where training episodes branch; None without `branch`.
@@ -117,6 +121,30 @@ class OwnOptions:
             raise ValueError(
                 "flat_groups='drop' does not support branch: the candidates of a turn tree "
                 "share the rewards before them; leave one of the two out"
+            )
+
+    def _check_oversample(self) -> None:
+        times, size = self.oversample, self.num_generations or 0
+        if not isinstance(times, int) or isinstance(times, bool) or times < 1:
+            raise ValueError(
+                f"want oversample as an integer of at least 1, got {times!r}"
+            )
+        if times == 1:
+            return
+        if size % times or size < 2 * times:
+            raise ValueError(
+                f"want num_generations as a multiple of oversample ({times}) and at least "
+                f"twice as large, got {size}; give --num_generations {2 * times} or more"
+            )
+        if self.on_invalid == "forfeit":
+            raise ValueError(
+                "oversample prefers wins with few invalid replies, and with "
+                "on_invalid='forfeit' no win has any; set on_invalid='retry' or 'random'"
+            )
+        if self.branch is not None:
+            raise ValueError(
+                "oversample does not support branch: the candidates of a turn tree share "
+                "the turns before them; leave one of the two out"
             )
 
     def _check_rows(self) -> None:

@@ -33,18 +33,18 @@ class PlayingTrainer(CheckpointedTrainer):
     last_games: list[int]
     last_seats: list[Seats]
     first_episodes: list[Episode]
-    _number = 0  # of the generation batch
+    batch_number = 0  # of the generation batch
     _generation = (-1, 0)  # optimizer step, and number within it
 
     def play(self, inputs: Sequence[Mapping[str, Any]]) -> list[Episode]:
         """Plays this process's episodes of the generation batch: one per input, or a tree."""
         training = self.model.training
-        self._number = self._generation_number() if training else 0
+        self.batch_number = self._generation_number() if training else 0
         step = self.state.global_step
         purpose = TRAIN if training else EVAL
         if training:
-            inputs = self.tasks.assign(inputs, step, self._number)
-        assigned = self.matching.assign(inputs, step, self._number, purpose)
+            inputs = self.tasks.assign(inputs, step, self.batch_number)
+        assigned = self.matching.assign(inputs, step, self.batch_number, purpose)
         self.last_starts = inputs
         plans = [self._plan(n, seats) for n, seats in enumerate(assigned)]
         episodes = play_plans(plans, on_error="raise")
@@ -84,7 +84,7 @@ class PlayingTrainer(CheckpointedTrainer):
         training = self.model.training
         group = self.num_generations if training else self.num_generations_eval
         first = self.accelerator.process_index * len(self.last_starts)
-        sample = self._number * group + (first + index) % group + attempt * REPLAY
+        sample = self.batch_number * group + (first + index) % group + attempt * REPLAY
         learn = [seat for seat, who in enumerate(seats) if who == SELF]
         branch = self.args.branching(learn) if training else None
         policies = self.matching.policies(seats)

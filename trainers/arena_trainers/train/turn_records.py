@@ -50,6 +50,7 @@ class TurnRecord(NamedTuple):
     paid: float = 0.0  # to the seat before its turn
     supplied: Mapping[str, float] | None = None  # columns by the user's functions
     opponent: tuple[str, ...] = ()  # who plays the other seats, in their order
+    is_invalid: bool = False  # whether the reply was invalid
 
 
 T = TypeVar("T")
@@ -148,6 +149,7 @@ def _record(
         parent=-1 if episode.parent is None else episode.parent,
         branch=-1 if episode.branch is None else episode.branch,
         unselected=branching is None or branching.is_unselected(episode, place),
+        is_invalid=turn.invalid is not None,
     )
 
 

@@ -1,0 +1,140 @@
+"""Runs of a comparison: the file that keeps them, which are missing, and doing these.
+
+Runs are ordered by setting, variant and seed. The file also holds the settings and the
+options of the variants. A run counts only while these are as today.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+Runs = dict[str, dict[str, dict[int, Any]]]  # by setting, variant, seed
+Task = tuple[str, str, int]
+MadeWith = Mapping[str, Any]  # "settings", "variants", and what all runs share
+
+
+def as_json(made_with: MadeWith) -> dict[str, Any]:
+    """What decides the numbers, as read back from JSON."""
+    found: dict[str, Any] = json.loads(json.dumps(made_with))
+    return found
+
+
+def read(path: Path, made_with: MadeWith) -> Runs:
+    """The runs of a file that were made with the settings and options of today.
+
+    Args:
+        path: of the file; without a file, there are no runs.
+        made_with: `settings` and `variants` by name, and what all runs share, of today.
+    """
+    if not path.exists():
+        return {}
+    file, now = json.loads(path.read_text()), as_json(made_with)
+    shared = set(now) - {"settings", "variants"}
+    if any(file.get(key) != now[key] for key in shared):
+        return {}
+    return {
+        setting: {
+            name: {int(seed): run for seed, run in seeds.items()}
+            for name, seeds in found.items()
+            if name in now["variants"]
+            and file["variants"].get(name) == now["variants"][name]
+        }
+        for setting, found in file["runs"].items()
+        if setting in now["settings"]
+        and file["settings"].get(setting) == now["settings"][setting]
+    }
+
+
+def write(path: Path, runs: Mapping[str, Any], made_with: MadeWith) -> None:
+    """Writes a file, a line for each variant; whole or not at all."""
+    parts = [
+        f'  "{setting}": {{\n'
+        + ",\n".join(_line(name, seeds) for name, seeds in sorted(found.items()))
+        + "\n  }"
+        for setting, found in sorted(runs.items())
+    ]
+    head = [f' "{key}": {json.dumps(value)}' for key, value in made_with.items()]
+    text = "{\n" + ",\n".join([*head, ' "runs": {\n'])
+    whole = path.with_suffix(".tmp")
+    whole.write_text(text + ",\n".join(parts) + "\n }\n}\n")
+    whole.replace(path)
+
+
+def _line(name: str, seeds: Mapping[int, Any]) -> str:
+    return f'   "{name}": {json.dumps(dict(sorted(seeds.items())))}'
+
+
+def do_runs(
+    todo: Sequence[Task],
+    do: Callable[[str, str, int], Any],
+    keep: Callable[[Task, Any, int], None],
+    num_jobs: int,
+) -> None:
+    """Does runs in several processes.
+
+    Args:
+        todo: the runs.
+        do: does a run of setting, variant and seed, in another process.
+        keep: called with each run as it ends, its result, and how many have ended.
+        num_jobs: number of processes.
+    """
+    with ProcessPoolExecutor(num_jobs) as pool:
+        waiting = {pool.submit(do, *task): task for task in todo}
+        try:
+            for count, future in enumerate(as_completed(waiting), 1):
+                keep(waiting[future], future.result(), count)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def add(runs: Runs, task: Task, run: Any) -> None:
+    """Adds a run."""
+    setting, name, seed = task
+    runs.setdefault(setting, {}).setdefault(name, {})[seed] = run
+
+
+def missing_seeds(
+    names: Sequence[str], found: Mapping[str, Mapping[int, Any]], num_seeds: int
+) -> dict[str, list[int]]:
+    """The missing seeds of each variant that lacks any."""
+    lacking = {
+        name: [seed for seed in range(num_seeds) if seed not in found.get(name, {})]
+        for name in names
+    }
+    return {name: seeds for name, seeds in lacking.items() if seeds}
+
+
+def missing_line(
+    title: str, missing: Mapping[str, Sequence[int]], num_variants: int
+) -> str:
+    """The missing runs of a setting, in a line.
+
+    Args:
+        title: of the setting.
+        missing: the missing seeds by variant.
+        num_variants: variants that have a run; 0 if none has.
+    """
+    num = sum(len(seeds) for seeds in missing.values())
+    start, runs = f"- {title}:", f"{num} run{'s' * (num != 1)}"
+    if not num_variants:
+        return f"{start} all {runs}"
+    if len({tuple(seeds) for seeds in missing.values()}) == 1 and len(missing) == (
+        num_variants
+    ):
+        seeds = next(iter(missing.values()))
+        return f"{start} {runs}: seeds {_listed(seeds)} of all variants"
+    names = [f"`{name}` {_listed(seeds)}" for name, seeds in missing.items()]
+    return f"{start} {runs} (seeds by variant): {', '.join(names)}"
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    """Seeds, as a range where they follow each other.
+
+    >>> _listed([3, 4, 5]), _listed([0, 2])
+    ('3 to 5', '0, 2')
+    """
+    if len(seeds) > 2 and seeds[-1] - seeds[0] == len(seeds) - 1:
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(map(str, seeds))
