@@ -8,29 +8,26 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 |---------------------------|--------------------------------------------------------|--------------------|
 | `random`                  | each legal action with the same probability            | all                |
 | `first`                   | the first legal action                                 | all                |
-| `constant:K`              | action K where legal, else the first                   | numbered actions   |
+| `constant:K`              | action K (in language games, text K), else the first   | all                |
 | `mcts:N`                  | tree search with N simulations (100)                   | nothing hidden     |
 | `ismcts:N`                | tree search over information states (100)              | with `resample`    |
 | `minimax:DEPTH`           | a best action by a search of DEPTH actions             | nothing hidden     |
 | `cfr:N`                   | the average policy of N iterations of CFR+ (1000)      | enumerable         |
+| `core_cfr:N`              | `cfr:N` on the legal actions of a language game        | with `core_state`  |
 | `win_or_block`            | a winning action, else one that blocks another's win   | nothing hidden     |
 | `othello_greedy`          | a corner, else the action that turns the most discs    | Othello            |
 | `hanabi_convention`       | a playable card, else a hint at one, else a discard    | Hanabi             |
-| `deal_honest`             | true values, then the largest product of points        | deal or no deal    |
-| `deal_greedy`             | all items that are worth something to it               | deal or no deal    |
-| `deal_silent`             | no talk; the first half of the items to `player_0`     | deal or no deal    |
-| `dilemma_honest`          | promises what it does, and cooperates if all do so     | social dilemma     |
-| `dilemma_greedy`          | promises to cooperate, and defects                     | social dilemma     |
-| `dilemma_silent`          | passes, and defects                                    | social dilemma     |
-| `maze_honest`             | a shortest path, after telling the walls that it sees  | collaborative maze |
-| `maze_silent`             | a shortest path by what it sees, without words         | collaborative maze |
-| `maze_greedy`             | up or right where it knows no wall                     | collaborative maze |
 | `always_cooperate`        | action 0                                               | repeated matrices  |
 | `always_defect`           | action 1                                               | repeated matrices  |
 | `tit_for_tat`             | the last action of the other                           | repeated matrices  |
 | `generous_tit_for_tat:P`  | tit for tat, but action 0 with probability P (1/3)     | repeated matrices  |
 | `grim_trigger`            | action 0 until another seat defects                    | repeated matrices  |
 | `win_stay_lose_shift`     | action 0 after a round in which all chose alike        | repeated matrices  |
+| `negotiator:STYLE`        | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | negotiation        |
+| `persuader:STYLE`         | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | persuasion         |
+| `dealer:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | deal or no deal    |
+| `promiser:STYLE`          | by STYLE: `honest`, `greedy` or `silent`               | social dilemma     |
+| `maze_walker:STYLE`       | by STYLE: `honest`, `greedy` or `silent`               | collaborative maze |
 
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
 probabilities, `action_probs` returns them. `arena_wrappers.make_policy` reads these strings and
@@ -45,6 +42,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
+from arena_envs.bots.simple import action_of
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
 
@@ -67,29 +65,26 @@ class _Entry(NamedTuple):
 _ENTRIES = {
     "random": _Entry("simple:Uniform"),
     "first": _Entry("simple:First"),
-    "constant": _Entry("simple:Constant", int, is_required=True),
+    "constant": _Entry("simple:Constant", action_of, is_required=True),
     "mcts": _Entry("mcts:MCTS", int),
     "ismcts": _Entry("ismcts:ISMCTS", int),
     "minimax": _Entry("solved:Minimax", int),
     "cfr": _Entry("solved:CFR", int),
+    "core_cfr": _Entry("solved:CoreCFR", int),
     "win_or_block": _Entry("greedy:WinOrBlock"),
     "othello_greedy": _Entry("greedy:OthelloGreedy"),
     "hanabi_convention": _Entry("hanabi:HanabiConvention"),
-    "deal_honest": _Entry("deal:DealHonest"),
-    "deal_greedy": _Entry("deal:DealGreedy"),
-    "deal_silent": _Entry("deal:DealSilent"),
-    "dilemma_honest": _Entry("dilemma:DilemmaHonest"),
-    "dilemma_greedy": _Entry("dilemma:DilemmaGreedy"),
-    "dilemma_silent": _Entry("dilemma:DilemmaSilent"),
-    "maze_honest": _Entry("maze:MazeHonest"),
-    "maze_silent": _Entry("maze:MazeSilent"),
-    "maze_greedy": _Entry("maze:MazeGreedy"),
     "always_cooperate": _Entry("repeated:AlwaysCooperate"),
     "always_defect": _Entry("repeated:AlwaysDefect"),
     "tit_for_tat": _Entry("repeated:TitForTat"),
     "generous_tit_for_tat": _Entry("repeated:GenerousTitForTat", float),
     "grim_trigger": _Entry("repeated:GrimTrigger"),
     "win_stay_lose_shift": _Entry("repeated:WinStayLoseShift"),
+    "negotiator": _Entry("negotiation:Negotiator", str, is_required=True),
+    "persuader": _Entry("persuasion:Persuader", str, is_required=True),
+    "dealer": _Entry("deal:Dealer", str, is_required=True),
+    "promiser": _Entry("dilemma:Promiser", str, is_required=True),
+    "maze_walker": _Entry("maze:MazeWalker", str, is_required=True),
 }
 BOTS = tuple(_ENTRIES)
 
@@ -117,7 +112,8 @@ def make_bot(spec: str) -> Bot:
     try:
         value = entry.argument(argument)
     except ValueError:
-        name = "an integer" if entry.argument is int else "a number"
+        names: dict[Any, str] = {int: "an integer", float: "a number"}
+        name = names.get(entry.argument, "an action")
         raise ValueError(f"want {name} after '{kind}:', got {spec!r}") from None
     bot = constructor(value)
     return bot

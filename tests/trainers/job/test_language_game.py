@@ -93,9 +93,17 @@ def test_free_words_are_trained_as_they_were_sampled(start, settings):
 
 
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
-def test_the_job_trains_it_and_measures_no_nash_conv(tmp_path):
+@pytest.mark.parametrize(
+    ("id", "params"),
+    [
+        ("bargaining", PARAMS),
+        pytest.param("negotiation", PARAMS, marks=pytest.mark.slow),
+        pytest.param("persuasion", {"num_rounds": 3}, marks=pytest.mark.slow),
+    ],
+)
+def test_the_job_trains_it_and_measures_no_nash_conv(id, params, tmp_path):
     settings = {
-        "games": [{"id": "bargaining", "params": PARAMS}],
+        "games": [{"id": id, "params": params}],
         "hidden_size": 16,
         "num_layers": 1,
         "warm_start_steps": 5,
