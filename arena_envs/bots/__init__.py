@@ -17,15 +17,6 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `win_or_block`            | a winning action, else one that blocks another's win   | nothing hidden     |
 | `othello_greedy`          | a corner, else the action that turns the most discs    | Othello            |
 | `hanabi_convention`       | a playable card, else a hint at one, else a discard    | Hanabi             |
-| `deal_honest`             | true values, then the largest product of points        | deal or no deal    |
-| `deal_greedy`             | all items that are worth something to it               | deal or no deal    |
-| `deal_silent`             | no talk; the first half of the items to `player_0`     | deal or no deal    |
-| `dilemma_honest`          | promises what it does, and cooperates if all do so     | social dilemma     |
-| `dilemma_greedy`          | promises to cooperate, and defects                     | social dilemma     |
-| `dilemma_silent`          | passes, and defects                                    | social dilemma     |
-| `maze_honest`             | a shortest path, after telling the walls that it sees  | collaborative maze |
-| `maze_silent`             | a shortest path by what it sees, without words         | collaborative maze |
-| `maze_greedy`             | up or right where it knows no wall                     | collaborative maze |
 | `always_cooperate`        | action 0                                               | repeated matrices  |
 | `always_defect`           | action 1                                               | repeated matrices  |
 | `tit_for_tat`             | the last action of the other                           | repeated matrices  |
@@ -37,6 +28,9 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `sokoban_search`          | a shortest solution, by A* search                      | Sokoban            |
 | `negotiator:STYLE`        | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | negotiation        |
 | `persuader:STYLE`         | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | persuasion         |
+| `dealer:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | deal or no deal    |
+| `promiser:STYLE`          | by STYLE: `honest`, `greedy` or `silent`               | social dilemma     |
+| `maze_walker:STYLE`       | by STYLE: `honest`, `greedy` or `silent`               | collaborative maze |
 
 Games of hidden secrets are `guess_number`, `twenty_questions` and `wordle`.
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
@@ -84,15 +78,6 @@ _ENTRIES = {
     "win_or_block": _Entry("greedy:WinOrBlock"),
     "othello_greedy": _Entry("greedy:OthelloGreedy"),
     "hanabi_convention": _Entry("hanabi:HanabiConvention"),
-    "deal_honest": _Entry("deal:DealHonest"),
-    "deal_greedy": _Entry("deal:DealGreedy"),
-    "deal_silent": _Entry("deal:DealSilent"),
-    "dilemma_honest": _Entry("dilemma:DilemmaHonest"),
-    "dilemma_greedy": _Entry("dilemma:DilemmaGreedy"),
-    "dilemma_silent": _Entry("dilemma:DilemmaSilent"),
-    "maze_honest": _Entry("maze:MazeHonest"),
-    "maze_silent": _Entry("maze:MazeSilent"),
-    "maze_greedy": _Entry("maze:MazeGreedy"),
     "always_cooperate": _Entry("repeated:AlwaysCooperate"),
     "always_defect": _Entry("repeated:AlwaysDefect"),
     "tit_for_tat": _Entry("repeated:TitForTat"),
@@ -104,6 +89,9 @@ _ENTRIES = {
     "sokoban_search": _Entry("sokoban:SokobanSearch"),
     "negotiator": _Entry("negotiation:Negotiator", str, is_required=True),
     "persuader": _Entry("persuasion:Persuader", str, is_required=True),
+    "dealer": _Entry("deal:Dealer", str, is_required=True),
+    "promiser": _Entry("dilemma:Promiser", str, is_required=True),
+    "maze_walker": _Entry("maze:MazeWalker", str, is_required=True),
 }
 BOTS = tuple(_ENTRIES)
 

@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import dataclass
-from typing import Any
 
 from arena_envs.game import AnyGame
 from arena_envs.games import _deals as deals
@@ -11,70 +10,64 @@ from arena_envs.games._deals import Numbers
 from arena_envs.games._talk import Utterance
 from arena_envs.games.deal_or_no_deal import END, DealOrNoDeal
 
-
-@dataclass(frozen=True)
-class _Deal:
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
-        if not isinstance(game, DealOrNoDeal):
-            raise ValueError(f"want deal_or_no_deal, got {game!r}")
-        seat = game.current_player(state)
-        if game.is_talking(state):
-            return self.say(state, seat)
-        return Utterance("claim", self.claim(state, seat))
-
-    def say(self, state: State, seat: int) -> Utterance:
-        """What the seat says."""
-        return END
-
-    def claim(self, state: State, seat: int) -> Numbers:
-        """What the seat claims: a share by convention."""
-        return deals.convention(state.pool, seat)
+STYLES = ("honest", "greedy", "silent")
 
 
 @dataclass(frozen=True)
-class DealSilent(_Deal):
-    """Ends the talk, and claims by convention: `player_0` gets the first half of the items."""
+class Dealer:
+    """Plays deal or no deal in one of three styles.
 
+    - `honest` reports its values. Once both have reported, it demands its share of the division
+      with the largest product of points (Nash 1950), ends the talk when this is on the table,
+      and claims it. If the other player reports nothing, it ends the talk, and claims what the latest
+      demand leaves to it. Without any demand it claims as `silent` does.
+    - `greedy` demands and claims every item that is worth something to it.
+    - `silent` ends the talk, and claims by convention: `player_0` gets the first half of the items.
 
-@dataclass(frozen=True)
-class DealGreedy(_Deal):
-    """Demands and claims every item that is worth something to it."""
+    Args:
+        style: one of these words.
 
-    def say(self, state: State, seat: int) -> Utterance:
-        return Utterance("demand", self.claim(state, seat))
-
-    def claim(self, state: State, seat: int) -> Numbers:
-        pairs = zip(state.pool, state.values[seat], strict=True)
-        return tuple(number if value else 0 for number, value in pairs)
-
-
-@dataclass(frozen=True)
-class DealHonest(_Deal):
-    """Reports its values and divides so that the product of points is largest (Nash 1950).
-
-    Once both have reported, it demands its share of this division, ends the talk when the
-    share has been demanded or left to it, and claims it. If the other player reports nothing, it
-    ends the talk, and claims what the latest demand leaves to it. Without any demand it claims
-    by convention, as `DealSilent` does.
+    Raises:
+        ValueError: another style; when it plays, another game.
     """
 
-    def say(self, state: State, seat: int) -> Utterance:
-        reports = _latest(state, "report")
-        if reports[seat] is None:
-            return Utterance("report", state.values[seat])
-        if reports[1 - seat] is None:
-            return END
-        share = self.claim(state, seat)
-        return (
-            END if _on_the_table(state, seat) == share else Utterance("demand", share)
-        )
+    style: str
 
-    def claim(self, state: State, seat: int) -> Numbers:
-        one, other = _latest(state, "report")
-        if one is not None and other is not None:
-            share = deals.best(state.pool, (one, other)).fair
-            return deals.rest(state.pool, share) if seat else share
-        left = _on_the_table(state, seat)
+    def __post_init__(self) -> None:
+        if self.style not in STYLES:
+            raise ValueError(
+                f"want a style among {', '.join(STYLES)}, got {self.style!r:.80}"
+            )
+
+    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
+        if not isinstance(game, DealOrNoDeal):
+            raise ValueError(f"want DealOrNoDeal, got {game!r}")
+        seat = game.current_player(state)
+        share = self._share(state, seat)
+        if not game.is_talking(state):
+            return Utterance("claim", share)
+        if self.style == "silent":
+            return END
+        reports = _latest(state, "report")
+        if self.style == "honest" and reports[seat] is None:
+            return Utterance("report", state.values[seat])
+        is_done = reports[1 - seat] is None or _on_the_table(state, seat) == share
+        if self.style == "honest" and is_done:
+            return END
+        return Utterance("demand", share)
+
+    def _share(self, state: State, seat: int) -> Numbers:
+        """What the seat wants."""
+        if self.style == "greedy":
+            pairs = zip(state.pool, state.values[seat], strict=True)
+            return tuple(number if value else 0 for number, value in pairs)
+        left = None
+        if self.style == "honest":
+            one, other = _latest(state, "report")
+            if one is not None and other is not None:
+                fair = deals.best(state.pool, (one, other)).fair
+                return deals.rest(state.pool, fair) if seat else fair
+            left = _on_the_table(state, seat)
         return deals.convention(state.pool, seat) if left is None else left
 
 

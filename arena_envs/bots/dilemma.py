@@ -2,70 +2,66 @@
 
 import random
 from dataclasses import dataclass
-from typing import Any
 
 from arena_envs.game import AnyGame
 from arena_envs.games._dilemma_state import CHOICES, COOPERATE, DEFECT, TALK, State
+from arena_envs.games._talk import Utterance
 from arena_envs.games.social_dilemma import SocialDilemma
 
 PROMISES, PASS = TALK[:2], TALK[2]
+STYLES = ("honest", "greedy", "silent")
 
 
 @dataclass(frozen=True)
-class _Dilemma:
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
-        if not isinstance(game, SocialDilemma):
-            raise ValueError(f"want social_dilemma, got {game!r}")
-        seat = game.current_player(state)
-        if not game.is_talking(state):
-            return CHOICES[self.choose(game, state, seat)]
-        promise = self.promise(game, state, seat)
-        return PASS if promise is None else PROMISES[promise]
+class Promiser:
+    """Plays social dilemmas in one of three styles.
 
-    def promise(self, game: SocialDilemma, state: State, seat: int) -> int | None:
-        """The choice that the seat promises."""
-        return None
+    - `honest` does what it promises; without talk it defects. It promises to cooperate if no other
+      player has defected in an earlier round, and every other player that has spoken in this round
+      has promised to cooperate; else it promises to defect.
+    - `greedy` promises to cooperate, and defects.
+    - `silent` passes and defects, which is the equilibrium of the prisoner's dilemma.
 
-    def choose(self, game: SocialDilemma, state: State, seat: int) -> int:
-        """The choice of the seat."""
-        return DEFECT
+    Args:
+        style: one of these words.
 
-
-@dataclass(frozen=True)
-class DilemmaSilent(_Dilemma):
-    """Passes and defects, which is the equilibrium of the prisoner's dilemma."""
-
-
-@dataclass(frozen=True)
-class DilemmaGreedy(_Dilemma):
-    """Promises to cooperate, and defects."""
-
-    def promise(self, game: SocialDilemma, state: State, seat: int) -> int | None:
-        return COOPERATE
-
-
-@dataclass(frozen=True)
-class DilemmaHonest(_Dilemma):
-    """Does what it promises; without talk it defects.
-
-    It promises to cooperate if no other player has defected in an earlier round, and every
-    other player that has spoken in this round has promised to cooperate; else to defect.
+    Raises:
+        ValueError: another style; when it plays, another game.
     """
 
-    def promise(self, game: SocialDilemma, state: State, seat: int) -> int | None:
-        past = len(state.rounds)
-        betrayed = any(
-            choice == DEFECT
-            for choices in state.rounds
-            for other, choice in enumerate(choices)
-            if other != seat
-        )
-        promised = game.latest_promises(state, past)
-        first = past * game.num_players * game.talk_turns
-        spoke = {game.speaker_of(turn) for turn in range(first, len(state.said))}
-        trusts = all(promised[other] == COOPERATE for other in spoke - {seat})
-        return COOPERATE if trusts and not betrayed else DEFECT
+    style: str
 
-    def choose(self, game: SocialDilemma, state: State, seat: int) -> int:
-        promised = game.latest_promises(state, len(state.rounds))[seat]
-        return DEFECT if promised is None else promised
+    def __post_init__(self) -> None:
+        if self.style not in STYLES:
+            raise ValueError(
+                f"want a style among {', '.join(STYLES)}, got {self.style!r:.80}"
+            )
+
+    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
+        if not isinstance(game, SocialDilemma):
+            raise ValueError(f"want SocialDilemma, got {game!r}")
+        seat, past = game.current_player(state), len(state.rounds)
+        if game.is_talking(state):
+            if self.style == "silent":
+                return PASS
+            trusts = self.style == "greedy" or _trusts(game, state, seat)
+            return PROMISES[COOPERATE if trusts else DEFECT]
+        promised = game.latest_promises(state, past)[seat]
+        if self.style != "honest" or promised is None:
+            promised = DEFECT
+        return CHOICES[promised]
+
+
+def _trusts(game: SocialDilemma, state: State, seat: int) -> bool:
+    """Whether no other player has defected, and all who have spoken promise to cooperate."""
+    past = len(state.rounds)
+    betrayed = any(
+        choice == DEFECT
+        for choices in state.rounds
+        for other, choice in enumerate(choices)
+        if other != seat
+    )
+    promised = game.latest_promises(state, past)
+    first = past * game.num_players * game.talk_turns
+    spoke = {game.speaker_of(turn) for turn in range(first, len(state.said))}
+    return not betrayed and all(promised[s] == COOPERATE for s in spoke - {seat})

@@ -4,7 +4,6 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from arena_envs.game import AnyGame
 from arena_envs.games import _maze as maze
@@ -13,71 +12,65 @@ from arena_envs.games._maze_state import CORE, State
 from arena_envs.games._talk import Utterance
 from arena_envs.games.collaborative_maze import CollaborativeMaze
 
-TELLS = "Walls that I see:"  # what MazeHonest says first
+TELLS = "Walls that I see:"  # what `honest` says first
 LISTED = re.compile(re.escape(TELLS) + r"((?: [a-i][1-9],?)+| none)\.")
 
 
-@dataclass(frozen=True)
-class _Maze:
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
-        if not isinstance(game, CollaborativeMaze):
-            raise ValueError(f"want collaborative_maze, got {game!r}")
-        return self.say(game, state, game.current_player(state))
-
-    def say(self, game: CollaborativeMaze, state: State, seat: int) -> Utterance:
-        """What the seat says."""
-        raise NotImplementedError
+ORDER = ("up", "right", "down", "left")
+STYLES = ("honest", "greedy", "silent")
 
 
 @dataclass(frozen=True)
-class MazeGreedy(_Maze):
-    """Names up or right, else down or left: the first that leads to no wall that it knows."""
+class MazeWalker:
+    """Walks through the collaborative maze in one of three styles.
 
-    def say(self, game: CollaborativeMaze, state: State, seat: int) -> Utterance:
-        known = game.known(state, seat)
-        ways = [
-            d for d in ("up", "right", "down", "left") if _open(game, state, known, d)
-        ]
-        return CORE[DIRECTIONS.index(ways[0])] if ways else CORE[-1]
+    - `silent` names the first move of a shortest path by all that it knows; other cells count as
+      free. After the other player it names the same move, unless that leads to a wall that it knows.
+      If the other player did not follow, it takes the cell ahead for a wall.
+    - `honest` tells all walls that it sees with its first move, and believes what it is told. Once it
+      knows all cells, it names the first move of a shortest path, of several the first of up, right,
+      down, left. Until then it plays as `silent`.
+    - `greedy` names the first of up, right, down, left that leads to no wall that it knows.
 
+    Args:
+        style: one of these words.
 
-@dataclass(frozen=True)
-class MazeSilent(_Maze):
-    """Names the first move of a shortest path by all that it knows; other cells count as free.
-
-    After the other player it names the same move, unless that leads to a wall that it
-    knows. If the other player did not follow, it takes the cell ahead for a wall.
+    Raises:
+        ValueError: another style; when it plays, another game.
     """
 
-    tells: ClassVar[bool] = False
+    style: str
 
-    def say(self, game: CollaborativeMaze, state: State, seat: int) -> Utterance:
-        known = game.known(state, seat)
-        told = _told(game, state, seat)
-        if told is not None:
-            known = maze.with_cells(known, told)
-            move = _planned(game, state, known)
-        else:
-            move = _planned(game, state, _with_refused(game, state, seat, known))
-            if len(state.said) % game.num_players and state.said[-1].values:
-                named = state.said[-1].values[0]
-                move = named if _open(game, state, known, named) else move
-        said = CORE[DIRECTIONS.index(move)]
+    def __post_init__(self) -> None:
+        if self.style not in STYLES:
+            raise ValueError(
+                f"want a style among {', '.join(STYLES)}, got {self.style!r:.80}"
+            )
+
+    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
+        if not isinstance(game, CollaborativeMaze):
+            raise ValueError(f"want CollaborativeMaze, got {game!r}")
+        seat = game.current_player(state)
+        if self.style == "greedy":
+            known = game.known(state, seat)
+            ways = [d for d in ORDER if _open(game, state, known, d)]
+            return CORE[DIRECTIONS.index(ways[0])] if ways else CORE[-1]
+        said = CORE[DIRECTIONS.index(self._move(game, state, seat))]
         own = [turn for turn in range(len(state.said)) if game.speaker_of(turn) == seat]
-        if self.tells and not own and game.messages and not game.solo:
+        if self.style == "honest" and not own and game.messages and not game.solo:
             return said._replace(message=_walls(game, state, seat))
         return said
 
-
-@dataclass(frozen=True)
-class MazeHonest(MazeSilent):
-    """Tells all walls that it sees with its first move, and believes what it is told.
-
-    Once it knows all cells, it names the first move of a shortest path, of several the first
-    of up, right, down, left. Until then it plays as `MazeSilent`.
-    """
-
-    tells: ClassVar[bool] = True
+    def _move(self, game: CollaborativeMaze, state: State, seat: int) -> str:
+        known = game.known(state, seat)
+        told = _told(game, state, seat) if self.style == "honest" else None
+        if told is not None:
+            return _planned(game, state, maze.with_cells(known, told))
+        if len(state.said) % game.num_players and state.said[-1].values:
+            named = str(state.said[-1].values[0])
+            if _open(game, state, known, named):
+                return named
+        return _planned(game, state, _with_refused(game, state, seat, known))
 
 
 def _open(game: CollaborativeMaze, state: State, known: Rows, direction: str) -> bool:
@@ -90,7 +83,7 @@ def _planned(game: CollaborativeMaze, state: State, known: Rows) -> str:
     """The first move of a shortest path; any where there seems to be none."""
     here = game.here(state)
     left = maze.distance(known, here, game.goal)
-    for direction in ("up", "right", "down", "left"):
+    for direction in ORDER:
         ahead = maze.neighbor(here, direction, game.size)
         if ahead is not None and left is not None:
             moves = maze.distance(known, ahead, game.goal)

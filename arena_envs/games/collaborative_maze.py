@@ -164,6 +164,11 @@ class CollaborativeMaze(BaseGame[State, Action]):
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         return CORE if self.current_player(state) >= 0 else ()
 
+    def core_state(self, state: State) -> State:
+        """The state without messages."""
+        said = tuple(each._replace(message="") for each in state.said)
+        return state._replace(said=said)
+
     def apply(self, state: State, action: Action) -> State:
         rows, said, path = state
         if isinstance(action, str):

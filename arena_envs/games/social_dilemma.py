@@ -168,6 +168,14 @@ class SocialDilemma(BaseGame[State, Utterance]):
             return ()
         return TALK if self.is_talking(state) else CHOICES
 
+    def core_state(self, state: State) -> State:
+        """The state without messages, and with "pass" in place of a message alone."""
+        core = tuple(
+            TALK[-1] if said.move == "say" else said._replace(message="")
+            for said in state.said
+        )
+        return state._replace(said=core)
+
     def apply(self, state: State, action: Utterance) -> State:
         rounds, said, chosen = state
         if action.move != "choose":

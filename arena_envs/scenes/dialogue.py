@@ -1,6 +1,5 @@
 """Scenes of games of talk: deal or no deal, social dilemmas, mazes."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from arena_envs.games import _deal_texts as deal_texts
@@ -14,35 +13,17 @@ from arena_envs.games._maze_state import State as MazeState
 from arena_envs.games.collaborative_maze import CollaborativeMaze
 from arena_envs.games.deal_or_no_deal import DealOrNoDeal
 from arena_envs.games.social_dilemma import SocialDilemma
-from arena_envs.hostile import break_markup
 from arena_envs.scenes.registry import turn_title
 from arena_envs.scenes.shapes import (
     Cell,
     Grid,
     Scene,
     Table,
-    Talk,
-    Utterance,
     seat_tone,
 )
+from arena_envs.scenes.words import talk_of
 
-MAX_SAID = 8  # latest utterances that are shown
 MAX_ROUNDS = 12  # latest rounds that are shown
-
-
-def _talk(
-    said: Sequence[talk.Utterance],
-    speaker: Callable[[int], int],
-    action: Callable[[int], str],
-) -> list[Talk]:
-    """The latest utterances as bubbles; nothing before the first."""
-    first = max(0, len(said) - MAX_SAID)
-    title = f"talk; the latest {MAX_SAID} of {len(said)}" if first else "talk"
-    words = [
-        Utterance(speaker(turn), break_markup(said[turn].message), action(turn))
-        for turn in range(first, len(said))
-    ]
-    return [Talk(title, words)] if words else []
 
 
 def deal_or_no_deal(game: DealOrNoDeal, state: DealState, viewer: int | None) -> Scene:
@@ -61,8 +42,8 @@ def deal_or_no_deal(game: DealOrNoDeal, state: DealState, viewer: int | None) ->
     title = f"items, and what one is worth; all are worth {game.points} points to each"
     shapes: list[Any] = [Table(title, ("", *game.items), rows)]
 
-    def action(turn: int) -> str:
-        move, values = state.said[turn].move, state.said[turn].values
+    def action(turn: int, said: talk.Utterance) -> str:
+        move, values = said.move, said.values
         if move == "report":
             return f"reports: {deal_texts.each_worth(game.items, values)}"
         if move == "demand":
@@ -71,7 +52,7 @@ def deal_or_no_deal(game: DealOrNoDeal, state: DealState, viewer: int | None) ->
             return f"demands {wanted}, leaving {left}"
         return "ends the talk" if move == "end" else ""
 
-    shapes += _talk(state.said, lambda turn: turn % 2, action)
+    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, action)
     return Scene(turn_title(game, state, viewer), shapes)
 
 
@@ -100,13 +81,13 @@ def social_dilemma(
     header = ("round", *(f"player_{seat}" for seat in seats))
     shapes: list[Any] = [Table(title, header, [*rows[-MAX_ROUNDS:], last])]
 
-    def action(turn: int) -> str:
-        move, values = state.said[turn].move, state.said[turn].values
+    def action(turn: int, said: talk.Utterance) -> str:
+        move, values = said.move, said.values
         did = {"promise": f"promises to {''.join(values)}", "pass": "passes"}
         number = turn // (game.num_players * game.talk_turns) + 1
         return f"{did.get(move, '')} (round {number})".strip()
 
-    shapes += _talk(state.said, game.speaker_of, action)
+    shapes += talk_of(state.said, viewer, game.speaker_of, action)
     return Scene(turn_title(game, state, viewer), shapes)
 
 
@@ -133,10 +114,9 @@ def collaborative_maze(
         title = "walls are dark; cells of the way have a frame"
         shapes = [Grid(rows[::-1], title, numbers[::-1], LETTERS[:size])]
 
-    def action(turn: int) -> str:
-        said = state.said[turn]
+    def action(turn: int, said: talk.Utterance) -> str:
         did = f"names {said.values[0]}" if said.values else "waits"
         return f"{did} (step {turn // game.num_players + 1})"
 
-    shapes += _talk(state.said, game.speaker_of, action)
+    shapes += talk_of(state.said, viewer, game.speaker_of, action)
     return Scene(turn_title(game, state, viewer), shapes)

@@ -208,6 +208,7 @@ class TestRules:
 
     def test_a_seat_reads_the_latest_six_messages_and_three_moves(self) -> None:
         texts = [f"Message {n}.\nwait" for n in range(8)] + ["wait"] * 4
+        assert not any(said.message for said in game.core_state(after(texts)).said)
         lines = game.observe(after(texts), 0).split("\n")[8:]
         assert lines[0] == 'Step 2: player_1 waited, and said: "Message 2."'
         assert len(lines) == 6 + 3
@@ -239,7 +240,7 @@ class TestKnownValues:
     def test_a_shortest_path_is_walked_solo(self) -> None:
         solo = CollaborativeMaze(solo=True)
         for seed in range(30):
-            state = played("maze_honest", solo, seed)
+            state = played("maze_walker:honest", solo, seed)
             way = [0, *state.path]
             assert all(one != other for one, other in pairwise(way))
             assert len(state.path) == walked(state.rows)
@@ -248,13 +249,15 @@ class TestKnownValues:
     def test_words_close_the_collaboration_gap(self) -> None:
         assert default.known_value == "best 1, by a shortest path"
         for seed in range(60):
-            state = played("maze_honest", default, seed)
+            state = played("maze_walker:honest", default, seed)
             assert default.returns(state) == [1.0, 1.0]
             assert len(state.path) <= (walked(state.rows) or 0) + 1
 
     def test_without_words_a_gap_is_left(self) -> None:
         assert silent.known_value is None
-        assert mean_return("maze_honest", CollaborativeMaze(solo=True)) == 1
-        assert mean_return("maze_honest", silent) < 0.95
-        assert mean_return("maze_honest", silent) == mean_return("maze_silent", default)
-        assert mean_return("maze_greedy", default) < 0.5
+        assert mean_return("maze_walker:honest", CollaborativeMaze(solo=True)) == 1
+        assert mean_return("maze_walker:honest", silent) < 0.95
+        assert mean_return("maze_walker:honest", silent) == mean_return(
+            "maze_walker:silent", default
+        )
+        assert mean_return("maze_walker:greedy", default) < 0.5

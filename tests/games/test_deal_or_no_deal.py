@@ -291,19 +291,22 @@ class TestKnownValues:
         silent = DealOrNoDeal(max_talk=0)
         totals = [0.0, 0.0]
         for state in rng.sample(states, 100):
-            end = played(["deal_honest"] * 2, state)
+            end = played(["dealer:honest"] * 2, state)
             found = game.measures(end)
             assert (found["nash_product"], found["lies"]) == (1, 0)
             totals[0] += sum(game.returns(end))
-            end = played(["deal_honest"] * 2, state, silent)
-            assert end.claims == played(["deal_silent"] * 2, state).claims
+            end = played(["dealer:honest"] * 2, state, silent)
+            assert end.claims == played(["dealer:silent"] * 2, state).claims
             totals[1] += sum(game.returns(end))
         assert totals == pytest.approx([151, 100], abs=5)
 
     def test_greed_pays_against_honesty_and_not_against_greed(self) -> None:
         end = after(["demand 3 1 1"])
-        assert game.returns(played(["deal_greedy", "deal_honest"], end)) == (1.0, 0.0)
-        assert game.returns(played(["deal_greedy"] * 2, START)) == (0.0, 0.0)
+        assert game.returns(played(["dealer:greedy", "dealer:honest"], end)) == (
+            1.0,
+            0.0,
+        )
+        assert game.returns(played(["dealer:greedy"] * 2, START)) == (0.0, 0.0)
 
 
 def _page() -> str:

@@ -115,7 +115,7 @@ class TestKnownValues:
 
     def test_the_known_value_is_what_the_choices_pay(self) -> None:
         silent, honest = (
-            returns_of([f"dilemma_{b}"] * 3) for b in ("silent", "honest")
+            returns_of([f"promiser:{b}"] * 3) for b in ("silent", "honest")
         )
         one = SocialDilemma(num_rounds=1, talk_turns=0)
         each = 3 * expected_returns(one, uniform_table(one))[0]
@@ -127,6 +127,14 @@ class TestKnownValues:
         assert f"in equilibrium {silent[0]:g} each, as all always defect" in page
         assert f"random play {each:g} each" in page
         assert SocialDilemma(**STAG_HUNT).known_value is None
+
+    def test_the_solver_of_the_core_defects_whatever_was_said(self) -> None:
+        rules = SocialDilemma(num_players=2, num_rounds=1)
+        state = after(["Trust me. promise cooperate", "say: no"], rules)
+        said = [rules.action_text(state, each) for each in rules.core_state(state).said]
+        assert said == ["promise cooperate", "pass"]
+        probabilities = make_bot("core_cfr:50").action_probs(rules, state)  # type: ignore[attr-defined]
+        assert probabilities == pytest.approx([0, 1], abs=0.01)
 
     @pytest.mark.parametrize("num_players", [2, 3])
     @pytest.mark.parametrize(
@@ -146,16 +154,16 @@ class TestKnownValues:
 
 class TestWords:
     def test_promises_bring_honest_players_to_cooperate(self) -> None:
-        assert returns_of(["dilemma_honest"] * 3) == [18, 18, 18]
+        assert returns_of(["promiser:honest"] * 3) == [18, 18, 18]
         silent = SocialDilemma(talk_turns=0)
-        assert returns_of(["dilemma_honest"] * 3, silent) == [6, 6, 6]
+        assert returns_of(["promiser:honest"] * 3, silent) == [6, 6, 6]
 
     def test_a_broken_promise_pays_once(self) -> None:
-        bots = ["dilemma_greedy", "dilemma_honest", "dilemma_honest"]
+        bots = ["promiser:greedy", "promiser:honest", "promiser:honest"]
         assert returns_of(bots) == [10 + 4, 3 + 4, 3 + 4]
 
     def test_who_passes_is_not_trusted_by_those_who_speak_later(self) -> None:
-        bots = ["dilemma_silent", "dilemma_honest", "dilemma_honest"]
+        bots = ["promiser:silent", "promiser:honest", "promiser:honest"]
         assert returns_of(bots) == [6, 6, 6]
 
 
