@@ -1,7 +1,8 @@
 """The comparison of opponents as a page and a picture, made from the results file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from arena_trainers.bench.opponent_comparison import (
     Comparison,
@@ -47,7 +48,7 @@ The tiny model of `arena train` learns from the same start by six choices of `--
   learn from, and takes longer.
 - `psro` plays further episodes between snapshots. The model does not learn from them.
 - A snapshot is taken every 10 steps. Each batch plays one snapshot (`max_live: 1`).
-- Other options are those of the recipe. No option was tuned for a variant.
+- All else is as in the recipe. No option was tuned for a variant.
 
 """
 
@@ -96,12 +97,16 @@ def text(runs: Runs) -> str:
 
 
 def _settings() -> str:
-    head = ["Game", "Recipe", "Steps", "Episodes a step", "Optimal opponent"]
+    head = ["Game", "Recipe", "Steps", "Other options", "Optimal opponent"]
     rows = [
-        [s.title, f"`{s.recipe}`", str(s.num_steps), "128", f"`{s.optimal}`"]
+        [s.title, f"`{s.recipe}`", str(s.num_steps), _said(s.options), f"`{s.optimal}`"]
         for s in SETTINGS.values()
     ]
     return table(head, rows)
+
+
+def _said(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"`{name}: {value}`" for name, value in options.items())
 
 
 def _power(num_seeds: int) -> str:

@@ -87,7 +87,10 @@ SETTINGS: dict[str, Setting] = {
         num_steps=120,
         every=10,
         recipe="kuhn-tiny",
-        options={"ref_model_sync_steps": 60},  # half-way, as in the recipe
+        options={
+            "ref_model_sync_steps": 60,  # half-way, as in the recipe
+            "episodes_per_step": 128,
+        },
         measures=("nash_conv", "against_optimal", "against_random"),
     ),
     "tic_tac_toe": Setting(
@@ -97,7 +100,14 @@ SETTINGS: dict[str, Setting] = {
         num_steps=60,
         every=20,
         recipe="tic-tac-toe-tiny",
-        options={"num_iterations": 1},
+        options={
+            "num_iterations": 1,
+            "episodes_per_step": 128,
+            "warm_start_steps": 300,
+            "warm_start_episodes": 1500,
+            "warm_start_batch_size": 64,
+            "beta": 0.03,
+        },
         measures=("against_optimal", "against_random"),
     ),
 }
