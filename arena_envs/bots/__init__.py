@@ -8,11 +8,12 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 |---------------------------|--------------------------------------------------------|--------------------|
 | `random`                  | each legal action with the same probability            | all                |
 | `first`                   | the first legal action                                 | all                |
-| `constant:K`              | action K where legal, else the first                   | numbered actions   |
+| `constant:K`              | action K (in language games, text K), else the first   | all                |
 | `mcts:N`                  | tree search with N simulations (100)                   | nothing hidden     |
 | `ismcts:N`                | tree search over information states (100)              | with `resample`    |
 | `minimax:DEPTH`           | a best action by a search of DEPTH actions             | nothing hidden     |
 | `cfr:N`                   | the average policy of N iterations of CFR+ (1000)      | enumerable         |
+| `core_cfr:N`              | `cfr:N` on the legal actions of a language game        | with `core_state`  |
 | `win_or_block`            | a winning action, else one that blocks another's win   | nothing hidden     |
 | `othello_greedy`          | a corner, else the action that turns the most discs    | Othello            |
 | `hanabi_convention`       | a playable card, else a hint at one, else a discard    | Hanabi             |
@@ -22,6 +23,8 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `generous_tit_for_tat:P`  | tit for tat, but action 0 with probability P (1/3)     | repeated matrices  |
 | `grim_trigger`            | action 0 until another seat defects                    | repeated matrices  |
 | `win_stay_lose_shift`     | action 0 after a round in which all chose alike        | repeated matrices  |
+| `negotiator:STYLE`        | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | negotiation        |
+| `persuader:STYLE`         | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | persuasion         |
 
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
 probabilities, `action_probs` returns them. `arena_wrappers.make_policy` reads these strings and
@@ -36,6 +39,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
+from arena_envs.bots.simple import action_of
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
 
@@ -58,11 +62,12 @@ class _Entry(NamedTuple):
 _ENTRIES = {
     "random": _Entry("simple:Uniform"),
     "first": _Entry("simple:First"),
-    "constant": _Entry("simple:Constant", int, is_required=True),
+    "constant": _Entry("simple:Constant", action_of, is_required=True),
     "mcts": _Entry("mcts:MCTS", int),
     "ismcts": _Entry("ismcts:ISMCTS", int),
     "minimax": _Entry("solved:Minimax", int),
     "cfr": _Entry("solved:CFR", int),
+    "core_cfr": _Entry("solved:CoreCFR", int),
     "win_or_block": _Entry("greedy:WinOrBlock"),
     "othello_greedy": _Entry("greedy:OthelloGreedy"),
     "hanabi_convention": _Entry("hanabi:HanabiConvention"),
@@ -72,6 +77,8 @@ _ENTRIES = {
     "generous_tit_for_tat": _Entry("repeated:GenerousTitForTat", float),
     "grim_trigger": _Entry("repeated:GrimTrigger"),
     "win_stay_lose_shift": _Entry("repeated:WinStayLoseShift"),
+    "negotiator": _Entry("negotiation:Negotiator", str, is_required=True),
+    "persuader": _Entry("persuasion:Persuader", str, is_required=True),
 }
 BOTS = tuple(_ENTRIES)
 
@@ -99,7 +106,8 @@ def make_bot(spec: str) -> Bot:
     try:
         value = entry.argument(argument)
     except ValueError:
-        name = "an integer" if entry.argument is int else "a number"
+        names: dict[Any, str] = {int: "an integer", float: "a number"}
+        name = names.get(entry.argument, "an action")
         raise ValueError(f"want {name} after '{kind}:', got {spec!r}") from None
     bot = constructor(value)
     return bot
