@@ -86,7 +86,17 @@ register(
     scene=f"{SCENES}.tokens:dots_and_boxes",
 )
 register(
+    "frozen_lake-v0",
+    f"{GAMES}.frozen_lake:FrozenLake",
+    scene=f"{SCENES}.walks:frozen_lake",
+)
+register(
     "goofspiel-v0", f"{GAMES}.goofspiel:Goofspiel", scene=f"{SCENES}.rounds:goofspiel"
+)
+register(
+    "guess_number-v0",
+    f"{GAMES}.guess_number:GuessNumber",
+    scene=f"{SCENES}.secrets:guess_number",
 )
 register("hanabi-v0", f"{GAMES}.hanabi:Hanabi", scene=f"{SCENES}.hanabi:hanabi")
 register("hex-v0", f"{GAMES}.hex:Hex", scene=f"{SCENES}.boards:hex_board")
@@ -173,6 +183,7 @@ register(
     max_information_tokens=8,
     max_life_tokens=3,
 )
+register("sokoban-v0", f"{GAMES}.sokoban:Sokoban", scene=f"{SCENES}.walks:sokoban")
 register(
     "speaker_listener-v0",
     f"{GAMES}.speaker_listener:SpeakerListener",
@@ -189,4 +200,10 @@ register(
     f"{GAMES}.tiny_hanabi:TinyHanabi",
     scene=f"{SCENES}.hanabi:tiny_hanabi",
 )
+register(
+    "twenty_questions-v0",
+    f"{GAMES}.twenty_questions:TwentyQuestions",
+    scene=f"{SCENES}.secrets:twenty_questions",
+)
+register("wordle-v0", f"{GAMES}.wordle:Wordle", scene=f"{SCENES}.secrets:wordle")
 register_plugins()

@@ -44,6 +44,9 @@ PLAYERS = [  # every bot, in games that it can play
     ("persuader:greedy", "persuasion"),
     ("persuader:silent", "persuasion"),
     ("persuader:optimal", "persuasion"),
+    ("information_gain", "wordle"),
+    ("question_tree", "twenty_questions"),
+    ("sokoban_search", "sokoban"),
 ]
 
 SMALL = {"core_cfr:3": {"num_rounds": 1}}  # parameters of the game
@@ -109,6 +112,9 @@ REFUSED = [
     ("negotiator:honest", "bargaining", "want Negotiation, got Bargaining"),
     ("persuader:honest", "bargaining", "want Persuasion, got Bargaining"),
     ("always_cooperate", "donor_game", "want a repeated matrix game, got DonorGame"),
+    ("information_gain", "blackjack", "want a game of finding out a secret"),
+    ("sokoban_search", "frozen_lake", "want Sokoban, got FrozenLake"),
+    ("question_tree", "blackjack", "want a game of finding out a secret"),
     ("constant:2", "kuhn_poker", "has actions 0 to 1, got 2"),
 ]
 

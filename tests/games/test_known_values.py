@@ -23,7 +23,11 @@ from arena_envs.solvers import (
 )
 
 # `known_value` is computed in the test of the game
-ELSEWHERE = {"blackjack-v0", "connect_four-v0", "liars_dice-v0"}
+ELSEWHERE = {
+    *("blackjack-v0", "connect_four-v0", "frozen_lake-v0", "guess_number-v0"),
+    *("liars_dice-v0", "sokoban-v0"),
+    *("twenty_questions-v0", "wordle-v0"),
+}
 
 
 def fraction(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Golden pictures: one state of each of twelve games, as its player_0 sees it.
+"""Golden pictures: one state of each of fourteen games, as its player_0 sees it.
 
 A picture is a small SVG file. After a change that is meant, write the files again and look at
 them in a browser:
@@ -19,7 +19,8 @@ FOLDER = Path(__file__).parent / "golden"
 IDS = (
     *("bargaining-v0", "battleship-v0", "connect_four-v0", "dots_and_boxes-v0"),
     *("goofspiel-v0", "hex-v0", "iterated_prisoners_dilemma-v0", "kuhn_poker-v0"),
-    *("leduc_poker-v0", "liars_dice-v0", "mini_hanabi-v0", "tic_tac_toe-v0"),
+    *("leduc_poker-v0", "liars_dice-v0", "mini_hanabi-v0", "sokoban-v0"),
+    *("tic_tac_toe-v0", "wordle-v0"),
 )
 
 

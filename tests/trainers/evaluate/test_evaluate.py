@@ -165,6 +165,7 @@ def test_solvers_fit_their_games():
             "bargaining",
             "hex",
             "goofspiel",
+            "frozen_lake",
         )
     } == {
         "kuhn_poker": "cfr",
@@ -175,6 +176,7 @@ def test_solvers_fit_their_games():
         "bargaining": None,
         "hex": "mcts:10",
         "goofspiel": "ismcts:100",
+        "frozen_lake": "minimax",
     }
     endless = arena_envs.make_game("iterated_prisoners_dilemma", num_rounds=100)
     assert solver_of(endless) is None

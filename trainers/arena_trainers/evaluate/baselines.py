@@ -65,7 +65,8 @@ def solver_of(game: AnyGame) -> str | None:
         )
     if is_small(game):
         alternating = game.information == "perfect" and not game.simultaneous
-        if alternating and game.num_players == 2 and game.zero_sum:
+        is_duel = game.num_players == 2 and game.zero_sum
+        if alternating and (is_duel or game.num_players == 1):
             return "minimax"
         return "cfr"
     if game.max_turns > TOO_LONG:

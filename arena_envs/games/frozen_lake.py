@@ -1,0 +1,248 @@
+"""Frozen lake: walk over slippery ice to a goal without falling into a hole.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("frozen_lake-v0")`; parameters: see `FrozenLake`      |
+| Agents      | `player_0` alone; slips are chance                                     |
+| Kind        | competitive, perfect information, not zero-sum (one seat)              |
+| Actions     | `Discrete(4)`: 0 "left", 1 "down", 2 "right", 3 "up"                   |
+| Rewards     | 1 for reaching the goal, else 0                                        |
+| Length      | at most `max_moves` turns; 7.672602 on average in random play          |
+| Known value | optimal play 0.74419, uniform random play 0.0139398; without slipping, |
+|             | optimal play 1 on every map                                            |
+| Source      | Gymnasium's `FrozenLake-v1`                                            |
+
+The lake is a grid of cells: start S, frozen F, holes H, goal G. At each turn the player chooses a
+direction. With `is_slippery`, the step goes in this direction or in one of the two directions
+at right angles to it, each with probability 1/3. A step off the grid leaves the player where it is.
+The episode ends in a hole, at the goal, or after `max_moves` moves.
+
+Map, actions and probabilities are those of Gymnasium's `FrozenLake-v1`, whose registered id also
+ends after 100 moves. Differences: the slip is a chance node, whose outcome is the direction of the
+step; and the text of an observation shows the map.
+
+`layout="random"` draws one of `num_maps` maps at the start of each episode. Such a map has `size`
+rows and columns; its cells are frozen with probability 0.8, and it has a path to the goal. Larger
+maps and fewer moves make the game harder. Smallest: `layout=("SG",), max_moves=1`; large: `layout="8x8"`.
+
+The bot `minimax` plays optimally: it finds the value of every cell and number of moves left. It
+refuses games of many more moves than 100.
+
+Measure of an episode: `success`, 1 if the goal was reached and 0 otherwise.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_bool,
+    check_int,
+    fold,
+)
+from arena_envs.games._lakes import MAPS, Lake, check_rows, fixed_lake, random_lake
+from arena_envs.games._words import counted, over_text
+
+NAMES = ("left", "down", "right", "up")
+NUMBERS = {name: action for action, name in enumerate(NAMES)}
+MAX_SIZE, MAX_MAPS, MAX_MOVES = 12, 10_000, 1000
+
+
+class State(NamedTuple):
+    """The number of the map, the cell, moves so far, and the move before its step, or -1.
+
+    Before a map is drawn, its number and the cell are -1.
+    """
+
+    map: int
+    cell: int
+    num_moves: int = 0
+    chosen: int = -1
+
+
+@dataclass(frozen=True)
+class FrozenLake(BaseGame[State, int]):
+    """Frozen lake.
+
+    Args:
+        layout: "4x4" or "8x8", Gymnasium's maps; "random"; or rows made of S, F, H and G.
+        is_slippery: whether a step may go in another direction than chosen.
+        max_moves: 1 to 1000.
+        size: rows and columns of random maps, 2 to 12.
+        num_maps: number of random maps, 1 to 10,000.
+
+    Raises:
+        ValueError: a parameter is out of range, or the rows have no path to the goal.
+    """
+
+    layout: str | Sequence[str] = "4x4"
+    is_slippery: bool = True
+    max_moves: int = 100
+    size: int = 4
+    num_maps: int = 100
+
+    num_players = 1
+    num_actions = 4
+    kind: ClassVar[Kind] = "competitive"
+    information: ClassVar[Information] = "perfect"
+    min_return = 0.0
+    max_return = 1.0
+    measure_bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"success": (0, 1)}
+
+    def __post_init__(self) -> None:
+        layout = self.layout
+        if isinstance(layout, str):
+            if layout not in (*MAPS, "random"):
+                raise ValueError(
+                    f"want layout '4x4', '8x8', 'random' or rows, got {layout!r:.80}"
+                )
+        elif isinstance(layout, Sequence):
+            check_rows("layout", layout, MAX_SIZE)
+            object.__setattr__(self, "layout", tuple(layout))  # records give lists
+        else:
+            raise ValueError(f"want layout as a name or rows, got {layout!r:.80}")
+        check_bool("is_slippery", self.is_slippery)
+        check_int("max_moves", self.max_moves, 1, MAX_MOVES)
+        check_int("size", self.size, 2, MAX_SIZE)
+        check_int("num_maps", self.num_maps, 1, MAX_MAPS)
+
+    @property
+    def max_turns(self) -> int:
+        return self.max_moves
+
+    @property
+    def max_chance_nodes(self) -> int:
+        return (self.layout == "random") + self.is_slippery * self.max_moves
+
+    def lake(self, state: State) -> Lake:
+        """The map of a state; the first one before a map is drawn."""
+        if self.layout == "random":
+            return random_lake(self.size, max(state.map, 0))
+        rows = MAPS[self.layout] if isinstance(self.layout, str) else self.layout
+        return fixed_lake(tuple(rows))
+
+    def initial_state(self) -> State:
+        if self.layout == "random":
+            return State(-1, -1)
+        return State(0, self.lake(State(0, 0)).start)
+
+    def current_player(self, state: State) -> int:
+        if state.map < 0 or state.chosen >= 0:
+            return CHANCE
+        is_over = state.num_moves == self.max_moves or self._stands_on(state, "GH")
+        return TERMINAL if is_over else 0
+
+    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
+        if state.map < 0:
+            return [(number, 1 / self.num_maps) for number in range(self.num_maps)]
+        if state.chosen < 0:
+            return ()
+        turns = sorted((state.chosen + turn) % 4 for turn in (-1, 0, 1))
+        return [(direction, 1 / 3) for direction in turns]
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        return range(4) if self.current_player(state) == 0 else ()
+
+    def apply(self, state: State, action: int) -> State:
+        if state.map < 0:
+            return State(action, random_lake(self.size, action).start)
+        if self.is_slippery and state.chosen < 0:
+            return state._replace(chosen=action)
+        cell = self.lake(state).neighbors[state.cell][action]
+        return State(state.map, cell, state.num_moves + 1)
+
+    def returns(self, state: State) -> Sequence[float]:
+        return (float(self._stands_on(state, "G")),)
+
+    def measures(self, state: State) -> dict[str, float]:
+        return {"success": float(self._stands_on(state, "G"))}
+
+    @property
+    def known_value(self) -> str | None:
+        if self == type(self)():
+            return "optimal play 0.74419; uniform random play 0.0139398"
+        return None
+
+    def observe(self, state: State, seat: int) -> str:
+        if state.map < 0:
+            return "You are player_0. The map is being drawn."
+        lake, rows = self.lake(state), []
+        for first in range(0, len(lake.cells), lake.num_columns):
+            row = list(lake.cells[first : first + lake.num_columns])
+            if 0 <= state.cell - first < lake.num_columns:
+                row[state.cell - first] = "P"
+            rows.append(" ".join(row))
+        row_number, column = divmod(state.cell, lake.num_columns)
+        place = f"You are in row {row_number + 1}, column {column + 1}"
+        place += {"G": ", at the goal", "H": ", in a hole"}.get(
+            lake.cells[state.cell], ""
+        )
+        move = f"move {state.num_moves + 1} of {self.max_moves}"
+        if self.current_player(state) == TERMINAL:
+            last = over_text(self.returns(state)[0])
+        elif state.chosen >= 0:
+            last = f"You step {NAMES[state.chosen]} in {move}."
+        else:
+            last = f"You are to make {move}."
+        return "\n".join(["You are player_0 (P).", *rows, f"{place}. {last}"])
+
+    def information_state(self, state: State, seat: int) -> State:
+        return state
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """For each cell, whether it is the player's, a hole, a goal; then moves and choice.
+
+        These are the share of the moves that are made, and one-hot the move before its step.
+        """
+        cells = self.lake(state).cells
+        values = np.zeros(3 * len(cells) + 5, np.float32)
+        if state.map >= 0:
+            values[state.cell] = 1
+            for kind, mark in ((1, "H"), (2, "G")):
+                values[kind * len(cells) : (kind + 1) * len(cells)] = [
+                    cell == mark for cell in cells
+                ]
+        values[-5] = state.num_moves / self.max_moves
+        if state.chosen >= 0:
+            values[-4 + state.chosen] = 1
+        return values
+
+    def action_text(self, state: State, action: int) -> str:
+        return NAMES[action]
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads "up", also as "go up", "move up" and "step up"."""
+        wanted = fold(text)
+        for verb in ("go ", "move ", "step "):
+            wanted = wanted.removeprefix(verb)
+        if wanted not in NUMBERS or not self.legal_actions(state):
+            raise IllegalAction(f"want one of {list(NAMES)}, got {text[:80]!r}")
+        return NUMBERS[wanted]
+
+    def rules(self, seat: int) -> str:
+        slips = (
+            "The ice is slippery: your step goes in the direction that you choose or in one "
+            "of the two directions at right angles to it, each with probability 1/3. "
+            if self.is_slippery
+            else ""
+        )
+        return (
+            "This is a walk over a frozen lake, which you see from above. P is you, S the "
+            "start, F frozen, H a hole and G the goal. At each turn you choose a direction: "
+            f'"left", "down", "right" or "up". {slips}A step off the map leaves you where '
+            "you are. The game ends when you reach the goal, when you fall into a hole, or "
+            f"after {counted(self.max_moves, 'move')}. Your score is 1 if you reach the "
+            "goal, else 0."
+        )
+
+    def _stands_on(self, state: State, kinds: str) -> bool:
+        return state.map >= 0 and self.lake(state).cells[state.cell] in kinds

@@ -1,0 +1,133 @@
+"""Guess the number: find a hidden number from the answers "too low" and "too high".
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("guess_number-v0", num_numbers=20, max_guesses=10)`   |
+| Agents      | `player_0` alone; the number is drawn by chance                        |
+| Kind        | competitive, imperfect information, not zero-sum (one seat)            |
+| Actions     | `Discrete(N)`: "guess 1" to "guess N", N being `num_numbers`           |
+| Rewards     | (M + 1 - t) / M if guess t of M is right, else 0                       |
+| Length      | at most M turns, M being `max_guesses`; 7.75 on average in random play |
+| Known value | optimal play 0.73 (3.7 guesses), uniform random play 0.275             |
+| Source      | traditional; the optimum is D. E. Knuth's, *The Art of Computer        |
+|             | Programming* 3, section 6.2.1 (binary search)                          |
+
+Chance draws a number from 1 to N, each equally likely. At each turn the player guesses a number
+and is told whether it is too low, too high or right. A number can be guessed once. The episode
+ends with the right guess or after M guesses.
+
+At most 2^(t-1) of the N numbers can be found by guess t, as there are as many sequences of t - 1
+answers. Binary search reaches this bound for each t, so its value is optimal:
+the sum over t of min(2^(t-1), the numbers that are left) * (M + 1 - t) / (M N). The bot
+`information_gain` plays it. In uniform random play the value is (M + 1) / (2N).
+
+More numbers and fewer guesses make the game harder. Smallest: `num_numbers=2, max_guesses=1`; large:
+`num_numbers=1000, max_guesses=15`.
+
+Measures of an episode: `success`, 1 if the number was found and 0 otherwise; `information`,
+1 - log(L) / log(N), where L numbers fit all answers at the end.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from arena_envs.game import TERMINAL, check_int
+from arena_envs.games._secrets import SecretGame, State
+
+LOW, RIGHT, HIGH = -1, 0, 1
+ANSWERS = {LOW: "too low", RIGHT: "right", HIGH: "too high"}
+PREFIXES = ("i guess ", "my guess is ", "the number is ", "number ")
+
+
+@dataclass(frozen=True)
+class GuessNumber(SecretGame):
+    """Guess the number.
+
+    Args:
+        num_numbers: 2 to 1000.
+        max_guesses: 1 to `num_numbers`.
+
+    Raises:
+        ValueError: a parameter is out of range.
+    """
+
+    num_numbers: int = 20
+    max_guesses: int = 10
+
+    def __post_init__(self) -> None:
+        check_int("num_numbers", self.num_numbers, 2, 1000)
+        check_int("max_guesses", self.max_guesses, 1, self.num_numbers)
+
+    @property
+    def num_secrets(self) -> int:
+        return self.num_numbers
+
+    @property
+    def num_actions(self) -> int:
+        return self.num_numbers
+
+    @property
+    def max_turns(self) -> int:
+        return self.max_guesses
+
+    def answer(self, secret: int, action: int) -> int:
+        return (action > secret) - (action < secret)
+
+    def guess_of(self, secret: int) -> int:
+        return secret
+
+    def best_value(self) -> Fraction:
+        """Expected return of optimal play."""
+        most = self.max_guesses
+        paid = sum(num * (most + 1 - turn) for turn, num in self._found_by_turn())
+        return Fraction(paid, most * self.num_numbers)
+
+    @property
+    def known_value(self) -> str | None:
+        best, uniform = float(self.best_value()), float(self.uniform_value())
+        return f"optimal play {best:.6g}; uniform random play {uniform:.6g}"
+
+    def observe(self, state: State, seat: int) -> str:
+        lines = [
+            f"Guess {turn}: {action + 1} is {ANSWERS[answer]}."
+            for turn, (action, answer) in enumerate(
+                zip(state.asked, self.answers(state), strict=True), 1
+            )
+        ]
+        told = lines or ["You have not guessed yet."]
+        if self.current_player(state) == TERMINAL:
+            last = f"The number was {state.secret + 1}. {self.end_text(state)}"
+        else:
+            turn = f"guess {len(lines) + 1} of {self.max_guesses}"
+            last = f"You are to make {turn}: a number from 1 to {self.num_numbers}."
+        return "\n".join(["You are player_0.", *told, last])
+
+    def action_text(self, state: State, action: int) -> str:
+        return f"guess {action + 1}"
+
+    def action_named(self, text: str) -> int | None:
+        """Reads "guess 7", "7", "I guess 7" and "the number is 7"."""
+        for prefix in PREFIXES:
+            text = text.removeprefix(prefix)
+        return self.actions_by_text.get(f"guess {text.removeprefix('guess ')}")
+
+    def rules(self, seat: int) -> str:
+        most = self.max_guesses
+        number = f"{most} guesses" if most > 1 else "one guess"
+        return (
+            f"This is a game of guessing a number. A number from 1 to {self.num_numbers} has "
+            "been drawn, each equally likely, and you do not see it. You have "
+            f'{number}. "guess 7" guesses the number 7. '
+            "After each guess you are told whether it is too low, too high or right. You "
+            "cannot guess a number twice. The game ends when you guess the number, or after "
+            f"{number}. {self.scores_text('guess number t is right')}"
+        )
+
+    def _found_by_turn(self) -> Iterator[tuple[int, int]]:
+        """Guesses t and how many numbers optimal play finds with guess t."""
+        left = self.num_numbers
+        for turn in range(1, self.max_guesses + 1):
+            num = min(2 ** (turn - 1), left)
+            yield turn, num
+            left -= num

@@ -1,0 +1,182 @@
+"""Twenty questions: find out a thing by questions that are answered with yes or no.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("twenty_questions-v0")`; see `TwentyQuestions`        |
+| Agents      | `player_0` alone; the thing is drawn by chance                         |
+| Kind        | competitive, imperfect information, not zero-sum (one seat)            |
+| Actions     | `Discrete(K + N)`: K questions, "is it an animal" and so on, then      |
+|             | guesses of N things, "guess dog" and so on                             |
+| Rewards     | (M + 1 - t) / M if turn t of M guesses the thing, else 0               |
+| Length      | at most M turns; 13.214286 on average in random play                   |
+| Known value | optimal play 0.825 (4.5 turns), uniform random play 0.375; all 42      |
+|             | things and 20 questions: optimal play 0.753571 (5.928571 turns)        |
+| Source      | traditional; as a task for language models: M. Abdulhai et al., *LMRL  |
+|             | Gym* (2023)                                                            |
+
+Chance draws one of N = `num_things` things, each equally likely. At each turn the player asks one
+of K = `num_questions` questions, which is answered truthfully, or guesses a thing. No question
+and no guess can be repeated. The episode ends with the right guess or after M = `max_questions`
+turns; guesses count as turns.
+
+Answers come from a table, by default the first rows and columns of `arena_envs/words/things.csv`,
+which was written for this game. The player does not see the table and relies on what it knows of the
+world; with `show_table=True` the rules contain the table. Optimal play knows the table; the
+bot `question_tree` finds it by exact search, and `information_gain` takes the action with
+the most uncertain answer.
+
+More things make the game harder. Smallest: `num_things=2, num_questions=1, max_questions=1`; largest
+shipped: `num_things=42, num_questions=20`. `table` also takes a CSV file or rows.
+
+Measures of an episode: `success`, 1 if the thing was found and 0 otherwise; `information`,
+1 - log(L) / log(N), where L things fit all answers at the end.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from arena_envs.game import TERMINAL, check_bool, check_int
+from arena_envs.games._attribute_table import (
+    SHIPPED,
+    AttributeTable,
+    Rows,
+    read_rows,
+    table_of,
+)
+from arena_envs.games._secrets import SecretGame, State
+
+ASKING = (
+    "i guess ",
+    "guess ",
+    "is it ",
+    "it is ",
+    "a ",
+    "an ",
+    "the ",
+)  # in this order
+
+
+@dataclass(frozen=True)
+class TwentyQuestions(SecretGame):
+    """Twenty questions.
+
+    Args:
+        num_things: things that may be drawn, the first of the table; at least 2.
+        num_questions: questions that may be asked, the first of the table; at least 1.
+        max_questions: turns, for questions and guesses, 1 to `num_things` + `num_questions`.
+        show_table: whether the rules contain the table.
+        table: "things"; or the path of a CSV file: a header with the questions, and for each thing
+            its name and "yes" or "no" for each question; or such rows.
+
+    Raises:
+        ValueError: a parameter is out of range, a row of the table is malformed, or two things
+            have the same answers.
+    """
+
+    num_things: int = 16
+    num_questions: int = 12
+    max_questions: int = 20
+    show_table: bool = False
+    table: str | Path | Rows = SHIPPED
+
+    def __post_init__(self) -> None:
+        rows = read_rows("table", self.table)
+        if self.table != SHIPPED:  # so that records hold the table itself
+            object.__setattr__(self, "table", rows)
+        check_int("num_things", self.num_things, 2, len(rows) - 1)
+        check_int("num_questions", self.num_questions, 1, len(rows[0]) - 1)
+        check_int("max_questions", self.max_questions, 1, self.num_actions)
+        check_bool("show_table", self.show_table)
+        _ = self.facts  # raises if two things are alike
+
+    @cached_property
+    def facts(self) -> AttributeTable:
+        """The things and questions of this game."""
+        table = table_of(read_rows("table", self.table))
+        return table.part(self.num_things, self.num_questions)
+
+    @property
+    def num_secrets(self) -> int:
+        return self.num_things
+
+    @property
+    def num_actions(self) -> int:
+        return self.num_questions + self.num_things
+
+    @property
+    def max_turns(self) -> int:
+        return self.max_questions
+
+    def answer(self, secret: int, action: int) -> int:
+        """1 for yes, 0 for no."""
+        if action < self.num_questions:
+            return int(self.facts.answers[secret][action])
+        return int(action == self.guess_of(secret))
+
+    def guess_of(self, secret: int) -> int:
+        return self.num_questions + secret
+
+    @property
+    def known_value(self) -> str | None:
+        if self != type(self)():
+            return None
+        return "optimal play 0.825; uniform random play 0.375"
+
+    def observe(self, state: State, seat: int) -> str:
+        pairs = zip(state.asked, self.answers(state), strict=True)
+        lines = [
+            f"{turn}. {self.action_text(state, action)}: {self.told(action, answer)}"
+            for turn, (action, answer) in enumerate(pairs, 1)
+        ]
+        if self.current_player(state) == TERMINAL:
+            thing = self.facts.things[state.secret]
+            last = f"The thing was: {thing}. {self.end_text(state)}"
+        else:
+            turn = f"Turn {len(lines) + 1} of {self.max_turns}"
+            last = f"{turn}: you are to ask a question or to guess the thing."
+        told = lines or ["You have not asked anything yet."]
+        return "\n".join(["You are player_0.", *told, last])
+
+    def told(self, action: int, answer: int) -> str:
+        """An answer in words."""
+        if action < self.num_questions:
+            return "yes" if answer else "no"
+        return "right" if answer else "wrong"
+
+    def action_text(self, state: State, action: int) -> str:
+        if action < self.num_questions:
+            return self.facts.questions[action]
+        return f"guess {self.facts.things[action - self.num_questions]}"
+
+    def action_named(self, text: str) -> int | None:
+        """Reads a question, "guess dog", "dog", "is it a dog" and "it is a dog"."""
+        if text in self.actions_by_text:
+            return self.actions_by_text[text]
+        for prefix in ASKING:
+            text = text.removeprefix(prefix)
+        return self.actions_by_text.get(f"guess {text}")
+
+    def rules(self, seat: int) -> str:
+        things, questions, _ = self.facts
+        example = f'"{questions[0]}" asks a question, "guess {things[0]}" guesses'
+        turns = f"{self.max_turns} turns" if self.max_turns > 1 else "one turn"
+        parts = [
+            "This is a game of twenty questions, which you play alone. One of these things "
+            f"has been drawn, each equally likely, and you do not see which: "
+            f"{', '.join(things)}. You have {turns}. At each "
+            "turn you ask a question, which is answered truthfully with yes or no, or you "
+            f"guess the thing: {example}. You may ask: {', '.join(questions)}. You "
+            "cannot ask or guess anything twice. The game ends when you guess the thing, "
+            f"or after {turns}. {self.scores_text('you guess it at turn t')}"
+        ]
+        if self.show_table:
+            parts += ["The answer is yes to these questions and no to the others:"]
+            parts += [self._row_text(thing) for thing in range(self.num_things)]
+        return "\n".join(parts)
+
+    def _row_text(self, thing: int) -> str:
+        things, questions, answers = self.facts
+        told = zip(questions, answers[thing], strict=True)
+        yes = [question for question, is_true in told if is_true]
+        return f"{things[thing]}: {', '.join(yes) or 'none of them'}."

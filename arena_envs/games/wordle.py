@@ -1,0 +1,201 @@
+"""Wordle: find a hidden word from marks on the letters of each guess.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("wordle-v0", num_words=50, max_guesses=6)`            |
+| Agents      | `player_0` alone; the word is drawn by chance                          |
+| Kind        | competitive, imperfect information, not zero-sum (one seat)            |
+| Actions     | `Discrete(N)`: the N words, in alphabetical order                      |
+| Rewards     | (M + 1 - t) / M if guess t of M is right, else 0                       |
+| Length      | at most M turns, M being `max_guesses`; 5.7 on average in random play  |
+| Known value | optimal play 0.776667 (2.34 guesses), uniform random play 0.07;        |
+|             | 200 words: optimal play 0.716667 (2.7 guesses)                         |
+| Source      | after J. Wardle's Wordle (2021), with a list of words of our own       |
+
+Chance draws one of N = `num_words` words, each equally likely. At each turn the player guesses one of
+these words, each at most once, and reads a mark for each letter of the guess, in order:
+
+- G: the word has this letter in this place;
+- Y: the word has this letter in another place;
+- -: neither.
+
+Letters that stand several times are marked as in Wordle: first each letter in its right place gets G
+and uses up that letter of the word. Then, from left to right, each other letter of the guess gets Y
+if an equal letter of the word is not used up yet, and uses it up; else it gets -.
+
+The episode ends with the right guess or after M guesses. In uniform random play the value is
+(M + 1) / (2N). The bot `information_gain` takes the guess whose marks have the highest entropy; with
+all 400 words it needs 2.8925 guesses on average and 4 at most. `question_tree` finds an optimal
+tree of guesses by exact search, for up to about 200 words.
+
+More words make the game harder. Smallest: `num_words=2, max_guesses=1`; all shipped words:
+`num_words=400`. The first words of the list `five_letters` are used; `words` also takes a file or
+a sequence of words of one length, 2 to 8 letters.
+
+Measures of an episode: `success`, 1 if the word was found and 0 otherwise; `information`,
+1 - log(L) / log(N), where L words fit all marks at the end.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import TERMINAL, check_int
+from arena_envs.games._secrets import SecretGame, State
+from arena_envs.games._word_lists import NAMES, read_words
+
+MARKS = "-YG"  # digits 0, 1 and 2 of an answer to base 3, from the first letter on
+GRAY, YELLOW, GREEN = range(3)
+MAX_ANSWERS = 200_000  # that are cached: of all pairs of the shipped words
+PREFIXES = ("i guess ", "my guess is ", "guess ")
+MIN_LETTERS, MAX_LETTERS = 2, 8
+
+
+@dataclass(frozen=True)
+class Wordle(SecretGame):
+    """Wordle.
+
+    Args:
+        num_words: words that may be drawn and guessed, the first of the list; at least 2.
+        max_guesses: 1 to `num_words`.
+        words: "five_letters"; or the path of a file with one word per line; or the words. All
+            have the same number of letters, 2 to 8.
+
+    Raises:
+        ValueError: a parameter is out of range, or the list has an empty or malformed word, a
+            word twice, or words of different lengths.
+    """
+
+    num_words: int = 50
+    max_guesses: int = 6
+    words: str | Path | Sequence[str] = "five_letters"
+
+    def __post_init__(self) -> None:
+        words = read_words("words", self.words, min_words=2)
+        if self.words not in NAMES:  # so that records hold the words themselves
+            object.__setattr__(self, "words", words)
+        for number, word in enumerate(words, 1):
+            fits = word.isalpha() and MIN_LETTERS <= len(word) <= MAX_LETTERS
+            if not fits or len(word) != len(words[0]):
+                raise ValueError(
+                    f"want words of one length, {MIN_LETTERS} to {MAX_LETTERS} letters, got "
+                    f"{word!r} as word {number} after {words[0]!r}: correct or delete it"
+                )
+        check_int("num_words", self.num_words, 2, len(words))
+        check_int("max_guesses", self.max_guesses, 1, self.num_words)
+
+    @cached_property
+    def listed(self) -> tuple[str, ...]:
+        """The words of this game, in alphabetical order."""
+        return tuple(sorted(read_words("words", self.words)[: self.num_words]))
+
+    @property
+    def num_secrets(self) -> int:
+        return self.num_words
+
+    @property
+    def num_actions(self) -> int:
+        return self.num_words
+
+    @property
+    def max_turns(self) -> int:
+        return self.max_guesses
+
+    def answer(self, secret: int, action: int) -> int:
+        """The marks as a number to base 3."""
+        return marks(self.listed[secret], self.listed[action])
+
+    def guess_of(self, secret: int) -> int:
+        return secret
+
+    @property
+    def known_value(self) -> str | None:
+        if self != type(self)():
+            return None
+        return "optimal play 0.776667; uniform random play 0.07"
+
+    def observe(self, state: State, seat: int) -> str:
+        pairs = zip(state.asked, self.answers(state), strict=True)
+        lines = [
+            f"Guess {turn}: {self.listed[action]}, marks {self.marks_text(answer)}"
+            for turn, (action, answer) in enumerate(pairs, 1)
+        ]
+        if self.current_player(state) == TERMINAL:
+            word = self.listed[state.secret]
+            last = f"The word was: {word}. {self.end_text(state)}"
+        else:
+            turn = f"guess {len(lines) + 1} of {self.max_guesses}"
+            last = f"You are to make {turn}: one of the listed words."
+        told = lines or ["You have not guessed yet."]
+        return "\n".join(["You are player_0.", *told, last])
+
+    def marks_text(self, answer: int) -> str:
+        """The marks of an answer, such as "G - Y - -"."""
+        return " ".join(MARKS[digit] for digit in self.digits(answer))
+
+    def digits(self, answer: int) -> list[int]:
+        """The marks of an answer as numbers, from the first letter on."""
+        return [answer // 3**place % 3 for place in range(len(self.listed[0]))]
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """For each guess and each of its letters, one-hot letter (26) and mark (3)."""
+        length = len(self.listed[0])
+        values = np.zeros((self.max_guesses, length, 29), np.float32)
+        pairs = zip(state.asked, self.answers(state), strict=True)
+        for row, (action, answer) in enumerate(pairs):
+            word = self.listed[action]
+            for place, mark in enumerate(self.digits(answer)):
+                values[row, place, ord(word[place]) - ord("a")] = 1
+                values[row, place, 26 + mark] = 1
+        return values.ravel()
+
+    def action_text(self, state: State, action: int) -> str:
+        return self.listed[action]
+
+    def action_named(self, text: str) -> int | None:
+        """Reads "crane", "guess crane" and "I guess crane"."""
+        for prefix in PREFIXES:
+            text = text.removeprefix(prefix)
+        return self.actions_by_text.get(text)
+
+    def rules(self, seat: int) -> str:
+        most, length = self.max_guesses, len(self.listed[0])
+        number = f"{most} guesses" if most > 1 else "one guess"
+        return (
+            f"This is a game of guessing a word of {length} letters. One of these words has "
+            "been drawn, each equally likely, and you do not see which: "
+            f"{', '.join(self.listed)}. You have {number}. You guess by writing one of these "
+            f'words, such as "{self.listed[0]}". You cannot guess a word twice. After each '
+            "guess you read a mark for each of its letters, in order. G: the word has this "
+            "letter in this place. Y: the word has this letter, but in another place. -: the "
+            "word does not have this letter, or has it fewer times than you guessed it. A "
+            "letter that you guessed several times has as many marks G and Y as the word "
+            "has this letter: G goes first, then Y from left to right. The game ends when "
+            f"you guess the word, or after {number}. "
+            f"{self.scores_text('guess number t is right')}"
+        )
+
+
+@lru_cache(MAX_ANSWERS)
+def marks(word: str, guess: str) -> int:
+    """The marks of a guess as a number to base 3, its first digit being that of the first letter.
+
+    >>> marks("abbey", "babes")  # Y Y G G -
+    76
+    """
+    unused = Counter(a for a, b in zip(word, guess, strict=True) if a != b)
+    number = 0
+    for place, (letter, guessed) in enumerate(zip(word, guess, strict=True)):
+        mark = GRAY
+        if letter == guessed:
+            mark = GREEN
+        elif unused[guessed]:
+            mark = YELLOW
+            unused[guessed] -= 1
+        number += mark * 3**place
+    return number
