@@ -167,6 +167,11 @@ register(
     scene=f"{SCENES}.rounds:public_goods",
 )
 register(
+    "referential-v0",
+    f"{GAMES}.referential:Referential",
+    scene=f"{SCENES}.clues:referential",
+)
+register(
     "rock_paper_scissors-v0", MATRIX_GAME, scene=MATRIX_SCENE, **ROCK_PAPER_SCISSORS
 )
 register(

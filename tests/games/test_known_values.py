@@ -181,6 +181,18 @@ def public_goods(game: Any) -> str:
     return f"in equilibrium {nothing:g} each; {given}"
 
 
+def referential(game: Any) -> str:
+    """Small games, solved: the value depends on the number of objects alone."""
+    for n in (2, 3):
+        params = {"num_objects": n, "num_values": n}
+        small = make_game("referential", num_attributes=1, num_rounds=1, **params)
+        assert optimal_joint_policy(small).value == pytest.approx(1)
+        assert uniform_return(small) == pytest.approx(1 / n)
+        assert small.known_value == game.known_value.replace("4", str(n))
+    n = game.num_objects
+    return f"with a shared code 1; silent play 1/{n}; random play 1/{n}"
+
+
 def signaling(game: Any) -> str:
     targets = game.num_targets
     best = optimal_joint_policy(game).value * targets
@@ -228,6 +240,7 @@ SOLVED: dict[str, Callable[[Any], str]] = {
     "persuasion-v0": persuasion,
     "prisoners_dilemma-v0": dilemma,
     "public_goods-v0": public_goods,
+    "referential-v0": referential,
     "signaling-v0": signaling,
     "simple_hanabi-v0": lambda game: f"at most {game.max_return:g}",
     "speaker_listener-v0": speaker_listener,

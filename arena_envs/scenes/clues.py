@@ -1,0 +1,41 @@
+"""Scenes of games in which one player gives clues and another one guesses."""
+
+from typing import Any
+
+from arena_envs.games._talk import Utterance as Said
+from arena_envs.games.referential import PICKER, Referential
+from arena_envs.games.referential import State as ReferentialState
+from arena_envs.scenes.registry import turn_title
+from arena_envs.scenes.shapes import Cell, Scene, Table
+from arena_envs.scenes.words import talk_of
+
+
+def referential(
+    game: Referential, state: ReferentialState, viewer: int | None
+) -> Scene:
+    """The objects in the order of the viewer, with target and pick of the round, and the talk."""
+    is_ordered = viewer in (None, PICKER)
+    order = state.objects if is_ordered else sorted(state.objects)
+    number = max(0, len(state.targets) - 1)  # of the latest round, from 0
+    target = state.targets[-1] if state.targets else -1
+    if viewer == PICKER and len(state.said) // 2 < len(state.targets):
+        target = -1
+    picked = state.picked[number] if len(state.picked) > number else -1
+    rows = []
+    for place, each in enumerate(order, 1):
+        cells = [Cell(game.names[each], "green" if each == target else "")]
+        cells.append(Cell("target" if each == target else ""))
+        cells.append(Cell("picked" if each == picked else ""))
+        rows.append([Cell(str(place) if is_ordered else ""), *cells])
+    title = f"objects; round {number + 1} of {game.num_rounds}"
+    table = Table(title, ("number", "object", "", ""), rows)
+
+    def told(turn: int, said: Said) -> str:
+        what = (
+            f"picks {game.names[state.picked[turn // 2]]}" if turn % 2 else "describes"
+        )
+        return f"{what} (round {turn // 2 + 1})"
+
+    shapes: list[Any] = [table] if rows else []
+    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
+    return Scene(turn_title(game, state, viewer), shapes)
