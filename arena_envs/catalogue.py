@@ -195,6 +195,7 @@ register(
     scene=f"{SCENES}.words:speaker_listener",
 )
 register("stag_hunt-v0", MATRIX_GAME, scene=MATRIX_SCENE, **STAG_HUNT)
+register("taboo-v0", f"{GAMES}.taboo:Taboo", scene=f"{SCENES}.clues:taboo")
 register(
     "tic_tac_toe-v0",
     f"{GAMES}.tic_tac_toe:TicTacToe",

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from arena_envs.game import AnyGame
+from arena_envs.games._referential_state import DESCRIBER, State
 from arena_envs.games._talk import Utterance
 from arena_envs.games._word_match import words_of
-from arena_envs.games.referential import DESCRIBER, Referential, State
+from arena_envs.games.referential import Referential
 
 
 @dataclass(frozen=True)

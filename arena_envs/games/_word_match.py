@@ -3,15 +3,15 @@ r"""Which words a text says, whatever their case, form and spelling tricks.
 1. A text is read in lower case, without accents and invisible characters. Full-width and styled
    letters, and letters of Cyrillic and Greek that look like Latin ones, are read as Latin letters;
    `0 1 3 4 5 7 @ $` as `o i e a s t a s`, and `1` also as `l`.
-2. A word is a run of the letters a to z. Runs that `- _ . ' *` join are words, and their
-   concatenation is one too. So are single letters in a row, as in "d o g".
+2. A word is a run of the letters a to z. Neighbouring runs that `- _ . ' *` join make a word
+   too, and so do single letters in a row, as in "d o g".
 3. A word has forms: plurals (-s, -es, -ies, -ves, and common irregular ones), verb forms (-ed,
    -ing, with or without a doubled consonant), and itself without a final s.
 
 Parts of longer words do not count: "education" does not say "cat", and "doghouse" not "dog".
 
 >>> sorted(words_of("Ca\u0301ts and d-o-g!"))
-['and', 'cats', 'd', 'dog', 'g', 'o']
+['and', 'cats', 'd', 'do', 'dog', 'g', 'o', 'og']
 >>> said_among("Two Wo1ves, no dogma", ["dog", "wolf"])
 'wolf'
 """
@@ -19,7 +19,7 @@ Parts of longer words do not count: "education" does not say "cat", and "doghous
 # ruff: noqa: RUF001 (a table of characters that look alike)
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 _ALIKE = str.maketrans(
@@ -28,8 +28,8 @@ _ALIKE = str.maketrans(
 )
 _PARTS = re.compile("[a-z]+")
 _JOINED = re.compile(r"[a-z]+(?:[-_.'’*]+[a-z]+)+")
-_SPACED = re.compile(r"(?<![a-z])[a-z](?:[^a-z0-9]{1,2}[a-z](?![a-z]))+")
-_LETTER = re.compile("[^a-z]+")
+_SPACED = re.compile(r"(?<![a-z])[a-z](?:[^a-z0-9]{1,3}[a-z](?![a-z]))+")
+_LONGEST = 24  # letters of a word that is put together
 
 IRREGULAR = {
     "child": "children",
@@ -57,8 +57,20 @@ def words_of(text: str) -> set[str]:
     for reading in {plain.replace("1", "i"), plain.replace("1", "l")}:
         words.update(_PARTS.findall(reading))
         for pattern in (_JOINED, _SPACED):
-            words.update(_LETTER.sub("", run) for run in pattern.findall(reading))
+            for run in pattern.findall(reading):
+                words.update(_put_together(_PARTS.findall(run)))
     return words
+
+
+def _put_together(parts: Sequence[str]) -> Iterator[str]:
+    """All words that neighbouring parts make."""
+    for start in range(len(parts)):
+        word = ""
+        for part in parts[start:]:
+            word += part
+            if len(word) > _LONGEST:
+                break
+            yield word
 
 
 @lru_cache(8192)

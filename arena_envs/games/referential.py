@@ -46,7 +46,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,32 +64,12 @@ from arena_envs.game import (
 from arena_envs.games import _referential_texts as texts
 from arena_envs.games import _talk as talk
 from arena_envs.games._attributes import SHIPPED, Rows, names_of, read_attributes
+from arena_envs.games._referential_state import DESCRIBER, PICKER, State, measured
 from arena_envs.games._talk import Utterance
-from arena_envs.games._word_match import words_of
 
 Action = Utterance | int  # chance draws an object, then a target in each round
 
-DESCRIBER, PICKER = 0, 1
 SAY = talk.Move("say", message="must")
-
-
-class State(NamedTuple):
-    """The objects, by their numbers in the list of all, in the picker's order; the rounds.
-
-    Attributes:
-        objects: those drawn so far.
-        targets: the objects that are targets, one for each round so far.
-        said: all utterances in order.
-    """
-
-    objects: tuple[int, ...] = ()
-    targets: tuple[int, ...] = ()
-    said: tuple[Utterance, ...] = ()
-
-    @property
-    def picked(self) -> tuple[int, ...]:
-        """The objects picked so far."""
-        return tuple(self.objects[said.values[0] - 1] for said in self.said[1::2])
 
 
 @dataclass(frozen=True)
@@ -202,23 +182,11 @@ class Referential(BaseGame[State, Action]):
         return state._replace(targets=(*state.targets, action))
 
     def returns(self, state: State) -> tuple[float, float]:
-        paid = self._num_right(state) / self.num_rounds
+        paid = state.num_right / self.num_rounds
         return (paid, paid)
 
     def measures(self, state: State) -> dict[str, float]:
-        """Success, truthfulness and words, as the page defines them."""
-        pairs = list(zip(state.targets, state.said[::2], strict=False))
-        true = total = 0
-        for target, said in pairs:
-            values = words_of(said.message) & {*self.words}
-            total += len(values)
-            true += len(values & {*self.names[target].split()})
-        num_words = sum(len(said.message.split()) for _, said in pairs)
-        return {
-            "success": self._num_right(state) / self.num_rounds,
-            "truthfulness": true / total if total else 1.0,
-            "words": num_words / max(1, len(pairs)),
-        }
+        return measured(state, self.names, self.words, self.num_rounds)
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -233,10 +201,6 @@ class Referential(BaseGame[State, Action]):
     def known_value(self) -> str:
         n = self.num_objects
         return f"with a shared code 1; silent play 1/{n}; random play 1/{n}"
-
-    def _num_right(self, state: State) -> int:
-        pairs = zip(state.targets, state.picked, strict=False)
-        return sum(target == picked for target, picked in pairs)
 
     def _known_targets(self, state: State, seat: int) -> tuple[int, ...]:
         if seat == DESCRIBER:
@@ -254,7 +218,7 @@ class Referential(BaseGame[State, Action]):
         picked = [self.names[n] for n in state.picked]
         lines += texts.history(state.said, targets, picked, seat)
         if player == TERMINAL:
-            right = self._num_right(state)
+            right = state.num_right
             lines.append(f"{right} of {self.num_rounds} picks were right.")
         return "\n".join(lines)
 

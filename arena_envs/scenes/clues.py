@@ -2,11 +2,15 @@
 
 from typing import Any
 
+from arena_envs.game import TERMINAL
+from arena_envs.games._referential_state import PICKER
+from arena_envs.games._referential_state import State as ReferentialState
+from arena_envs.games._taboo_state import State as TabooState
 from arena_envs.games._talk import Utterance as Said
-from arena_envs.games.referential import PICKER, Referential
-from arena_envs.games.referential import State as ReferentialState
+from arena_envs.games.referential import Referential
+from arena_envs.games.taboo import Taboo
 from arena_envs.scenes.registry import turn_title
-from arena_envs.scenes.shapes import Cell, Scene, Table
+from arena_envs.scenes.shapes import Card, Cards, Cell, Scene, Table
 from arena_envs.scenes.words import talk_of
 
 
@@ -37,5 +41,22 @@ def referential(
         return f"{what} (round {turn // 2 + 1})"
 
     shapes: list[Any] = [table] if rows else []
+    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
+    return Scene(turn_title(game, state, viewer), shapes)
+
+
+def taboo(game: Taboo, state: TabooState, viewer: int | None) -> Scene:
+    """The word with the forbidden words, as far as the viewer knows them, and the talk."""
+    is_open = viewer in (None, 0) or game.current_player(state) == TERMINAL
+    drawn = [Card(state.word if is_open else None)] if state.word else []
+    shapes: list[Any] = [Cards("word", drawn)]
+    if state.word and viewer in (None, 0):
+        forbidden = [Card(word) for word in game.deck[state.word].forbidden]
+        shapes += [Cards("forbidden words", forbidden)] if forbidden else []
+
+    def told(turn: int, said: Said) -> str:
+        does = f"guesses {said.values[0]}" if said.values else "speaks"
+        return f"{does} (round {turn // 2 + 1})"
+
     shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
     return Scene(turn_title(game, state, viewer), shapes)

@@ -207,6 +207,26 @@ def speaker_listener(game: Any) -> str:
     return f"best {best}; random {fraction(uniform_return(game))}"
 
 
+def taboo(game: Any) -> str:
+    """Random play guesses with repetition, a silent pair without; small games are solved."""
+
+    def guessed(num_cards: int, num_rounds: int) -> float:
+        left, total = 1.0, 0.0
+        for number in range(num_rounds):
+            total += left / num_cards * (1 - number / num_rounds)
+            left *= 1 - 1 / num_cards
+        return total
+
+    params = {"num_cards": 3, "num_rounds": 2}
+    assert uniform_return(make_game("taboo", **params)) == pytest.approx(guessed(3, 2))
+    opponents = make_game("taboo", num_cards=2, num_rounds=2, adversarial=True)
+    assert solve_zero_sum(opponents).value == pytest.approx(0, abs=1e-9)
+    assert opponents.known_value == "0 in the finite core"
+    n, most = game.num_cards, game.num_rounds
+    silent = sum(1 - number / most for number in range(most)) / n
+    return f"best 1; silent play {silent:g}; random play {guessed(n, most):.6f}"
+
+
 def tic_tac_toe(game: Any) -> str:
     won = random_results(game)
     first, second = decimal(won[1.0]), decimal(won[-1.0])
@@ -244,6 +264,7 @@ SOLVED: dict[str, Callable[[Any], str]] = {
     "signaling-v0": signaling,
     "simple_hanabi-v0": lambda game: f"at most {game.max_return:g}",
     "speaker_listener-v0": speaker_listener,
+    "taboo-v0": taboo,
     "tic_tac_toe-v0": tic_tac_toe,
     "tiny_hanabi-v0": tiny_hanabi,
 }
