@@ -65,6 +65,11 @@ register(
     actions=("Dare", "Chicken"),
 )
 register(
+    "codenames-v0",
+    f"{GAMES}.codenames:Codenames",
+    scene=f"{SCENES}.clues:codenames",
+)
+register(
     "colonel_blotto-v0",
     f"{GAMES}.colonel_blotto:ColonelBlotto",
     scene=f"{SCENES}.rounds:colonel_blotto",

@@ -26,6 +26,7 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `negotiator:STYLE`        | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | negotiation        |
 | `persuader:STYLE`         | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | persuasion         |
 | `referrer:STYLE`          | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | referential        |
+| `spy:STYLE`               | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | codenames          |
 | `taboo:STYLE`             | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | taboo              |
 | `information_gain`        | the action whose answer is the most uncertain          | hidden secrets     |
 | `question_tree`           | an optimal tree of questions, by exact search          | hidden secrets     |
@@ -86,6 +87,7 @@ _ENTRIES = {
     "negotiator": _Entry("negotiation:Negotiator", str, is_required=True),
     "persuader": _Entry("persuasion:Persuader", str, is_required=True),
     "referrer": _Entry("referential:Referrer", str, is_required=True),
+    "spy": _Entry("codenames:Spy", str, is_required=True),
     "taboo": _Entry("taboo:TabooPlayer", str, is_required=True),
     "information_gain": _Entry("questions:InformationGain"),
     "question_tree": _Entry("questions:QuestionTree"),

@@ -2,16 +2,22 @@
 
 from typing import Any
 
-from arena_envs.game import TERMINAL
+from arena_envs.game import CHANCE, TERMINAL
+from arena_envs.games._codenames_state import State as CodenamesState
+from arena_envs.games._codenames_texts import NAMES, TEAMS
 from arena_envs.games._referential_state import PICKER
 from arena_envs.games._referential_state import State as ReferentialState
 from arena_envs.games._taboo_state import State as TabooState
 from arena_envs.games._talk import Utterance as Said
+from arena_envs.games.codenames import Codenames
 from arena_envs.games.referential import Referential
 from arena_envs.games.taboo import Taboo
 from arena_envs.scenes.registry import turn_title
 from arena_envs.scenes.shapes import Card, Cards, Cell, Scene, Table
 from arena_envs.scenes.words import talk_of
+
+COLUMNS = 4  # of a board of codenames
+TONES = {"0": "red", "1": "blue", "x": "dark", "n": "yellow", "?": ""}
 
 
 def referential(
@@ -60,3 +66,37 @@ def taboo(game: Taboo, state: TabooState, viewer: int | None) -> Scene:
 
     shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
     return Scene(turn_title(game, state, viewer), shapes)
+
+
+def codenames(game: Codenames, state: CodenamesState, viewer: int | None) -> Scene:
+    """The board, with the roles that the viewer knows, and the talk."""
+    shapes: list[Any] = []
+    if game.current_player(state) != CHANCE:
+        key = state.key if viewer is None else game.known_key(state, viewer)
+        cells = [
+            Cell(_labelled(word, role), TONES[role], mark=place in state.guessed)
+            for place, (word, role) in enumerate(
+                zip(game.boards[state.board], key, strict=True)
+            )
+        ]
+        cells += [Cell()] * (-len(cells) % COLUMNS)
+        rows = [cells[n : n + COLUMNS] for n in range(0, len(cells), COLUMNS)]
+        left = ", ".join(f"{TEAMS[t]} {state.hidden(str(t))}" for t in range(2))
+        title = f"words to find: {left}; words that are guessed have a frame"
+        shapes.append(Table(title, ("",) * COLUMNS, rows))
+
+    def told(turn: int, said: Said) -> str:
+        if said.move == "clue":
+            return f"gives the clue {said.values[0]} {said.values[1]}"
+        if not said.values:
+            return "stops"
+        place = game.boards[state.board].index(said.values[0])
+        return f"guesses {said.values[0]} ({NAMES[state.key[place]]})"
+
+    shapes += talk_of(state.said, viewer, lambda turn: state.seats[turn], told)
+    return Scene(turn_title(game, state, viewer), shapes)
+
+
+def _labelled(word: str, role: str) -> str:
+    name = NAMES.get(role, "").removeprefix("the ")
+    return f"{word} ({name})" if name else word
