@@ -65,6 +65,11 @@ register(
     actions=("Dare", "Chicken"),
 )
 register(
+    "codenames-v0",
+    f"{GAMES}.codenames:Codenames",
+    scene=f"{SCENES}.clues:codenames",
+)
+register(
     "collaborative_maze-v0",
     f"{GAMES}.collaborative_maze:CollaborativeMaze",
     scene=f"{SCENES}.dialogue:collaborative_maze",
@@ -177,6 +182,11 @@ register(
     scene=f"{SCENES}.rounds:public_goods",
 )
 register(
+    "referential-v0",
+    f"{GAMES}.referential:Referential",
+    scene=f"{SCENES}.clues:referential",
+)
+register(
     "rock_paper_scissors-v0", MATRIX_GAME, scene=MATRIX_SCENE, **ROCK_PAPER_SCISSORS
 )
 register(
@@ -205,6 +215,7 @@ register(
     scene=f"{SCENES}.words:speaker_listener",
 )
 register("stag_hunt-v0", MATRIX_GAME, scene=MATRIX_SCENE, **STAG_HUNT)
+register("taboo-v0", f"{GAMES}.taboo:Taboo", scene=f"{SCENES}.clues:taboo")
 register(
     "tic_tac_toe-v0",
     f"{GAMES}.tic_tac_toe:TicTacToe",

@@ -31,6 +31,9 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `dealer:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | deal or no deal    |
 | `promiser:STYLE`          | by STYLE: `honest`, `greedy` or `silent`               | social dilemma     |
 | `maze_walker:STYLE`       | by STYLE: `honest`, `greedy` or `silent`               | collaborative maze |
+| `referrer:STYLE`          | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | referential        |
+| `spy:STYLE`               | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | codenames          |
+| `taboo:STYLE`             | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | taboo              |
 
 Games of hidden secrets are `guess_number`, `twenty_questions` and `wordle`.
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
@@ -92,6 +95,9 @@ _ENTRIES = {
     "dealer": _Entry("deal:Dealer", str, is_required=True),
     "promiser": _Entry("dilemma:Promiser", str, is_required=True),
     "maze_walker": _Entry("maze:MazeWalker", str, is_required=True),
+    "referrer": _Entry("referential:Referrer", str, is_required=True),
+    "spy": _Entry("codenames:Spy", str, is_required=True),
+    "taboo": _Entry("taboo:TabooPlayer", str, is_required=True),
 }
 BOTS = tuple(_ENTRIES)
 

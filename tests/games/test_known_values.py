@@ -25,6 +25,7 @@ from arena_envs.solvers import (
 # `known_value` is computed in the test of the game
 ELSEWHERE = {
     "blackjack-v0",
+    "codenames-v0",
     "collaborative_maze-v0",
     "connect_four-v0",
     "deal_or_no_deal-v0",
@@ -189,6 +190,18 @@ def public_goods(game: Any) -> str:
     return f"in equilibrium {nothing:g} each; {given}"
 
 
+def referential(game: Any) -> str:
+    """Small games, solved: the value depends on the number of objects alone."""
+    for n in (2, 3):
+        params = {"num_objects": n, "num_values": n}
+        small = make_game("referential", num_attributes=1, num_rounds=1, **params)
+        assert optimal_joint_policy(small).value == pytest.approx(1)
+        assert uniform_return(small) == pytest.approx(1 / n)
+        assert small.known_value == game.known_value.replace("4", str(n))
+    n = game.num_objects
+    return f"with a shared code 1; silent play 1/{n}; random play 1/{n}"
+
+
 def signaling(game: Any) -> str:
     targets = game.num_targets
     best = optimal_joint_policy(game).value * targets
@@ -201,6 +214,26 @@ def speaker_listener(game: Any) -> str:
     nearest = min(game.cells.distance(goal) for goal in game.goals)
     best = fraction((game.max_steps + 1 - nearest) / game.max_steps)
     return f"best {best}; random {fraction(uniform_return(game))}"
+
+
+def taboo(game: Any) -> str:
+    """Random play guesses with repetition, a silent pair without; small games are solved."""
+
+    def guessed(num_cards: int, num_rounds: int) -> float:
+        left, total = 1.0, 0.0
+        for number in range(num_rounds):
+            total += left / num_cards * (1 - number / num_rounds)
+            left *= 1 - 1 / num_cards
+        return total
+
+    params = {"num_cards": 3, "num_rounds": 2}
+    assert uniform_return(make_game("taboo", **params)) == pytest.approx(guessed(3, 2))
+    opponents = make_game("taboo", num_cards=2, num_rounds=2, adversarial=True)
+    assert solve_zero_sum(opponents).value == pytest.approx(0, abs=1e-9)
+    assert opponents.known_value == "0 in the finite core"
+    n, most = game.num_cards, game.num_rounds
+    silent = sum(1 - number / most for number in range(most)) / n
+    return f"best 1; silent play {silent:g}; random play {guessed(n, most):.6f}"
 
 
 def tic_tac_toe(game: Any) -> str:
@@ -236,9 +269,11 @@ SOLVED: dict[str, Callable[[Any], str]] = {
     "persuasion-v0": persuasion,
     "prisoners_dilemma-v0": dilemma,
     "public_goods-v0": public_goods,
+    "referential-v0": referential,
     "signaling-v0": signaling,
     "simple_hanabi-v0": lambda game: f"at most {game.max_return:g}",
     "speaker_listener-v0": speaker_listener,
+    "taboo-v0": taboo,
     "tic_tac_toe-v0": tic_tac_toe,
     "tiny_hanabi-v0": tiny_hanabi,
 }
