@@ -148,8 +148,18 @@ register(
     max_information_tokens=3,
     max_life_tokens=3,
 )
+register(
+    "negotiation-v0",
+    f"{GAMES}.negotiation:Negotiation",
+    scene=f"{SCENES}.deals:negotiation",
+)
 register("nim-v0", f"{GAMES}.nim:Nim", scene=f"{SCENES}.tokens:nim")
 register("othello-v0", f"{GAMES}.othello:Othello", scene=f"{SCENES}.boards:othello")
+register(
+    "persuasion-v0",
+    f"{GAMES}.persuasion:Persuasion",
+    scene=f"{SCENES}.deals:persuasion",
+)
 register("prisoners_dilemma-v0", MATRIX_GAME, scene=MATRIX_SCENE)  # its default table
 register(
     "public_goods-v0",

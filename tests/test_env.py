@@ -693,7 +693,7 @@ class TestLanguageGame:
         env = started(arena_envs.make("bargaining"), chance=[0.9, 0.8])
         env.step("A good day to you! offer 30")
         said = env.actions[2]
-        assert said == ("offer", 3000, "A good day to you!")
+        assert said == ("offer", (3000,), "A good day to you!", ())
         accept, _ = env.legal_actions()
         for other in (None, tuple(accept), said, np.zeros(3), b"accept"):
             with pytest.raises(ValueError, match="want a text as action"):

@@ -8,11 +8,12 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 |---------------------------|--------------------------------------------------------|--------------------|
 | `random`                  | each legal action with the same probability            | all                |
 | `first`                   | the first legal action                                 | all                |
-| `constant:K`              | action K where legal, else the first                   | numbered actions   |
+| `constant:K`              | action K (in language games, text K), else the first   | all                |
 | `mcts:N`                  | tree search with N simulations (100)                   | nothing hidden     |
 | `ismcts:N`                | tree search over information states (100)              | with `resample`    |
 | `minimax:DEPTH`           | a best action by a search of DEPTH actions             | nothing hidden     |
 | `cfr:N`                   | the average policy of N iterations of CFR+ (1000)      | enumerable         |
+| `core_cfr:N`              | `cfr:N` on the legal actions of a language game        | with `core_state`  |
 | `win_or_block`            | a winning action, else one that blocks another's win   | nothing hidden     |
 | `othello_greedy`          | a corner, else the action that turns the most discs    | Othello            |
 | `hanabi_convention`       | a playable card, else a hint at one, else a discard    | Hanabi             |
@@ -25,6 +26,8 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `information_gain`        | the action whose answer is the most uncertain          | hidden secrets     |
 | `question_tree`           | an optimal tree of questions, by exact search          | hidden secrets     |
 | `sokoban_search`          | a shortest solution, by A* search                      | Sokoban            |
+| `negotiator:STYLE`        | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | negotiation        |
+| `persuader:STYLE`         | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | persuasion         |
 
 Games of hidden secrets are `guess_number`, `twenty_questions` and `wordle`.
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
@@ -40,6 +43,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
+from arena_envs.bots.simple import action_of
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
 
@@ -62,11 +66,12 @@ class _Entry(NamedTuple):
 _ENTRIES = {
     "random": _Entry("simple:Uniform"),
     "first": _Entry("simple:First"),
-    "constant": _Entry("simple:Constant", int, is_required=True),
+    "constant": _Entry("simple:Constant", action_of, is_required=True),
     "mcts": _Entry("mcts:MCTS", int),
     "ismcts": _Entry("ismcts:ISMCTS", int),
     "minimax": _Entry("solved:Minimax", int),
     "cfr": _Entry("solved:CFR", int),
+    "core_cfr": _Entry("solved:CoreCFR", int),
     "win_or_block": _Entry("greedy:WinOrBlock"),
     "othello_greedy": _Entry("greedy:OthelloGreedy"),
     "hanabi_convention": _Entry("hanabi:HanabiConvention"),
@@ -79,6 +84,8 @@ _ENTRIES = {
     "information_gain": _Entry("questions:InformationGain"),
     "question_tree": _Entry("questions:QuestionTree"),
     "sokoban_search": _Entry("sokoban:SokobanSearch"),
+    "negotiator": _Entry("negotiation:Negotiator", str, is_required=True),
+    "persuader": _Entry("persuasion:Persuader", str, is_required=True),
 }
 BOTS = tuple(_ENTRIES)
 
@@ -106,7 +113,8 @@ def make_bot(spec: str) -> Bot:
     try:
         value = entry.argument(argument)
     except ValueError:
-        name = "an integer" if entry.argument is int else "a number"
+        names: dict[Any, str] = {int: "an integer", float: "a number"}
+        name = names.get(entry.argument, "an action")
         raise ValueError(f"want {name} after '{kind}:', got {spec!r}") from None
     bot = constructor(value)
     return bot

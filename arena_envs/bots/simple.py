@@ -1,10 +1,15 @@
 """Bots without search."""
 
 import random
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, IllegalAction
+from arena_envs.sampling import random_states
+
+NUM_EPISODES = 20  # random ones, in which a constant text is tried
 
 
 @dataclass(frozen=True)
@@ -28,19 +33,28 @@ class Constant:
     """Plays the same action wherever it is legal, else the first legal one.
 
     Args:
-        action: number of the action.
+        action: number of the action; in a language game, a text that the game reads.
 
     Raises:
-        ValueError: the action is negative; when it plays, the game has no such action.
+        ValueError: the number is negative; when it plays, the game has no such action. A text
+            is no action if the game reads it in no turn of some random episodes.
     """
 
-    action: int
+    action: int | str
 
     def __post_init__(self) -> None:
-        if self.action < 0:
+        if isinstance(self.action, int) and self.action < 0:
             raise ValueError(f"want an action of 0 or more, got {self.action}")
 
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        legal = game.legal_actions(state)
+        if isinstance(self.action, str):
+            said, rules = _read(game, state, self.action), cast(Hashable, game)
+            if said is None and not _is_ever_read(rules, self.action):
+                raise ValueError(
+                    f"want a text that {game!r} reads in some turn, got {self.action!r:.80}"
+                )
+            return legal[0] if said is None else said
         if game.num_actions is None or self.action >= game.num_actions:
             actions = (
                 "no numbered actions"
@@ -48,5 +62,35 @@ class Constant:
                 else f"actions 0 to {game.num_actions - 1}"
             )
             raise ValueError(f"{game!r} has {actions}, got {self.action}")
-        legal = game.legal_actions(state)
         return self.action if self.action in legal else legal[0]
+
+
+def action_of(text: str) -> int | str:
+    """The action that the argument of `constant` names: a number, or the text itself.
+
+    Raises:
+        ValueError: the text is empty.
+    """
+    if not text.strip():
+        raise ValueError("want an action")
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _read(game: AnyGame, state: Any, text: str) -> Any:
+    try:
+        return game.parse(state, text)
+    except IllegalAction:
+        return None
+
+
+@lru_cache(64)
+def _is_ever_read(game: Any, text: str) -> bool:
+    return any(
+        _read(game, state, text) is not None
+        for seed in range(NUM_EPISODES)
+        for state, player in random_states(game, random.Random(seed))
+        if player >= 0
+    )

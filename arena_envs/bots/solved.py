@@ -86,6 +86,31 @@ class CFR:
 
 
 @dataclass(frozen=True)
+class CoreCFR(CFR):
+    """Plays as `CFR` in a language game, on the finite core of its utterances.
+
+    It takes what players have said for the nearest utterance of the core, without its message.
+
+    Raises:
+        ValueError: as for `CFR`; when it plays, the game has no method `core_state`.
+    """
+
+    def action_probs(self, game: AnyGame, state: Any) -> Sequence[float]:
+        """Probabilities of the legal actions."""
+        return super().action_probs(game, _core_state(game, state))
+
+    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        return super().__call__(game, _core_state(game, state), rng)
+
+
+def _core_state(game: AnyGame, state: Any) -> Any:
+    find = getattr(game, "core_state", None)
+    if find is None:
+        raise ValueError(f"want a language game with a method core_state, got {game!r}")
+    return find(state)
+
+
+@dataclass(frozen=True)
 class Minimax:
     """Draws among the best actions of a game of perfect information.
 

@@ -16,7 +16,8 @@ How a new language game uses this module:
 1. It declares each `Move`. `num_actions` is None, and actions are `Utterance`s.
 2. `parse` calls `read` with the moves that are allowed in the state; `action_text` calls `written`.
 3. `legal_actions` gives a finite core of utterances, enough to play the game (`every` lists those
-   of a move). Players may say more, such as other amounts and any message.
+   of a move). Players may say more, such as other amounts and any message. A method `core_state`,
+   the state with the `nearest` utterances of the core, lets the bot `core_cfr` play against them.
 4. `observe` ends with the lines of `transcript`, and `rules` with `how_to_write`. A message of n
    characters fills up to 12n of the 20,000 characters of a text.
 5. A message that not all seats read has an `audience`. Then `information_state` has the utterances
@@ -57,6 +58,7 @@ from arena_envs.games._talk_grammar import (
     Utterance,
     every,
     example,
+    nearest,
     read,
     syntax,
     written,
@@ -79,6 +81,7 @@ __all__ = [
     "how_to_write",
     "is_heard",
     "money",
+    "nearest",
     "read",
     "syntax",
     "transcript",

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 from arena_envs.game import IllegalAction
@@ -186,3 +187,25 @@ def every(move: Move) -> list[Utterance]:
     """All utterances of a move without amounts and free words, ascending, without messages."""
     ranges = [field.values for field in move.fields]  # type: ignore[union-attr]
     return [Utterance(move.name, values) for values in product(*ranges)]
+
+
+def nearest(
+    said: Sequence[Utterance], core: Sequence[Utterance]
+) -> tuple[Utterance, ...]:
+    """For each utterance the one of a finite core with the same move and the closest values.
+
+    The distance is the sum of the differences of numbers; other values that differ count 1.
+
+    >>> nearest([Utterance("bid", (49,), "Hi")], [Utterance("bid", (n,)) for n in (0, 50)])
+    (Utterance(move='bid', values=(50,), message='', audience=()),)
+    """
+
+    def distance(one: Utterance, other: Utterance) -> float:
+        if one.move != other.move:
+            return inf
+        pairs = zip(one.values, other.values, strict=True)
+        return sum(
+            float(abs(x - y) if isinstance(x, int) else x != y) for x, y in pairs
+        )
+
+    return tuple(min(core, key=partial(distance, each)) for each in said)

@@ -50,7 +50,7 @@ the mean of `fairness` divided by the mean of `agreement`.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, NamedTuple
@@ -163,10 +163,17 @@ class Bargaining(BaseGame[State, Action]):
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         if self.current_player(state) < 0:
             return ()
-        if len(state.said) % 2:
-            return (ACCEPT, REJECT)
+        return (ACCEPT, REJECT) if len(state.said) % 2 else self._offers
+
+    @cached_property
+    def _offers(self) -> tuple[Utterance, ...]:
         step = self.pie * CENT // (self.num_offers - 1)
-        return [Utterance("offer", (step * n,)) for n in range(self.num_offers)]
+        return tuple(Utterance("offer", (step * n,)) for n in range(self.num_offers))
+
+    def core_state(self, state: State) -> State:
+        """The state with the nearest of the legal actions in place of each utterance."""
+        core = (*self._offers, ACCEPT, REJECT)
+        return state._replace(said=talk.nearest(state.said, core))
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
@@ -213,11 +220,9 @@ class Bargaining(BaseGame[State, Action]):
 
     @property
     def known_value(self) -> str | None:
-        return (
-            "subgame-perfect play .231894, .768106; random play .452640 each"
-            if self == type(self)()
-            else None
-        )
+        if self != type(self)():
+            return None
+        return "subgame-perfect play .231894, .768106; random play .452640 each"
 
     def observe(self, state: State, seat: int) -> str:
         discounts, said = state
@@ -227,14 +232,14 @@ class Bargaining(BaseGame[State, Action]):
         stage = texts.stage_text(player, seat, len(said), self.num_rounds, got)
         lines = [f"You are player_{seat}. {stage}"]
         if len(discounts) == 2 and self.num_rounds > 1:
-            past = (len(said) - (player == TERMINAL)) // 2
-            known = self.complete_information
+            past, known = (
+                (len(said) - (player == TERMINAL)) // 2,
+                self.complete_information,
+            )
             lines.append(texts.worth_text(discounts, seat, past, known))
         return "\n".join([*lines, *texts.history(said, seat, whole)])
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> State | tuple[int, tuple[float, ...], tuple[Utterance, ...]]:
+    def information_state(self, state: State, seat: int) -> Hashable:
         if self.complete_information:
             return state
         return (seat, state.discounts[seat : seat + 1], state.said)

@@ -1,5 +1,6 @@
 """Scenes of games of words: signaling, speaker and listener, bargaining."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from arena_envs.games import _talk as talk
@@ -83,21 +84,40 @@ def bargaining(game: Bargaining, state: BargainingState, viewer: int | None) -> 
         rows.append([Cell(f"player_{seat}", f"seat{seat}"), *map(Cell, told)])
     header = ("seat", "discount factor", "money is worth")
     shapes: list[Any] = [Table(f"{game.pie} to divide", header, rows)]
-    if said:
-        words = [
-            _utterance(utterance, turn, game.pie) for turn, utterance in enumerate(said)
-        ]
-        more = len(words) > MAX_SAID
-        title = f"talk; the latest {MAX_SAID} of {len(words)}" if more else "talk"
-        shapes.append(Talk(title, words[-MAX_SAID:]))
+
+    def done(turn: int, each: talk.Utterance) -> str:
+        action = f"{each.move}s"
+        if each.move == "offer":
+            (given,) = each.values
+            rest = talk.money(game.pie * talk.CENT - given)
+            action = f"offers {talk.money(given)}, keeping {rest}"
+        return f"{action} (round {turn // 2 + 1})"
+
+    shapes += talk_of(said, viewer, speaker_of, done)
     return Scene(turn_title(game, state, viewer), shapes)
 
 
-def _utterance(said: talk.Utterance, turn: int, pie: int) -> Utterance:
-    action = f"{said.move}s"
-    if said.move == "offer":
-        (given,) = said.values
-        rest = talk.money(pie * talk.CENT - given)
-        action = f"offers {talk.money(given)}, keeping {rest}"
-    words = break_markup(said.message)
-    return Utterance(speaker_of(turn), words, f"{action} (round {turn // 2 + 1})")
+def talk_of(
+    said: Sequence[talk.Utterance],
+    viewer: int | None,
+    speaker_of: Callable[[int], int],
+    told: Callable[[int, talk.Utterance], str],
+) -> list[Talk]:
+    """The latest utterances as bubbles, with the words that the viewer hears; nothing before any.
+
+    Args:
+        said: utterances of which the viewer knows the moves.
+        viewer: a seat, or None for a viewer who hears everything.
+        speaker_of: who speaks in a turn.
+        told: what an utterance does in a turn, in words of the scene.
+    """
+    words = []
+    for turn, each in enumerate(said):
+        is_heard = viewer is None or talk.is_heard(each, viewer)
+        message = break_markup(each.message) if is_heard else ""
+        audience = ", ".join(f"player_{seat}" for seat in each.audience)
+        action = told(turn, each)
+        words.append(Utterance(speaker_of(turn), message, action, audience))
+    more = len(words) > MAX_SAID
+    title = f"talk; the latest {MAX_SAID} of {len(words)}" if more else "talk"
+    return [Talk(title, words[-MAX_SAID:])] if words else []

@@ -183,3 +183,23 @@ def test_the_convention_draws_among_hints_that_say_as_much():
     assert len(hints) == 1  # "rank 1" touches all and says most
     assert {game.action_text(state, action)[:4] for action in played} == {"play"}
     assert len(played) == 3
+
+
+class TestConstantTexts:
+    GAME = arena_envs.make_game("bargaining", num_rounds=1, discounts=((1.0,), (1.0,)))
+
+    def said(self, spec: str, *texts: str) -> str:
+        state = self.GAME.apply(self.GAME.apply(self.GAME.initial_state(), 1.0), 1.0)
+        for text in texts:
+            state = self.GAME.apply(state, self.GAME.parse(state, text))
+        action = make_bot(spec)(self.GAME, state, random.Random(0))
+        return self.GAME.action_text(state, action)
+
+    def test_a_text_is_said_wherever_the_game_reads_it(self) -> None:
+        assert self.said("constant:Half? offer 50.5") == "Half?\noffer 50.50"
+        assert self.said("constant:Half? offer 50.5", "offer 1") == "accept"
+        assert self.said("constant:reject", "offer 1") == "reject"
+
+    def test_a_text_that_the_game_never_reads_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="reads in some turn, got 'rejekt'"):
+            self.said("constant:rejekt", "offer 1")

@@ -166,3 +166,38 @@ def test_minimax_takes_other_seats_to_draw_among_equals_as_it_does(toys):
     )
     assert minimax(game).returns == (1.8, 0.0)  # which takes the first
     assert chances("minimax", game, root) == [0.0, 1.0]
+
+
+class TestTheCoreOfALanguageGame:
+    GAME: Any = arena_envs.make_game("bargaining", num_rounds=1, num_offers=5)
+
+    def state_after(self, *texts: str) -> Any:
+        state = self.GAME.apply(self.GAME.apply(self.GAME.initial_state(), 0.9), 0.9)
+        for text in texts:
+            state = self.GAME.apply(state, self.GAME.parse(state, text))
+        return state
+
+    def test_what_others_say_is_taken_for_the_nearest_of_the_core(self):
+        state = self.state_after("Half is more than fair!\noffer 49.9")
+        near = self.state_after("offer 50")
+        assert self.GAME.core_state(state) == near
+        assert chances("core_cfr:20", self.GAME, state) == pytest.approx(
+            chances("cfr:20", self.GAME, near)
+        )
+        assert make_bot("core_cfr:20")(self.GAME, state, random.Random(0)).message == ""
+        with pytest.raises(ValueError, match="want 2 probabilities for information"):
+            make_bot("cfr:20")(self.GAME, state, random.Random(0))
+
+    def test_the_ultimatum_is_solved(self):
+        """The first player keeps almost all, and the second takes what it can get."""
+        accepted, _ = chances("core_cfr", self.GAME, self.state_after("offer 24"))
+        assert accepted > 0.99
+        assert sum(chances("core_cfr", self.GAME, self.state_after())[:2]) > 0.99
+
+    def test_a_game_without_such_states_is_refused(self):
+        game = arena_envs.make_game("kuhn_poker")
+        state = game.apply(game.apply(game.initial_state(), 0), 1)
+        with pytest.raises(
+            ValueError, match="want a language game with a method core_s"
+        ):
+            make_bot("core_cfr")(game, state, random.Random(0))

@@ -15,6 +15,7 @@ PLAYERS = [  # every bot, in games that it can play
     ("first", "liars_dice"),
     ("constant:0", "kuhn_poker"),
     ("constant:3", "mini_hanabi"),
+    ("constant:accept", "bargaining"),
     ("mcts:20", "tic_tac_toe"),
     ("mcts:5", "nim"),
     ("ismcts:20", "kuhn_poker"),
@@ -26,6 +27,7 @@ PLAYERS = [  # every bot, in games that it can play
     ("minimax:2", "nim"),
     ("cfr:3", "kuhn_poker"),
     ("cfr:3", "matching_pennies"),
+    ("core_cfr:3", "bargaining"),
     ("win_or_block", "tic_tac_toe"),
     ("othello_greedy", "othello"),
     ("hanabi_convention", "mini_hanabi"),
@@ -38,7 +40,16 @@ PLAYERS = [  # every bot, in games that it can play
     ("information_gain", "wordle"),
     ("question_tree", "twenty_questions"),
     ("sokoban_search", "sokoban"),
+    ("negotiator:honest", "negotiation"),
+    ("negotiator:greedy", "negotiation"),
+    ("negotiator:silent", "negotiation"),
+    ("persuader:honest", "persuasion"),
+    ("persuader:greedy", "persuasion"),
+    ("persuader:silent", "persuasion"),
+    ("persuader:optimal", "persuasion"),
 ]
+
+SMALL = {"core_cfr:3": {"num_rounds": 1}}  # parameters of the game
 
 
 def test_every_bot_is_tried():
@@ -48,7 +59,7 @@ def test_every_bot_is_tried():
 @pytest.mark.parametrize(("spec", "id"), PLAYERS)
 def test_a_bot_plays_by_the_rules_and_by_its_generator_alone(spec, id, play):
     """The same seed gives the same game, whoever played before, pickled or not."""
-    game = arena_envs.make_game(id)
+    game = arena_envs.make_game(id, **SMALL.get(spec, {}))
     bot = make_bot(spec)
     global_state = random.getstate()
     first = play(game, [bot] * game.num_players, seed=1)
@@ -73,7 +84,7 @@ def test_the_page_lists_every_bot():
         ("zzz", "unknown bot 'zzz'; known are random, first, "),
         ("mcts:many", "want an integer after 'mcts:', got 'mcts:many'"),
         ("mcts:", "want an integer after 'mcts:', got 'mcts:'"),
-        ("constant", "want an integer after 'constant:', got 'constant'"),
+        ("constant", "want an action after 'constant:', got 'constant'"),
         ("generous_tit_for_tat:x", "want a number after 'generous_tit_for_tat:'"),
         ("generous_tit_for_tat:2", "want generosity from 0 to 1, got 2.0"),
         ("first:1", "bot 'first' takes no argument, got 'first:1'"),
@@ -98,6 +109,8 @@ REFUSED = [
     ("othello_greedy", "tic_tac_toe", "want Othello, got TicTacToe"),
     ("tit_for_tat", "kuhn_poker", "want a repeated matrix game, got KuhnPoker"),
     ("tit_for_tat", "public_goods", "want a repeated matrix game, got PublicGoods"),
+    ("negotiator:honest", "bargaining", "want Negotiation, got Bargaining"),
+    ("persuader:honest", "bargaining", "want Persuasion, got Bargaining"),
     ("always_cooperate", "donor_game", "want a repeated matrix game, got DonorGame"),
     ("information_gain", "blackjack", "want a game of finding out a secret"),
     ("sokoban_search", "frozen_lake", "want Sokoban, got FrozenLake"),

@@ -134,6 +134,35 @@ def repeated_dilemma(game: Any) -> str:
     )
 
 
+def negotiation(game: Any) -> str:
+    """Random play sells at the middle of all prices, in each round with probability 1/3."""
+    draws = list(product(*game.factors))
+    sold = sum(3.0**-r for r in range(1, game.num_rounds + 1))
+    seller = sold * sum(1 - factors[0] for factors in draws) / len(draws)
+    gains = sum(max(0.0, b - a) for a, b in draws) / len(draws)  # of the last to offer
+    random = f"{decimal(seller)}, {decimal(-seller)}"
+    return f"random play {random}; both told both values, subgame-perfect 0, {decimal(gains)}"
+
+
+def persuasion(game: Any) -> str:
+    """One round, in which a recommendation of low quality has some probability."""
+    single = make_game("persuasion", num_rounds=1)
+    keys = information_states(single).items()
+
+    def paid(deceit: float, follows: bool) -> str:
+        rows = {}
+        for (seat, known), state in keys:
+            share = deceit if seat == 0 and state.qualities[-1] == "low" else 1.0
+            if seat == 1:
+                share = float(follows and state.said[-1].move == "recommend")
+            rows[seat, known] = [share, 1 - share]
+        returns = expected_returns(single, rows)
+        return ", ".join(fraction(round(value, 9) + 0.0) for value in returns)
+
+    believed = f"honest {paid(0, True)}; committed seller {paid(game.deceit, True)}"
+    return f"babbling {paid(1, False)}; {believed}"
+
+
 def poker(game: Any, number: Callable[[float], str]) -> str:
     value, distance = solve_zero_sum(game).value, uniform_distance(game)
     return f"{number(value)} for player_0; NashConv of uniform play {number(distance)}"
@@ -194,7 +223,9 @@ SOLVED: dict[str, Callable[[Any], str]] = {
     "leduc_poker-v0": lambda game: poker(game, "{:.6f}".format),
     "matrix_game-v0": dilemma,
     "mini_hanabi-v0": lambda game: f"at most {game.max_return:g}",
+    "negotiation-v0": negotiation,
     "nim-v0": winner,
+    "persuasion-v0": persuasion,
     "prisoners_dilemma-v0": dilemma,
     "public_goods-v0": public_goods,
     "signaling-v0": signaling,

@@ -22,6 +22,7 @@ from arena_trainers.evaluate import evaluate, matches
 from arena_trainers.evaluate.baselines import constants_of, solver_of
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.evaluate.result_rows import win_draw_loss
+from arena_trainers.evaluate.tables import reference_kind
 from arena_wrappers import BotPolicy, RandomPolicy, Reply, ScriptedPolicy, play
 from arena_wrappers.episode_log import EpisodeLog
 
@@ -184,7 +185,22 @@ def test_solvers_fit_their_games():
     assert constants_of(KUHN) == ["constant:0", "constant:1"]
     assert len(constants_of(arena_envs.make_game("hanabi"))) == 20
     assert constants_of(arena_envs.make_game("breakthrough")) == []
-    assert constants_of(arena_envs.make_game("bargaining")) == []
+
+
+def test_a_language_game_has_the_baselines_of_its_core():
+    game = arena_envs.make_game("bargaining", num_rounds=1, num_offers=3)
+    advice = arena_envs.make_game("persuasion", num_rounds=2)
+    assert solver_of(game) == solver_of(advice) == "core_cfr"
+    texts = ("offer 0", "offer 50", "offer 100", "accept", "reject")
+    assert set(constants_of(game)) == {f"constant:{text}" for text in texts}
+    assert len(constants_of(arena_envs.make_game("bargaining"))) == 11 + 2
+    assert constants_of(arena_envs.make_game("negotiation")) == []  # 24 texts
+    found = evaluate("random", game, ["random"], 40)
+    rows = {row.role: row for row in found.rows if row.seat == "all"}
+    assert rows["solver"].policy == "core_cfr"
+    assert rows["solver"].mean_return > rows["uniform"].mean_return
+    assert rows["constant"].policy in {f"constant:{text}" for text in texts}
+    assert reference_kind(rows["solver"].policy) == "solver of the core"
 
 
 class Mumbling:

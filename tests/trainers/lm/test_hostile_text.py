@@ -1,6 +1,7 @@
 """No special token of a chat template that ships with TRL reaches another seat's prompt."""
 
 import re
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from jinja2 import Environment, UndefinedError
 from transformers import PreTrainedTokenizerFast
 
 import arena_envs
+from arena_envs import IllegalAction, registration
+from arena_envs.game import AnyGame
 from arena_trainers.job.tiny import tiny_tokenizer
 from arena_wrappers import PromptWrapper
 from arena_wrappers.prompts import Message
@@ -87,16 +90,38 @@ def rendered(template: str, messages: list[Message]) -> str:
     return str(text)
 
 
-def conversation(message: str) -> list[Message]:
-    """What player_1 reads at its second turn, after a message of player_0."""
-    env = PromptWrapper(
-        arena_envs.make("bargaining"), "bare", history="transcript", rules=False
-    )
-    env.reset(options={"chance": [0.9, 0.8]})
-    for said in (f"{message}\noffer 40", "Too little.\nreject", "offer 30"):
-        env.step(said)
-    env.step(f"{message}\nreject")
-    return env.observe("player_1")
+LANGUAGE_GAMES = [
+    id
+    for id, entry in registration._entries.items()
+    if entry.plugin is None and entry.game_class().num_actions is None
+]
+
+
+@cache
+def conversation(id: str, message: str) -> list[Message]:
+    """What the last seat reads late in a game in which the others say this wherever they may."""
+    env = PromptWrapper(arena_envs.make(id), "bare", history="transcript", rules=False)
+    env.reset(seed=0)
+    reader, seen = env.possible_agents[-1], env.observe(env.agent_selection)
+    for _ in range(8):
+        if not env.agents:
+            break
+        if env.agent_selection == reader:
+            seen = env.observe(reader)
+        words = "Fine." if env.agent_selection == reader else message
+        game, state = env.env.game, env.env.game_state
+        text = game.action_text(state, game.legal_actions(state)[:2][-1])
+        env.step(spoken(game, state, [f"{words}\n{text}", f"{text}: {words}", text]))
+    return seen
+
+
+def spoken(game: AnyGame, state: Any, texts: list[str]) -> str:
+    """The first text that the game reads."""
+    for text in texts:
+        with suppress(IllegalAction):
+            game.parse(state, text)
+            return text
+    raise AssertionError(texts)
 
 
 def in_parts(messages: list[Message]) -> Any:
@@ -116,11 +141,17 @@ ATTACK = (
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 def test_words_of_another_seat_add_no_message_to_a_rendered_prompt(path: Path) -> None:
     template = path.read_text()
-    attacked, calm = conversation(ATTACK), conversation("Hello.")
-    assert [m["role"] for m in attacked] == [m["role"] for m in calm]
-    try:
-        found, want = rendered(template, attacked), rendered(template, calm)
-    except UndefinedError:  # of image models: contents are lists of parts
-        found, want = (rendered(template, in_parts(m)) for m in (attacked, calm))
-    counts = [{t: text.count(t) for t in TOKENS} for text in (found, want)]
-    assert counts[0] == counts[1]
+    for id in LANGUAGE_GAMES:
+        attacked, calm = conversation(id, ATTACK), conversation(id, "Hello.")
+        assert [m["role"] for m in attacked] == [m["role"] for m in calm]
+        try:
+            found, want = rendered(template, attacked), rendered(template, calm)
+        except UndefinedError:  # of image models: contents are lists of parts
+            found, want = (rendered(template, in_parts(m)) for m in (attacked, calm))
+        counts = [{t: text.count(t) for t in TOKENS} for text in (found, want)]
+        assert counts[0] == counts[1], id
+
+
+@pytest.mark.parametrize("id", ["bargaining", "negotiation", "persuasion"])
+def test_the_words_of_another_seat_are_in_these_conversations(id: str) -> None:
+    assert conversation(f"{id}-v0", ATTACK) != conversation(f"{id}-v0", "Hello.")

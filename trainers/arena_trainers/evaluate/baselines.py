@@ -11,6 +11,7 @@ from arena_wrappers.noisy import without_noise
 
 MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more have no constant baseline
 MAX_SOLVED_STATES = 30_000  # larger games are searched, not solved
+NUM_EPISODES = 20  # random ones, which show the finite core of a language game
 SEARCH = 100  # simulations of a search bot
 HEURISTICS = {  # by the class of the game
     "GuessNumber": "information_gain",
@@ -22,10 +23,28 @@ LONG, TOO_LONG = 100, 180  # turns; a simulation then takes 10 ms and 100 ms
 
 
 def constants_of(game: AnyGame) -> list[str]:
-    """The strings of the policies that always play one action."""
-    if game.num_actions is None or game.num_actions > MAX_CONSTANTS:
+    """The strings of the policies that always play one action.
+
+    In a language game, the actions are the texts of all legal actions of some random episodes.
+    """
+    if game.num_actions is None:
+        texts = _core_texts(game)
+        return [f"constant:{text}" for text in texts if len(texts) <= MAX_CONSTANTS]
+    if game.num_actions > MAX_CONSTANTS:
         return []
     return [f"constant:{action}" for action in range(game.num_actions)]
+
+
+def _core_texts(game: AnyGame) -> list[str]:
+    """Texts of legal actions, in the order in which random episodes show them."""
+    texts: dict[str, None] = {}
+    for seed in range(NUM_EPISODES):
+        for state, player in random_states(game, random.Random(seed)):
+            if player >= 0:
+                texts |= dict.fromkeys(legal_texts(game, state))
+        if len(texts) > MAX_CONSTANTS:
+            break
+    return list(texts)
 
 
 def solver_of(game: AnyGame) -> str | None:
@@ -35,7 +54,9 @@ def solver_of(game: AnyGame) -> str | None:
     |---|---|
     | Hanabi | `hanabi_convention` |
     | a hidden secret, such as Wordle | `information_gain` |
-    | another cooperative game, or a language game | None |
+    | another cooperative game | None |
+    | a language game with a finite core of at most `MAX_SOLVED_STATES` states | `core_cfr` |
+    | another language game | None |
     | at most `MAX_SOLVED_STATES` states | `minimax` or `cfr`, exact |
     | at most `LONG` turns | search with `SEARCH` simulations |
     | at most `TOO_LONG` turns | search with a tenth of these |
@@ -43,8 +64,12 @@ def solver_of(game: AnyGame) -> str | None:
     """
     if type(game).__name__ in HEURISTICS:
         return HEURISTICS[type(game).__name__]
-    if game.num_actions is None or game.kind == "cooperative":
+    if game.kind == "cooperative":
         return None
+    if game.num_actions is None:
+        return (
+            "core_cfr" if hasattr(game, "core_state") and _is_enumerable(game) else None
+        )
     if is_small(game):
         alternating = game.information == "perfect" and not game.simultaneous
         is_duel = game.num_players == 2 and game.zero_sum
@@ -72,9 +97,11 @@ def prepared(policy: Policy | str, game: AnyGame) -> Policy:
 
 
 def is_small(game: AnyGame) -> bool:
-    """Whether the game has at most `MAX_SOLVED_STATES` states."""
-    if game.num_actions is None:
-        return False
+    """Whether the game has at most `MAX_SOLVED_STATES` states; language games have more."""
+    return game.num_actions is not None and _is_enumerable(game)
+
+
+def _is_enumerable(game: AnyGame) -> bool:
     try:
         information_states(game, max_states=MAX_SOLVED_STATES)
     except ValueError:

@@ -62,7 +62,7 @@ def _legend(rows: Sequence[Row]) -> list[str]:
     lines = []
     for name in solvers:
         kind = reference_kind(name)
-        full = f"the solver ({name})" if kind == "solver" else name
+        full = f"the {kind} ({name})" if kind.startswith("solver") else name
         lines.append(f"score: 0 = uniform random play, 100 = {full}")
         if kind == "search":
             lines.append(f"{name} is a search, not a solver")
@@ -76,9 +76,14 @@ def _legend(rows: Sequence[Row]) -> list[str]:
 
 
 def reference_kind(name: str) -> str:
-    """The kind of the solver baseline: "solver", "search" or "heuristic"."""
+    """The kind of the solver baseline: "solver", "search" or "heuristic".
+
+    In language games: "solver of the core", the finite set of legal actions.
+    """
     if "mcts" in name:
         return "search"
+    if name.startswith("core_"):
+        return "solver of the core"
     return "heuristic" if name in HEURISTICS.values() else "solver"
 
 

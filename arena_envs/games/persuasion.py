@@ -1,0 +1,277 @@
+r"""Persuasion: a seller who knows the quality of a product advises a buyer, again and again.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("persuasion-v0", prior=0.5)`, see `Persuasion`        |
+| Agents      | `player_0`, the seller, and `player_1`, the buyer                      |
+| Kind        | mixed, imperfect information                                           |
+| Actions     | texts: "recommend" or "warn", with or without a message; "buy" or "skip" |
+| Rewards     | after each sale 1/T to the seller, and v/T - 1/T or -1/T to the buyer  |
+| Length      | 2T turns, T being `num_rounds`                                         |
+| Known value | babbling: 0, 0; honest: 1/3, 1/3; committed seller: 2/3, 0             |
+| Source      | E. Shapira et al., *GLEE* (2024), section 2.3                          |
+
+In each of T rounds chance draws the quality of a new product: high with probability `prior`, else
+low. Only the seller learns it. The seller recommends the product or warns of it, and may add a
+message, which need not be true. Then the buyer buys it at price 1 or skips it. A product of high
+quality is worth v = `value` to the buyer, one of low quality nothing. The seller earns 1 for every
+sale, whatever the quality. Scores are means over the rounds.
+
+The buyer learns the quality of what it has bought. The seller learns what the buyer does. With
+`myopic`, every round has another buyer, who reads statistics of the past in place of the past: the
+share of rounds with a sale, and the share of rounds with a sale of low quality. All these buyers
+have the seat `player_1`. In features and information states, the seat knows the whole past.
+
+This is the third family of GLEE. There a message of the seller is either a recommendation or a
+text. Here a text goes with a recommendation, which is all that is left with `messages=False`.
+
+Talk is cheap: a seller who is believed gains by recommending everything. So in one round, all
+equilibria are babbling: the buyer ignores the seller, and buys if `prior` v is at least 1, when both get
+1 and `prior` v - 1, else 0 and 0. Honest advice that is followed pays `prior` and `prior` (v - 1).
+A seller who could commit itself (Kamenica and Gentzkow, 2011) would recommend each product of high
+quality and one of low quality with probability q = min(1, `prior` (v - 1) / (1 - `prior`)). Then
+the buyer is as well off as without advice, and the seller gets min(1, `prior` v). In a repeated game
+a reputation can take the place of commitment.
+
+Texts are read as in `bargaining-v0`: a move stands alone in the last line or sentence, and what
+stands before it is the message, of at most `max_message` characters. The legal actions are the moves
+without messages. The prompt shows the latest two rounds in full and of earlier ones the moves and
+the quality, as far as the reader knows it.
+
+Measures of an episode: GLEE's `efficiency` (share of the products of high quality that are sold) and
+`fairness` (share of those of low quality that are not sold), each 1 without such a product, and
+`truthfulness`, the share of rounds in which the seller recommends high or warns of low quality.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_bool,
+    check_int,
+)
+from arena_envs.games import _persuasion_texts as texts
+from arena_envs.games import _talk as talk
+from arena_envs.games._talk import Utterance
+
+Action = Utterance | str  # chance draws a quality
+
+SELLER, BUYER = 0, 1
+HIGH, LOW = "high", "low"
+ADVICE = (talk.Move("recommend"), talk.Move("warn"))
+CHOICES = (talk.Move("buy", message="no"), talk.Move("skip", message="no"))
+MOVES = (*ADVICE, *CHOICES)
+RECOMMEND, WARN, BUY, SKIP = (Utterance(move.name) for move in MOVES)
+
+
+class State(NamedTuple):
+    """The qualities drawn so far, and all utterances in order."""
+
+    qualities: tuple[str, ...] = ()
+    said: tuple[Utterance, ...] = ()
+
+    def is_bought(self, number: int) -> bool:
+        """Whether the product of this round, counted from 0, has been bought."""
+        turn = 2 * number + 1
+        return turn < len(self.said) and self.said[turn].move == "buy"
+
+
+@dataclass(frozen=True)
+class Persuasion(BaseGame[State, Action]):
+    """Repeated cheap talk about the quality of products.
+
+    Args:
+        num_rounds: products, 1 to 50.
+        prior: probability of high quality, 0.01 to 0.99.
+        value: what high quality is worth to the buyer, 1.01 to 10; the price is 1.
+        myopic: whether each round has another buyer, who reads statistics of the past.
+        messages: whether the seller may add a message.
+        max_message: longest message in characters, 1 to 400.
+
+    Raises:
+        ValueError: a parameter is out of range.
+    """
+
+    num_rounds: int = 20
+    prior: float = 1 / 3
+    value: float = 2.0
+    myopic: bool = False
+    messages: bool = True
+    max_message: int = 300
+
+    num_players = 2
+    num_actions = None
+    kind: ClassVar[Kind] = "mixed"
+    information: ClassVar[Information] = "imperfect"
+    min_return = -1.0
+
+    def __post_init__(self) -> None:
+        check_int("num_rounds", self.num_rounds, 1, 50)
+        check_int("max_message", self.max_message, 1, 400)
+        check_bool("myopic", self.myopic)
+        check_bool("messages", self.messages)
+        texts.check_number("prior", self.prior, 0.01, 0.99)
+        texts.check_number("value", self.value, 1.01, 10)
+
+    @property
+    def max_turns(self) -> int:
+        return 2 * self.num_rounds
+
+    @property
+    def max_chance_nodes(self) -> int:
+        return self.num_rounds
+
+    @property
+    def max_return(self) -> float:
+        return float(max(1.0, self.value - 1))
+
+    def initial_state(self) -> State:
+        return State()
+
+    def current_player(self, state: State) -> int:
+        qualities, said = state
+        if len(said) == 2 * self.num_rounds:
+            return TERMINAL
+        if len(said) == 2 * len(qualities):
+            return CHANCE
+        return BUYER if len(said) % 2 else SELLER
+
+    def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
+        return [(HIGH, self.prior), (LOW, 1 - self.prior)]
+
+    def legal_actions(self, state: State) -> Sequence[Utterance]:
+        player = self.current_player(state)
+        if player < 0:
+            return ()
+        return (RECOMMEND, WARN) if player == SELLER else (BUY, SKIP)
+
+    def core_state(self, state: State) -> State:
+        """The state without messages."""
+        core = (RECOMMEND, WARN, BUY, SKIP)
+        return state._replace(said=talk.nearest(state.said, core))
+
+    def apply(self, state: State, action: Action) -> State:
+        if isinstance(action, Utterance):
+            return State(state.qualities, (*state.said, action))
+        return State((*state.qualities, action), state.said)
+
+    def returns(self, state: State) -> tuple[float, float]:
+        rounds = range(len(state.said) // 2)
+        bought = [state.qualities[n] for n in rounds if state.is_bought(n)]
+        gain = self.value * bought.count(HIGH) - len(bought)
+        return (len(bought) / self.num_rounds, gain / self.num_rounds)
+
+    def measures(self, state: State) -> dict[str, float]:
+        """Efficiency, fairness and truthfulness, as the page defines them."""
+        rights: dict[str, list[bool]] = {HIGH: [], LOW: []}
+        is_true = []
+        for number, quality in enumerate(state.qualities[: len(state.said) // 2]):
+            rights[quality].append(state.is_bought(number) == (quality == HIGH))
+            advice = state.said[2 * number].move
+            is_true.append((advice == "recommend") == (quality == HIGH))
+        return {
+            "efficiency": _share(rights[HIGH]),
+            "fairness": _share(rights[LOW]),
+            "truthfulness": _share(is_true),
+        }
+
+    @property
+    def measure_bounds(self) -> dict[str, tuple[float, float]]:
+        names = ("efficiency", "fairness", "truthfulness")
+        return dict.fromkeys(names, (0.0, 1.0))
+
+    @property
+    def known_value(self) -> str | None:
+        if self != type(self)():
+            return None
+        return "babbling 0, 0; honest 1/3, 1/3; committed seller 2/3, 0"
+
+    @property
+    def deceit(self) -> float:
+        """How often a committed seller recommends low quality: GLEE's q."""
+        return min(1.0, self.prior * (self.value - 1) / (1 - self.prior))
+
+    def known_qualities(self, state: State, seat: int) -> tuple[str, ...]:
+        """The qualities, "" where the seat does not know one."""
+        if seat == SELLER:
+            return state.qualities
+        return tuple(
+            quality if state.is_bought(number) else ""
+            for number, quality in enumerate(state.qualities)
+        )
+
+    def observe(self, state: State, seat: int) -> str:
+        player = self.current_player(state)
+        number, known = len(state.said) // 2, self.known_qualities(state, seat)
+        lines = [texts.stage_text(player, seat, number, self.num_rounds)]
+        if seat == SELLER and len(known) > number:
+            lines.append(f"The quality of this product is {known[number]}.")
+        if self.myopic and seat == BUYER:
+            lines += texts.statistics(state.said, known)
+        else:
+            lines += texts.history(state.said, known, seat)
+        return "\n".join(lines)
+
+    def information_state(self, state: State, seat: int) -> Any:
+        return (seat, self.known_qualities(state, seat), state.said)
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """Seat, who is to move, round; then all that the seat knows of each round.
+
+        One-hot seat (2); whether the seat is to move; share of rounds over; and for each round:
+        one-hot known quality (2), one-hot advice (2), one-hot choice (2).
+        """
+        values = np.zeros(4 + 6 * self.num_rounds, np.float32)
+        values[seat] = 1
+        values[2] = self.current_player(state) == seat
+        values[3] = len(state.said) // 2 / self.num_rounds
+        rounds = values[4:].reshape(self.num_rounds, 6)
+        for number, quality in enumerate(self.known_qualities(state, seat)):
+            if quality:
+                rounds[number, int(quality == LOW)] = 1
+        for turn, said in enumerate(state.said):
+            second = said.move in ("warn", "skip")
+            rounds[turn // 2, 2 + 2 * (turn % 2) + second] = 1
+        return values
+
+    def action_text(self, state: State, action: Action) -> str:
+        return action if isinstance(action, str) else talk.written(action, MOVES)
+
+    def parse(self, state: State, text: str) -> Utterance:
+        player = self.current_player(state)
+        if player < 0:
+            raise IllegalAction("nobody is to move")
+        return talk.read(text, ADVICE if player == SELLER else CHOICES, self._longest)
+
+    def rules(self, seat: int) -> str:
+        rules = texts.rules_text(seat, self.num_rounds, self.prior, self.value)
+        how = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self._longest)
+        others = [texts.MYOPIC[seat]] if self.myopic else []
+        return " ".join([rules, *others, how])
+
+    @property
+    def _longest(self) -> int:
+        return self.max_message if self.messages else 0
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Draws the qualities again that the seat does not know."""
+        known = self.known_qualities(state, seat)
+        drawn = [
+            quality or (HIGH if rng.random() < self.prior else LOW) for quality in known
+        ]
+        return State(tuple(drawn), state.said)
+
+
+def _share(kept: Sequence[bool]) -> float:
+    return sum(kept) / len(kept) if kept else 1.0
