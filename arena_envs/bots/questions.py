@@ -110,7 +110,7 @@ class Search:
             return num_turns
         if size == 2:
             return 2 * num_turns - 1
-        turns = min(num_turns, size)  # of no use is a turn more than secrets
+        turns = min(num_turns, size)  # more turns than secrets are of no use
         key = (left, turns)
         if key not in self._found:
             self._found[key] = self._searched(left, turns)
@@ -126,9 +126,11 @@ class Search:
             (action, _split(self._game, left, action)) for action in self._useful(left)
         ]
         splits.sort(key=lambda pair: _uncertainty(pair[1].values()))
-        best = 0
+        best, most = 0, self._bounds.most(len(left), num_turns)
         for action, parts in splits:
-            best = max(best, self._after(action, parts, num_turns, best))
+            best = max(best, self._after(action, parts, num_turns, best + 1))
+            if best == most:
+                break
         return best
 
     def _after(
@@ -202,12 +204,10 @@ class Bounds:
         """The better of a guess and a question, with the best split of the other secrets."""
         if size == 1:
             return num_turns
-        after_guess = (
-            0 if self._num_answers[True] == 2 else size - 1
-        )  # of the first part
+        rest = size - 1  # after a wrong guess: in two parts, or in one
+        firsts = range(size) if self._num_answers[True] == 2 else (rest,)
         best = num_turns + max(
-            self._parts(first, size - 1 - first, num_turns - 1)
-            for first in range(after_guess, size)
+            self._parts(first, rest - first, num_turns - 1) for first in firsts
         )
         if self._num_answers[False] < 2:
             return best
