@@ -28,6 +28,7 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `sokoban_search`          | a shortest solution, by A* search                      | Sokoban            |
 | `negotiator:STYLE`        | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | negotiation        |
 | `persuader:STYLE`         | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | persuasion         |
+| `werewolf_player:STYLE`   | by STYLE: `honest`, `greedy` or `silent`               | Werewolf           |
 
 Games of hidden secrets are `guess_number`, `twenty_questions` and `wordle`.
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
@@ -86,6 +87,7 @@ _ENTRIES = {
     "sokoban_search": _Entry("sokoban:SokobanSearch"),
     "negotiator": _Entry("negotiation:Negotiator", str, is_required=True),
     "persuader": _Entry("persuasion:Persuader", str, is_required=True),
+    "werewolf_player": _Entry("werewolf:WerewolfPlayer", str, is_required=True),
 }
 BOTS = tuple(_ENTRIES)
 

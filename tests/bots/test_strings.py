@@ -47,6 +47,9 @@ PLAYERS = [  # every bot, in games that it can play
     ("persuader:greedy", "persuasion"),
     ("persuader:silent", "persuasion"),
     ("persuader:optimal", "persuasion"),
+    ("werewolf_player:greedy", "werewolf"),
+    ("werewolf_player:honest", "werewolf"),
+    ("werewolf_player:silent", "werewolf"),
 ]
 
 SMALL = {"core_cfr:3": {"num_rounds": 1}}  # parameters of the game
@@ -111,6 +114,7 @@ REFUSED = [
     ("tit_for_tat", "public_goods", "want a repeated matrix game, got PublicGoods"),
     ("negotiator:honest", "bargaining", "want Negotiation, got Bargaining"),
     ("persuader:honest", "bargaining", "want Persuasion, got Bargaining"),
+    ("werewolf_player:honest", "bargaining", "want Werewolf, got Bargaining"),
     ("always_cooperate", "donor_game", "want a repeated matrix game, got DonorGame"),
     ("information_gain", "blackjack", "want a game of finding out a secret"),
     ("sokoban_search", "frozen_lake", "want Sokoban, got FrozenLake"),

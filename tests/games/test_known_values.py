@@ -26,7 +26,7 @@ from arena_envs.solvers import (
 ELSEWHERE = {
     *("blackjack-v0", "connect_four-v0", "frozen_lake-v0", "guess_number-v0"),
     *("liars_dice-v0", "sokoban-v0"),
-    *("twenty_questions-v0", "wordle-v0"),
+    *("twenty_questions-v0", "werewolf-v0", "wordle-v0"),
 }
 
 
