@@ -231,5 +231,10 @@ register(
     f"{GAMES}.twenty_questions:TwentyQuestions",
     scene=f"{SCENES}.secrets:twenty_questions",
 )
+register(
+    "werewolf-v0",
+    f"{GAMES}.werewolf:Werewolf",
+    scene=f"{SCENES}.roles:werewolf",
+)
 register("wordle-v0", f"{GAMES}.wordle:Wordle", scene=f"{SCENES}.secrets:wordle")
 register_plugins()

@@ -34,6 +34,7 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `referrer:STYLE`          | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | referential        |
 | `spy:STYLE`               | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | codenames          |
 | `taboo:STYLE`             | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | taboo              |
+| `werewolf_player:STYLE`   | by STYLE: `honest`, `greedy` or `silent`               | Werewolf           |
 
 Games of hidden secrets are `guess_number`, `twenty_questions` and `wordle`.
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
@@ -98,6 +99,7 @@ _ENTRIES = {
     "referrer": _Entry("referential:Referrer", str, is_required=True),
     "spy": _Entry("codenames:Spy", str, is_required=True),
     "taboo": _Entry("taboo:TabooPlayer", str, is_required=True),
+    "werewolf_player": _Entry("werewolf:WerewolfPlayer", str, is_required=True),
 }
 BOTS = tuple(_ENTRIES)
 

@@ -71,6 +71,9 @@ PLAYERS = [  # every bot, in games that it can play
     ("information_gain", "wordle"),
     ("question_tree", "twenty_questions"),
     ("sokoban_search", "sokoban"),
+    ("werewolf_player:greedy", "werewolf"),
+    ("werewolf_player:honest", "werewolf"),
+    ("werewolf_player:silent", "werewolf"),
 ]
 
 SMALL = {"core_cfr:3": {"num_rounds": 1}}  # parameters of the game
@@ -142,6 +145,7 @@ REFUSED = [
     ("referrer:honest", "bargaining", "want Referential, got Bargaining"),
     ("spy:honest", "bargaining", "want Codenames, got Bargaining"),
     ("taboo:honest", "bargaining", "want Taboo, got Bargaining"),
+    ("werewolf_player:honest", "bargaining", "want Werewolf, got Bargaining"),
     ("always_cooperate", "donor_game", "want a repeated matrix game, got DonorGame"),
     ("information_gain", "blackjack", "want a game of finding out a secret"),
     ("sokoban_search", "frozen_lake", "want Sokoban, got FrozenLake"),

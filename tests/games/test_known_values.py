@@ -35,6 +35,7 @@ ELSEWHERE = {
     "social_dilemma-v0",
     "sokoban-v0",
     "twenty_questions-v0",
+    "werewolf-v0",
     "wordle-v0",
 }
 
