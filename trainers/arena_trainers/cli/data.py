@@ -14,11 +14,14 @@ from arena_trainers.cli.options import read_params
 from arena_trainers.cli.out_file import check_out
 from arena_trainers.cli.usage import print_tables, running, usage_errors
 from arena_trainers.data import (
+    Origin,
     Selection,
     columns,
     held_out,
     joined,
     load_chat,
+    only_prompt,
+    origin_of,
     rows_to_dataset,
     select,
     write_rows,
@@ -67,7 +70,9 @@ Share = Annotated[
 Model = Annotated[
     str | None,
     typer.Option(
-        metavar="PATH", help="Model whose tokenizer encodes text without tokens."
+        metavar="PATH",
+        help="Model whose tokenizer encodes text without tokens, or 'tiny' for the model "
+        "that arena train makes.",
     ),
 ]
 DryRun = Annotated[
@@ -115,7 +120,7 @@ def data(
         if out is not None and out.suffix != ".parquet":
             raise ValueError(f"want --out FILE.parquet, got {out}; give it this suffix")
         sides = _sides(files, share, out)
-        chat = None if model is None else load_chat(model)
+        chat = None if model in (None, "tiny") else load_chat(str(model))
         given = read_params(option)
         found = {
             side: select(selector, episodes, seed=seed, **given)
@@ -123,13 +128,17 @@ def data(
         }
         if len(found) > 1:
             found[OTHER] = _of_episodes(found[OTHER])
+        rows = [row for selection in found.values() for row in selection.rows]
+        origin = origin_of(rows, [e for side in sides.values() for e in side])
+        if model == "tiny" and rows:
+            chat = _tiny_chat(origin)
         for side, selection in found.items():
             print_tables(_tables(f"{selector}{side}", selection, chat, dry_run))
     if not any(selection.rows for selection in found.values()):
         typer.echo("error: no row was chosen; the table says why", err=True)
         raise typer.Exit(1)
     if not dry_run and out is not None:
-        _write(found, chat, out)
+        _write(found, chat, out, origin)
 
 
 def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, Any]:
@@ -152,6 +161,14 @@ def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, A
             f"with --held-out {share:g}; play more seeds, or give another share"
         )
     return {"": train, OTHER: others}
+
+
+def _tiny_chat(origin: Origin) -> "Chat":
+    """The chat template of the tiny model that is trained on rows of this origin."""
+    from arena_trainers.job.start import tiny_tokenizer_of
+    from arena_trainers.lm.chat import Chat
+
+    return Chat(tiny_tokenizer_of(origin.games, only_prompt(origin)))
 
 
 def _of_episodes(found: Selection) -> Selection:
@@ -199,14 +216,16 @@ def _tokens(row: dict[str, Any]) -> dict[str, int]:
     }
 
 
-def _write(found: dict[str, Selection], chat: "Chat | None", out: Path) -> None:
+def _write(
+    found: dict[str, Selection], chat: "Chat | None", out: Path, origin: Origin
+) -> None:
     for side, selection in found.items():
         path = out.with_suffix(HELD_OUT) if side else out
         if not selection.rows:
             typer.echo(f"{path}: not written, no row was chosen")
             continue
         with running(f"{path} was not written", "writing"):
-            write_rows(rows_to_dataset(selection.rows, chat), path)
+            write_rows(rows_to_dataset(selection.rows, chat), path, origin)
         typer.echo(f"wrote {len(selection.rows):,} rows to {path}")
 
 

@@ -23,6 +23,7 @@ class Frame:
         uniform: NashConv of uniform random play in the first game, if it was measured.
         values: return of each seat at an equilibrium, by name of the curve.
         moves: optimizer steps after which the reference model was synchronised.
+        panels: names of the metrics of further panels, by title.
     """
 
     title: str
@@ -31,6 +32,7 @@ class Frame:
     uniform: float | None = None
     values: Mapping[str, float] = field(default_factory=dict)
     moves: Sequence[int] = ()
+    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -84,6 +86,7 @@ def curves(metrics: Records, frame: Frame) -> Any:
         "legal-reply rate": ["arena/legal_rate"],
         f"exact NashConv of {frame.first_game}": ["arena/nash_conv"],
         "KL to the reference, nats per token": ["kl"],
+        **frame.panels,
     }
     shown = {
         title: lines
@@ -128,6 +131,8 @@ def _furnish(panel: Any, lines: Mapping[str, Any], frame: Frame) -> None:
         _line(panel, 0.0, "equilibrium", "--")
     elif key == "kl":
         panel.set_ylim(0, 1.08 * max(largest, LEAST_KL))
+    elif not key.startswith("arena/"):
+        panel.set_ylim(0, 1.08 * largest or 1.0)
     else:
         low, high = frame.return_range
         margin = 0.03 * (high - low)
