@@ -111,12 +111,7 @@ def model_card(source: CardSource, model: str) -> ModelCard:
         f"A language model trained {source.how} with [arena-envs]({HOME}).",
         "## Model",
         _model_table(source),
-        "## Results",
-        "*Against* is who played the other seats: the model itself or a baseline. "
-        "Intervals are of 95 %.",
-        *_results(source.outcomes),
-        "## Evaluate it and play against it",
-        _use(source, model),
+        *(_played(source, model) if source.outcomes else []),
         "## Recipe",
         f"`arena train {CONFIG}` repeats the run with this file."
         + (" Paths have their last part only here." if folders else ""),
@@ -128,6 +123,17 @@ def model_card(source: CardSource, model: str) -> ModelCard:
     return ModelCard(f"---\n{_card_data(source).to_yaml()}\n---\n\n{text}\n")
 
 
+def _played(source: CardSource, model: str) -> list[str]:
+    return [
+        "## Results",
+        "*Against* is who played the other seats: the model itself or a baseline. "
+        "Intervals are of 95 %.",
+        *_results(source.outcomes),
+        "## Evaluate it and play against it",
+        _use(source, model),
+    ]
+
+
 def _card_data(source: CardSource) -> ModelCardData:
     """The front matter. A licence that nobody stated is `unknown`, one of the hub's names."""
     adapted = source.job.lora_r > 0
@@ -136,7 +142,7 @@ def _card_data(source: CardSource) -> ModelCardData:
     return ModelCardData(
         base_model=source.base.hub_id,
         library_name="peft" if adapted else "transformers",
-        pipeline_tag="text-generation",
+        pipeline_tag="text-generation" if source.outcomes else None,
         tags=[*tags, "lora"] if adapted else tags,
         **licence,
     )

@@ -1,24 +1,29 @@
 """Trainers by name: those of this project, and those of other distributions."""
 
+from collections.abc import Callable
+from importlib import import_module
+
+from arena_envs.checks import did_you_mean
 from arena_trainers.job.run_folder import SELF_PLAY
 from arena_trainers.offline.protocol import RowTrainer
 from arena_wrappers.plug_ins import PlugIns
 
 
-def _sft() -> RowTrainer:
-    from arena_trainers.offline.sft import sft
+def _lazily(name: str) -> Callable[[], RowTrainer]:
+    """A function that imports TRL when it is called: that takes seconds."""
 
-    return sft()
+    def made() -> RowTrainer:
+        module = import_module(f"arena_trainers.offline.{name}")
+        found: RowTrainer = getattr(module, name)()
+        return found
 
-
-def _dpo() -> RowTrainer:
-    from arena_trainers.offline.dpo import dpo
-
-    return dpo()
+    return made
 
 
 _KNOWN: PlugIns[RowTrainer] = PlugIns(
-    "trainer", "arena.trainers", {"sft": _sft, "dpo": _dpo}
+    "trainer",
+    "arena.trainers",
+    {name: _lazily(name) for name in ("dpo", "kto", "reward", "sft")},
 )
 
 
@@ -29,8 +34,6 @@ def names() -> list[str]:
 
 def check_name(name: str) -> None:
     """Raises ValueError for an unknown trainer."""
-    from arena_envs.checks import did_you_mean
-
     if name not in _KNOWN.names():
         raise ValueError(f"no trainer {name!r}; {did_you_mean(str(name), names())}")
 
@@ -39,14 +42,13 @@ def row_trainer(name: str) -> RowTrainer:
     """The trainer of a name; imports its libraries.
 
     Raises:
-        ValueError: there is no such trainer.
+        ValueError: there is no such trainer, or its plug-in gives something else.
         ImportError: its plug-in cannot be imported.
-        TypeError: the plug-in gives something else than a `RowTrainer`.
     """
     check_name(name)
     made = _KNOWN.make(name, {})
     if not isinstance(made, RowTrainer):
-        raise TypeError(
+        raise ValueError(
             f"trainer {name!r}: want a function that returns a RowTrainer, got {made!r:.60}"
         )
     return made
