@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -104,42 +105,25 @@ def test_every_trainer_trains(rows, train, tmp_path, name):
     assert config["architectures"] == [f"Qwen3For{kind}"]
 
 
-PLUG_IN = """\
-from arena_trainers.offline.batches import labelled_batch
-from arena_trainers.offline.protocol import RowTrainer
-
-def first_rows():
-    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
-
-    def make(given):
-        def batch(rows):
-            found = labelled_batch(rows, given.pad_id)
-            del found["weights"]
-            return found
-
-        model = AutoModelForCausalLM.from_pretrained(given.model)
-        return Trainer(
-            model, given.args, batch, given.rows, processing_class=given.tokenizer
-        )
-
-    return RowTrainer("completions", TrainingArguments, make)
-"""
+PAGE = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text()
 
 
 def test_a_trainer_of_another_distribution_trains_and_is_evaluated(
     rows, train, tmp_path, monkeypatch
 ):
-    (tmp_path / "firsts.py").write_text(PLUG_IN)
-    info = tmp_path / "firsts-1.0.dist-info"
+    """The plug-in of CONTRIBUTING."""
+    source = PAGE.partition("# my_trainer.py")[2].partition("```")[0]
+    (tmp_path / "plain_rows.py").write_text(source)
+    info = tmp_path / "plain-1.0.dist-info"
     info.mkdir()
-    about = "Metadata-Version: 2.1\nName: firsts\nVersion: 1.0\n"
+    about = "Metadata-Version: 2.1\nName: plain\nVersion: 1.0\n"
     (info / "METADATA").write_text(about)
-    entry = "[arena.trainers]\nfirst_rows = firsts:first_rows\n"
+    entry = "[arena.trainers]\nplain = plain_rows:plain\n"
     (info / "entry_points.txt").write_text(entry)
     monkeypatch.syspath_prepend(tmp_path)
-    assert names() == ["dpo", "first_rows", "kto", "reward", "sft", "turn_grpo"]
+    assert names() == ["dpo", "kto", "plain", "reward", "sft", "turn_grpo"]
     words = ["--data", rows("wins"), *SMALL, "--max_steps", 2, "--output-dir", "run"]
-    train("--trainer", "first_rows", *words)
+    train("--trainer", "plain", *words)
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     (outcome,) = results["outcomes"].values()
     assert {row["opponent"] for row in outcome["evaluation"]} >= {"random"}
@@ -168,6 +152,14 @@ def test_bad_command_lines_are_refused_in_one_sentence(train, tmp_path, words, m
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "runs").exists()
+
+
+def test_the_help_of_a_trainer_lists_its_own_options(train):
+    told = train("--trainer", "dpo", "--help").stdout
+    assert "--batch_size" in told
+    assert "--episodes_per_step" not in told
+    assert "--ld_alpha" not in told
+    assert "--ld_alpha" in train("--trainer", "dpo", "--help-all").stdout
 
 
 def test_rows_longer_than_max_length_are_refused(rows, train, tmp_path):

@@ -120,7 +120,6 @@ def data(
         if out is not None and out.suffix != ".parquet":
             raise ValueError(f"want --out FILE.parquet, got {out}; give it this suffix")
         sides = _sides(files, share, out)
-        chat = None if model in (None, "tiny") else load_chat(str(model))
         given = read_params(option)
         found = {
             side: select(selector, episodes, seed=seed, **given)
@@ -128,10 +127,8 @@ def data(
         }
         if len(found) > 1:
             found[OTHER] = _of_episodes(found[OTHER])
-        rows = [row for selection in found.values() for row in selection.rows]
-        origin = origin_of(rows, [e for side in sides.values() for e in side])
-        if model == "tiny" and rows:
-            chat = _tiny_chat(origin)
+        origin = _origin(found, sides)
+        chat = None if model is None else _chat_of(model, origin)
         for side, selection in found.items():
             print_tables(_tables(f"{selector}{side}", selection, chat, dry_run))
     if not any(selection.rows for selection in found.values()):
@@ -163,8 +160,18 @@ def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, A
     return {"": train, OTHER: others}
 
 
-def _tiny_chat(origin: Origin) -> "Chat":
-    """The chat template of the tiny model that is trained on rows of this origin."""
+def _origin(found: dict[str, Selection], sides: dict[str, Any]) -> Origin:
+    """The games and the prompts of the rows, those that are held out included."""
+    rows = [row for selection in found.values() for row in selection.rows]
+    return origin_of(rows, [episode for side in sides.values() for episode in side])
+
+
+def _chat_of(model: str, origin: Origin) -> "Chat | None":
+    """The chat template of a model, or of the tiny one that plays rows of this origin."""
+    if model != "tiny":
+        return load_chat(model)
+    if not origin.games:
+        return None  # there are no rows
     from arena_trainers.job.start import tiny_tokenizer_of
     from arena_trainers.lm.chat import Chat
 

@@ -97,7 +97,7 @@ def curves(metrics: Records, frame: Frame) -> Any:
     figure = Figure(figsize=(11, 4 * num_rows), layout="constrained")
     figure.suptitle(frame.title)
     axes = figure.subplots(num_rows, 2, squeeze=False).ravel()
-    last = max((record["step"] for record in metrics), default=1)
+    last = max([1, *(record["step"] for record in metrics)])
     for panel, (title, lines) in zip(axes, shown.items(), strict=False):
         for key, points in lines.items():
             label = key.removeprefix("arena/").removesuffix("/return")
@@ -105,8 +105,7 @@ def curves(metrics: Records, frame: Frame) -> Any:
             steps, values = zip(*points, strict=True)
             panel.plot(steps, values, label=label, linewidth=1.2, marker=marker)
         panel.set_title(title, fontsize=10)
-        panel.set_xlabel("optimizer step")
-        panel.set_xlim(0, max(last, 1))
+        panel.set(xlabel="optimizer step", xlim=(0, last))
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         _furnish(panel, lines, frame)
     for panel in axes[len(shown) :]:
