@@ -187,8 +187,9 @@ def _no_checkpoint(folder: Path) -> str:
 
 def with_start(folder: Path) -> str:
     """Arguments of `arena train` that begin with the `start` of a stopped run."""
-    start = shlex.quote(str(folder / START))
-    return f"--model {start} --warm_start_steps 0"
+    model = f"--model {shlex.quote(str(folder / START))}"
+    is_play = trainer_of(folder) == SELF_PLAY
+    return f"{model} --warm_start_steps 0" if is_play else model
 
 
 def extend(folder: Path, max_steps: int) -> None:
