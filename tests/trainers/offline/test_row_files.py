@@ -79,6 +79,25 @@ def test_facts_are_those_of_all_rows(tmp_path):
     np.testing.assert_array_equal(facts.weights, [2.0, 1.0])
 
 
+@pytest.mark.parametrize(
+    ("masks", "longest"),
+    [
+        ([[1, 1, 0, 0, 0, 1]], 2),
+        ([[1, 0, 0, 1, 1, 1], [1, 1]], 3),
+        ([[0, 0, 1, 1], [1]], 4),  # a revision: a mistake that is read, then trained
+        ([[1], [], [1, 0, 1, 1]], 2),
+    ],
+)
+def test_a_reply_ends_where_the_seat_reads_on(tmp_path, masks, longest):
+    columns = {
+        "prompt_ids": [[5]] * len(masks),
+        "completion_ids": masks,
+        "completion_mask": masks,
+        "weight": [1.0] * len(masks),
+    }
+    assert facts_of(written(tmp_path, columns), "completions").longest_reply == longest
+
+
 def test_tokens_of_another_tokenizer_are_refused(tmp_path, policy, kuhn_env):
     policy.save_pretrained(tmp_path / "model")
     chat = load_chat(str(tmp_path / "model"))

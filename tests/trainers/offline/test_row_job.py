@@ -140,7 +140,10 @@ def test_a_trainer_of_another_distribution_trains_and_is_evaluated(
         (["sft"], "trainer 'sft' learns from rows; give --data FILE.parquet"),
         (["sft", "--data", "x.parquet"], "want a file of rows as data, found none"),
         (["sft", "--data", "x.parquet", "--dry-run"], "--dry-run plans self-play"),
-        (["sft", "--data", "x.parquet", "--beta", "1"], "unknown option 'beta'"),
+        (
+            ["sft", "--data", "x.parquet", "--beta", "1"],
+            "trainer 'sft' has no option 'beta'; arena",
+        ),
         (
             ["sft", "--data", "x.parquet", "--gradient_accumulation_steps", "2"],
             "want batch_size alone, which is cut to fit the memory",

@@ -61,7 +61,7 @@ class Player:
             lengths = longest_replies(
                 self.tokenizer, self.plans, self.args.reply_format
             )
-            self.args.max_completion_length = max([facts.longest_completion, *lengths])
+            self.args.max_completion_length = max([facts.longest_reply, *lengths])
 
     @property
     def policy_options(self) -> dict[str, Any]:

@@ -30,7 +30,8 @@ class RowFacts(NamedTuple):
     Attributes:
         num_rows: how many there are.
         longest: tokens of the longest prompt with its completion.
-        longest_completion: tokens.
+        longest_reply: tokens of the longest part that is trained at a stretch, with what
+            stands before it if it is the first one: masked tokens of the same reply do.
         largest_id: the largest token id.
         num_trained: tokens of all masks.
         weights: float64[N]; ones where rows have no weight.
@@ -40,7 +41,7 @@ class RowFacts(NamedTuple):
 
     num_rows: int
     longest: int
-    longest_completion: int
+    longest_reply: int
     largest_id: int
     num_trained: int
     weights: np.ndarray
@@ -128,7 +129,7 @@ def facts_of(path: Path, kind: str) -> RowFacts:
             for text in _TEXTS[kind]:
                 lengths = _lengths(batch[f"{text}_ids"])
                 longest = max(longest, int((prompts + lengths).max(initial=0)))
-                replies = max(replies, int(lengths.max(initial=0)))
+                replies = max(replies, _longest_reply(batch[f"{text}_mask"]))
                 largest = max(largest, _largest(batch[f"{text}_ids"]))
                 counts = _sums(batch[f"{text}_mask"])
                 trained += int(counts.sum())
@@ -161,6 +162,20 @@ def _sums(lists: Any) -> np.ndarray:
     owner = np.repeat(np.arange(len(lists)), _lengths(lists))
     values = lists.flatten().to_numpy()
     return np.bincount(owner, weights=values, minlength=len(lists))
+
+
+def _longest_reply(masks: Any) -> int:
+    """The most tokens of a list up to the end of its first ones, or of later ones."""
+    mask, lengths = masks.flatten().to_numpy().astype(bool), _lengths(masks)
+    if not len(mask):
+        return 0
+    index, ends = np.arange(len(mask)), np.cumsum(lengths)
+    starts = np.repeat(ends - lengths, lengths)
+    before = np.concatenate([[0], np.cumsum(mask)])  # ones before each token
+    counted = mask | (before[:-1] == before[starts])  # or before the first one
+    # the token before the run that a token is in
+    last = np.maximum.accumulate(np.where(counted, starts - 1, index))
+    return int((index - last).max())
 
 
 def check_tokens(path: Path, facts: RowFacts, chat: Any) -> None:

@@ -1,12 +1,13 @@
 """Options of `arena train --trainer NAME`: ours, those of the model, and the trainer's own."""
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from arena_trainers.job.settings import JobConfig
-from arena_trainers.train.options import Option, options_of, unknown_option
+from arena_trainers.train.options import Option, options_of
 
 OF_THE_MODEL = (
     *("model", "hidden_size", "num_layers"),
@@ -100,7 +101,12 @@ def trainer_args(
         if name in ours:
             continue
         if name not in options:
-            raise unknown_option(name, [*ours, *options])
+            near = difflib.get_close_matches(name, [*ours, *options], n=1)
+            trainer = settings["trainer"]
+            hint = f"arena train --trainer {trainer} --help-all lists all"
+            if near:
+                hint = f"did you mean {near[0]!r}?"
+            raise ValueError(f"trainer {trainer!r} has no option {name!r}; {hint}")
         given[name] = options[name].converted(value)
     for name in ("per_device_train_batch_size", "gradient_accumulation_steps"):
         if name in given:
