@@ -14,7 +14,11 @@ ROWS = re.findall(r"^\| (`.+) \| (`.+) \|$", MOVED, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
-    "name", ["my_game", "my_policy", "my_matchmaker", "my_curriculum", "my_selector"]
+    "name",
+    [
+        *("my_game", "my_policy", "my_matchmaker", "my_curriculum", "my_selector"),
+        "my_trainer",
+    ],
 )
 def test_the_plug_ins_of_the_page_pass_their_own_tests(name, tmp_path, monkeypatch):
     (tmp_path / f"{name}.py").write_text(BLOCKS[name])

@@ -14,11 +14,14 @@ from arena_trainers.cli.options import read_params
 from arena_trainers.cli.out_file import check_out
 from arena_trainers.cli.usage import print_tables, running, usage_errors
 from arena_trainers.data import (
+    Origin,
     Selection,
     columns,
     held_out,
     joined,
     load_chat,
+    only_prompt,
+    origin_of,
     rows_to_dataset,
     select,
     write_rows,
@@ -67,7 +70,9 @@ Share = Annotated[
 Model = Annotated[
     str | None,
     typer.Option(
-        metavar="PATH", help="Model whose tokenizer encodes text without tokens."
+        metavar="PATH",
+        help="Model whose tokenizer encodes text without tokens, or 'tiny' for the model "
+        "that arena train makes.",
     ),
 ]
 DryRun = Annotated[
@@ -115,7 +120,6 @@ def data(
         if out is not None and out.suffix != ".parquet":
             raise ValueError(f"want --out FILE.parquet, got {out}; give it this suffix")
         sides = _sides(files, share, out)
-        chat = None if model is None else load_chat(model)
         given = read_params(option)
         found = {
             side: select(selector, episodes, seed=seed, **given)
@@ -123,13 +127,15 @@ def data(
         }
         if len(found) > 1:
             found[OTHER] = _of_episodes(found[OTHER])
+        origin = _origin(found, sides)
+        chat = None if model is None else _chat_of(model, origin)
         for side, selection in found.items():
             print_tables(_tables(f"{selector}{side}", selection, chat, dry_run))
     if not any(selection.rows for selection in found.values()):
         typer.echo("error: no row was chosen; the table says why", err=True)
         raise typer.Exit(1)
     if not dry_run and out is not None:
-        _write(found, chat, out)
+        _write(found, chat, out, origin)
 
 
 def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, Any]:
@@ -152,6 +158,24 @@ def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, A
             f"with --held-out {share:g}; play more seeds, or give another share"
         )
     return {"": train, OTHER: others}
+
+
+def _origin(found: dict[str, Selection], sides: dict[str, Any]) -> Origin:
+    """The games and the prompts of the rows, those that are held out included."""
+    rows = [row for selection in found.values() for row in selection.rows]
+    return origin_of(rows, [episode for side in sides.values() for episode in side])
+
+
+def _chat_of(model: str, origin: Origin) -> "Chat | None":
+    """The chat template of a model, or of the tiny one that plays rows of this origin."""
+    if model != "tiny":
+        return load_chat(model)
+    if not origin.games:
+        return None  # there are no rows
+    from arena_trainers.job.start import tiny_tokenizer_of
+    from arena_trainers.lm.chat import Chat
+
+    return Chat(tiny_tokenizer_of(origin.games, only_prompt(origin)))
 
 
 def _of_episodes(found: Selection) -> Selection:
@@ -199,14 +223,16 @@ def _tokens(row: dict[str, Any]) -> dict[str, int]:
     }
 
 
-def _write(found: dict[str, Selection], chat: "Chat | None", out: Path) -> None:
+def _write(
+    found: dict[str, Selection], chat: "Chat | None", out: Path, origin: Origin
+) -> None:
     for side, selection in found.items():
         path = out.with_suffix(HELD_OUT) if side else out
         if not selection.rows:
             typer.echo(f"{path}: not written, no row was chosen")
             continue
         with running(f"{path} was not written", "writing"):
-            write_rows(rows_to_dataset(selection.rows, chat), path)
+            write_rows(rows_to_dataset(selection.rows, chat), path, origin)
         typer.echo(f"wrote {len(selection.rows):,} rows to {path}")
 
 

@@ -9,6 +9,7 @@ import typer
 
 from arena_trainers.cli.train_arguments import (
     implied_recipe,
+    is_offline,
     split,
     without_dry_run,
 )
@@ -19,6 +20,8 @@ from arena_trainers.job.settings import (
     load_recipe,
     recipes,
 )
+from arena_trainers.offline.registry import check_name, row_trainer
+from arena_trainers.offline.settings import row_options, trainer_options
 from arena_trainers.train.options import Option, listed_options, options_of
 
 WIDTH = 80
@@ -38,11 +41,18 @@ Options override the recipe. Values are YAML; lists may be written a,b.
   arena train --seed 1 --output-dir runs/seed1
   arena train --model Qwen/Qwen3-0.6B --games kuhn_poker,tic_tac_toe
   arena train my_recipe.yaml --credit episode --max_steps 200
+  arena train --trainer sft --data rows.parquet    learns from rows of arena data
   arena train --resume runs/seed1                  after Ctrl-C or SIGTERM
   arena train --resume runs/seed1 --max_steps 800  trains longer
 
 Brackets show the defaults of the recipe {recipe!r}.
 """
+
+ROWS_USAGE = """\
+Usage: arena train --trainer {trainer} --data FILE.parquet [--key value]...
+
+Trains a language model on rows that arena data chose. --model is a folder, an
+id of the Hugging Face hub, or 'tiny', which is made on the spot."""
 
 RUN = (
     Option("output_dir", (), (), "runs/<time>", "Run folder: new or empty.", "arena"),
@@ -159,6 +169,10 @@ def print_train_help(arguments: Sequence[str]) -> None:
     is_all = "--help-all" in arguments
     before = [word for word in arguments if word not in ("-h", "--help", "--help-all")]
     recipe, given = split(without_dry_run(before))
+    settings = {} if recipe is None else load_recipe(recipe)
+    if is_offline(settings | given):
+        typer.echo(rows_help(str((settings | given)["trainer"]), all_options=is_all))
+        return
     name = implied_recipe(given) if recipe is None else recipe
     typer.echo(train_help(name, all_options=is_all))
 
@@ -192,6 +206,29 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
             "arena train --help-all adds the options of TRL and transformers.",
         ]
     return "\n".join(lines)
+
+
+def rows_help(trainer: str, *, all_options: bool = False) -> str:
+    """The help page of a trainer that learns from rows.
+
+    Args:
+        trainer: its name.
+        all_options: whether to include the options of its own; this imports TRL.
+
+    Raises:
+        ValueError: there is no such trainer.
+    """
+    check_name(trainer)
+    options = {o.name: o for o in RUN if o.name != "dry-run"} | row_options()
+    defaults = {"trainer": trainer, "data": None}  # nobody's default
+    lines = [ROWS_USAGE.format(trainer=trainer), "", "Shared options:"]
+    lines += _group(options.values(), defaults)
+    if not all_options:
+        more = f"arena train --trainer {trainer} --help-all adds the trainer's own options."
+        return "\n".join([*lines, "", more])
+    kind = row_trainer(trainer)
+    own = trainer_options(kind.config).values()
+    return "\n".join([*lines, "", f"Of {kind.config.__name__}:", *_group(own, {})])
 
 
 def _usage(recipe: str) -> str:

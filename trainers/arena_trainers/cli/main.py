@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from arena_trainers import extras
 from arena_trainers.cli import bench as bench_command
 from arena_trainers.cli import credit as credit_commands
 from arena_trainers.cli import data as data_command
@@ -24,7 +25,12 @@ from arena_trainers.cli import serve as serve_command
 from arena_trainers.cli import solve as solve_command
 from arena_trainers.cli import tournament as tournament_command
 from arena_trainers.cli.help import print_train_help
-from arena_trainers.cli.train_arguments import HELP, Request, read_request
+from arena_trainers.cli.train_arguments import (
+    HELP,
+    Request,
+    is_offline,
+    read_request,
+)
 from arena_trainers.cli.usage import UsageError, usage_errors
 from arena_trainers.extras import find_modules_here, missing_extra
 from arena_trainers.job import preflight
@@ -36,6 +42,8 @@ from arena_trainers.job.run_folder import (
     with_start,
 )
 from arena_trainers.lm.server import ServerError
+from arena_trainers.offline.registry import check_name
+from arena_trainers.offline.settings import row_config
 from arena_wrappers import NoReplyError
 
 app = typer.Typer(
@@ -78,11 +86,26 @@ def train(
         return
     with usage_errors():
         request = read_request(arguments)
-        if request.dry:
+        if is_offline(request.settings):
+            _check_offline(request)
+        elif request.dry:
             _print_plan(request)
             return
-        preflight.check(request.settings, request.folder, resume=request.resume)
+        else:
+            preflight.check(request.settings, request.folder, resume=request.resume)
     _run(request)
+
+
+def _check_offline(request: Request) -> None:
+    """Checks what can be checked without torch; the job checks the rest."""
+    if request.dry:
+        raise ValueError(
+            "--dry-run plans self-play; for rows, arena data ... --dry-run counts their tokens"
+        )
+    extras.require(preflight.NEEDED, "train")
+    check_name(request.settings["trainer"])
+    row_config(request.settings)
+    preflight.check_reporters(request.settings.get("report_to"))
 
 
 def _print_plan(request: Request) -> None:
@@ -97,12 +120,15 @@ def _run(request: Request) -> None:
     """Trains. A signal, a lost server or endpoint ends it: prints the line that resumes."""
     from arena_trainers.job.job import TrainingJob
     from arena_trainers.job.stopping import Stopped, Stopper
+    from arena_trainers.offline.job import RowJob
+
+    job_of = RowJob if is_offline(request.settings) else TrainingJob
 
     stopper = Stopper(speaks=os.environ.get("RANK", "0") == "0")
     try:
         with stopper:
             with usage_errors():
-                job = TrainingJob(
+                job = job_of(
                     request.settings,
                     request.folder,
                     Console(),

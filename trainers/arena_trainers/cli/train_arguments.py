@@ -1,20 +1,25 @@
 """Reads command lines of `arena train`."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from arena_trainers.job.run_folder import CONFIG, default_folder, read_run
+from arena_trainers.job.run_folder import (
+    CONFIG,
+    SELF_PLAY,
+    default_folder,
+    read_run,
+)
 from arena_trainers.job.settings import (
     DEFAULT_RECIPE,
     MODEL_RECIPE,
     load_recipe,
     read_overrides,
 )
-from arena_trainers.lm.prompt_file import read_prompt_file
+from arena_trainers.lm.prompt_file import saved_options
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 HELP = ("-h", "--help", "--help-all")
@@ -76,7 +81,9 @@ def _request(arguments: Sequence[str]) -> Request:
     resume = given.pop("resume", None)
     if resume is not None:
         return _resumed(Path(resume), recipe, given)
-    if recipe is None:
+    if recipe is None and is_offline(given):
+        recipe, settings = "", dict(given)
+    elif recipe is None:
         recipe = implied_recipe(given)
         settings = load_recipe(recipe) | saved_options(given.get("model", "")) | given
         is_adapter = recipe == MODEL_RECIPE and given.get("lora_r")
@@ -90,6 +97,8 @@ def _request(arguments: Sequence[str]) -> Request:
         settings = load_recipe(recipe) | given
     if "credit" in given and "credit_args" not in given:
         settings.pop("credit_args", None)  # options of the recipe's estimator
+    if not is_offline(settings):
+        settings.pop("trainer", None)
     folder = settings.pop("output_dir", None)
     if folder is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(
@@ -98,6 +107,11 @@ def _request(arguments: Sequence[str]) -> Request:
         )
     path = default_folder() if folder is None else Path(folder)
     return Request(settings, path, recipe)
+
+
+def is_offline(settings: Mapping[str, Any]) -> bool:
+    """Whether the trainer of a run learns from rows instead of self-play."""
+    return bool(settings.get("trainer", SELF_PLAY) != SELF_PLAY)
 
 
 def split(arguments: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
@@ -110,15 +124,6 @@ def split(arguments: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
 def implied_recipe(given: dict[str, Any]) -> str:
     """The recipe of a command line that names none."""
     return DEFAULT_RECIPE if given.get("model", "tiny") == "tiny" else MODEL_RECIPE
-
-
-def saved_options(model: str) -> dict[str, Any]:
-    """Options of training in the `arena_prompt.json` of a model's folder, if it has one."""
-    saved = read_prompt_file(model) if model else {}
-    prompt = saved.pop("prompt", None)
-    if "max_new_tokens" in saved:
-        saved["max_completion_length"] = saved.pop("max_new_tokens")
-    return {**({} if prompt is None else vars(prompt)), **saved}
 
 
 def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request:

@@ -11,6 +11,7 @@ from arena_trainers.data.examples import (
     legal_play,
     solver_replies,
 )
+from arena_trainers.data.origin import Origin, only_prompt, origin_of, read_origin
 from arena_trainers.data.played import (
     Trajectory,
     completions,
@@ -33,6 +34,7 @@ __all__ = [
     "FixedRandomBot",
     "Heard",
     "Label",
+    "Origin",
     "Pair",
     "Row",
     "Said",
@@ -49,7 +51,10 @@ __all__ = [
     "joined",
     "legal_play",
     "load_chat",
+    "only_prompt",
+    "origin_of",
     "pieces_of",
+    "read_origin",
     "rows_to_dataset",
     "select",
     "selector_names",

@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arena_trainers.data.origin import Origin, with_origin
 from arena_trainers.data.rows import (
     Completion,
     Heard,
@@ -184,12 +185,25 @@ def _features(datasets: Any, row: dict[str, Any]) -> Any:
     )
 
 
-def write_rows(dataset: Any, path: str | PathLike[str]) -> None:
-    """Writes rows as Parquet; the file appears whole, and equal rows give equal bytes."""
+def write_rows(
+    dataset: Any, path: str | PathLike[str], origin: Origin | None = None
+) -> None:
+    """Writes rows as Parquet; the file appears whole, and equal rows give equal bytes.
+
+    Args:
+        dataset: what `rows_to_dataset` made.
+        path: the file.
+        origin: the games and prompts of the rows, for `arena train --data`.
+    """
     path = Path(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        dataset.to_parquet(str(part))
+        if origin is None:
+            dataset.to_parquet(str(part))
+        else:
+            parquet = import_extra("pyarrow.parquet", "train")
+            table = dataset.with_format("arrow")[:]
+            parquet.write_table(with_origin(table, origin), str(part))
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

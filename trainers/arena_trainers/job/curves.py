@@ -23,6 +23,7 @@ class Frame:
         uniform: NashConv of uniform random play in the first game, if it was measured.
         values: return of each seat at an equilibrium, by name of the curve.
         moves: optimizer steps after which the reference model was synchronised.
+        panels: names of the metrics of further panels, by title.
     """
 
     title: str
@@ -31,6 +32,7 @@ class Frame:
     uniform: float | None = None
     values: Mapping[str, float] = field(default_factory=dict)
     moves: Sequence[int] = ()
+    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -84,6 +86,7 @@ def curves(metrics: Records, frame: Frame) -> Any:
         "legal-reply rate": ["arena/legal_rate"],
         f"exact NashConv of {frame.first_game}": ["arena/nash_conv"],
         "KL to the reference, nats per token": ["kl"],
+        **frame.panels,
     }
     shown = {
         title: lines
@@ -94,7 +97,7 @@ def curves(metrics: Records, frame: Frame) -> Any:
     figure = Figure(figsize=(11, 4 * num_rows), layout="constrained")
     figure.suptitle(frame.title)
     axes = figure.subplots(num_rows, 2, squeeze=False).ravel()
-    last = max((record["step"] for record in metrics), default=1)
+    last = max([1, *(record["step"] for record in metrics)])
     for panel, (title, lines) in zip(axes, shown.items(), strict=False):
         for key, points in lines.items():
             label = key.removeprefix("arena/").removesuffix("/return")
@@ -102,8 +105,7 @@ def curves(metrics: Records, frame: Frame) -> Any:
             steps, values = zip(*points, strict=True)
             panel.plot(steps, values, label=label, linewidth=1.2, marker=marker)
         panel.set_title(title, fontsize=10)
-        panel.set_xlabel("optimizer step")
-        panel.set_xlim(0, max(last, 1))
+        panel.set(xlabel="optimizer step", xlim=(0, last))
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         _furnish(panel, lines, frame)
     for panel in axes[len(shown) :]:
@@ -128,6 +130,8 @@ def _furnish(panel: Any, lines: Mapping[str, Any], frame: Frame) -> None:
         _line(panel, 0.0, "equilibrium", "--")
     elif key == "kl":
         panel.set_ylim(0, 1.08 * max(largest, LEAST_KL))
+    elif not key.startswith("arena/"):
+        panel.set_ylim(0, 1.08 * largest or 1.0)
     else:
         low, high = frame.return_range
         margin = 0.03 * (high - low)

@@ -25,7 +25,7 @@ from arena_trainers.job.model_card import write_cards
 from arena_trainers.job.opening import description, legal_warning, memory_line
 from arena_trainers.job.outcome import GameMeter, Outcome
 from arena_trainers.job.profile import profile_lines, profile_of
-from arena_trainers.job.progress import shown_progress
+from arena_trainers.job.progress import Look, figures_of, shown_progress
 from arena_trainers.job.provenance import config_text, provenance
 from arena_trainers.job.report import outcome_tables
 from arena_trainers.job.results import frame_of, results_of
@@ -231,8 +231,8 @@ class TrainingJob:
     def _train(self, trainer: TurnGRPOTrainer) -> tuple[float, int]:
         """Runs the trainer; returns the seconds and the optimizer steps that it took."""
         began = time.monotonic()
-        shown = self.console, self.is_main, self._episodes_per_step
-        with shown_progress(trainer, *shown):
+        look = Look("self-play", "episodes", self._episodes_per_step, figures_of)
+        with shown_progress(trainer, self.console, self.is_main, look):
             trainer.add_callback(StopCallback(self.stopper, self.args.window))
             checkpoint = str(self.checkpoint) if self.checkpoint else None
             with self.stopper.waiting():

@@ -42,6 +42,9 @@ class CardSource(NamedTuple):
         plans: the games.
         outcomes: the results in each game.
         results: what `results.json` holds.
+        how: how it was trained, for the first sentence.
+        tags: for the hub.
+        training: rows of the model's table.
     """
 
     folder: Path
@@ -51,6 +54,9 @@ class CardSource(NamedTuple):
     plans: Sequence[GamePlan]
     outcomes: Sequence[Outcome]
     results: Mapping[str, Any]
+    how: str
+    tags: Sequence[str]
+    training: Sequence[tuple[str, str]]
 
 
 def write_cards(
@@ -65,8 +71,27 @@ def write_cards(
     """
     base = base_model(run.job.model, run.model)
     plans = [meter.plan for meter in run.meters]
-    source = CardSource(run.folder, base, run.job, run.args, plans, outcomes, results)
-    for folder, model in ((run.folder, "model"), (run.folder / "model", ".")):
+    given = run.folder, base, run.job, run.args, plans, outcomes, results
+    rows = _self_play(run.job, run.args, results["credit"])
+    save_cards(CardSource(*given, "by self-play", TAGS, rows))
+
+
+def _self_play(
+    job: JobConfig, args: TurnGRPOConfig, credit: Mapping[str, Any]
+) -> list[tuple[str, str]]:
+    return [
+        ("supervised start", f"{job.warm_start_steps} steps"),
+        ("self-play", f"{args.max_steps} of {args.episodes_per_step} episodes"),
+        ("credit", code(f"{credit['estimator']} {credit['args'] or ''}")),
+    ]
+
+
+def save_cards(source: CardSource) -> None:
+    """Writes `README.md` into a run folder and into its `model/`."""
+    for folder, model in (
+        (source.folder, "model"),
+        (source.folder / "model", "."),
+    ):
         model_card(source, model).save(folder / CARD)
 
 
@@ -83,15 +108,10 @@ def model_card(source: CardSource, model: str) -> ModelCard:
     recipe = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=math.inf)
     parts = [
         f"# {code(source.folder.absolute().name)}",
-        f"A language model trained by self-play with [arena-envs]({HOME}).",
+        f"A language model trained {source.how} with [arena-envs]({HOME}).",
         "## Model",
         _model_table(source),
-        "## Results",
-        "*Against* is who played the other seats: the model itself or a baseline. "
-        "Intervals are of 95 %.",
-        *_results(source.outcomes),
-        "## Evaluate it and play against it",
-        _use(source, model),
+        *(_played(source, model) if source.outcomes else []),
         "## Recipe",
         f"`arena train {CONFIG}` repeats the run with this file."
         + (" Paths have their last part only here." if folders else ""),
@@ -103,38 +123,43 @@ def model_card(source: CardSource, model: str) -> ModelCard:
     return ModelCard(f"---\n{_card_data(source).to_yaml()}\n---\n\n{text}\n")
 
 
+def _played(source: CardSource, model: str) -> list[str]:
+    return [
+        "## Results",
+        "*Against* is who played the other seats: the model itself or a baseline. "
+        "Intervals are of 95 %.",
+        *_results(source.outcomes),
+        "## Evaluate it and play against it",
+        _use(source, model),
+    ]
+
+
 def _card_data(source: CardSource) -> ModelCardData:
     """The front matter. A licence that nobody stated is `unknown`, one of the hub's names."""
     adapted = source.job.lora_r > 0
-    tags = [*TAGS, *(plan.id for plan in source.plans)]
+    tags = [*source.tags, *(plan.id for plan in source.plans)]
     licence: dict[str, Any] = {"license": "unknown", **source.base.licence}
     return ModelCardData(
         base_model=source.base.hub_id,
         library_name="peft" if adapted else "transformers",
-        pipeline_tag="text-generation",
+        pipeline_tag="text-generation" if source.outcomes else None,
         tags=[*tags, "lora"] if adapted else tags,
         **licence,
     )
 
 
 def _model_table(source: CardSource) -> str:
-    job, args, results = source.job, source.args, source.results
-    base, credit = source.base, results["credit"]
-    steps = f"{args.max_steps} of {args.episodes_per_step} episodes"
+    job, base, recipe = source.job, source.base, source.results["recipe"]
+    adapter = f"LoRA adapter of rank {job.lora_r}"
     return table(
         ("", ""),
         [
             ("base model", _NO_BASE if job.model == "tiny" else code(base.name)),
             ("licence", _licence(base, job.model == "tiny")),
             ("games", ", ".join(code(plan.name) for plan in source.plans)),
-            (
-                "trained",
-                f"LoRA adapter of rank {job.lora_r}" if job.lora_r else "all weights",
-            ),
-            ("supervised start", f"{job.warm_start_steps} steps"),
-            ("self-play", steps),
-            ("credit", code(f"{credit['estimator']} {credit['args'] or ''}")),
-            ("recipe", code(results["recipe"]) if results["recipe"] else "options"),
+            ("trained", adapter if job.lora_r else "all weights"),
+            *source.training,
+            ("recipe", code(recipe) if recipe else "options"),
         ],
     )
 

@@ -1,8 +1,9 @@
 """Progress of a training run: a bar in a terminal, lines elsewhere."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -31,7 +32,7 @@ _SHOWN_PARTS = {
 
 @contextmanager
 def shown_progress(
-    trainer: Trainer, console: Console, is_main: bool, episodes_per_step: int
+    trainer: Trainer, console: Console, is_main: bool, look: "Look"
 ) -> Iterator[None]:
     """Shows a bar in a terminal during training, else a line at each logging step.
 
@@ -39,7 +40,7 @@ def shown_progress(
         trainer: gets a callback.
         console: where progress is shown.
         is_main: whether this is the main process; the others show nothing.
-        episodes_per_step: episodes per optimizer step, for the speed.
+        look: what is shown.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -50,10 +51,27 @@ def shown_progress(
     has_bar = is_main and console.is_terminal
     with Progress(*columns, console=console, disable=not has_bar) as bar:
         if has_bar:
-            trainer.add_callback(ProgressBar(bar))
+            trainer.add_callback(ProgressBar(bar, look))
         elif is_main:
-            trainer.add_callback(ProgressLines(console, episodes_per_step))
+            trainer.add_callback(ProgressLines(console, look))
         yield
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a run shows of its progress.
+
+    Attributes:
+        title: of the bar.
+        unit: what is counted for the speed.
+        per_step: units per optimizer step.
+        figures: the figures of a log that are shown; a log without any is not shown.
+    """
+
+    title: str
+    unit: str
+    per_step: int
+    figures: Callable[[Mapping[str, Any]], list[str]]
 
 
 class ProgressBar(TrainerCallback):
@@ -61,10 +79,11 @@ class ProgressBar(TrainerCallback):
 
     Args:
         progress: where the bar is drawn.
+        look: what is shown.
     """
 
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
+    def __init__(self, progress: Progress, look: "Look") -> None:
+        self.progress, self.look = progress, look
         self._shown = -1
 
     def on_train_begin(
@@ -75,7 +94,7 @@ class ProgressBar(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         self.task = self.progress.add_task(
-            "self-play", total=state.max_steps, completed=state.global_step
+            self.look.title, total=state.max_steps, completed=state.global_step
         )
 
     def on_step_end(
@@ -95,10 +114,10 @@ class ProgressBar(TrainerCallback):
         logs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        figures = figures_of(logs or {})
+        figures = self.look.figures(logs or {})
         if figures and state.global_step != self._shown:  # not the summary at the end
             self._shown = state.global_step
-            text = "  ".join(["self-play", *figures[:2]])  # more would not fit
+            text = "  ".join([self.look.title, *figures[:2]])  # more would not fit
             self.progress.update(self.task, description=text)
 
 
@@ -107,11 +126,11 @@ class ProgressLines(TrainerCallback):
 
     Args:
         console: where the lines go.
-        episodes_per_step: episodes per optimizer step, for the speed.
+        look: what is shown.
     """
 
-    def __init__(self, console: Console, episodes_per_step: int) -> None:
-        self.console, self.episodes_per_step = console, episodes_per_step
+    def __init__(self, console: Console, look: "Look") -> None:
+        self.console, self.look = console, look
 
     def on_train_begin(
         self,
@@ -131,7 +150,7 @@ class ProgressLines(TrainerCallback):
         logs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        figures = figures_of(logs or {})
+        figures = self.look.figures(logs or {})
         if not figures or state.global_step == self._shown:
             return  # the summary at the end
         self._shown = state.global_step
@@ -140,8 +159,8 @@ class ProgressLines(TrainerCallback):
         parts = [f"step {state.global_step}/{state.max_steps}", *figures]
         if steps > 0:
             left = (state.max_steps - state.global_step) * seconds / steps
-            speed = steps * self.episodes_per_step / seconds
-            parts += [f"{speed:.0f} episodes/s", f"{clock(left)} left"]
+            speed = steps * self.look.per_step / seconds
+            parts += [f"{speed:.0f} {self.look.unit}/s", f"{clock(left)} left"]
         self.console.print("  ".join(parts), soft_wrap=True, highlight=False)
         speed_line = speed_of(logs or {})
         if speed_line:

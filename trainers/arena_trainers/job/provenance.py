@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from transformers import TrainingArguments
 
 import arena_envs
 from arena_trainers.job.settings import JobConfig
@@ -22,7 +23,7 @@ PACKAGES = ("arena-envs", "torch", "transformers", "trl", "accelerate", "numpy")
 RESOLVED = ("seed", "bf16", "max_completion_length")
 
 
-def config_text(settings: Mapping[str, Any], args: TurnGRPOConfig) -> str:
+def config_text(settings: Mapping[str, Any], args: TrainingArguments) -> str:
     """`config.yaml`: the settings, with the values of `RESOLVED`.
 
     `arena train config.yaml` repeats the run.
@@ -31,7 +32,7 @@ def config_text(settings: Mapping[str, Any], args: TurnGRPOConfig) -> str:
         settings: options by name, of the recipe and of the command line.
         args: the trainer's settings that follow from them.
     """
-    resolved = {name: getattr(args, name) for name in RESOLVED}
+    resolved = {name: getattr(args, name) for name in RESOLVED if hasattr(args, name)}
     text = yaml.safe_dump({**resolved, **settings}, sort_keys=False)
     return f"# arena train config.yaml repeats this run\n{text}"
 

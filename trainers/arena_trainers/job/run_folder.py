@@ -17,6 +17,7 @@ from arena_trainers.lm.models import ADAPTER, saved_model
 from arena_trainers.train import CREDIT_STATE
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
+SELF_PLAY = "turn_grpo"  # the trainer of a run that names none
 START = "start"  # the model that self-play starts from; renamed when it is complete
 _WHOLE = ("trainer_state.json", CREDIT_STATE)
 
@@ -105,14 +106,25 @@ def partial(name: str) -> str:
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """The newest complete checkpoint, if there is one."""
+    """The newest complete checkpoint, if there is one.
+
+    One of self-play also has the state of the credit, which is written last.
+    """
+    wanted = _WHOLE if trainer_of(folder) == SELF_PLAY else _WHOLE[:1]
     found = [
         path
         for path in folder.glob("checkpoint-*")
         if re.fullmatch(r"checkpoint-\d+", path.name)
-        and all((path / name).is_file() for name in _WHOLE)
+        and all((path / name).is_file() for name in wanted)
     ]
     return max(found, key=step_of, default=None)
+
+
+def trainer_of(folder: Path) -> str:
+    """The name of the trainer of a run."""
+    if not (folder / CONFIG).is_file():
+        return SELF_PLAY
+    return str(load_recipe(str(folder / CONFIG)).get("trainer", SELF_PLAY))
 
 
 def step_of(checkpoint: Path) -> int:
@@ -175,8 +187,9 @@ def _no_checkpoint(folder: Path) -> str:
 
 def with_start(folder: Path) -> str:
     """Arguments of `arena train` that begin with the `start` of a stopped run."""
-    start = shlex.quote(str(folder / START))
-    return f"--model {start} --warm_start_steps 0"
+    model = f"--model {shlex.quote(str(folder / START))}"
+    is_play = trainer_of(folder) == SELF_PLAY
+    return f"{model} --warm_start_steps 0" if is_play else model
 
 
 def extend(folder: Path, max_steps: int) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from arena_trainers.train.config import TurnGRPOConfig
 
 DEFAULT_RECIPE = "kuhn-tiny"
-PROJECT = "arena-envs"  # of the runs in trackio and W&B
 MODEL_RECIPE = "pretrained"  # where a model is given and no recipe
 
 
@@ -267,8 +266,7 @@ def build_configs(
     Raises:
         ValueError: an unknown option, a value of another type, or one out of range.
     """
-    import torch
-
+    from arena_trainers.job.output_defaults import output_defaults
     from arena_trainers.train.config import TurnGRPOConfig
 
     job_options, options = options_of(JobConfig), training_options()
@@ -282,18 +280,7 @@ def build_configs(
             raise unknown_option(key, [*job_options, *options])
     if isinstance(names := training.get("report_to"), str):
         training["report_to"] = names.replace(" ", "").split(",")
-    defaults = {
-        "report_to": "none",
-        "disable_tqdm": True,
-        "ddp_find_unused_parameters": False,
-        "output_dir": output_dir,
-        "run_name": Path(output_dir).absolute().name,
-        "hub_strategy": "end",  # with the card, whose results come last
-    }
-    if "project" in options:  # newer versions of transformers
-        defaults["project"] = PROJECT
-    if not torch.cuda.is_available():
-        defaults |= {"use_cpu": True, "bf16": False}
+    defaults = output_defaults(output_dir, options)
     config, args = JobConfig(**job), TurnGRPOConfig(**{**defaults, **training})
     if config.warm_start_steps > 0:
         refuse_warm_start(args)

@@ -1,12 +1,14 @@
 """The model and tokenizer that a training run starts from."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
+from arena_envs import make_game
+from arena_envs.game import AnyGame
 from arena_trainers.data import Example, legal_play, solver_replies
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
@@ -36,7 +38,7 @@ def load_tokenizer(
         ValueError: the folder has no tokenizer, or the tokenizer no chat template.
     """
     if folder is None:
-        return tiny_tokenizer(text for p in plans for text in words_of(p.game, options))
+        return tiny_tokenizer(_words((p.game for p in plans), options))
     try:
         AutoConfig.from_pretrained(folder)
         tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -51,6 +53,23 @@ def load_tokenizer(
             "instruct version of the model, or set tokenizer.chat_template and save it"
         )
     return tokenizer
+
+
+def tiny_tokenizer_of(
+    games: Sequence[Mapping[str, Any]], options: PromptOptions
+) -> Any:
+    """The tokenizer of the tiny model that plays these games.
+
+    Args:
+        games: dicts of `id`, `params` and `max_turns`.
+        options: what the prompts contain.
+    """
+    made = [make_game(spec["id"], **spec.get("params", {})) for spec in games]
+    return tiny_tokenizer(_words(made, options))
+
+
+def _words(games: Iterable[AnyGame], options: PromptOptions) -> Iterator[str]:
+    return (text for game in games for text in words_of(game, options))
 
 
 def check_reply_lengths(

@@ -28,7 +28,7 @@ from arena_trainers.train.row_sharing import distinct_rows
 
 
 class SharingSFTTrainer(SFTTrainer):
-    """TRL's trainer, whose equal rows run once and score the vocabulary at replies alone."""
+    """TRL's trainer, whose equal rows run once and score the vocabulary from the first reply on."""
 
     aux_loss_enabled: bool
 
@@ -39,19 +39,23 @@ class SharingSFTTrainer(SFTTrainer):
         return_outputs: bool = False,
         num_items_in_batch: Any = None,
     ) -> Any:
-        shared = model if self.aux_loss_enabled else self._sharing(model)
+        shared = model if self.aux_loss_enabled else self.sharing(model)
         return super().compute_loss(shared, inputs, return_outputs, num_items_in_batch)
 
-    def _sharing(self, model: Any) -> Callable[..., Any]:
+    def sharing(self, model: Any) -> Callable[..., Any]:
         """The model as a function of a batch in which equal rows run once."""
         inner = self.accelerator.unwrap_model(model)
 
         def forward(*, labels: torch.Tensor, **inputs: Any) -> Any:
             ids, mask = inputs.pop("input_ids"), inputs.pop("attention_mask")
             live = torch.ones(len(ids), dtype=torch.bool)
-            firsts, kind = distinct_rows(ids, mask, live)
+            # rows that train other tokens are other rows
+            keys = torch.cat([ids, labels], dim=1)
+            known = torch.cat([mask, torch.ones_like(labels)], dim=1)
+            firsts, kind = distinct_rows(keys, known, live)
             trained = (labels != IGNORED).any(dim=0)
-            width = int(trained.sum())  # replies end at the right edge
+            first = max(int(trained.int().argmax()), 1)  # replies end at the right edge
+            width = ids.shape[1] - first
             rows = {
                 "input_ids": ids[firsts, :-1],
                 "attention_mask": mask[firsts, :-1],

@@ -2,6 +2,9 @@
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformers import PrinterCallback
@@ -11,11 +14,12 @@ from arena_trainers.job.best import BestModel, score_metric
 from arena_trainers.job.callbacks import MetricsFile, NashConvCallback, RolloutsFile
 from arena_trainers.job.collapse import CollapseWarnings
 from arena_trainers.job.curves import read_metrics
+from arena_trainers.job.output_defaults import PROJECT
 from arena_trainers.job.patience import Patience
 from arena_trainers.job.results import step_zero
 from arena_trainers.job.run_folder import METRICS
 from arena_trainers.job.sample_replies import SampleReplies
-from arena_trainers.job.settings import PROJECT
+from arena_trainers.job.settings import JobConfig
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers.files import whole_file
@@ -39,7 +43,7 @@ class Watched(NamedTuple):
 
 
 def _trainer(run: "TrainingJob", metrics: MetricsFile) -> TurnGRPOTrainer:
-    try:
+    with adapter_errors(run.job):
         return TurnGRPOTrainer(
             str(run.start),
             run.args,
@@ -48,12 +52,23 @@ def _trainer(run: "TrainingJob", metrics: MetricsFile) -> TurnGRPOTrainer:
             callbacks=[metrics],
             peft_config=run.job.peft_config,
         )
+
+
+@contextmanager
+def adapter_errors(job: JobConfig) -> Iterator[None]:
+    """Says what to do where an adapter names layers that the model lacks.
+
+    Raises:
+        ValueError: it does.
+    """
+    try:
+        yield
     except ValueError as error:
         if not str(error).startswith("Target modules"):  # peft's
             raise
         raise ValueError(
             "want lora_target_modules that name linear layers of the model, such as "
-            f"q_proj,v_proj, got {run.job.lora_target_modules!r}"
+            f"q_proj,v_proj, got {job.lora_target_modules!r}"
         ) from error
 
 
@@ -157,10 +172,16 @@ def start_policy(run: "TrainingJob") -> LMPolicy:
 
 def metrics_before(run: "TrainingJob") -> list[dict[str, Any]]:
     """The metrics up to the checkpoint, in the main process; deletes later ones."""
-    path = run.folder / METRICS
-    if run.checkpoint is None or not run.is_main or not path.exists():
+    if run.checkpoint is None or not run.is_main:
         return []
-    kept = [r for r in read_metrics(path) if r["step"] <= run.first_step]
+    return kept_metrics(run.folder / METRICS, run.first_step)
+
+
+def kept_metrics(path: Path, last_step: int) -> list[dict[str, Any]]:
+    """The metrics up to a step; deletes later ones from the file."""
+    if not path.exists():
+        return []
+    kept = [r for r in read_metrics(path) if r["step"] <= last_step]
     with whole_file(path) as file:
         file.writelines(json.dumps(record) + "\n" for record in kept)
     return kept

@@ -73,6 +73,15 @@ def read_prompt_file(folder: str | Path) -> dict[str, Any]:
         raise ValueError(f"{path}: {error}") from error
 
 
+def saved_options(model: str) -> dict[str, Any]:
+    """Options of training in the `arena_prompt.json` of a model's folder, if it has one."""
+    saved = read_prompt_file(model) if model else {}
+    prompt = saved.pop("prompt", None)
+    if "max_new_tokens" in saved:
+        saved["max_completion_length"] = saved.pop("max_new_tokens")
+    return {**({} if prompt is None else vars(prompt)), **saved}
+
+
 def check_sampling(sampling: Mapping[str, Any]) -> None:
     """Refuses a wrong value among those arguments of `LMPolicy` that the file can hold.
 

@@ -1,0 +1,189 @@
+"""`arena train --trainer NAME --data FILE`: a run folder, from rows to a model that plays."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from arena_trainers.evaluate import exploitability
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.offline.registry import names
+from arena_wrappers import Branching, play, write_episodes
+
+SMALL = ["--hidden_size", 16, "--num_layers", 1, "--eval_episodes", 10]
+SMALL += ["--evaluate_every", 2, "--logging_steps", 2, "--learning_rate", "1e-3"]
+
+
+@pytest.fixture
+def rows(arena_here, tmp_path, kuhn_env):
+    """Makes a file of rows of random play, with the tokens of the tiny model."""
+
+    def make(selector, *options, **choices):
+        episodes = play(kuhn_env, "random", range(30), **choices)
+        write_episodes(tmp_path / "episodes.jsonl", episodes)
+        words = [tmp_path / "episodes.jsonl", "--select", selector, *options]
+        path = tmp_path / f"{selector}.parquet"
+        done = arena_here("data", *words, "--model", "tiny", "--out", path)
+        assert done.returncode == 0, done.stderr
+        return path
+
+    return make
+
+
+@pytest.fixture
+def train(arena_here, tmp_path):
+    def run(*words, status=0):
+        done = arena_here("train", *words, cwd=tmp_path)
+        assert done.returncode == status, done.stderr
+        return done
+
+    return run
+
+
+def metrics(folder):
+    """The logs without times, and without the tokens that TRL counts from a restart on."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    left = ("runtime", "per_second", "num_tokens")
+    return [
+        {k: v for k, v in json.loads(line).items() if not any(n in k for n in left)}
+        for line in lines
+    ]
+
+
+def test_a_run_trains_resumes_to_the_same_model_and_plays(rows, train, tmp_path):
+    words = ["--trainer", "sft", "--data", rows("wins"), *SMALL]
+    words += ["--max_steps", 4, "--save_steps", 2, "--batch_size", 6]
+    words += ["--max_tokens_per_forward", 80]
+    done = train(*words, "--output-dir", "run")
+    assert "80 tokens run at once (max_tokens_per_forward): 2 rows" in done.stdout
+    run = tmp_path / "run"
+    results = json.loads((run / "results.json").read_text())
+    assert results["trainer"] == "sft"
+    assert results["nash_conv"]["final"] > 0
+    assert "by `sft` on rows" in (run / "README.md").read_text()
+    prompt = json.loads((run / "model" / "arena_prompt.json").read_text())
+    assert prompt["reply_format"] == "bare"
+    assert not prompt["rules"]
+    model = LMPolicy.from_pretrained(run / "model")
+    assert play("kuhn_poker", model, [0])[0].turns[0].prompt_ids
+
+    stopped = tmp_path / "stopped"
+    shutil.copytree(run, stopped)
+    shutil.rmtree(stopped / "checkpoint-4")
+    shutil.rmtree(stopped / "model")
+    (stopped / "results.json").unlink()
+    train("--resume", "stopped")
+    weights = "model/model.safetensors"
+    assert (stopped / weights).read_bytes() == (run / weights).read_bytes()
+    assert metrics(stopped)[:-1] == metrics(run)[:-1]  # the summary at the end
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    assert config["max_tokens_per_forward"] == 80
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("dpo", marks=pytest.mark.slow),
+        pytest.param("kto", marks=pytest.mark.slow),
+        "reward",
+    ],
+)
+def test_every_trainer_trains(rows, train, tmp_path, name):
+    if name == "kto":
+        path = rows("rule_labels")
+    else:
+        path = rows("branch_pairs", branch=Branching(3))
+    words = ["--data", path, *SMALL, "--max_steps", 2, "--batch_size", 4]
+    train("--trainer", name, *words, "--output-dir", "run")
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert results["steps"] == 2
+    assert ("legal_rate" in results) == (name != "reward")
+    config = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
+    kind = "SequenceClassification" if name == "reward" else "CausalLM"
+    assert config["architectures"] == [f"Qwen3For{kind}"]
+
+
+PAGE = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text()
+
+
+def test_a_trainer_of_another_distribution_trains_and_is_evaluated(
+    rows, train, tmp_path, monkeypatch
+):
+    """The plug-in of CONTRIBUTING."""
+    source = PAGE.partition("# my_trainer.py")[2].partition("```")[0]
+    (tmp_path / "plain_rows.py").write_text(source)
+    info = tmp_path / "plain-1.0.dist-info"
+    info.mkdir()
+    about = "Metadata-Version: 2.1\nName: plain\nVersion: 1.0\n"
+    (info / "METADATA").write_text(about)
+    entry = "[arena.trainers]\nplain = plain_rows:plain\n"
+    (info / "entry_points.txt").write_text(entry)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert names() == ["dpo", "kto", "plain", "reward", "sft", "turn_grpo"]
+    words = ["--data", rows("wins"), *SMALL, "--max_steps", 2, "--output-dir", "run"]
+    train("--trainer", "plain", *words)
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    (outcome,) = results["outcomes"].values()
+    assert {row["opponent"] for row in outcome["evaluation"]} >= {"random"}
+    assert (
+        LMPolicy.from_pretrained(tmp_path / "run" / "model").prompt.reply_format
+        == "bare"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sfft", "--data", "x.parquet"], "no trainer 'sfft'; did you mean 'sft'?"),
+        (["sft"], "trainer 'sft' learns from rows; give --data FILE.parquet"),
+        (["sft", "--data", "x.parquet"], "want a file of rows as data, found none"),
+        (["sft", "--data", "x.parquet", "--dry-run"], "--dry-run plans self-play"),
+        (
+            ["sft", "--data", "x.parquet", "--beta", "1"],
+            "trainer 'sft' has no option 'beta'; arena",
+        ),
+        (
+            ["sft", "--data", "x.parquet", "--gradient_accumulation_steps", "2"],
+            "want batch_size alone, which is cut to fit the memory",
+        ),
+    ],
+)
+def test_bad_command_lines_are_refused_in_one_sentence(train, tmp_path, words, message):
+    done = train("--trainer", *words, status=2)
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_help_of_a_trainer_lists_its_own_options(train):
+    told = train("--trainer", "dpo", "--help").stdout
+    assert "--batch_size" in told
+    assert "--episodes_per_step" not in told
+    assert "--ld_alpha" not in told
+    assert "--ld_alpha" in train("--trainer", "dpo", "--help-all").stdout
+
+
+def test_rows_longer_than_max_length_are_refused(rows, train, tmp_path):
+    words = ["--trainer", "sft", "--data", rows("wins"), "--max_length", 5]
+    done = train(*words, "--output-dir", "run", status=2)
+    assert "want max_length of at least" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_imitation_of_cfr_comes_close_to_an_equilibrium(
+    arena_here, train, tmp_path, kuhn_env
+):
+    write_episodes(tmp_path / "e.jsonl", play(kuhn_env, "cfr", range(1000)))
+    words = ["e.jsonl", "--select", "wins", "-o", "above=-9", "--model", "tiny"]
+    done = arena_here("data", *words, "--out", "rows.parquet", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    words = ["--batch_size", 256, "--max_steps", 120, "--learning_rate", "3e-3"]
+    train("--trainer", "sft", "--data", "rows.parquet", *words, "--output-dir", "run")
+    model = LMPolicy.from_pretrained(tmp_path / "run" / "model")
+    start = LMPolicy.from_pretrained(tmp_path / "run" / "start")
+    game = kuhn_env().env.game
+    assert exploitability(start, game).nash_conv > 0.5
+    assert exploitability(model, game).nash_conv < 0.2

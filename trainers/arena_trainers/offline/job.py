@@ -1,0 +1,289 @@
+"""The job of `arena train --trainer NAME`: rows, training, evaluation, results."""
+
+import math
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import broadcast_object_list
+from datasets import Dataset
+from rich.console import Console
+from transformers import AutoConfig, AutoModelForCausalLM, PrinterCallback
+from transformers.utils.logging import disable_progress_bar
+
+from arena_trainers.evaluate.intervals import import_stats
+from arena_trainers.job.callbacks import MetricsFile, NashConvCallback
+from arena_trainers.job.hub import check_push, push_model
+from arena_trainers.job.outcome import GameMeter
+from arena_trainers.job.progress import Look, shown_progress
+from arena_trainers.job.provenance import config_text
+from arena_trainers.job.results import step_zero
+from arena_trainers.job.run_folder import (
+    CONFIG,
+    METRICS,
+    START,
+    check_new,
+    check_same_model,
+    extend,
+    new_folder,
+    newest_checkpoint,
+    partial,
+    step_of,
+)
+from arena_trainers.job.start import make_start
+from arena_trainers.job.stopping import StopCallback, Stopper
+from arena_trainers.job.watched import adapter_errors, kept_metrics
+from arena_trainers.lm.chat import Chat
+from arena_trainers.lm.memory import default_max_tokens
+from arena_trainers.lm.models import model_folder
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.offline.closing import PromptFiles, close_run, figures_of
+from arena_trainers.offline.plan import Player
+from arena_trainers.offline.protocol import Given
+from arena_trainers.offline.registry import row_trainer
+from arena_trainers.offline.row_file import (
+    check_rows,
+    check_tokens,
+    facts_of,
+    token_columns,
+)
+from arena_trainers.offline.settings import row_config, trainer_args
+from arena_trainers.train.game_plans import different_games
+
+
+class RowJob:
+    """One run of `arena train --trainer NAME` in its folder.
+
+    Args:
+        settings: options by name, see `arena_trainers.offline.settings`.
+        folder: the run folder.
+        console: where progress and results are shown.
+        resume: whether to go on from the folder's last checkpoint.
+        recipe: name of the recipe, for the results.
+        extended: whether a resumed run has another `max_steps` than before.
+        stopper: ends training early, at a checkpoint.
+
+    Raises:
+        ValueError: an option, the rows or the model do not fit; the folder is in use, or has
+            nothing to resume. Then nothing has been written.
+    """
+
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        folder: Path,
+        console: Console,
+        *,
+        resume: bool = False,
+        recipe: str | None = None,
+        extended: bool = False,
+        stopper: Stopper | None = None,
+    ) -> None:
+        import_stats()  # fails now if scipy is missing, not after hours of training
+        self.settings, self.folder, self.console = dict(settings), folder, console
+        self.recipe, self.extended = recipe, extended
+        self.stopper = stopper or Stopper()
+        self.rows, self.job = row_config(settings)
+        self.kind, self.path = row_trainer(self.rows.trainer), Path(self.rows.data)
+        is_tiny = self.job.model == "tiny"
+        self.args = trainer_args(self.kind.config, settings, folder, is_tiny)
+        disable_progress_bar()  # of transformers; the run has its own
+        self.model = None if is_tiny else model_folder(self.job.model).absolute()
+        self.start = folder / START if self.model is None else self.model
+        self.checkpoint = newest_checkpoint(folder) if resume else None
+        if self.checkpoint is not None and self.kind.plays:
+            check_same_model(self.checkpoint, self.start)
+        if not resume and self.is_main:
+            check_new(folder)
+        self._check_rows()
+
+    def _check_rows(self) -> None:
+        """Reads the rows once; raises ValueError where trainer or model cannot learn from them."""
+        check_rows(self.path, self.kind.rows)
+        self.facts = facts_of(self.path, self.kind.rows)
+        at_most = getattr(self.args, "max_length", None)
+        if at_most is not None and at_most < self.facts.longest:
+            raise ValueError(
+                f"want max_length of at least {self.facts.longest}, the tokens of the longest "
+                f"row, got {at_most}; leave it out, or choose shorter rows"
+            )
+        given = self.path, self.facts, self.folder, self.args.seed
+        self.player = Player(self.job, self.model, *given)
+        chat: Any = (
+            self.player.args.chat_template_kwargs
+        )  # of TRL, which also takes JSON
+        check_tokens(
+            self.path,
+            self.facts,
+            Chat(self.player.tokenizer, template_options=chat),
+        )
+        games = different_games(self.player.plans) if self.kind.plays else []
+        num = self.job.eval_episodes
+        self.meters = [GameMeter(game, self.player.args, num) for game in games]
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes files and prints."""
+        return bool(self.args.process_index == 0)
+
+    @property
+    def first_step(self) -> int:
+        """The optimizer steps before this process began: those of the checkpoint."""
+        return step_of(self.checkpoint) if self.checkpoint else 0
+
+    def prepare(self) -> None:
+        """Makes the folder, the model that training starts from, and the trainer.
+
+        Raises:
+            ValueError: they cannot be made; the folder of a new run is removed again.
+        """
+        self.began = time.monotonic()
+        if self.is_main:
+            check_push(self.args)
+        if self.model is None:
+            torch.set_num_threads(1)  # more make a model this small many times slower
+        is_new = self.checkpoint is None and self.is_main
+        config = config_text(self.settings, self.args)
+        with new_folder(self.folder, config) if is_new else nullcontext():
+            if self.model is None and is_new:
+                self._make_start()
+            self.args.distributed_state.wait_for_everyone()
+            self._bound_memory(is_new)
+            if self.is_main and self.kind.plays:
+                self._measure_start()
+            self._make_trainer()
+
+    def _make_start(self) -> None:
+        player = self.player
+        given = None, player.tokenizer, player.plans, self.console
+        model = make_start(self.job, player.args, *given)
+        part = self.folder / partial(START)
+        options = player.policy_options
+        LMPolicy(model, player.tokenizer, **options).save_pretrained(part)
+        part.rename(self.start)
+
+    def _bound_memory(self, is_new: bool) -> None:
+        """Cuts the rows of a step into micro-batches, as many as fit the memory at once."""
+        args, most = self.args, self.rows.max_tokens_per_forward
+        if most is None:
+            with torch.device("meta"):
+                config = AutoConfig.from_pretrained(self.start)
+                model = AutoModelForCausalLM.from_config(config)
+            found = [
+                default_max_tokens(
+                    model, args.device, checkpointing=args.gradient_checkpointing
+                )
+            ]
+            most = int(broadcast_object_list(found)[0])
+            # a resumed run cuts as before, whatever memory is free then
+            self.settings["max_tokens_per_forward"] = most
+            if is_new:
+                text = config_text(self.settings, args)
+                (self.folder / CONFIG).write_text(text, encoding="utf-8")
+        texts = 2 if self.kind.rows == "pairs" else 1
+        fitting = max(most // (self.facts.longest * texts), self.kind.least)
+        share = math.ceil(self.rows.batch_size / args.world_size)
+        args.gradient_accumulation_steps = math.ceil(share / fitting)
+        args.per_device_train_batch_size = max(
+            math.ceil(share / args.gradient_accumulation_steps), self.kind.least
+        )
+        if self.is_main:
+            self.say(
+                f"{self.facts.num_rows:,} rows of at most {self.facts.longest} tokens; at "
+                f"most {most:,} tokens run at once (max_tokens_per_forward): "
+                f"{args.per_device_train_batch_size} rows"
+            )
+
+    def _measure_start(self) -> None:
+        options = {"device": self.args.device, **self.player.policy_options}
+        policy = LMPolicy.from_pretrained(self.start, **options)
+        for meter in self.meters:
+            meter.measure("before training", policy)
+
+    def _make_trainer(self) -> None:
+        """The trainer with the callbacks that measure and write."""
+        player, kind = self.player, self.kind
+        with adapter_errors(self.job):
+            self.trainer = kind.make(
+                Given(
+                    model=str(self.start),
+                    args=self.args,
+                    rows=self._dataset(),
+                    tokenizer=player.tokenizer,
+                    pad_id=_pad_id(player.tokenizer),
+                    peft_config=self.job.peft_config,
+                )
+            )
+        self.trainer.remove_callback(PrinterCallback)
+        self.policy = None
+        if kind.plays:
+            model = self.trainer.accelerator.unwrap_model(self.trainer.model)
+            self.policy = LMPolicy(model, player.tokenizer, **player.policy_options)
+            self.trainer.add_callback(PromptFiles(self.policy.prompt_json()))
+            self._watch()
+        metrics = MetricsFile(self.folder / METRICS)
+        if self.checkpoint is not None and self.is_main:
+            kept_metrics(metrics.path, self.first_step)
+        elif self.is_main and self.meters:
+            stages = [(m.plan.name, m.stages[1]) for m in self.meters]
+            metrics.append(step_zero(stages))
+        self.trainer.add_callback(metrics)
+
+    def _watch(self) -> None:
+        """Measures the exact NashConv of the first game in training, if it can be."""
+        game = self.meters[0].game if self.meters else None
+        every, prompt = self.job.evaluate_every, self.player.args.prompt
+        if game is not None and every > 0 and self.policy is not None:
+            watcher = NashConvCallback(self.policy, game, prompt, every)
+            # before the progress, so that it shows the figure
+            self.trainer.callback_handler.callbacks.insert(0, watcher)
+
+    def _dataset(self) -> Any:
+        """The tokens of the rows, mapped from a file on the disk; weights are scaled."""
+        names = token_columns(self.kind.rows)
+        found: Any = Dataset.from_parquet(str(self.path), columns=names)
+        if "weight" not in names:
+            return found
+        weights = self.facts.weights * self.facts.scale
+        return found.remove_columns("weight").add_column("weight", weights)
+
+    def run(self) -> dict[str, Any]:
+        """Trains and evaluates; writes the results to the folder.
+
+        Returns:
+            The results; an empty dict in other processes than the main one.
+        """
+        if self.checkpoint is not None and self.is_main:
+            if self.extended:
+                extend(self.folder, self.args.max_steps)
+            self.say(f"resumed after step {self.first_step}")
+        batch = self.args.per_device_train_batch_size * self.args.world_size
+        batch *= self.args.gradient_accumulation_steps
+        look = Look(self.rows.trainer, "rows", batch, figures_of)
+        with shown_progress(self.trainer, self.console, self.is_main, look):
+            self.trainer.add_callback(StopCallback(self.stopper, 1))
+            checkpoint = str(self.checkpoint) if self.checkpoint else None
+            with self.stopper.waiting():
+                self.trainer.train(resume_from_checkpoint=checkpoint)
+        state = self.trainer.state
+        self.stopper.raise_if_stopped(state.global_step, state.max_steps)
+        # an internal call, as another one pushes the whole run folder to the hub
+        self.trainer.save_model(str(self.folder / "model"), _internal_call=True)
+        if not self.is_main:
+            return {}
+        results = close_run(self)
+        if self.args.push_to_hub:
+            self.say(push_model(self.folder, self.trainer))
+        return results
+
+    def say(self, text: str) -> None:
+        """Prints a text as it is, so that its lines can be copied."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _pad_id(tokenizer: Any) -> int:
+    """The token that pads; it is masked, so that any would do."""
+    known = tokenizer.pad_token_id, tokenizer.eos_token_id, 0
+    return int(next(token for token in known if token is not None))

@@ -1,0 +1,47 @@
+"""What a trainer offers that learns from rows: `RowTrainer`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a trainer is made of.
+
+    Attributes:
+        model: folder of the model that training starts from.
+        args: the options, an object of `RowTrainer.config`.
+        rows: `datasets.Dataset` with the token columns of `docs/data.md`.
+        tokenizer: of the model.
+        pad_id: the token that pads.
+        peft_config: of the adapter that is trained; None to train all weights.
+    """
+
+    model: str
+    args: Any
+    rows: Any
+    tokenizer: Any
+    pad_id: int
+    peft_config: Any
+
+
+@dataclass(frozen=True)
+class RowTrainer:
+    """A trainer that learns from rows. The entry point names a function that returns one.
+
+    Attributes:
+        rows: the kind of rows: `"completions"`, `"pairs"` or `"labels"`.
+        config: dataclass of the options, a subclass of `transformers.TrainingArguments`.
+        make: makes a `transformers.Trainer`, whose data collator reads the rows as they are.
+            Raises ValueError at options that do not fit.
+        least: fewest rows in a forward pass.
+        plays: whether the trained model chooses replies, so that it is evaluated in the
+            games of the rows. A reward model does not.
+    """
+
+    rows: str
+    config: type[Any]
+    make: Callable[[Given], Any]
+    least: int = 1
+    plays: bool = True

@@ -1,0 +1,45 @@
+"""`reward`: TRL's `RewardTrainer` on pairs, a reward model that scores a prompt with its completion.
+
+The model has one output, read at the last token. Masks are not used, because the
+model reads all tokens, and neither are margins, which are in the unit of returns.
+"""
+
+from typing import Any
+
+import torch
+from trl import RewardConfig, RewardTrainer
+
+from arena_trainers.offline.batches import Rows, masked_batch
+from arena_trainers.offline.protocol import Given, RowTrainer
+
+
+class TokenRewardTrainer(RewardTrainer):
+    """TRL's trainer on rows that are tokens already."""
+
+    def _prepare_dataset(self, dataset: Any, *_: Any) -> Any:
+        return dataset
+
+
+def reward() -> RowTrainer:
+    """Scores the chosen completion of a pair above the rejected one."""
+    return RowTrainer("pairs", RewardConfig, _make, plays=False)
+
+
+def _make(given: Given) -> TokenRewardTrainer:
+    pad_id, token = given.pad_id, given.args.pad_token
+    if token is not None:  # the model finds the last token by it
+        pad_id = given.tokenizer.convert_tokens_to_ids(token)
+    return TokenRewardTrainer(
+        given.model,
+        args=given.args,
+        train_dataset=given.rows,
+        processing_class=given.tokenizer,
+        data_collator=lambda rows: _batch(rows, pad_id),
+        peft_config=given.peft_config,
+    )
+
+
+def _batch(rows: Rows, pad_id: int) -> dict[str, torch.Tensor]:
+    found = masked_batch(rows, ("chosen", "rejected"), pad_id)
+    del found["completion_mask"]
+    return found

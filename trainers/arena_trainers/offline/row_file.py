@@ -1,0 +1,215 @@
+"""Files of rows: what they hold, and whether a trainer and a model can learn from them."""
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from arena_envs.checks import did_you_mean
+from arena_trainers.data.columns import FACTS
+from arena_trainers.extras import import_extra
+
+_TEXTS = {
+    "completions": ("completion",),
+    "labels": ("completion",),
+    "pairs": ("chosen", "rejected"),
+}
+_NUMBERS = {
+    "completions": ("weight",),
+    "labels": ("weight", "label"),
+    "pairs": ("margin",),
+}
+_MAKE = "make the file with arena data ... --out FILE.parquet"
+BATCH = 1000  # rows that are read at once
+
+
+class RowFacts(NamedTuple):
+    """What the rows of a file have in common.
+
+    Attributes:
+        num_rows: how many there are.
+        longest: tokens of the longest prompt with its completion.
+        longest_reply: tokens of the longest part that is trained at a stretch, with what
+            stands before it if it is the first one: masked tokens of the same reply do.
+        largest_id: the largest token id.
+        num_trained: tokens of all masks.
+        weights: float64[N]; ones where rows have no weight.
+        scale: factor by which weights are multiplied, so that all tokens that are trained
+            have the mean weight 1.
+    """
+
+    num_rows: int
+    longest: int
+    longest_reply: int
+    largest_id: int
+    num_trained: int
+    weights: np.ndarray
+    scale: float
+
+
+def token_columns(kind: str) -> list[str]:
+    """The columns that are trained on, of rows of a kind."""
+    texts = [f"{text}_{part}" for text in _TEXTS[kind] for part in ("ids", "mask")]
+    return ["prompt_ids", *texts, *_NUMBERS[kind]]
+
+
+def check_rows(path: Path, kind: str) -> None:
+    """Checks the columns of a file, without reading its rows.
+
+    Args:
+        path: the file.
+        kind: of rows that is wanted.
+
+    Raises:
+        ValueError: the file is missing, no Parquet, empty, or holds other rows.
+    """
+    parquet, arrow = (import_extra(n, "train") for n in ("pyarrow.parquet", "pyarrow"))
+    if not path.is_file():
+        raise ValueError(
+            f"want a file of rows as data, found none at {str(path)!r}; {_MAKE}"
+        )
+    try:
+        file = parquet.ParquetFile(path)
+    except arrow.ArrowInvalid as error:
+        raise ValueError(
+            f"want Parquet in {str(path)!r}, got another file; {_MAKE}"
+        ) from error
+    columns, num_rows = set(file.schema_arrow.names), file.metadata.num_rows
+    file.close()
+    found = _kind(columns)
+    if found is None:
+        raise ValueError(
+            f"want rows with tokens in {str(path)!r}, got the columns {sorted(columns)!r:.80}; "
+            f"{_MAKE} --model PATH"
+        )
+    if found != kind:
+        raise ValueError(
+            f"want {kind} for this trainer, got {found} in {str(path)!r}; choose rows with "
+            "another selector, or give another --trainer"
+        )
+    known = {*FACTS, "prompt", *_TEXTS[kind], *token_columns(kind)}
+    for name in sorted(columns - known):
+        hint = did_you_mean(name, sorted(known))
+        raise ValueError(f"{str(path)!r} has an unknown column {name!r}; {hint}")
+    for name in sorted({*token_columns(kind)} - columns):
+        raise ValueError(f"want the column {name!r} in {str(path)!r}; {_MAKE}")
+    if num_rows == 0:
+        raise ValueError(f"want at least one row in {str(path)!r}, got none; {_MAKE}")
+
+
+def _kind(columns: set[str]) -> str | None:
+    """The kind of rows that have these columns; None without tokens."""
+    if not columns & {"prompt_ids"}:
+        return None
+    if columns & {"chosen_ids", "rejected_ids"}:
+        return "pairs"
+    if "completion_ids" not in columns:
+        return None
+    return "labels" if "label" in columns else "completions"
+
+
+def facts_of(path: Path, kind: str) -> RowFacts:
+    """The facts of the rows of a file, read piece by piece.
+
+    Raises:
+        ValueError: a weight is negative or not finite, or no token is trained.
+    """
+    parquet = import_extra("pyarrow.parquet", "train")
+    longest = replies = largest = trained = 0
+    weighted = 0.0
+    weights: list[np.ndarray] = []
+    with parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches(BATCH, columns=token_columns(kind)):
+            prompts = _lengths(batch["prompt_ids"])
+            has_weight = "weight" in batch.schema.names
+            weight = batch["weight"].to_numpy() if has_weight else np.ones(len(batch))
+            weights.append(weight)
+            largest = max(largest, _largest(batch["prompt_ids"]))
+            for text in _TEXTS[kind]:
+                lengths = _lengths(batch[f"{text}_ids"])
+                longest = max(longest, int((prompts + lengths).max(initial=0)))
+                replies = max(replies, _longest_reply(batch[f"{text}_mask"]))
+                largest = max(largest, _largest(batch[f"{text}_ids"]))
+                counts = _sums(batch[f"{text}_mask"])
+                trained += int(counts.sum())
+                weighted += float((counts * weight).sum())
+    every = np.concatenate(weights)
+    if not np.isfinite(every).all() or every.min() < 0:
+        raise ValueError(
+            f"want finite weights of at least 0 in {str(path)!r}, got {every.min()} to "
+            f"{every.max()}; choose the rows anew"
+        )
+    if trained == 0 or weighted == 0.0 or not math.isfinite(weighted):
+        raise ValueError(
+            f"want tokens to train in {str(path)!r}, got masks and weights that leave none; "
+            "choose other rows"
+        )
+    found = longest, replies, largest, trained
+    return RowFacts(len(every), *found, every, trained / weighted)
+
+
+def _lengths(lists: Any) -> np.ndarray:
+    return np.diff(lists.offsets.to_numpy())
+
+
+def _largest(lists: Any) -> int:
+    return int(lists.flatten().to_numpy().max(initial=0))
+
+
+def _sums(lists: Any) -> np.ndarray:
+    """The sum of each list."""
+    owner = np.repeat(np.arange(len(lists)), _lengths(lists))
+    values = lists.flatten().to_numpy()
+    return np.bincount(owner, weights=values, minlength=len(lists))
+
+
+def _longest_reply(masks: Any) -> int:
+    """The most tokens of a list up to the end of its first ones, or of later ones."""
+    mask, lengths = masks.flatten().to_numpy().astype(bool), _lengths(masks)
+    if not len(mask):
+        return 0
+    index, ends = np.arange(len(mask)), np.cumsum(lengths)
+    starts = np.repeat(ends - lengths, lengths)
+    before = np.concatenate([[0], np.cumsum(mask)])  # ones before each token
+    counted = mask | (before[:-1] == before[starts])  # or before the first one
+    # the token before the run that a token is in
+    last = np.maximum.accumulate(np.where(counted, starts - 1, index))
+    return int((index - last).max())
+
+
+def check_tokens(path: Path, facts: RowFacts, chat: Any) -> None:
+    """Checks that the tokens of some rows are those of a model's tokenizer.
+
+    Args:
+        path: the file.
+        facts: of its rows.
+        chat: the `Chat` of the model.
+
+    Raises:
+        ValueError: an id is too large, or the tokens do not spell the messages.
+    """
+    advice = "give the model that arena data --model named"
+    size = len(chat.tokenizer)
+    if facts.largest_id >= size:
+        raise ValueError(
+            f"the rows in {str(path)!r} have the token {facts.largest_id}, and the model's "
+            f"tokenizer only {size}; {advice}"
+        )
+    parquet = import_extra("pyarrow.parquet", "train")
+    with parquet.ParquetFile(path) as file:
+        batch = next(file.iter_batches(20, columns=["prompt", "prompt_ids"]))
+    for row in batch.to_pylist():
+        if not _spells(row["prompt_ids"], row["prompt"], chat):
+            raise ValueError(
+                f"the tokens of a row in {str(path)!r} do not spell its prompt with the "
+                f"model's tokenizer: {chat.tokenizer.decode(row['prompt_ids'])!r:.80}; {advice}"
+            )
+
+
+def _spells(ids: list[int], messages: list[Any], chat: Any) -> bool:
+    """Whether ids are the encoded messages, or hold the text of the last one."""
+    if chat.encode(messages) == ids:
+        return True
+    said, last = chat.tokenizer.decode(ids), messages[-1]["content"]
+    return "".join(last.split()) in "".join(said.split())
