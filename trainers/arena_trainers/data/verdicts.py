@@ -58,7 +58,7 @@ def feedback_pairs(
         for one, turn in replies:
             lot = draw(seed, key, one.episode.sample, turn.reply)
             better = legal[key][lot % len(legal[key])]
-            if better.reply == turn.reply:  # the state decides, which the seat cannot see
+            if better.reply == turn.reply:  # what is legal depends on what is hidden
                 yield Dropped("the same reply was legal and refused at its prompt")
                 continue
             yield Pair(
