@@ -352,7 +352,7 @@
   // The value of each legal action, largest first; the one that was played is marked.
   function moveParts(t) {
     const { reference, fault } = episode.solver, moves = t.moves;
-    if (!moves) return [make("p", `No values of moves: ${reference ? "" : "no solver: "}${fault}.`, "hint")];
+    if (!moves) return [make("p", `No values of moves: ${fault}.`, "hint")];
     const all = episode.turns.flatMap((one) => one.moves?.values || []);
     const low = Math.min(...all), span = Math.max(...all) - low;
     const table = make("div", undefined, "moves");
