@@ -147,6 +147,8 @@ def test_mixed_adds_general_rows_up_to_the_share(tmp_path):
     assert games.count("general") == 9  # beside 3 of wins
     assert len(games) == 12
     assert said(rows[0].completion) == ["4"]
+    with pytest.raises(ValueError, match=r"found none at 'nowhere'; give a file"):
+        select("mixed", THREE, general="nowhere", share=0.5)
     with pytest.raises(ValueError, match=r"want 27 conversations .* got 12"):
         select("mixed", THREE, general=str(file), share=0.1)
 
