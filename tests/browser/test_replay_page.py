@@ -91,7 +91,9 @@ def test_a_seat_sees_its_own_card_only(tmp_path, open_page):
     assert "You are player_1 and hold" in page.inner_text("#turn")
 
 
-def test_the_view_of_a_seat_hides_what_others_replied_in_its_group(tmp_path, open_page):
+def test_the_view_of_a_seat_hides_what_others_replied_in_its_group(
+    tmp_path, open_page, wait_until
+):
     page = open_page(page_of(tmp_path, scripted("kuhn_poker", ["bet"], ["pass"]) * 2))
     for viewer, words in (
         ("player_1", ["0: hidden", "1: pass"]),
@@ -101,9 +103,7 @@ def test_the_view_of_a_seat_hides_what_others_replied_in_its_group(tmp_path, ope
         page.select_option("#viewer", viewer)
         assert page.locator("#group .turn").all_inner_texts() == words * 2
     page.keyboard.press("ArrowDown")  # the next episode keeps the view
-    page.wait_for_function(
-        "document.querySelector('#name').innerText.startsWith('Line 2')"
-    )
+    wait_until(page, "document.querySelector('#name').innerText.startsWith('Line 2')")
     assert page.locator("#group .turn").all_inner_texts() == words * 2
 
 
