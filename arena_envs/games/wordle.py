@@ -174,8 +174,8 @@ class Wordle(SecretGame):
             "guess you read a mark for each of its letters, in order. G: the word has this "
             "letter in this place. Y: the word has this letter, but in another place. -: the "
             "word does not have this letter, or has it fewer times than you guessed it. A "
-            "letter that you guessed several times has as many marks G and Y as the word "
-            "has this letter: G goes first, then Y from left to right. The game ends when "
+            "letter that you guessed several times has at most as many marks G and Y as the "
+            "word has this letter: G goes first, then Y from left to right. The game ends when "
             f"you guess the word, or after {number}. "
             f"{self.scores_text('guess number t is right')}"
         )

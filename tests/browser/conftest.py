@@ -5,6 +5,7 @@ they are skipped.
 """
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -62,3 +63,25 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     for context in contexts:
         context.close()
     assert not troubles
+
+
+@pytest.fixture
+def wait_until(browser: Any) -> Callable[..., None]:
+    """Waits until an expression is true in a page.
+
+    Playwright's `wait_for_function` polls by `eval`, which the policy of our pages forbids.
+    """
+    api: Any = pytest.importorskip("playwright.sync_api")
+
+    def wait(page: Any, expression: str) -> None:
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            try:
+                if page.evaluate(expression):
+                    return
+            except api.Error:  # the page is being loaded
+                page.wait_for_load_state()
+            page.wait_for_timeout(50)
+        pytest.fail(f"not true within 20 s: {expression}")
+
+    return wait

@@ -32,10 +32,10 @@ def page_of(folder: Path, episodes: list[Episode], *credit: Any) -> Path:
     return page
 
 
-def scripted(game: str, *replies: list[str]) -> list[Episode]:
+def scripted(game: str, *replies: list[str], seed: int = 0) -> list[Episode]:
     policies = [ScriptedPolicy(list(each)) for each in replies]
     env = arena_envs.make(game)
-    return play(lambda: PromptWrapper(env, "bare"), policies, range(1))
+    return play(lambda: PromptWrapper(env, "bare"), policies, [seed])
 
 
 def at(page: Any, turn: int) -> None:
@@ -91,7 +91,9 @@ def test_a_seat_sees_its_own_card_only(tmp_path, open_page):
     assert "You are player_1 and hold" in page.inner_text("#turn")
 
 
-def test_the_view_of_a_seat_hides_what_others_replied_in_its_group(tmp_path, open_page):
+def test_the_view_of_a_seat_hides_what_others_replied_in_its_group(
+    tmp_path, open_page, wait_until
+):
     page = open_page(page_of(tmp_path, scripted("kuhn_poker", ["bet"], ["pass"]) * 2))
     for viewer, words in (
         ("player_1", ["0: hidden", "1: pass"]),
@@ -101,9 +103,7 @@ def test_the_view_of_a_seat_hides_what_others_replied_in_its_group(tmp_path, ope
         page.select_option("#viewer", viewer)
         assert page.locator("#group .turn").all_inner_texts() == words * 2
     page.keyboard.press("ArrowDown")  # the next episode keeps the view
-    page.wait_for_function(
-        "document.querySelector('#name').innerText.startsWith('Line 2')"
-    )
+    wait_until(page, "document.querySelector('#name').innerText.startsWith('Line 2')")
     assert page.locator("#group .turn").all_inner_texts() == words * 2
 
 
@@ -245,7 +245,15 @@ def test_values_of_moves_are_shown_and_large_regrets_are_jumped_to(tmp_path, ope
 
 
 def test_the_view_of_a_seat_hides_the_values_of_others(tmp_path, open_page):
-    page = open_page(page_of(tmp_path, scripted("kuhn_poker", ["bet"], ["pass"])))
+    fold = scripted("kuhn_poker", ["bet"], ["pass"], seed=1)  # player_1 has the king
+    page = open_page(page_of(tmp_path, fold), "#line=1&turn=1")
+    at(page, 1)
+    large = page.locator("#strip .regret[data-turn='1']")
     assert "NashConv" in page.inner_text("#turn")
-    page.select_option("#viewer", "player_1")
+    assert large.count() == 1
+    page.select_option("#viewer", "player_0")
     assert page.locator(".moves").count() == 0
+    assert large.count() == 0
+    assert "regret" not in page.get_attribute("#strip [data-turn='1']", "title")
+    page.select_option("#viewer", "player_1")
+    assert large.count() == 1

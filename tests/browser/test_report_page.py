@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_click_on_a_point_opens_the_rollouts_of_its_step(run, open_page):
+def test_a_click_on_a_point_opens_the_rollouts_of_its_step(run, open_page, wait_until):
     path = run / "report.html"
     write_report(path, read_run_files(run, 2))
     page = open_page(path)
@@ -62,10 +62,12 @@ def test_a_click_on_a_point_opens_the_rollouts_of_its_step(run, open_page):
     assert page.locator("#episodes tbody tr").count() == len(rollouts)
     assert page.inner_text("#name").startswith("step 4, line 1: kuhn_poker-v0")
     page.click(".steps a >> nth=0")
-    page.wait_for_function("document.forms[0].elements.source.value == '=step 2'")
+    wait_until(page, "document.forms[0].elements.source.value == '=step 2'")
 
 
-def test_the_estimator_and_the_member_of_a_group_are_switched(run, open_page):
+def test_the_estimator_and_the_member_of_a_group_are_switched(
+    run, open_page, wait_until
+):
     path = run / "report.html"
     write_report(path, read_run_files(run, 2))
     page = open_page(path, "#from=step+4")
@@ -92,9 +94,7 @@ def test_the_estimator_and_the_member_of_a_group_are_switched(run, open_page):
     assert float(title.rpartition("advantage ")[2]) == pytest.approx(wanted, rel=1e-3)
     assert "dr_grpo with its default options" in page.inner_text("#legend")
     page.keyboard.press("ArrowUp")
-    page.wait_for_function(
-        "document.querySelector('#name').textContent.includes('line 2')"
-    )
+    wait_until(page, "document.querySelector('#name').textContent.includes('line 2')")
     assert page.input_value("#estimator") == "dr_grpo"
 
 
@@ -150,14 +150,14 @@ def test_a_legend_singles_out_a_curve(tmp_path, open_page):
 
 
 @pytest.mark.parametrize("width", [390, 1200])
-def test_runs_are_compared_by_their_starts(width, tmp_path, open_page):
+def test_runs_are_compared_by_their_starts(width, tmp_path, open_page, wait_until):
     path = tmp_path / "both.html"
     folders = [write_run(tmp_path / name, v) for name, v in (("a", 0.5), ("b", 1.0))]
     write_report(path, *read_runs(folders, 1))
     page = open_page(path, viewport={"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == width
     page.click("#starts tr:nth-child(2) td:nth-child(5) a")
-    page.wait_for_function("document.querySelector('#name').innerText.startsWith('b,')")
+    wait_until(page, "document.querySelector('#name').innerText.startsWith('b,')")
     rows = page.locator("#group tbody tr td:first-child").all_inner_texts()
     wanted = [f"{run}, step 20, line {n}" for run in "ab" for n in range(1, 5)]
     assert rows == wanted
@@ -166,10 +166,10 @@ def test_runs_are_compared_by_their_starts(width, tmp_path, open_page):
     assert [name.strip() for name in names] == ["a", "b"]
     kl.locator("[data-curve='0'] a:has(.spot)").first.focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("document.forms[0].elements.source.value == '=a, step 10'")
+    wait_until(page, "document.forms[0].elements.source.value == '=a, step 10'")
 
 
-def test_a_live_page_reloads_and_keeps_its_place(tmp_path, open_page):
+def test_a_live_page_reloads_and_keeps_its_place(tmp_path, open_page, wait_until):
     folder, path = tmp_path / "a", tmp_path / "report.html"
     run = read_run_files(write_run(folder, 0.5), 1)
     write_report(path, run, live_seconds=1)
@@ -189,11 +189,12 @@ def test_a_live_page_reloads_and_keeps_its_place(tmp_path, open_page):
         if not seconds:  # the last page is not live, and lacks nothing
             (folder / "results.json").write_text('{"seed": 1}')
         write_report(path, read_run_files(folder, 1), live_seconds=seconds)
-        page.wait_for_function(
-            """seconds => document.body.dataset.ready && window.scrollY > 0
-            && Boolean(document.querySelector('#live')) === Boolean(seconds)
+        live = "true" if seconds else "false"
+        wait_until(
+            page,
+            f"""document.body?.dataset.ready && window.scrollY > 0
+            && Boolean(document.querySelector('#live')) === {live}
             && document.body.textContent.includes('step 30, KL')""",
-            arg=seconds,
         )
         page.wait_for_selector("#replay[data-turn='1']")
         assert page.inner_text("#name").startswith("step 20, line 3:")
@@ -201,7 +202,7 @@ def test_a_live_page_reloads_and_keeps_its_place(tmp_path, open_page):
         assert page.input_value("#viewer") == "player_1"
         assert page.input_value("#estimator") == "rae"
         assert page.get_attribute("#group", "open") is None
-        page.wait_for_function(f"Math.abs({place} - {top}) < 2")
+        wait_until(page, f"Math.abs({place} - {top}) < 2")
 
 
 def test_a_payoff_opens_the_episodes_of_the_two(tmp_path, open_page):

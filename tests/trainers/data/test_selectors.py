@@ -9,7 +9,7 @@ from arena_trainers.data import select
 from arena_trainers.data.registry import _KNOWN
 from arena_trainers.data.rows import messages_of
 from arena_trainers.data.testing import check_selector
-from arena_wrappers import Episode, ScriptedPolicy, Turn, play
+from arena_wrappers import Episode, Reply, ScriptedPolicy, Turn, play
 
 RULES = {"max_turns": None, "prompt": {"reply_format": "bare"}, "actions": []}
 END = {"terminated": True, "truncated": False}
@@ -111,10 +111,31 @@ def test_solver_labels_says_what_the_solver_would_play():
         ("<answer>bet</answer>", True),
         ("<answer>pass</answer>", False),
     }
-    # the random policy plays each of two actions with probability 1/2
-    for limit, label in ((0.5, True), (0.51, False)):
-        found = select("solver_labels", played, solver="random", at_least=limit).rows
-        assert {row.label for row in found} == {label}
+    # of many actions that are equally good, none is likely
+    found = select("solver_labels", played, solver="random", at_least=1).rows
+    assert all(row.label for row in found)
+
+
+class Likely:
+    """Passes with probability 0.8."""
+
+    name = "likely"
+
+    def act(self, requests):
+        return [Reply(request.wrap("pass")) for request in requests]
+
+    def action_probs(self, requests):
+        return [((0.8, 0.2), 0.0) for _ in requests]
+
+
+@pytest.mark.parametrize(("limit", "label"), [(0.24, True), (0.26, False)])
+def test_solver_labels_asks_for_a_share_of_the_most_likely_action(limit, label):
+    played = play("kuhn_poker", "random", range(5))
+    found = select("solver_labels", played, solver=Likely(), at_least=limit).rows
+    assert {(said(row.completion)[0], row.label) for row in found} == {
+        ("<answer>pass</answer>", True),
+        ("<answer>bet</answer>", label),
+    }
 
 
 def test_mixed_adds_general_rows_up_to_the_share(tmp_path):
@@ -126,6 +147,8 @@ def test_mixed_adds_general_rows_up_to_the_share(tmp_path):
     assert games.count("general") == 9  # beside 3 of wins
     assert len(games) == 12
     assert said(rows[0].completion) == ["4"]
+    with pytest.raises(ValueError, match=r"found none at 'nowhere'; give a file"):
+        select("mixed", THREE, general="nowhere", share=0.5)
     with pytest.raises(ValueError, match=r"want 27 conversations .* got 12"):
         select("mixed", THREE, general=str(file), share=0.1)
 
@@ -233,6 +256,10 @@ def test_feedback_pairs_prefers_the_accepted_reply():
     samples = [episode([refused]), episode([turn(0, "pass")], sample=1)]
     (row,) = select("feedback_pairs", samples).rows
     assert (said(row.chosen), said(row.rejected)) == (["pass"], ["raise"])
+    same = [episode([turn(0, "bet", invalid="illegal")]), episode([turn(0, "bet")])]
+    found = select("feedback_pairs", same)
+    assert not found.rows
+    assert found.dropped == {"the same reply was legal and refused at its prompt": 1}
     found = select("feedback_pairs", samples[:1])
     assert found.dropped == {"no legal reply at its prompt": 1}
 

@@ -133,3 +133,14 @@ def test_pages_and_terminals_show_values(blunder):
     assert "regret    2" in stepper.screen()
     stepper.press("R")
     assert stepper.turn == max((n for n in large if n < 4), default=4)
+
+
+def test_the_view_of_a_seat_goes_to_its_own_regrets():
+    (episode,) = scripted("kuhn_poker", ["bet"], ["pass"], seeds=[1])
+    stepper = Stepper([Recorded(1, Rollout(episode, [None] * 2))])
+    for viewer, place in (("all", 1), ("player_0", 0), ("player_1", 1)):
+        stepper.press("0")
+        stepper.press("r")
+        assert f"seen by {viewer}" in stepper.screen()
+        assert stepper.turn == place
+        stepper.press("v")

@@ -69,14 +69,25 @@ def test_episodes_without_results_are_shown(evaluation, tmp_path):
     assert len(read.episodes) == 6
     assert [(file, line.line) for file, line in read.bad] == [("alone.jsonl", 7)]
     assert read.missing[0].startswith("alone.results.jsonl: there are no results")
-    beside = tmp_path / "alone.results.jsonl"
-    for text, wanted in (("[]", "want JSON objects in"), ("{}", "does not hold the")):
-        beside.write_text(text)
-        with pytest.raises(ValueError, match=wanted):
-            read_evaluation(path, 1)
     path.write_text("\n")
     with pytest.raises(ValueError, match="holds none; give the --out file"):
         read_evaluation(path, 1)
+
+
+def test_results_that_cannot_be_read_are_named_and_the_others_shown(
+    evaluation, tmp_path
+):
+    source = evaluation[0]
+    path, beside = tmp_path / "found.jsonl", tmp_path / "found.results.jsonl"
+    path.write_bytes(source.read_bytes())
+    whole = source.with_name("found.results.jsonl").read_text()
+    beside.write_text(f"[]\n{whole}{{}}\n{whole[:50]}")
+    read = read_evaluation(path, 2)
+    assert len(read.tables) == 1
+    assert [(file, line.line) for file, line in read.bad] == [
+        (beside.name, number) for number in (1, 3, 4)
+    ]
+    assert "want the results of an evaluation" in read.bad[0][1].reason
 
 
 def test_each_payoff_of_a_tournament_opens_the_episodes_of_the_two(tmp_path):
@@ -111,6 +122,9 @@ def test_each_payoff_of_a_tournament_opens_the_episodes_of_the_two(tmp_path):
         file.write('{"match": {"game": "x"}\n')
     (bad,) = read_tournament(tmp_path, 2).bad
     assert bad[0] == "results.jsonl"
+    (tmp_path / "summary.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"summary.json' does not hold .* remove"):
+        read_tournament(tmp_path, 2)
 
 
 def test_few_episodes_of_long_games_fit_into_a_page(evaluation, monkeypatch):

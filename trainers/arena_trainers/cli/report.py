@@ -91,8 +91,8 @@ def report(
             _tell(path, found)
         elif go_on:
             raise ValueError(
-                f"want --follow with folders of runs, which have {METRICS}, got "
-                f"{str(paths[0])!r}; leave --follow out"
+                f"want --follow with folders of runs, found no {METRICS} in "
+                f"{str(paths[0])!r}; a run writes it at its first log, so try again then"
             )
         else:
             _write_played(paths[0], path, EVALUATED * groups)

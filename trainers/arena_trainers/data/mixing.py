@@ -44,6 +44,11 @@ def mixed(
         raise ValueError("want share below 1, got 1; give the other selector instead")
     if not isinstance(general, str | Path):
         raise ValueError(f"want general as the path of a file, got {general!r:.60}")
+    if not Path(general).is_file():
+        raise ValueError(
+            f"want general as a file of conversations, found none at {str(general)!r}; give "
+            'a file of JSON lines such as {"messages": [...]}'
+        )
     weight = 0.0
     for entry in run_selector(select, episodes, seed, options):
         if isinstance(entry, Row) and type(entry) is not Completion:

@@ -48,7 +48,8 @@ def wins(
     Args:
         episodes: the records.
         seed: of the draw among equal returns at the limit of `top`.
-        above: the return must be above this; 0 by default.
+        above: the return must be above this; 0 by default. In a shell, `-o above=-.inf` takes
+            all.
         top: in place of `above`: share of the seats of one game and seat to take, 0 to 1.
         weighted: whether the weight is the return on the game's scale from 0 to 1.
         policies: names of those who learn; None for all.

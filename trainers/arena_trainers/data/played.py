@@ -201,8 +201,9 @@ def check_number(name: str, value: object, low: float = -math.inf) -> None:
     """Refuses an option that is no number of at least `low`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not value >= low:  # type: ignore[operator] # a number
+        least = "" if low == -math.inf else f" of at least {low:g}"
         raise ValueError(
-            f"want {name} as a number of at least {low:g}, got {value!r:.60}"
+            f"want {name} as a number{least}, such as 0.5, got {value!r:.60}"
         )
 
 

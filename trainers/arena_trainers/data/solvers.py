@@ -100,8 +100,9 @@ def solver_labels(
         episodes: the records.
         seed: of the draws of a solver without action probabilities.
         solver: a policy or its string, such as `"cfr"` or `"minimax"`.
-        at_least: probability from which an action of the solver is good. A solver that
-            reports no probabilities must reply the same.
+        at_least: an action is good if the solver plays it with this share, or more, of the
+            probability of its most likely action, 0 to 1. A solver that reports no
+            probabilities must reply the same.
         policies: names of those who learn; None for all.
     """
     check_share("at_least", at_least)
@@ -136,7 +137,7 @@ def _good(teacher: Any, asked: Sequence[Asked], at_least: float) -> list[bool]:
     if hasattr(teacher, "action_probs"):
         found = teacher.action_probs(told)
         return [
-            place is not None and probs[place] >= at_least
+            place is not None and probs[place] >= at_least * max(probs)
             for place, (probs, _) in zip(places, found, strict=True)
         ]
     replies = teacher.act(told)

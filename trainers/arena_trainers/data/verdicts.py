@@ -58,6 +58,9 @@ def feedback_pairs(
         for one, turn in replies:
             lot = draw(seed, key, one.episode.sample, turn.reply)
             better = legal[key][lot % len(legal[key])]
+            if better.reply == turn.reply:  # what is legal depends on what is hidden
+                yield Dropped("the same reply was legal and refused at its prompt")
+                continue
             yield Pair(
                 **facts_of(one.episode, turn, "legal over refused"),
                 chosen=pieces_of([better]),

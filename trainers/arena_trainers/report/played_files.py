@@ -1,9 +1,9 @@
 """The files of an evaluation or a tournament that their reports read."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from arena_trainers.evaluate.results_file import results_path
 from arena_trainers.report.episode_facts import policies_of
@@ -13,6 +13,7 @@ from arena_trainers.report.reading import (
     not_blank,
     read_line,
     read_lines,
+    shown_text,
 )
 from arena_trainers.report.result_tables import TextTable
 from arena_trainers.report.run_files import MAX_TURNS
@@ -26,6 +27,7 @@ from arena_trainers.report.score_tables import (
 from arena_trainers.tournament.log import EPISODE, LINE
 
 RESULTS, SUMMARY = "results.jsonl", "summary.json"
+OTHER_FIELDS = (KeyError, TypeError, AttributeError, IndexError)  # than we read
 
 
 class Played(NamedTuple):
@@ -87,8 +89,7 @@ def read_evaluation(path: Path, num_episodes: int) -> Played:
         num_episodes: number of episodes to show of each lineup.
 
     Raises:
-        ValueError: there is no such file, it holds no episode, or the results are none of
-            `arena eval`.
+        ValueError: there is no such file, or it holds no episode.
     """
     kept, bad, count = Kept(num_episodes), [], 0
     for line in not_blank(read_lines(path)):
@@ -105,11 +106,10 @@ def read_evaluation(path: Path, num_episodes: int) -> Played:
         )
     episodes, beside = kept.fitting(), results_path(path)
     sources = {line.source for line in episodes}
-    found = _evaluations(beside)
-    tables = _shown(beside, lambda: [evaluation_table(one, sources) for one in found])
-    warnings = [str(text) for one in found for text in one.get("warnings", [])]
+    tables, warnings, broken = _evaluations(beside, sources)
+    bad += [(beside.name, line) for line in broken]
     missing = f"{beside.name}: there are no results; arena eval writes them at its end"
-    left, absent = count - len(episodes), [] if found else [missing]
+    left, absent = count - len(episodes), [] if tables else [missing]
     return Played(path.name, tables, warnings, episodes, left, bad, absent)
 
 
@@ -140,12 +140,9 @@ def read_tournament(folder: Path, num_episodes: int) -> Played:
             kept.add(_lineup(read) if source is None else source, read)
     episodes, path = kept.fitting(), folder / SUMMARY
     sources = {line.source for line in episodes}
-    summary = _object(path, path.read_bytes()) if path.is_file() else None
-    tables = _shown(
-        path, lambda: [] if summary is None else tournament_tables(summary, sources)
-    )
+    tables = _tournament(path, sources)
     missing = f"{SUMMARY}: the tournament is not finished; the same command resumes it"
-    left, absent = count - len(episodes), [] if summary else [missing]
+    left, absent = count - len(episodes), [] if tables else [missing]
     return Played(folder.absolute().name, tables, [], episodes, left, bad, absent)
 
 
@@ -165,40 +162,34 @@ def _match(line: bytes) -> str | None:
         return None
 
 
-def _evaluations(path: Path) -> list[dict[str, Any]]:
-    """The results of evaluations; none without the file."""
+def _evaluations(
+    path: Path, sources: Collection[str]
+) -> tuple[list[TextTable], list[str], list[BadLine]]:
+    """Tables and warnings of evaluations, and lines that are none; nothing without the file."""
+    tables, warnings, bad = [], list[str](), []
+    lines = path.read_bytes().splitlines() if path.is_file() else []
+    for number, line in enumerate(lines, 1):
+        try:
+            found = json.loads(line)
+            tables.append(evaluation_table(found, sources))
+            warnings += map(str, found["warnings"])
+        except (*OTHER_FIELDS, ValueError) as error:
+            reason = f"want the results of an evaluation of this version ({error!r})"
+            bad.append(BadLine(number, reason, shown_text(line)))
+    return tables, warnings, bad
+
+
+def _tournament(path: Path, sources: Collection[str]) -> list[TextTable]:
+    """The tables of a tournament; none without the file.
+
+    Raises:
+        ValueError: the file holds something else, or other fields than those of this version.
+    """
     if not path.is_file():
         return []
-    return [_object(path, line) for line in path.read_bytes().splitlines()]
-
-
-def _object(path: Path, text: bytes) -> dict[str, Any]:
-    """A JSON object of a file.
-
-    Raises:
-        ValueError: the text holds something else.
-    """
     try:
-        found = json.loads(text)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise ValueError(
-            f"want JSON objects in {str(path)!r}, got {text[:60]!r}; remove the file, and "
-            "the report shows the episodes"
-        )
-    return found
-
-
-def _shown(path: Path, make: Callable[[], list[TextTable]]) -> list[TextTable]:
-    """The tables of a file of results.
-
-    Raises:
-        ValueError: the file has other fields than those of this version.
-    """
-    try:
-        return make()
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        return tournament_tables(json.loads(path.read_bytes()), sources)
+    except (*OTHER_FIELDS, ValueError) as error:
         raise ValueError(
             f"{str(path)!r} does not hold the results of this version ({error!r}); remove "
             "the file, and the report shows the episodes"

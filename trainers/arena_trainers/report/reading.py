@@ -96,5 +96,10 @@ def read_line(number: int, line: bytes) -> Recorded | BadLine:
     try:
         return Recorded(number, rollout_of(record.decode("utf-8")))
     except ValueError as error:
-        text = line[: 4 * MAX_SHOWN].decode("utf-8", "replace")[:MAX_SHOWN]
-        return BadLine(number, " ".join(str(error).split()), text.strip())
+        return BadLine(number, " ".join(str(error).split()), shown_text(line))
+
+
+def shown_text(line: bytes) -> str:
+    """The beginning of a line that cannot be read."""
+    text = line[: 4 * MAX_SHOWN].decode("utf-8", "replace")[:MAX_SHOWN]
+    return text.strip()

@@ -171,12 +171,12 @@
           cell.classList.toggle("bad", Boolean(t.invalid));
           cell.dataset.turn = place;
           let title = `turn ${place}, ${player(seat)}`;
-          if (t.moves?.regret > 0) title += `, regret ${plain(t.moves.regret)}`;
+          if (movesOf(t)?.regret > 0) title += `, regret ${plain(t.moves.regret)}`;
           if (chosen[place] !== null) {
             cell.style.background = background(t, chosen[place], most);
             title += `: advantage ${signed(chosen[place])}`;
           }
-          cell.classList.toggle("regret", Boolean(t.moves?.large));
+          cell.classList.toggle("regret", Boolean(movesOf(t)?.large));
           cell.title = t.invalid ? `${title}; invalid: ${t.invalid}` : title;
           cells[place] = cell;
         }
@@ -185,7 +185,7 @@
       return row;
     });
     $("strip").replaceChildren(...rows);
-    const hasLarge = episode.turns.some((t) => t.moves?.large);
+    const hasLarge = episode.turns.some((t) => movesOf(t)?.large);
     const marks = hasLarge ? " Red line: regret of at least 5 % of the game's range of returns." : "";
     $("legend").textContent = `${legend(chosen, most)} Dashed: invalid reply.${marks}`;
     $("regrets").hidden = !hasLarge;
@@ -330,6 +330,8 @@
     return viewer.startsWith("player_") && viewer !== player(seat);
   }
 
+  const movesOf = (t) => (hidden(t.seat) ? null : t.moves);
+
   function turnParts(t) {
     const name = make("h3", `${player(t.seat)} (${t.policy}), its turn ${t.index}`);
     if (hidden(t.seat)) return [name, make("p", `Prompt and reply: hidden from ${$("viewer").value}`), ...rewardParts(t)];
@@ -350,7 +352,7 @@
   // The value of each legal action, largest first; the one that was played is marked.
   function moveParts(t) {
     const { reference, fault } = episode.solver, moves = t.moves;
-    if (!moves) return [make("p", `No values of moves: ${reference ? "" : "no solver: "}${fault}.`, "hint")];
+    if (!moves) return [make("p", `No values of moves: ${fault}.`, "hint")];
     const all = episode.turns.flatMap((one) => one.moves?.values || []);
     const low = Math.min(...all), span = Math.max(...all) - low;
     const table = make("div", undefined, "moves");
@@ -424,7 +426,7 @@
     else if (what === "first") go(0);
     else if (what === "last") go(episode.frames.length - 1);
     else if (what === "regret") {
-      const large = [...episode.turns.keys()].filter((i) => episode.turns[i].moves?.large && (i - turn) * by > 0);
+      const large = [...episode.turns.keys()].filter((i) => movesOf(episode.turns[i])?.large && (i - turn) * by > 0);
       if (large.length) go(by > 0 ? large[0] : large[large.length - 1]);
     }
     else {
@@ -454,8 +456,9 @@
       else if (place) go(Number(place));
     });
     $("slider").addEventListener("input", () => go(Number($("slider").value)));
-    $("viewer").addEventListener("input", () => { buildGroup(); draw(); });
-    $("estimator").addEventListener("input", () => { buildStrip(); buildGroup(); draw(); });
+    for (const id of ["viewer", "estimator"]) {
+      $(id).addEventListener("input", () => { buildStrip(); buildGroup(); draw(); });
+    }
     $("episodes").addEventListener("click", (event) => {
       const row = event.target.closest("tbody tr");
       if (row) { open(Number(row.dataset.number), 0); $("name").focus(); $("replay").scrollIntoView(); }

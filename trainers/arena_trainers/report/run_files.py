@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from arena_trainers.report.reading import (
-    MAX_SHOWN,
     BadLine,
     Recorded,
     not_blank,
     read_lines,
+    shown_text,
 )
 
 METRICS = "metrics.jsonl"
@@ -173,8 +173,8 @@ def _metrics(path: Path) -> tuple[list[dict[str, Any]], list[BadLine]]:
         if isinstance(record, dict) and type(record.get("step")) is int:
             records.append(record)
         else:
-            text = line[: 4 * MAX_SHOWN].decode("utf-8", "replace")[:MAX_SHOWN]
-            bad.append(BadLine(number, "want a JSON object with its step", text))
+            reason = "want a JSON object with its step"
+            bad.append(BadLine(number, reason, shown_text(line)))
     return records, bad
 
 

@@ -120,5 +120,15 @@ class Stepper:
             self._last = len(line.rollout.episode.turns)
 
     def _large_regrets(self) -> list[int]:
-        found = enumerate(self._solved.turns)
-        return [number for number, moves in found if moves and moves.is_large]
+        """The turns with a large regret that the viewer may know of."""
+        line = self._lines[self.number]
+        if not isinstance(line, Recorded) or self._frames is None:
+            return []
+        viewers, turns = self._frames.viewers, line.rollout.episode.turns
+        viewer = viewers[self._viewer % len(viewers)]
+        found = zip(turns, self._solved.turns, strict=True)
+        return [
+            number
+            for number, (turn, moves) in enumerate(found)
+            if moves and moves.is_large and not is_hidden(turn, viewer)
+        ]
