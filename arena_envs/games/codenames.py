@@ -22,9 +22,10 @@ once if it guesses the assassin. A team also loses if one of its players forfeit
 
 **Clues.** A clue is a word of 2 to 20 letters a to z, in any case. It is an invalid reply if it is
 too close to a word that is still on the board: one is a form of the other (plurals, -ed, -ing, as
-in `taboo-v0`), or one starts or ends with the other, which has four letters or more. So with "horseshoe" on the board, "horse" and "shoes" are refused;
-with "cat", "cats" is refused and "catalog" is not. The rules do not ask whether a clue is an English
-word or about meaning. Unlike in the board game, no clue has the number 0 or no limit.
+in `taboo-v0`), or one starts or ends with the other, in any form of four letters or more. So with
+"horseshoe" on the board, "horse" and "shoes" are refused; with "cat", "cats" is refused and
+"catalog" is not. The rules do not ask whether a clue is an English word or about meaning. Unlike in
+the board game, no clue has the number 0 or no limit.
 
 Chance draws one of `num_boards` boards, each with W random words of the list `words`, and then the
 key, each equally likely. All seats read the words in alphabetical order. The board game is
