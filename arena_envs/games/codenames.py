@@ -22,10 +22,10 @@ once if it guesses the assassin. A team also loses if one of its players forfeit
 
 **Clues.** A clue is a word of 2 to 20 letters a to z, in any case. It is an invalid reply if it is
 too close to a word that is still on the board: one is a form of the other (plurals, -ed, -ing, as
-in `taboo-v0`), or one starts or ends with the other, in any form of four letters or more. So with
-"horseshoe" on the board, "horse" and "shoes" are refused; with "cat", "cats" is refused and
-"catalog" is not. The rules do not ask whether a clue is an English word or about meaning. Unlike in
-the board game, no clue has the number 0 or no limit.
+in `taboo-v0`), or one starts or ends with the other, in any form, and both have four letters or
+more. So with "horseshoe" on the board, "horse" and "shoes" are refused; with "cat", "cats" is
+refused and "catalog" is not. The rules do not ask whether a clue is an English word or about
+meaning. Unlike in the board game, no clue has the number 0 or no limit.
 
 Chance draws one of `num_boards` boards, each with W random words of the list `words`, and then the
 key, each equally likely. All seats read the words in alphabetical order. The board game is
@@ -150,11 +150,8 @@ class Codenames(BaseGame[State, Action]):
 
     def free_words(self, state: State) -> list[str]:
         """The words that are still on the board."""
-        return [
-            word
-            for place, word in enumerate(self.boards[state.board])
-            if place not in state.guessed
-        ]
+        words = self.boards[state.board]
+        return [words[p] for p in range(len(words)) if p not in state.guessed]
 
     def initial_state(self) -> State:
         return State()
@@ -229,8 +226,8 @@ class Codenames(BaseGame[State, Action]):
         """The roles of all words, unknown where the seat does not know one."""
         if seat % 2 == 0 or state.winner >= 0:
             return state.key
-        places = enumerate(state.key)
-        return "".join(r if p in state.guessed else UNKNOWN for p, r in places)
+        known = {place: state.key[place] for place in state.guessed}
+        return "".join(known.get(p, UNKNOWN) for p in range(len(state.key)))
 
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
