@@ -34,7 +34,8 @@ key, each equally likely. All seats read the words in alphabetical order. The bo
 The legal actions are a finite core: the clues "one 1", "two 1" and so on, and all guesses. Scripted
 spymasters use them as numbers of the words in alphabetical order. A code may say more: one clue
 can name all words of a team by letters, such as "adf 3" for words 1, 4 and 6. So a red team that shares a
-code wins in its first turn (bot `spy:optimal`).
+code wins in its first turn (bot `spy:optimal`). In `arena tournament` each policy plays one seat, with
+the other policy as its partner and its opponents.
 
 Measures of an episode, over both teams: `hits`, the share of guesses of the team's own words (1
 without a guess); `found_per_clue`, own words found per clue; `assassin`, 1 if the assassin ended the game.
