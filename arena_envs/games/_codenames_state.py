@@ -83,12 +83,16 @@ def after_guess(state: State, place: int) -> State:
 def clashes(clue: str, word: str) -> bool:
     """Whether a clue is too close to a word on the board.
 
-    One is a form of the other, or starts or ends with the other, which has four letters or more.
+    One is a form of the other, or one starts or ends with the other, in any form, if both have
+    four letters or more.
     """
     if clue in forms(word) or word in forms(clue):
         return True
     short, long = sorted((clue, word), key=len)
-    return len(short) >= MIN_PART and (long.startswith(short) or long.endswith(short))
+    if len(short) < MIN_PART:
+        return False
+    parts = tuple(form for form in forms(short) if len(form) >= MIN_PART)
+    return any(form.startswith(parts) or form.endswith(parts) for form in forms(long))
 
 
 def clash_of(clue: str, words: Sequence[str]) -> str | None:

@@ -99,7 +99,7 @@ def rules_text(seat: int, num_words: int, num_agents: int) -> str:
         "not of the team's own color, the turn ends. After a guess the operative may stop. A team "
         "wins when all its words are guessed, by either team, and it loses at once if it guesses "
         "the assassin. A clue must not be a word on the board in any form, such as its plural, and "
-        "neither may start or end with the other if that has four letters or more. "
+        "neither may start or end with the other if both have four letters or more. "
         f"If your team wins you score 1, else -1. You are player_{seat}, {SEATS[seat]}. "
         f"{how[seat % 2]} Write your action and nothing else."
     )

@@ -27,7 +27,7 @@ _ALIKE = str.maketrans(
     "abbrcdehhijklmonpqstyxvwabcehijkmopstyxabyenikvoptuxwabezhikmnoptyxiagoeastas",
 )
 _PARTS = re.compile("[a-z]+")
-_JOINED = re.compile(r"[a-z]+(?:[-_.'’*]+[a-z]+)+")
+_JOINED = re.compile(r"(?<![a-z])[a-z]+(?:[-_.'’*]+[a-z]+)+")
 _SPACED = re.compile(r"(?<![a-z])[a-z](?:[^a-z0-9]{1,3}[a-z](?![a-z]))+")
 _LONGEST = 24  # letters of a word that is put together
 

@@ -22,9 +22,10 @@ once if it guesses the assassin. A team also loses if one of its players forfeit
 
 **Clues.** A clue is a word of 2 to 20 letters a to z, in any case. It is an invalid reply if it is
 too close to a word that is still on the board: one is a form of the other (plurals, -ed, -ing, as
-in `taboo-v0`), or one starts or ends with the other, which has four letters or more. So with "horseshoe" on the board, "horse" and "shoes" are refused;
-with "cat", "cats" is refused and "catalog" is not. The rules do not ask whether a clue is an English
-word or about meaning. Unlike in the board game, no clue has the number 0 or no limit.
+in `taboo-v0`), or one starts or ends with the other, in any form, and both have four letters or
+more. So with "horseshoe" on the board, "horse" and "shoes" are refused; with "cat", "cats" is
+refused and "catalog" is not. The rules do not ask whether a clue is an English word or about
+meaning. Unlike in the board game, no clue has the number 0 or no limit.
 
 Chance draws one of `num_boards` boards, each with W random words of the list `words`, and then the
 key, each equally likely. All seats read the words in alphabetical order. The board game is
@@ -33,7 +34,8 @@ key, each equally likely. All seats read the words in alphabetical order. The bo
 The legal actions are a finite core: the clues "one 1", "two 1" and so on, and all guesses. Scripted
 spymasters use them as numbers of the words in alphabetical order. A code may say more: one clue
 can name all words of a team by letters, such as "adf 3" for words 1, 4 and 6. So a red team that shares a
-code wins in its first turn (bot `spy:optimal`).
+code wins in its first turn (bot `spy:optimal`). In `arena tournament` each policy plays one seat, with
+the other policy as its partner and its opponents.
 
 Measures of an episode, over both teams: `hits`, the share of guesses of the team's own words (1
 without a guess); `found_per_clue`, own words found per clue; `assassin`, 1 if the assassin ended the game.
@@ -149,11 +151,8 @@ class Codenames(BaseGame[State, Action]):
 
     def free_words(self, state: State) -> list[str]:
         """The words that are still on the board."""
-        return [
-            word
-            for place, word in enumerate(self.boards[state.board])
-            if place not in state.guessed
-        ]
+        words = self.boards[state.board]
+        return [words[p] for p in range(len(words)) if p not in state.guessed]
 
     def initial_state(self) -> State:
         return State()
@@ -228,8 +227,8 @@ class Codenames(BaseGame[State, Action]):
         """The roles of all words, unknown where the seat does not know one."""
         if seat % 2 == 0 or state.winner >= 0:
             return state.key
-        places = enumerate(state.key)
-        return "".join(r if p in state.guessed else UNKNOWN for p, r in places)
+        known = {place: state.key[place] for place in state.guessed}
+        return "".join(known.get(p, UNKNOWN) for p in range(len(state.key)))
 
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)

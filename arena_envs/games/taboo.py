@@ -28,18 +28,18 @@ guess is a move of its own, and rewards are not discounted.
 **What says a word.** Texts are read in lower case, without accents and invisible characters.
 Full-width and styled letters, and letters of Cyrillic and Greek that look like Latin ones, are
 read as Latin letters; `0 1 3 4 5 7 @ $` as `o i e a s t a s`, and `1` also as `l`. Words are runs of
-letters. Runs that `- _ . ' *` join count as words and as one word, and so do single letters in a row, as
-in "d o g". A word counts in these forms: plurals (-s, -es, -ies, -ves, common irregular ones),
+letters. Neighbouring runs that `- _ . ' *` join make a word too, and so do single letters in a row,
+as in "d o g". A word counts in these forms: plurals (-s, -es, -ies, -ves, common irregular ones),
 -ed and -ing, and without a final s. Parts of longer words do not count, nor do translations and
 synonyms. A guess is right if it is the word in one of these forms.
 
 The first N cards of the list `taboo` are used, each with its first `num_forbidden` words; `cards`
-takes a list of your own. `show_words=True` lists all N words in the rules. Smallest: `num_cards=2,
-num_rounds=1`; largest shipped: `num_cards=24, num_rounds=20`.
+takes a list of your own. Smallest: `num_cards=2, num_rounds=1`; largest shipped: `num_cards=24,
+num_rounds=20`.
 
 The legal actions are a finite core. `player_0` says the clue of any card, which points to its
-word. The guesser guesses a word of a card; the defender also says one, or "go on". A pair that knows the
-cards scores 1. If the guesser learns nothing from the clues, the best it can do is to
+word. The guesser guesses a word of a card; the defender also says one, or "go on". Prompts list legal
+actions, and so all N words, unless `show_legal_actions` is False. A pair that knows the cards scores 1. If the guesser learns nothing from the clues, the best it can do is to
 try different words, for (R + 1) / (2N) if R is at most N. In the adversarial core the value is 0: the
 attacker can say always the same, and the defender can always say "go on".
 
@@ -100,7 +100,6 @@ class Taboo(BaseGame[State, Action]):
         num_forbidden: forbidden words of a card, from 0 on; None: 3, or 0 if adversarial.
         num_rounds: 1 to 20.
         adversarial: whether the players are opponents.
-        show_words: whether the rules list the words of all cards.
         max_message: longest message in characters, 5 to 300.
         cards: "taboo"; or the path of a file with one card per line: the word, a clue of one word
             and forbidden words, separated by commas; or such rows.
@@ -113,7 +112,6 @@ class Taboo(BaseGame[State, Action]):
     num_forbidden: int | None = None
     num_rounds: int = 5
     adversarial: bool = False
-    show_words: bool = False
     max_message: int = 200
     cards: str | Path | Rows = SHIPPED
 
@@ -133,7 +131,6 @@ class Taboo(BaseGame[State, Action]):
             check_int("num_forbidden", self.num_forbidden, 0, most)
         check_int("num_rounds", self.num_rounds, 1, 20)
         check_bool("adversarial", self.adversarial)
-        check_bool("show_words", self.show_words)
         check_int("max_message", self.max_message, 5, 300)
 
     @property
@@ -287,8 +284,6 @@ class Taboo(BaseGame[State, Action]):
         tell = texts.adversarial_text if self.adversarial else texts.rules_text
         num_forbidden = len(next(iter(self.deck.values())).forbidden)
         rules = tell(seat, self.num_rounds, num_forbidden)
-        if self.show_words:
-            rules += f" The word is one of these: {', '.join(self.deck)}."
         return f"{rules} {talk.how_to_write(self._moves(seat), self.max_message)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:

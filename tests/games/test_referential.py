@@ -52,7 +52,7 @@ def mean_return(describer: str, picker: str, mute: bool = False) -> float:
     "rules",
     [
         Referential(num_attributes=1, num_values=2, num_objects=2, num_rounds=1),
-        Referential(num_attributes=4, num_values=5, num_objects=12, max_message=400),
+        Referential(num_attributes=4, num_values=5, num_objects=12, num_rounds=1),
     ],
 )
 def test_the_smallest_and_a_large_game_keep_the_contract(

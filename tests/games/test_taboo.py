@@ -116,7 +116,7 @@ class TestWhatSaysAWord:
     [
         AGAINST,
         Taboo(num_cards=2, num_rounds=1, num_forbidden=0),
-        Taboo(num_cards=24, num_rounds=2, num_forbidden=5, show_words=True),
+        Taboo(num_cards=24, num_rounds=2, num_forbidden=5),
     ],
 )
 def test_other_settings_keep_the_contract(rules: Taboo, check_contract: Any) -> None:
