@@ -24,7 +24,13 @@ from arena_envs.solvers import (
 
 # `known_value` is computed in the test of the game
 ELSEWHERE = {
-    *("blackjack-v0", "connect_four-v0", "frozen_lake-v0", "guess_number-v0"),
+    *(
+        "auction-v0",
+        "blackjack-v0",
+        "connect_four-v0",
+        "frozen_lake-v0",
+        "guess_number-v0",
+    ),
     *("liars_dice-v0", "sokoban-v0"),
     *("twenty_questions-v0", "werewolf-v0", "wordle-v0"),
 }
