@@ -26,6 +26,11 @@ STAG_HUNT: dict[str, Any] = {
 }
 
 register(
+    "auction-v0",
+    f"{GAMES}.auction:Auction",
+    scene=f"{SCENES}.deals:auction",
+)
+register(
     "bargaining-v0",
     f"{GAMES}.bargaining:Bargaining",
     scene=f"{SCENES}.words:bargaining",

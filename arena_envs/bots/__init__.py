@@ -26,6 +26,7 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `information_gain`        | the action whose answer is the most uncertain          | hidden secrets     |
 | `question_tree`           | an optimal tree of questions, by exact search          | hidden secrets     |
 | `sokoban_search`          | a shortest solution, by A* search                      | Sokoban            |
+| `bidder:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | auction            |
 | `negotiator:STYLE`        | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | negotiation        |
 | `persuader:STYLE`         | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | persuasion         |
 | `dealer:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | deal or no deal    |
@@ -91,6 +92,7 @@ _ENTRIES = {
     "information_gain": _Entry("questions:InformationGain"),
     "question_tree": _Entry("questions:QuestionTree"),
     "sokoban_search": _Entry("sokoban:SokobanSearch"),
+    "bidder": _Entry("auction:Bidder", str, is_required=True),
     "negotiator": _Entry("negotiation:Negotiator", str, is_required=True),
     "persuader": _Entry("persuasion:Persuader", str, is_required=True),
     "dealer": _Entry("deal:Dealer", str, is_required=True),

@@ -90,9 +90,14 @@ def starts_of(text: str) -> list[str]:
 
 
 def test_there_are_language_games() -> None:
-    assert {"bargaining-v0", "negotiation-v0", "persuasion-v0", "werewolf-v0"} <= set(
-        IDS
-    )
+    games = {
+        "auction-v0",
+        "bargaining-v0",
+        "negotiation-v0",
+        "persuasion-v0",
+        "werewolf-v0",
+    }
+    assert games <= set(IDS)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

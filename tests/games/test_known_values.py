@@ -24,6 +24,7 @@ from arena_envs.solvers import (
 
 # `known_value` is computed in the test of the game
 ELSEWHERE = {
+    "auction-v0",
     "blackjack-v0",
     "codenames-v0",
     "collaborative_maze-v0",
