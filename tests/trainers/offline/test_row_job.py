@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from arena_trainers.evaluate import exploitability
+from arena_trainers.job.run_folder import with_start
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.offline.registry import names
 from arena_wrappers import Branching, play, write_episodes
@@ -163,6 +164,13 @@ def test_the_help_of_a_trainer_lists_its_own_options(train):
     assert "--episodes_per_step" not in told
     assert "--ld_alpha" not in told
     assert "--ld_alpha" in train("--trainer", "dpo", "--help-all").stdout
+
+
+def test_a_run_that_stopped_early_is_started_anew_with_options_that_it_has(tmp_path):
+    (tmp_path / "config.yaml").write_text("trainer: sft\n")
+    assert with_start(tmp_path) == f"--model {tmp_path / 'start'}"
+    (tmp_path / "config.yaml").write_text("seed: 1\n")
+    assert with_start(tmp_path).endswith(" --warm_start_steps 0")
 
 
 def test_rows_longer_than_max_length_are_refused(rows, train, tmp_path):
