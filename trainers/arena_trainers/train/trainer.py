@@ -143,11 +143,8 @@ class TurnGRPOTrainer(FilteringTrainer):
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self._rows: list[Row] = []
-        with (
-            warnings.catch_warnings(),
-            without_client(args),
-            with_adapters(args, games.matchmaker, model, kwargs.get("peft_config")),
-        ):
+        slots = with_adapters(args, games.matchmaker, model, kwargs.get("peft_config"))
+        with warnings.catch_warnings(), without_client(args), slots:
             # TRL warns that rollout_func may change; the user did not choose it
             warnings.filterwarnings("ignore", "You are using 'rollout_func'")
             super().__init__(
