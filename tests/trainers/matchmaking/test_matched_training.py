@@ -275,13 +275,14 @@ def test_settings_that_do_not_fit_are_refused(make_trainer, options, message):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"use_vllm": True}, "use_vllm does not support opponents 'past_selves'"),
+        ({"use_vllm": True}, "vllm_mode 'server' does not support opponents 'past_"),
         ({"fsdp": "full_shard"}, "sharded training does not support opponents"),
     ],
 )
 def test_snapshots_are_refused_where_they_cannot_play(setting, message):
     plain = {
         "use_vllm": False,
+        "vllm_mode": "server",
         "fsdp": "",
         "deepspeed": None,
         "opponents": "past_selves",

@@ -22,11 +22,10 @@ from arena_trainers.cli.options import (
 from arena_trainers.cli.usage import usage_errors
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.models import ADAPTER, adapter_base, find_model, model_folder
+from arena_trainers.lm.vllm_adapters import RANKS, engine_rank
 
 Host = Annotated[str, typer.Option(help="Address to listen at; clients need no key.")]
 Port = Annotated[int, typer.Option(help="Port to listen at.")]
-
-RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes as a maximum
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -199,6 +198,5 @@ def server_command(
         saved = json.loads((adapter / ADAPTER).read_text(encoding="utf-8"))
         lora_r = max(lora_r, saved["r"])
     if lora_r:
-        largest = next(rank for rank in RANKS if rank >= lora_r)
-        command += ["--enable-lora", "--max-lora-rank", str(largest)]
+        command += ["--enable-lora", "--max-lora-rank", str(engine_rank(lora_r))]
     return variables, command

@@ -26,6 +26,7 @@ from arena_trainers.train.column_functions import load_functions
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.curricula import curriculum_of
 from arena_trainers.train.engine import check_server
+from arena_trainers.train.engine_adapters import NO_ADAPTER, plays_adapters
 from arena_trainers.train.game_plans import GamePlan, check_used
 from arena_trainers.train.options import (
     Option,
@@ -206,13 +207,17 @@ def _stand_in(model: str) -> RandomPolicy:
 
 
 def check_lora(job: JobConfig, args: Any) -> None:
-    """Refuses an adapter without its package, or with a reference that moves.
+    """Refuses an adapter without its package or with a reference that moves, or none for vLLM.
 
     Raises:
-        ValueError: `sync_ref_model` is set.
+        ValueError: `sync_ref_model` is set, or vLLM would have to play snapshots of all
+            weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
     if job.lora_r == 0:
+        named = names_matchmaker(args.opponents)
+        if plays_adapters(args, make_matchmaker(args.opponents) if named else None):
+            raise ValueError(NO_ADAPTER)
         return
     extras.require(["peft"], "train")
     if args.sync_ref_model:

@@ -5,6 +5,7 @@ from typing import Any
 
 from arena_trainers.extras import import_extra
 from arena_trainers.lm.backends import Generated, Sampling
+from arena_trainers.lm.vllm_adapters import EngineAdapters
 
 
 class VLLMBackend:
@@ -17,10 +18,18 @@ class VLLMBackend:
     Args:
         llm: a `vllm.LLM` with `logprobs_mode="processed_logprobs"`.
         refresh: called before the engine is asked; loads the weights if they have changed.
+            Gives the `LoRARequest` of the adapter that generates, or None if the engine's
+            own weights do.
+        adapters: the engine's adapters; None if it was built for none.
     """
 
-    def __init__(self, llm: Any, refresh: Callable[[], None]) -> None:
-        self.llm, self.refresh = llm, refresh
+    def __init__(
+        self,
+        llm: Any,
+        refresh: Callable[[], Any],
+        adapters: EngineAdapters | None = None,
+    ) -> None:
+        self.llm, self.refresh, self.adapters = llm, refresh, adapters
 
     def generate(
         self,
@@ -34,11 +43,12 @@ class VLLMBackend:
             ValueError: entropies are asked for.
         """
         check_sampling(sampling)
-        self.refresh()
+        adapter = self.refresh()
         outputs = self.llm.generate(
             [{"prompt_token_ids": list(ids)} for ids in prompt_ids],
             [_params(seed, sampling) for seed in seeds],
             use_tqdm=False,
+            lora_request=adapter,
         )
         replies = [output.outputs[0] for output in outputs]
         return Generated(

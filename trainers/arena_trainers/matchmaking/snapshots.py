@@ -1,7 +1,9 @@
 """Snapshots of the policy that learns: their weights in memory, on disk, and in play.
 
 A snapshot holds the weights that the run trains: those of the LoRA adapter, or all. While it
-plays, its tensors take the place of the learner's, without a copy. This module needs torch.
+plays, its tensors take the place of the learner's, without a copy. Where vLLM generates, a
+snapshot is also an adapter of the engine for as long as it is in memory. This module needs
+torch.
 """
 
 import copy
@@ -12,8 +14,9 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -21,6 +24,8 @@ from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm.vllm_adapters import EngineAdapters
+from arena_trainers.lm.vllm_backend import VLLMBackend
 from arena_trainers.matchmaking.protocol import snapshot_name
 
 FOLDER = "snapshots"  # of a run folder
@@ -35,6 +40,7 @@ class SnapshotStore:
         folder: where files are written; every process reads them.
         max_live: most snapshots in memory; the one that was used longest ago goes first.
         writes: whether this process writes and deletes files.
+        adapters: of the engine that generates for the learner; None if transformers does.
 
     Attributes:
         steps: the steps of the snapshots that can be played.
@@ -42,17 +48,23 @@ class SnapshotStore:
     """
 
     def __init__(
-        self, learner: LMPolicy, folder: Path, max_live: int, *, writes: bool
+        self,
+        learner: LMPolicy,
+        folder: Path,
+        max_live: int,
+        *,
+        writes: bool,
+        adapters: EngineAdapters | None = None,
     ) -> None:
         self.learner, self.folder, self.max_live = learner, folder, max_live
-        self.writes = writes
+        self.writes, self.adapters = writes, adapters
         self.steps: set[int] = set()
         self.run = ""
         self._live: OrderedDict[int, Weights] = OrderedDict()
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the snapshots that are not on disk alone."""
+        """Memory of the snapshots that are not on disk alone, without that of an engine."""
         live = (
             tensor for weights in self._live.values() for tensor in weights.values()
         )
@@ -106,7 +118,8 @@ class SnapshotStore:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, self.path(step))
         self.steps, self.run = set(steps), run
-        self._live.clear()
+        for step in list(self._live):
+            self._forget(step)
 
     def take(self, step: int) -> None:
         """Keeps the learner's weights of this moment."""
@@ -124,7 +137,7 @@ class SnapshotStore:
         """Forgets all snapshots but these; deletes the files of those not in `on_disk` too."""
         self.steps &= set(steps)
         for step in set(self._live) - set(steps):
-            del self._live[step]
+            self._forget(step)
         for path in self.folder.glob("step-*.safetensors") if self.writes else ():
             found = re.fullmatch(r"step-(\d+)", path.stem)
             if found and int(found[1]) not in {*steps, *on_disk}:
@@ -146,6 +159,9 @@ class SnapshotStore:
                 yield model
 
         policy.run_on(self.learner.model, context)
+        if self.adapters is not None:
+            refresh = partial(self._adapter, self.adapters, step)
+            policy.backend = VLLMBackend(self.adapters.llm, refresh)
         return policy
 
     def path(self, step: int) -> Path:
@@ -184,9 +200,20 @@ class SnapshotStore:
         return self._live[step]
 
     def _make_room(self, step: int) -> None:
-        self._live.pop(step, None)
+        self._forget(step)
         while len(self._live) >= self.max_live:
-            self._live.popitem(last=False)
+            self._forget(next(iter(self._live)))
+
+    def _forget(self, step: int) -> None:
+        """Frees the memory of a snapshot, also in the engine."""
+        self._live.pop(step, None)
+        if self.adapters is not None:
+            self.adapters.remove(snapshot_name(step))
+
+    def _adapter(self, adapters: EngineAdapters, step: int) -> Any:
+        """The snapshot in the engine, which loads it unless it is there."""
+        name, weights = snapshot_name(step), self._weights(step)
+        return adapters.get(name) or adapters.put(name, weights)
 
     @contextmanager
     def _in_place(self, step: int) -> Iterator[None]:

@@ -226,6 +226,10 @@ def engine_backend(trainer: Any) -> Backend | None:
         return server_backend(trainer)
     if not trainer.use_vllm:
         return None
+    from arena_trainers.train.engine_adapters import adapter_backend, plays_adapters
+
+    if plays_adapters(trainer.args, trainer.games.matchmaker):
+        return adapter_backend(trainer)
     generation = trainer.vllm_generation
 
     def refresh() -> None:
@@ -234,9 +238,13 @@ def engine_backend(trainer: Any) -> Backend | None:
             generation.sync_weights()  # resets the prefix cache, too
             trainer._last_loaded_step = step
 
-    engine = str(generation.llm.llm_engine.model_config.dtype).removeprefix("torch.")
-    warn_of_precision(engine, trainer)
+    warn_of_precision(engine_dtype(generation.llm), trainer)
     return VLLMBackend(generation.llm, refresh)
+
+
+def engine_dtype(llm: Any) -> str:
+    """Name of the precision of an engine in this process, as torch calls it."""
+    return str(llm.llm_engine.model_config.dtype).removeprefix("torch.")
 
 
 def warn_of_precision(engine: str, trainer: Any) -> None:

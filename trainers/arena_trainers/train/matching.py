@@ -12,6 +12,7 @@ import numpy as np
 from accelerate.utils import gather_object
 
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm.vllm_backend import VLLMBackend
 from arena_trainers.matchmaking import (
     SELF,
     Match,
@@ -66,8 +67,13 @@ class Matching:
         folder, max_live = Path(str(args.output_dir)), 0
         if games.matchmaker is not None:
             max_live = max(games.matchmaker.max_live, 1)
+        backend = learner.backend
         self.store = SnapshotStore(
-            learner, folder / FOLDER, max_live, writes=accelerator.is_main_process
+            learner,
+            folder / FOLDER,
+            max_live,
+            writes=accelerator.is_main_process,
+            adapters=backend.adapters if isinstance(backend, VLLMBackend) else None,
         )
         self._snapshots: dict[int, LMPolicy] = {}
 

@@ -10,6 +10,7 @@ from arena_trainers.matchmaking import Matchmaker
 from arena_trainers.matchmaking.protocol import missing_snapshot
 from arena_trainers.matchmaking.registry import assigns_seats, matchmaker_for
 from arena_trainers.train.checks import splits_weights
+from arena_trainers.train.engine import by_server
 from arena_trainers.train.game_plans import GamePlan
 
 MAX_CHECKED_STEPS = 10_000  # of a run, to find out which snapshots are wanted when
@@ -44,10 +45,11 @@ def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
 def _check_snapshots(args: Any, matchmaker: Matchmaker) -> None:
     """Refuses settings under which snapshots cannot be taken or played."""
     who = f"opponents {args.opponents!r}, which plays snapshots of the model"
-    if args.use_vllm:
+    if by_server(args):
         raise ValueError(
-            f"use_vllm does not support {who}: the engine holds one set of weights; leave "
-            "use_vllm out, or give lm: opponents"
+            f"vllm_mode 'server' does not support {who}: the server gets the weights of the "
+            "learner alone; leave vllm_mode and the settings of the server out, or give lm: "
+            "opponents"
         )
     if splits_weights(args):
         raise ValueError(

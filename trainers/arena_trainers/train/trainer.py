@@ -16,7 +16,8 @@ interface:
 | `eos_token_ids` | replaced by the end tokens of the chat template |
 | `_logs["advantages"]` | the latest entries are replaced by the mean advantage of each row |
 | `_metrics` | written: the metrics of `arena_trainers.train.metrics` |
-| `use_vllm`, `vllm_generation` | replaced where a server generates |
+| `use_vllm`, `vllm_generation` | replaced where a server generates; `vllm_generation` also where the engine plays adapters |
+| `vllm_generation.LLM`, of the module | replaced while the engine is built that plays adapters |
 | `_tokenizer`, `model_wrapped`, `num_generations`, `num_generations_eval` | read |
 | `create_model_card` | overridden: writes none |
 | `save_model` | overridden: also writes `arena_prompt.json` |
@@ -49,6 +50,7 @@ from arena_trainers.train.column_functions import ColumnFunction
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic, feature_critic
 from arena_trainers.train.engine import engine_backend, without_client
+from arena_trainers.train.engine_adapters import with_adapters
 from arena_trainers.train.exact_critic import ExactCritic, exact_critic
 from arena_trainers.train.filtering import FilteringTrainer
 from arena_trainers.train.game_plans import check_replies, episode_starts
@@ -141,7 +143,8 @@ class TurnGRPOTrainer(FilteringTrainer):
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self._rows: list[Row] = []
-        with warnings.catch_warnings(), without_client(args):
+        slots = with_adapters(args, games.matchmaker, model, kwargs.get("peft_config"))
+        with warnings.catch_warnings(), without_client(args), slots:
             # TRL warns that rollout_func may change; the user did not choose it
             warnings.filterwarnings("ignore", "You are using 'rollout_func'")
             super().__init__(

@@ -1,0 +1,58 @@
+"""Which snapshots vLLM does not play; how it plays the others is in tests/engine."""
+
+from types import SimpleNamespace
+
+import pytest
+from peft import LoraConfig, VeraConfig
+from torch import nn
+
+from arena_trainers.job.preflight import check_lora
+from arena_trainers.lm.vllm_adapters import check_adapter
+from arena_trainers.matchmaking import make_matchmaker
+from arena_trainers.train.engine_adapters import with_adapters
+
+ENGINE = SimpleNamespace(use_vllm=True, vllm_mode="colocate", opponents="past_selves")
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (LoraConfig(use_dora=True), "plain LoRA adapter for vLLM, got use_dora = True"),
+        (LoraConfig(rank_pattern={"q_proj": 4}), "got rank_pattern = "),
+        (LoraConfig(modules_to_save=["lm_head"]), "got modules_to_save = "),
+        (LoraConfig(bias="all"), "got bias = 'all'"),
+        (LoraConfig(init_lora_weights="pissa"), "got init_lora_weights = 'pissa'"),
+        (LoraConfig(r=1024), "want a LoRA rank from 1 to 512 for vLLM, got 1024"),
+        (VeraConfig(), "plain LoRA adapter for vLLM, got peft_type = "),
+    ],
+)
+def test_adapters_that_vllm_plays_otherwise_than_peft_are_refused(config, message):
+    with pytest.raises(ValueError, match=message):
+        check_adapter(config)
+    options = {"lora_alpha": 3, "use_rslora": True, "init_lora_weights": False}
+    check_adapter(LoraConfig(r=16, target_modules=["q_proj"], **options))
+
+
+def test_snapshots_of_all_weights_are_refused():
+    message = "only where a LoRA adapter is trained.*; give --lora_r 16"
+    with pytest.raises(ValueError, match=message):
+        check_lora(SimpleNamespace(lora_r=0), ENGINE)
+    past = make_matchmaker("past_selves")
+    with (
+        pytest.raises(ValueError, match=message),
+        with_adapters(ENGINE, past, "folder", None),
+    ):
+        pytest.fail("an engine was built")
+    check_lora(
+        SimpleNamespace(lora_r=0),
+        SimpleNamespace(**{**vars(ENGINE), "opponents": "random"}),
+    )
+
+
+def test_a_model_without_a_folder_is_refused():
+    past = make_matchmaker("past_selves")
+    with (
+        pytest.raises(ValueError, match=r"want the path of the model.*got a Linear"),
+        with_adapters(ENGINE, past, nn.Linear(1, 1), LoraConfig()),
+    ):
+        pytest.fail("an engine was built")
