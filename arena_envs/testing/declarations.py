@@ -3,8 +3,9 @@
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from arena_envs.checks import short
 from arena_envs.game import AnyGame
-from arena_envs.testing.sample import BrokenRule, demand, short
+from arena_envs.testing.sample import BrokenRule, demand
 
 
 def check_knobs(game: AnyGame) -> None:
