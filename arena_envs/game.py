@@ -177,6 +177,15 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
     def known_value(self) -> str | None:
         """A known result for these parameters, such as the value; None if there is none."""
 
+    @property
+    def knobs(self) -> Mapping[str, tuple[Any, ...]]:
+        """Values of parameters from easy to hard, by parameter; empty if there are none.
+
+        Every value builds the game, with all other parameters as they are. For teams and
+        single seats, the mean return of random play falls from one value to the next, as a
+        share of the range of returns.
+        """
+
 
 AnyExtensiveForm = ExtensiveForm[Any, Any]
 AnyGame = Game[Any, Any]
@@ -226,6 +235,10 @@ class BaseGame(Generic[S, A]):
     @property
     def known_value(self) -> str | None:
         return None
+
+    @property
+    def knobs(self) -> Mapping[str, tuple[Any, ...]]:
+        return {}
 
 
 def fold(text: str) -> str:

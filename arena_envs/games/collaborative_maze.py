@@ -44,7 +44,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,7 @@ from arena_envs.game import (
 from arena_envs.games import _maze as maze
 from arena_envs.games import _maze_texts as texts
 from arena_envs.games import _talk as talk
+from arena_envs.games._knobs import fitting
 from arena_envs.games._maze import Rows
 from arena_envs.games._maze_state import (
     CORE,
@@ -133,6 +134,10 @@ class CollaborativeMaze(BaseGame[State, Action]):
     @property
     def max_chance_nodes(self) -> int:
         return self.size
+
+    @property
+    def knobs(self) -> dict[str, tuple[Any, ...]]:
+        return fitting(self, size=(3, 4, 5, 6), wall_percent=(0, 15, 30, 45))
 
     @property
     def goal(self) -> int:

@@ -33,7 +33,7 @@ Measure of an episode: `success`, 1 if the goal was reached and 0 otherwise.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,7 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.games._knobs import fitting
 from arena_envs.games._lakes import MAPS, Lake, check_rows, fixed_lake, random_lake
 from arena_envs.games._words import counted, over_text
 
@@ -122,6 +123,12 @@ class FrozenLake(BaseGame[State, int]):
     @property
     def max_chance_nodes(self) -> int:
         return (self.layout == "random") + self.is_slippery * self.max_moves
+
+    @property
+    def knobs(self) -> dict[str, tuple[Any, ...]]:
+        if self.layout == "random":
+            return fitting(self, size=(2, 3, 4, 5, 6))
+        return {"layout": ("4x4", "8x8")} if self.layout in MAPS else {}
 
     def lake(self, state: State) -> Lake:
         """The map of a state; the first one before a map is drawn."""

@@ -31,8 +31,10 @@ Measures of an episode: `success`, 1 if the number was found and 0 otherwise; `i
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from arena_envs.game import TERMINAL, check_int
+from arena_envs.games._knobs import fitting
 from arena_envs.games._secrets import SecretGame, State
 
 LOW, RIGHT, HIGH = -1, 0, 1
@@ -87,6 +89,10 @@ class GuessNumber(SecretGame):
     def known_value(self) -> str | None:
         best, uniform = float(self.best_value()), float(self.uniform_value())
         return f"optimal play {best:.6g}; uniform random play {uniform:.6g}"
+
+    @property
+    def knobs(self) -> dict[str, tuple[Any, ...]]:
+        return fitting(self, num_numbers=(10, 20, 50, 100))
 
     def observe(self, state: State, seat: int) -> str:
         lines = [

@@ -38,7 +38,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import getitem
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,7 @@ from arena_envs.games._hanabi_hands import sample_hand
 from arena_envs.games._hanabi_pieces import places
 from arena_envs.games._hanabi_state import Setup, State, Turn
 from arena_envs.games._hanabi_texts import Texts
+from arena_envs.games._knobs import fitting
 
 T = TypeVar("T")
 BYTES = [bytes([number]) for number in range(256)]
@@ -108,6 +109,10 @@ class Hanabi(Setup, BaseGame[State, int]):
     @property
     def max_chance_nodes(self) -> int:
         return sum(self.copies)
+
+    @property
+    def knobs(self) -> dict[str, tuple[Any, ...]]:
+        return fitting(self, num_ranks=(1, 2, 3, 4, 5))
 
     def initial_state(self) -> State:
         return State(

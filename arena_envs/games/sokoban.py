@@ -35,7 +35,7 @@ Measures of an episode: `success`, 1 if all boxes are on goals and 0 otherwise; 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,7 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.games._knobs import fitting
 from arena_envs.games._sokoban_levels import (
     BOX,
     BOX_ON_GOAL,
@@ -142,6 +143,12 @@ class Sokoban(BaseGame[State, int]):
     @property
     def _start_share(self) -> float:
         return self._share(self.initial_state()) if self.level is not None else 0.0
+
+    @property
+    def knobs(self) -> dict[str, tuple[Any, ...]]:
+        if self.level is not None:
+            return {}
+        return fitting(self, size=(5, 6, 7))
 
     def level_at(self, state: State) -> Level:
         """The level of a state; the first one before a level is drawn."""

@@ -29,7 +29,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.games._knobs import fitting
 from arena_envs.games._walked_grid import MOVES, Cells
 from arena_envs.games._words import counted
 
@@ -101,6 +102,10 @@ class SpeakerListener(BaseGame[State, int]):
     @property
     def max_turns(self) -> int:
         return 2 * self.max_steps
+
+    @property
+    def knobs(self) -> dict[str, tuple[Any, ...]]:
+        return fitting(self, size=(2, 3, 4, 5))
 
     @cached_property
     def cells(self) -> Cells:

@@ -41,11 +41,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import TERMINAL, check_int
+from arena_envs.games._knobs import fitting
 from arena_envs.games._secrets import SecretGame, State
 from arena_envs.games._word_lists import NAMES, read_words
 
@@ -118,6 +120,10 @@ class Wordle(SecretGame):
         if self != type(self)():
             return None
         return "optimal play 0.776667; uniform random play 0.07"
+
+    @property
+    def knobs(self) -> dict[str, tuple[Any, ...]]:
+        return fitting(self, num_words=(10, 20, 50, 100, 200))
 
     def observe(self, state: State, seat: int) -> str:
         pairs = zip(state.asked, self.answers(state), strict=True)

@@ -10,6 +10,7 @@ from arena_envs import game as rules_of_all
 from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
 from arena_envs.testing import (
+    declarations,
     environment,
     knowledge,
     page,
@@ -82,6 +83,7 @@ def check_game(
     game = make_game(game_or_id) if isinstance(game_or_id, str) else game_or_id
     _run(rules.check_protocol, game, game)
     _run(rules.check_facts, game, game)
+    _run(declarations.check_knobs, game, game)
     sample = _run(draw_sample, game, game, num_episodes, seed)
     for check in CHECKS:
         _run(check, game, sample)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import arena_envs
 from arena_envs import registration, testing
+from arena_envs.testing.declarations import check_knobs
 from arena_envs.testing.page import check_page
 from arena_envs.testing.rules import check_facts, check_protocol
 from arena_envs.testing.sample import Sample, draw_sample
@@ -38,6 +39,7 @@ def test_a_game_declares_its_facts_and_has_a_page_and_a_test(id: str) -> None:
     game = arena_envs.make_game(id)
     check_protocol(game)
     check_facts(game)
+    check_knobs(game)
     check_page(game)
     stem = OWN[id].entry_point.partition(":")[0].rpartition(".")[2]
     assert Path(__file__).with_name(f"test_{stem}.py").exists()

@@ -54,6 +54,18 @@ class NoNumber(KuhnPoker):
         return {"share": float("nan")}
 
 
+class UnknownKnob(KuhnPoker):
+    knobs: ClassVar[Any] = {"num_cards": (3, 4)}
+
+
+class RepeatedKnob(KuhnPoker):
+    knobs: ClassVar[Any] = {"num_players": (2, 2)}
+
+
+class BadKnob(KuhnPoker):
+    knobs: ClassVar[Any] = {"num_players": (2, 30)}
+
+
 class OneCard(KuhnPoker):
     max_chance_nodes = 1
 
@@ -475,6 +487,12 @@ class PaidPig(Pig):
 # by the start of the sentence, after the name of the game
 BROKEN = [
     (NoNumber, "measures are finite floats by name"),
+    (UnknownKnob, "a knob is a parameter of the game, which is a dataclass; got 'num"),
+    (RepeatedKnob, "the knob 'num_players' has a tuple of different values; got"),
+    (
+        BadKnob,
+        "every value of the knob 'num_players' builds the game; got 30 .int.: want",
+    ),
     (OneCard, "an episode has at most max_chance_nodes = 1 chance nodes; got 2"),
     (OtherMeasures, "measures have the same names in every last state"),
     (NoMethod, "the game has a method initial_state"),

@@ -62,6 +62,7 @@ def page_text(game: AnyGame, ids: list[str]) -> str:
         "## Parameters",
         f"`{type(game).__name__}{_signature(game)}`",
         _parameters(game),
+        *_knobs(game),
         "## What a model reads",
     ]
     if not _has_defaults(game):
@@ -91,6 +92,16 @@ def _parameters(game: AnyGame) -> str:
         item = re.match(r"^    (\w+): (.*)", line)
         lines.append(f"- `{item[1]}`: {item[2]}" if item else line.strip())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def _knobs(game: AnyGame) -> list[str]:
+    """The game's knobs as Markdown; empty without knobs."""
+    knobs = getattr(game, "knobs", {})  # the fact is optional
+    lines = [
+        f"- `{name}`: {', '.join(f'`{value!r}`' for value in values)}"
+        for name, values in knobs.items()
+    ]
+    return ["**Knobs**, from easy to hard", "\n".join(lines)] if lines else []
 
 
 def _turns(game: AnyGame, rng: random.Random) -> Iterator[tuple[Any, int]]:

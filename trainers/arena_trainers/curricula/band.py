@@ -58,7 +58,7 @@ class Band(BaseCurriculum):
         if len(games) < 2:
             raise ValueError(
                 f"want at least two games for the curriculum 'band', got {list(games)}; "
-                "list a game with several params, or leave the curriculum out"
+                "name knobs of a game, list it with several params, or leave the curriculum out"
             )
         self.games = list(games)
 

@@ -31,7 +31,8 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
         games (`list[str | dict]`, *optional*, defaults to `["kuhn_poker"]`):
             Games to train on: an id, or `{"id": ..., "params": {...}, "max_turns": 40,
             "weight": 1.0, "opponents": [...]}`. Episodes are truncated after `max_turns`
-            turns of all seats together. There is no limit by default.
+            turns of all seats together. There is no limit by default. `"knobs": True`, or a
+            list of names, lists the game once for each value of its knobs.
         opponents (`str | list[str] | dict`, *optional*, defaults to `"self"`):
             Policy of each seat: `"self"` is the model that learns; other policies are
             strings such as `"random"`, `"mcts:100"` or `"lm:PATH"`. A list names one for
@@ -122,7 +123,7 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
         default_factory=lambda: ["kuhn_poker"],
         metadata={
             "help": "Games to train on: ids, or dicts of id, params, max_turns, weight, "
-            "opponents."
+            "opponents, knobs."
         },
     )
     opponents: Any = field(

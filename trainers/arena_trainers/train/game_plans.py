@@ -12,6 +12,7 @@ from arena_trainers.lm.models import prompt_folder
 from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_trainers.matchmaking import Matchmaker
 from arena_trainers.matchmaking.registry import assigns_seats, names_matchmaker
+from arena_trainers.train.game_entries import checked_entry
 from arena_trainers.train.own_options import check_opponents
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
     from arena_trainers.lm.policy import LMPolicy
     from arena_trainers.train.config import TurnGRPOConfig
-
-
-_KEYS = {"id", "params", "max_turns", "weight", "opponents"}
 
 
 class GamePlan:
@@ -50,7 +48,7 @@ class GamePlan:
     """
 
     def __init__(self, spec: str | Mapping[str, Any], args: "TurnGRPOConfig") -> None:
-        given = _checked_spec(spec)
+        given = checked_entry(spec)
         self.id: str = given["id"]
         self.params: dict[str, Any] = given.get("params", {})
         self.max_turns: int | None = given.get("max_turns")
@@ -96,19 +94,6 @@ def check_used(args: Any, plans: Sequence[GamePlan]) -> None:
             f"want a game without opponents of its own for opponents {args.opponents!r}, "
             f"got none; leave opponents out, or give the games anew: --games {ids}"
         )
-
-
-def _checked_spec(spec: Any) -> dict[str, Any]:
-    """A game of `args.games` as a dict; refuses keys and values that mean nothing."""
-    given = {"id": spec} if isinstance(spec, str) else spec
-    if not isinstance(given, dict) or not given.keys() <= _KEYS or "id" not in given:
-        raise ValueError(f"want a game as id or dict of {sorted(_KEYS)}, got {spec!r}")
-    params, weight = given.get("params", {}), given.get("weight", 1.0)
-    if not isinstance(params, dict):
-        raise ValueError(f"want params of {given['id']} as a mapping, got {params!r}")
-    if not isinstance(weight, int | float) or not 0 < weight < math.inf:
-        raise ValueError(f"want weight of {given['id']} above 0, got {weight!r}")
-    return given
 
 
 def _name(id: str, params: Mapping[str, Any], max_turns: int | None) -> str:

@@ -13,6 +13,7 @@ from arena_trainers.curricula import make_curriculum
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.registry import names_matchmaker
 from arena_trainers.train.checks import check_critic, split_list
+from arena_trainers.train.game_entries import expanded
 from arena_trainers.train.training_rows import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
 from arena_wrappers import Branching
 from arena_wrappers.prompts import PROMPT_OPTIONS
@@ -57,6 +58,7 @@ class OwnOptions:
             raise ValueError(
                 f"want games as a list of ids or dicts, got {self.games!r}"
             )
+        self.games = expanded(self.games)
         check_opponents(self.opponents)
         if names_matchmaker(self.opponents):
             make_matchmaker(self.opponents)  # raises for options that it lacks
