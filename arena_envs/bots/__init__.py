@@ -31,6 +31,7 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `dealer:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | deal or no deal    |
 | `promiser:STYLE`          | by STYLE: `honest`, `greedy` or `silent`               | social dilemma     |
 | `maze_walker:STYLE`       | by STYLE: `honest`, `greedy` or `silent`               | collaborative maze |
+| `say_selector:STYLE`      | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | Say-Select         |
 
 Games of hidden secrets are `guess_number`, `twenty_questions` and `wordle`.
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
@@ -92,6 +93,7 @@ _ENTRIES = {
     "dealer": _Entry("deal:Dealer", str, is_required=True),
     "promiser": _Entry("dilemma:Promiser", str, is_required=True),
     "maze_walker": _Entry("maze:MazeWalker", str, is_required=True),
+    "say_selector": _Entry("say_select:SaySelector", str, is_required=True),
 }
 BOTS = tuple(_ENTRIES)
 

@@ -56,6 +56,10 @@ PLAYERS = [  # every bot, in games that it can play
     ("persuader:greedy", "persuasion"),
     ("persuader:silent", "persuasion"),
     ("persuader:optimal", "persuasion"),
+    ("say_selector:honest", "say_select"),
+    ("say_selector:greedy", "say_select"),
+    ("say_selector:silent", "say_select"),
+    ("say_selector:optimal", "say_select"),
 ]
 
 SMALL = {"core_cfr:3": {"num_rounds": 1}}  # parameters of the game
@@ -124,6 +128,7 @@ REFUSED = [
     ("tit_for_tat", "public_goods", "want a repeated matrix game, got PublicGoods"),
     ("negotiator:honest", "bargaining", "want Negotiation, got Bargaining"),
     ("persuader:honest", "bargaining", "want Persuasion, got Bargaining"),
+    ("say_selector:honest", "bargaining", "want SaySelect, got Bargaining"),
     ("always_cooperate", "donor_game", "want a repeated matrix game, got DonorGame"),
     ("information_gain", "blackjack", "want a game of finding out a secret"),
     ("sokoban_search", "frozen_lake", "want Sokoban, got FrozenLake"),
