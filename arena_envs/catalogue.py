@@ -195,6 +195,11 @@ register(
     "rock_paper_scissors-v0", MATRIX_GAME, scene=MATRIX_SCENE, **ROCK_PAPER_SCISSORS
 )
 register(
+    "say_select-v0",
+    f"{GAMES}.say_select:SaySelect",
+    scene=f"{SCENES}.hints:say_select",
+)
+register(
     "signaling-v0", f"{GAMES}.signaling:Signaling", scene=f"{SCENES}.words:signaling"
 )
 register(

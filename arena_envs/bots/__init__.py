@@ -36,6 +36,7 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `spy:STYLE`               | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | codenames          |
 | `taboo:STYLE`             | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | taboo              |
 | `werewolf_player:STYLE`   | by STYLE: `honest`, `greedy` or `silent`               | Werewolf           |
+| `say_selector:STYLE`      | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | Say-Select         |
 
 Games of hidden secrets are `guess_number`, `twenty_questions` and `wordle`.
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
@@ -102,6 +103,7 @@ _ENTRIES = {
     "spy": _Entry("codenames:Spy", str, is_required=True),
     "taboo": _Entry("taboo:TabooPlayer", str, is_required=True),
     "werewolf_player": _Entry("werewolf:WerewolfPlayer", str, is_required=True),
+    "say_selector": _Entry("say_select:SaySelector", str, is_required=True),
 }
 BOTS = tuple(_ENTRIES)
 

@@ -77,6 +77,10 @@ PLAYERS = [  # every bot, in games that it can play
     ("werewolf_player:greedy", "werewolf"),
     ("werewolf_player:honest", "werewolf"),
     ("werewolf_player:silent", "werewolf"),
+    ("say_selector:honest", "say_select"),
+    ("say_selector:greedy", "say_select"),
+    ("say_selector:silent", "say_select"),
+    ("say_selector:optimal", "say_select"),
 ]
 
 SMALL = {"core_cfr:3": {"num_rounds": 1}}  # parameters of the game
@@ -150,6 +154,7 @@ REFUSED = [
     ("spy:honest", "bargaining", "want Codenames, got Bargaining"),
     ("taboo:honest", "bargaining", "want Taboo, got Bargaining"),
     ("werewolf_player:honest", "bargaining", "want Werewolf, got Bargaining"),
+    ("say_selector:honest", "bargaining", "want SaySelect, got Bargaining"),
     ("always_cooperate", "donor_game", "want a repeated matrix game, got DonorGame"),
     ("information_gain", "blackjack", "want a game of finding out a secret"),
     ("sokoban_search", "frozen_lake", "want Sokoban, got FrozenLake"),

@@ -1,0 +1,271 @@
+r"""Say-Select: one player knows which balls pay and speaks, the other selects balls or quits.
+
+| Property    | Value                                                                    |
+|-------------|--------------------------------------------------------------------------|
+| Create      | `arena_envs.make("say_select-v0", num_balls=5)`, see `SaySelect`         |
+| Agents      | `player_0`, who knows the balls, and `player_1`, who selects             |
+| Kind        | cooperative, imperfect information                                       |
+| Actions     | texts: "name 2", with or without a message; "select 2", "quit"           |
+| Rewards     | to both: 1 or -1 for each selected ball                                  |
+| Length      | at most 2R turns, R being `num_rounds`                                   |
+| Known value | best mean score 2, in words or by the convention that a repeated name means "quit" |
+| Source      | H. Hu and D. Sadigh, *Language Instructed Reinforcement Learning for Human-AI |
+|             | Coordination* (2023), https://arxiv.org/abs/2304.07297, and its code, `say-select` |
+
+Chance draws a number k from 1 to `max_paying`, each with the same probability, and then k of the
+balls. These pay 1, all others -1. Only `player_0` knows which. In each round `player_0` names a ball
+and may add a message. Then `player_1` selects a ball or quits. A ball that was selected pays -1 from
+then on. The game ends with "quit", or after `num_rounds` rounds. Both players earn the sum.
+
+The game has many equilibria that pay alike, such as "select the ball that I name" and "select the
+ball after it". So players who have learned apart understand each other only if both
+choose the equilibrium that the words suggest. With `messages=False` the names are all that is said.
+
+Each round pays at most 1 and each paying ball at most 1. So the best score for k paying balls is
+min(k, R). Players reach it without words: `player_0` names a paying ball while there is one, and then a
+ball that has been selected, which means "quit". The best mean score is therefore the mean of min(k, R)
+over k, which is (1 + `max_paying`) / 2 if R is at least `max_paying`.
+
+Differences from the source, where R is the number of balls:
+
+- There players see the last action or the last two; here they know the whole past.
+- There `player_1` does not see what a ball has paid. The best mean score is 2 all the same.
+- There is no message.
+
+Texts are read as in `bargaining-v0`: a move stands alone in the last line or sentence, and what
+stands before it is the message, of at most `max_message` characters. The legal actions are the moves
+without messages. The prompt shows the latest two rounds in full and of earlier ones the moves.
+
+Measures of an episode:
+
+- `efficiency`: paying balls that were selected / k.
+- `score_share`: score / k, which is `score_percentage` in the code of the source.
+- `truthfulness`: names of balls that paid 1 at that time / all names; 1 without a name.
+- `agreement`: selections of the ball that was just named / all selections; 1 without a selection.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import comb
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_bool,
+    check_int,
+)
+from arena_envs.games import _say_select_texts as texts
+from arena_envs.games import _talk as talk
+from arena_envs.games._say_select_state import State, measures
+from arena_envs.games._talk import Move, Utterance
+
+Action = Utterance | str  # chance draws the paying balls, such as "1 4"
+
+SPEAKER, SELECTOR = 0, 1
+QUIT = Utterance("quit")
+
+
+@dataclass(frozen=True)
+class SaySelect(BaseGame[State, Action]):
+    """A speaker who knows which balls pay, and a selector who does not.
+
+    Args:
+        num_balls: 2 to 10.
+        max_paying: most balls that pay, 1 to `num_balls`.
+        num_rounds: 1 to 20.
+        messages: whether `player_0` may add a message to a name.
+        max_message: longest message in characters, 1 to 400.
+
+    Raises:
+        ValueError: a parameter is out of range.
+    """
+
+    num_balls: int = 5
+    max_paying: int = 3
+    num_rounds: int = 5
+    messages: bool = True
+    max_message: int = 300
+
+    num_players = 2
+    num_actions = None
+    teams = (0, 0)
+    kind: ClassVar[Kind] = "cooperative"
+    information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 1
+
+    def __post_init__(self) -> None:
+        check_int("num_balls", self.num_balls, 2, 10)
+        check_int("max_paying", self.max_paying, 1, self.num_balls)
+        check_int("num_rounds", self.num_rounds, 1, 20)
+        check_bool("messages", self.messages)
+        check_int("max_message", self.max_message, 1, 400)
+
+    @property
+    def max_turns(self) -> int:
+        return 2 * self.num_rounds
+
+    @property
+    def min_return(self) -> float:
+        return -float(self.num_rounds)
+
+    @property
+    def max_return(self) -> float:
+        return float(min(self.max_paying, self.num_rounds))
+
+    @cached_property
+    def moves(self) -> tuple[tuple[Move, ...], tuple[Move, ...]]:
+        """The moves of both seats."""
+        ball = talk.Integer(1, self.num_balls, "BALL")
+        select = Move("select", (ball,), message="no")
+        return (Move("name", (ball,)),), (select, Move("quit", message="no"))
+
+    @cached_property
+    def _core(self) -> tuple[tuple[Utterance, ...], ...]:
+        return tuple(
+            tuple(said for move in moves for said in talk.every(move))
+            for moves in self.moves
+        )
+
+    @cached_property
+    def _outcomes(self) -> list[tuple[Action, float]]:
+        balls, most = range(1, self.num_balls + 1), self.max_paying
+        return [
+            (" ".join(map(str, drawn)), 1 / most / comb(self.num_balls, number))
+            for number in range(1, most + 1)
+            for drawn in combinations(balls, number)
+        ]
+
+    def initial_state(self) -> State:
+        return State()
+
+    def current_player(self, state: State) -> int:
+        paying, said = state
+        if not paying:
+            return CHANCE
+        if len(said) == 2 * self.num_rounds or (said and said[-1].move == "quit"):
+            return TERMINAL
+        return SELECTOR if len(said) % 2 else SPEAKER
+
+    def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
+        return self._outcomes
+
+    def legal_actions(self, state: State) -> Sequence[Utterance]:
+        player = self.current_player(state)
+        return () if player < 0 else self._core[player]
+
+    def core_state(self, state: State) -> State:
+        """The state without messages."""
+        said = tuple(each._replace(message="") for each in state.said)
+        return state._replace(said=said)
+
+    def apply(self, state: State, action: Action) -> State:
+        if isinstance(action, Utterance):
+            return State(state.paying, (*state.said, action))
+        return State(tuple(map(int, action.split())), state.said)
+
+    def returns(self, state: State) -> tuple[float, float]:
+        score = float(sum(state.gains))
+        return (score, score)
+
+    def measures(self, state: State) -> dict[str, float]:
+        """Efficiency, score share, truthfulness and agreement, as the page defines them."""
+        return measures(state)
+
+    @property
+    def measure_bounds(self) -> dict[str, tuple[float, float]]:
+        names = ("efficiency", "truthfulness", "agreement")
+        return {
+            **dict.fromkeys(names, (0.0, 1.0)),
+            "score_share": (self.min_return, 1.0),
+        }
+
+    @property
+    def best_score(self) -> float:
+        """The mean score of the best pair: the mean of min(k, R) over k."""
+        numbers = range(1, self.max_paying + 1)
+        return sum(min(k, self.num_rounds) for k in numbers) / self.max_paying
+
+    @property
+    def known_value(self) -> str:
+        return f"best mean score {self.best_score:.6g}"
+
+    def observe(self, state: State, seat: int) -> str:
+        player, number = self.current_player(state), len(state.said) // 2
+        gains = state.gains
+        lines = [texts.stage_text(player, seat, number, self.num_rounds, sum(gains))]
+        if seat == SPEAKER and state.paying:
+            lines.append(texts.left_text(state.left))
+        lines += texts.history(state.said, gains, seat)
+        return "\n".join(lines)
+
+    def information_state(self, state: State, seat: int) -> Any:
+        known = state.paying if seat == SPEAKER else tuple(state.gains)
+        return (seat, known, state.said)
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """Seat, who is to move, balls that pay; then all rounds, without messages.
+
+        One-hot seat (2); whether the seat is to move; for each ball whether the seat knows
+        that it pays at first; and for each round: one-hot named ball, one-hot selected ball or
+        quit, what the ball has paid.
+        """
+        num = self.num_balls
+        values = np.zeros(3 + num + 2 * (num + 1) * self.num_rounds, np.float32)
+        values[seat] = 1
+        values[2] = self.current_player(state) == seat
+        if seat == SPEAKER:
+            values[[2 + ball for ball in state.paying]] = 1
+        rounds = values[3 + num :].reshape(self.num_rounds, 2 * num + 2)
+        for turn, each in enumerate(state.said):
+            ball = each.values[0] if each.values else num + 1
+            rounds[turn // 2, num * (turn % 2) + ball - 1] = 1
+        rounds[: len(state.gains), -1] = state.gains
+        return values
+
+    def action_text(self, state: State, action: Action) -> str:
+        if isinstance(action, str):
+            return action
+        return talk.written(action, (*self.moves[SPEAKER], *self.moves[SELECTOR]))
+
+    def parse(self, state: State, text: str) -> Utterance:
+        player = self.current_player(state)
+        if player < 0:
+            raise IllegalAction("nobody is to move")
+        return talk.read(text, self.moves[player], self._longest)
+
+    def rules(self, seat: int) -> str:
+        speaks, most = self._longest > 0, self.max_paying
+        rules = texts.rules_text(self.num_balls, most, self.num_rounds, speaks)
+        return f"{rules} {talk.how_to_write(self.moves[seat], self._longest)}"
+
+    @property
+    def _longest(self) -> int:
+        return self.max_message if self.messages else 0
+
+    def possible(self, state: State) -> list[tuple[tuple[int, ...], float]]:
+        """The draws that fit what `player_1` has seen paid, with their prior probabilities."""
+        draws = [(tuple(map(int, str(text).split())), p) for text, p in self._outcomes]
+        gains = state.gains
+        return [
+            (paying, p)
+            for paying, p in draws
+            if State(paying, state.said).gains == gains
+        ]
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Draws the paying balls again, as far as the seat does not know them."""
+        if seat == SPEAKER or not state.paying:
+            return state
+        draws, weights = zip(*self.possible(state), strict=True)
+        return state._replace(paying=rng.choices(draws, weights)[0])
