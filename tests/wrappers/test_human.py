@@ -64,6 +64,15 @@ def test_actions_that_are_numbers_are_not_numbered() -> None:
     assert own == [1] + [20] * 9
 
 
+def test_actions_that_hold_numbers_are_not_numbered() -> None:
+    shown: list[str] = []
+    person = sitting(["3", "3", "guess 1", "guess 2"], shown)
+    game = arena_envs.make_game("guess_number", num_numbers=3, max_guesses=3)
+    (episode,) = play(lambda: arena_envs.GameEnv(game), [person], [0])
+    assert "Legal actions: guess 1, guess 2, guess 3." in shown
+    assert "guess 3" in episode.turns[0].reply
+
+
 @pytest.mark.parametrize(
     ("advisor", "hint"),
     [

@@ -17,8 +17,8 @@ class HumanPolicy:
     """Asks a person for each action, until the input is a legal one.
 
     Shows the seat's text, with the legal actions numbered from 1. The person types an action
-    or its number; `?` shows a hint of the advisor, `rules` the rules. Actions whose texts are
-    numbers are not numbered. Each new game and seat begins with the rules. `play` and all that
+    or its number; `?` shows a hint of the advisor, `rules` the rules. Actions whose texts hold
+    numbers, such as "guess 7", are not numbered. Each new game and seat begins with the rules. `play` and all that
     stands on it play one episode at a time.
 
     Args:
@@ -127,7 +127,7 @@ def person(spec: str) -> HumanPolicy:
 
 
 def _has_numbers(legal: Sequence[str]) -> bool:
-    return not any(text.isdigit() for text in legal)
+    return not any(word.isdigit() for text in legal for word in text.split())
 
 
 def _numbered(legal: Sequence[str]) -> str:

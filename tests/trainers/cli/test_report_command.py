@@ -58,6 +58,13 @@ def test_a_file_of_episodes_has_its_page_beside_it(tmp_path, monkeypatch, capsys
     assert "want --follow with folders of runs" in capsys.readouterr().err
 
 
+def test_a_missing_input_is_named_before_its_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        report(monkeypatch, "no/episodes.jsonl")
+    assert "found none at 'no/episodes.jsonl'" in capsys.readouterr().err
+
+
 def test_a_folder_that_is_no_run_is_refused(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         report(monkeypatch, tmp_path)

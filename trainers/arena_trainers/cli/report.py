@@ -80,6 +80,7 @@ def report(
     arena report mars.jsonl
     """
     with usage_errors():
+        _check_inputs(paths)
         path = _page(paths, out)
         check_out(path, PAGE, "arena report")
         are_runs = len(paths) > 1 or (paths[0] / METRICS).is_file()
@@ -107,6 +108,16 @@ def _follow(runs: Sequence[Path], path: Path, groups: int) -> None:
     _tell(path, found)
     if not have_ended:
         raise typer.Exit(130)
+
+
+def _check_inputs(paths: Sequence[Path]) -> None:
+    """Refuses what is missing, before errors about OUT, which is in the same folder."""
+    for path in paths:
+        if not path.exists():
+            raise ValueError(
+                f"want a run folder, a tournament folder or a file of episodes, found "
+                f"none at {str(path)!r}; give one such as runs/first"
+            )
 
 
 def _page(paths: Sequence[Path], out: Path | None) -> Path:
