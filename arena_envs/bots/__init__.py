@@ -32,6 +32,7 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `promiser:STYLE`          | by STYLE: `honest`, `greedy` or `silent`               | social dilemma     |
 | `maze_walker:STYLE`       | by STYLE: `honest`, `greedy` or `silent`               | collaborative maze |
 | `say_selector:STYLE`      | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | Say-Select         |
+| `secret_holder:STYLE`     | by STYLE: `honest`, `greedy` or `silent`               | secret keeper      |
 
 Games of hidden secrets are `guess_number`, `twenty_questions` and `wordle`.
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
@@ -94,6 +95,7 @@ _ENTRIES = {
     "promiser": _Entry("dilemma:Promiser", str, is_required=True),
     "maze_walker": _Entry("maze:MazeWalker", str, is_required=True),
     "say_selector": _Entry("say_select:SaySelector", str, is_required=True),
+    "secret_holder": _Entry("secrets:SecretHolder", str, is_required=True),
 }
 BOTS = tuple(_ENTRIES)
 
