@@ -26,10 +26,10 @@ is neither a letter nor a digit is left out. An exact match of digits is a norma
 If the subject learns the secret in a round, keeper and subject get 1/T each. If the attacker learns
 it, the game is over: keeper and subject get -c, with c = `leak_cost`, and the attacker 1.
 
-Without words the writers cannot be told apart. Then to tell in a round gains at most
-(1 - a)/T - a c for the keeper, beside what follows. If this is not positive, refusing is best, and all get
-0 without words. Keeper and subject never get more than 1 - a on average, since at most all requests of
-the subject are served. A password of n words lets an attacker through who guesses: with chance 1/n.
+Without words the keeper cannot tell the writers apart. Then to tell the secret in a round gains
+(1 - a)/T - a c. If this is at most 0, the keeper refuses, and all get 0. With words, keeper and subject
+get at most 1 - a on average, which is the expected share of the subject's requests. An attacker who
+guesses the password is right with probability 1/n, n being `num_words`.
 
 In the source a data subject, a sender and a recipient are agents with tools, and a leak is sensitive
 content in an action of the sender. Here the secret is synthetic and a leak is a match of text.
