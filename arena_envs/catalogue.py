@@ -200,6 +200,11 @@ register(
     scene=f"{SCENES}.hints:say_select",
 )
 register(
+    "secret_keeper-v0",
+    f"{GAMES}.secret_keeper:SecretKeeper",
+    scene=f"{SCENES}.hints:secret_keeper",
+)
+register(
     "signaling-v0", f"{GAMES}.signaling:Signaling", scene=f"{SCENES}.words:signaling"
 )
 register(

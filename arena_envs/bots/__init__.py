@@ -37,6 +37,7 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `taboo:STYLE`             | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | taboo              |
 | `werewolf_player:STYLE`   | by STYLE: `honest`, `greedy` or `silent`               | Werewolf           |
 | `say_selector:STYLE`      | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | Say-Select         |
+| `secret_holder:STYLE`     | by STYLE: `honest`, `greedy` or `silent`               | secret keeper      |
 
 Games of hidden secrets are `guess_number`, `twenty_questions` and `wordle`.
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
@@ -104,6 +105,7 @@ _ENTRIES = {
     "taboo": _Entry("taboo:TabooPlayer", str, is_required=True),
     "werewolf_player": _Entry("werewolf:WerewolfPlayer", str, is_required=True),
     "say_selector": _Entry("say_select:SaySelector", str, is_required=True),
+    "secret_holder": _Entry("secrets:SecretHolder", str, is_required=True),
 }
 BOTS = tuple(_ENTRIES)
 

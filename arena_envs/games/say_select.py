@@ -14,8 +14,8 @@ r"""Say-Select: one player knows which balls pay and speaks, the other selects b
 
 Chance draws a number k from 1 to `max_paying`, each with the same probability, and then k of the
 balls. These pay 1, all others -1. Only `player_0` knows which. In each round `player_0` names a ball
-and may add a message. Then `player_1` selects a ball or quits. A ball that was selected pays -1 from
-then on. The game ends with "quit", or after `num_rounds` rounds. Both players earn the sum.
+and may add a message. Then `player_1` selects a ball or quits. Both see what a selected ball pays; it
+pays -1 from then on. The game ends with "quit", or after `num_rounds` rounds. Both earn the sum.
 
 The game has many equilibria that pay alike, such as "select the ball that I name" and "select the
 ball after it". So players who have learned apart understand each other only if both

@@ -81,6 +81,9 @@ PLAYERS = [  # every bot, in games that it can play
     ("say_selector:greedy", "say_select"),
     ("say_selector:silent", "say_select"),
     ("say_selector:optimal", "say_select"),
+    ("secret_holder:honest", "secret_keeper"),
+    ("secret_holder:greedy", "secret_keeper"),
+    ("secret_holder:silent", "secret_keeper"),
 ]
 
 SMALL = {"core_cfr:3": {"num_rounds": 1}}  # parameters of the game
@@ -155,6 +158,7 @@ REFUSED = [
     ("taboo:honest", "bargaining", "want Taboo, got Bargaining"),
     ("werewolf_player:honest", "bargaining", "want Werewolf, got Bargaining"),
     ("say_selector:honest", "bargaining", "want SaySelect, got Bargaining"),
+    ("secret_holder:honest", "nim", "want SecretKeeper, got Nim"),
     ("always_cooperate", "donor_game", "want a repeated matrix game, got DonorGame"),
     ("information_gain", "blackjack", "want a game of finding out a secret"),
     ("sokoban_search", "frozen_lake", "want Sokoban, got FrozenLake"),

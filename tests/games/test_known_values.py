@@ -34,6 +34,7 @@ ELSEWHERE = {
     "guess_number-v0",
     "liars_dice-v0",
     "say_select-v0",
+    "secret_keeper-v0",
     "social_dilemma-v0",
     "sokoban-v0",
     "twenty_questions-v0",
