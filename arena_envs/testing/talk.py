@@ -13,7 +13,10 @@ from arena_envs.testing.sample import Episode, Sample, demand, difference, view
 MAX_EXCHANGES = 40  # messages that are exchanged for others
 MAX_FOLLOWED = 8  # states after an exchange that are compared
 MAX_MESSAGE = 4_096  # characters of the longest message that is tried
-MESSAGES = ("Quince and saffron.", "A rather longer remark about walnuts!")
+MESSAGES = (
+    "Quince and saffron.",
+    "A rather longer remark about walnuts, with 0 1 2 3 4 5 6 7 8 9 for games of numbers!",
+)
 LONG = "\U000e0041"  # `quoted` shows it as 12 characters
 FIX = "Remove messages that a seat does not read from what it knows and is shown."
 
