@@ -59,6 +59,8 @@ def _follow(
     """Compares what seats are shown after two messages, while both episodes go on alike."""
     for step in range(MAX_FOLLOWED):
         player = game.current_player(one)
+        if game.current_player(other) != player:  # words may end a game, as in taboo
+            return
         if player != CHANCE:
             for seat in outside:
                 _compare(game, one, other, seat)
@@ -70,7 +72,7 @@ def _follow(
                 text,
                 fix="Make legal_actions give a finite core of utterances without messages.",
             )
-        if player == TERMINAL or game.current_player(other) != player:
+        if player == TERMINAL:
             return
         actions = possible_actions(game, one)
         action = rest[step][1] if step < len(rest) else None
@@ -82,9 +84,10 @@ def _follow(
 
 
 def _compare(game: AnyGame, one: Any, other: Any, seat: int) -> None:
-    paid = [game.returns(state)[seat] for state in (one, other)]
-    if game.current_player(one) == TERMINAL and paid[0] != paid[1]:
-        return  # the seat is paid, so it can tell them apart
+    if game.current_player(one) == TERMINAL and game.returns(one) != game.returns(
+        other
+    ):
+        return  # the words decided how the game ended, which a seat may be told
     keys = [game.information_state(state, seat) for state in (one, other)]
     rule = "a message is in no information state of a seat outside its audience"
     demand(keys[0] == keys[1], rule, *keys, fix=FIX)
