@@ -151,6 +151,34 @@ def test_settings_are_those_of_the_command_line():
     assert guide.settings_text(Variant("mars_loo")) == "credit: mars_loo"
 
 
+def test_choices_that_change_no_run_are_named():
+    """With one turn per seat, level and turn in the pool have no effect.
+
+    Nor has a factor of the whole batch: a scale of two seats with the same spread.
+    """
+    known = runs.read_runs(DOCS / "bench.json")
+    found = {one.name: set(one.unchanged) for one in comparisons(known)}
+    same = found.pop("tiny_hanabi")
+    assert same == {
+        "pool (game, seat) → (game, seat, turn)",
+        "pool (group, seat) → (group, seat, turn)",
+        "turn → episode level, pool (game, seat)",
+        "turn → episode level, pool (group, seat)",
+        "no scale → std, pool (game, seat)",
+        "mean → leave-one-out mean, pool (game, seat)",
+    }
+    scaled = {"no scale → std, pool (game, seat)"}
+    assert {name for name, titles in found.items() if titles == scaled} == {
+        "goofspiel",
+        "speaker_listener",
+    }
+    assert sum(map(len, found.values())) == 2
+    lines = guide.suggest([("signaling", make_game("signaling"))], known)
+    assert sum("Choices that change no run: " in line for line in lines) == 1
+    text = (DOCS / guide.PAGE).read_text()
+    assert "none of 9 choices is significant; 6 change no run" in text
+
+
 def test_the_committed_guide_is_that_of_the_committed_results():
     """Write it with: arena credit bench."""
     known = runs.read_runs(DOCS / "bench.json")

@@ -163,8 +163,10 @@ def missing_text(compared: Comparison) -> str:
 def _largest(compared: Comparison) -> str:
     """The significant choice with the largest gain or loss."""
     found = {k: v for k, v in compared.choices.items() if v.is_significant}
+    same = len(compared.unchanged)
     if not found:
-        return f"none of {len(CHOICES)} choices is significant"
+        rest = f"; {same} change{'s' * (same == 1)} no run" if same else ""
+        return f"none of {len(CHOICES)} choices is significant{rest}"
     name = max(found, key=lambda key: abs(found[key].value))
     return f"{name}: {gain(found[name])}"
 
@@ -260,6 +262,8 @@ def _choice_lines(compared: Comparison) -> list[str]:
     num = len(found) - len(lines)
     if num:
         lines.append(f"    Choices without a significant gain (p >= {ALPHA}): {num}")
+    if compared.unchanged:
+        lines.append(f"    Choices that change no run: {'; '.join(compared.unchanged)}")
     return lines
 
 

@@ -160,8 +160,8 @@ def bench(
     All train a tabular policy by self-play on the same number of episodes: each estimator
     in its published form, and some with other pools and scales. Runs that are already in
     DIRECTORY/bench.json are not repeated, so run the command again after an interruption.
-    It then writes README.md, choose.md and learning.png. All 2,920 runs with ten seeds take
-    about 50 CPU minutes, a CPU second each. The same code gives the same numbers.
+    It then writes README.md, choose.md and learning.png. All 3,760 runs with ten seeds take
+    about 55 CPU minutes, a CPU second each. The same code gives the same numbers.
 
     --game kuhn_model, tic_tac_toe_model and mini_hanabi_model train the tiny language model
     with `mars` and `episode` over equal pools, five seeds. They take hours and run only if
