@@ -18,7 +18,7 @@ from arena_trainers.bench import (
 )
 from arena_trainers.bench.comparison import CHOICES, Comparison, comparisons
 from arena_trainers.bench.learning import Run
-from arena_trainers.bench.settings import NUM_POINTS, SETTINGS, Setting
+from arena_trainers.bench.settings import NUM_EPISODES, NUM_POINTS, SETTINGS, Setting
 from arena_trainers.bench.statistics import Difference
 from arena_trainers.cli.main import app
 from arena_trainers.credit import estimator_names
@@ -82,6 +82,17 @@ def test_the_exact_advantage_has_variance_1_and_the_largest_cosine():
     other = learning.gradient_of("kuhn", variants.Variant("mars"), 0)
     assert other[1] < exact[1]
     assert learning.gradient_of("kuhn", variants.Variant("grpo_passk"), 0)[0] is None
+
+
+def test_small_groups_have_more_starts_and_as_many_episodes():
+    batches = {
+        name: learning.Learner(name, variants.Variant("mars"), 0).play()
+        for name in ("kuhn", "kuhn_small_groups")
+    }
+    for played in batches.values():
+        assert len(played.returns) == NUM_EPISODES
+    num = {name: len(set(b.turns.group)) for name, b in batches.items()}
+    assert num == {"kuhn": 16, "kuhn_small_groups": 64}
 
 
 def test_runs_are_kept_and_not_repeated(tmp_path):

@@ -89,10 +89,10 @@ def test_the_page_has_a_figure_for_its_advice():
 def test_suggestions_are_of_the_game_itself_or_of_the_nearest():
     known = results("kuhn", "leduc", "liars_dice", **{BETTER: 0.3})
     rules = [("kuhn_poker", make_game("kuhn_poker")), ("nim", make_game("nim"))]
-    text = "\n".join(guide.suggest(rules, known, used="mars_loo"))
+    text = "\n".join(guide.suggest(rules, known, used="mars_loo", group=8))
     own, other = text.split("nim: ")
     assert own.count("Measured on") == 1
-    assert "Measured on Kuhn poker, the same game." in own
+    assert "Measured on Kuhn poker (groups of 8), the same game." in own
     assert "Take credit: mars, credit_args: {pool: [group, seat, turn]}" in own
     assert "Gain over mars (game, seat): +0.200 ± 0.028, p < 0.001" in own
     assert "The recipe's mars_loo gains +0.000 ± 0.028, p 1.000" in own
@@ -104,6 +104,37 @@ def test_suggestions_are_of_the_game_itself_or_of_the_nearest():
     )
     assert "Choices without a significant gain (p >= 0.05): 8" in own
     assert "games without chance" in other
+
+
+def sources(game, group):
+    """Where the advice on a game was measured."""
+    known = {"kuhn": {"mars": {0: Run([0.5], None, None, None)}}}
+    lines = guide.suggest([(game, make_game(game))], known, None, group)
+    return [line.strip() for line in lines if "Measured on" in line]
+
+
+def test_the_size_of_the_groups_decides_where_it_was_measured():
+    large = "Measured on Kuhn poker (groups of 8), the same game."
+    small = "Measured on Kuhn poker, small groups (groups of 2), the same game."
+    assert sources("kuhn_poker", 16) == [large]
+    assert sources("kuhn_poker", 4) == [small]
+    assert sources("kuhn_poker", None) == [large, small]
+
+
+def test_a_game_measured_with_other_groups_comes_with_the_nearest_game():
+    assert sources("leduc_poker", 2) == [
+        "Measured on Kuhn poker, small groups (groups of 2).",
+        "Measured on Leduc poker (groups of 8), the same game, which differs by: "
+        "groups of 8.",
+    ]
+
+
+def test_a_game_with_one_turn_per_seat_is_measured_on_one():
+    assert sources("signaling", 8) == ["Measured on Tiny Hanabi (groups of 8)."]
+    kinds = [row for row in guide.page({}).splitlines() if "one turn per seat" in row]
+    assert len(kinds) == 1
+    assert "2 players, cooperative, one turn per seat" in kinds[0]
+    assert "groups of 8 | Tiny Hanabi |" in kinds[0]
 
 
 def test_a_recipe_that_was_not_measured_is_named():
@@ -118,6 +149,34 @@ def test_a_recipe_that_was_not_measured_is_named():
 
 def test_settings_are_those_of_the_command_line():
     assert guide.settings_text(Variant("mars_loo")) == "credit: mars_loo"
+
+
+def test_choices_that_change_no_run_are_named():
+    """With one turn per seat, level and turn in the pool have no effect.
+
+    Nor has a factor of the whole batch: a scale of two seats with the same spread.
+    """
+    known = runs.read_runs(DOCS / "bench.json")
+    found = {one.name: set(one.unchanged) for one in comparisons(known)}
+    same = found.pop("tiny_hanabi")
+    assert same == {
+        "pool (game, seat) → (game, seat, turn)",
+        "pool (group, seat) → (group, seat, turn)",
+        "turn → episode level, pool (game, seat)",
+        "turn → episode level, pool (group, seat)",
+        "no scale → std, pool (game, seat)",
+        "mean → leave-one-out mean, pool (game, seat)",
+    }
+    scaled = {"no scale → std, pool (game, seat)"}
+    assert {name for name, titles in found.items() if titles == scaled} == {
+        "goofspiel",
+        "speaker_listener",
+    }
+    assert sum(map(len, found.values())) == 2
+    lines = guide.suggest([("signaling", make_game("signaling"))], known)
+    assert sum("Choices that change no run: " in line for line in lines) == 1
+    text = (DOCS / guide.PAGE).read_text()
+    assert "none of 9 choices is significant; 6 change no run" in text
 
 
 def test_the_committed_guide_is_that_of_the_committed_results():
@@ -137,7 +196,12 @@ def test_the_command_prints_it_for_games_and_recipes(tmp_path):
     assert "Take credit: mars, credit_args: {pool: [group, seat, turn]}" in by_game
     by_recipe = suggested("--recipe", "kuhn-tiny", *where).output
     assert "The recipe's mars (group, seat) gains +0.000" in by_recipe
-    assert by_game.splitlines()[0] == by_recipe.splitlines()[0]
+    assert by_recipe.splitlines()[0] == by_game.splitlines()[0] + ", groups of 8"
+    recipe = tmp_path / "pairs.yaml"
+    recipe.write_text("games: [kuhn_poker]\nnum_generations: 2\n")
+    pairs = suggested("--recipe", str(recipe), *where).output
+    assert pairs.splitlines()[0].endswith("with chance, groups of 2")
+    assert "Measured on Kuhn poker, small groups (groups of 2), the same game." in pairs
     both = suggested("--games", "kuhn_poker", "--games", "nim", *where).output
     assert both.startswith(by_game.splitlines()[0])
     assert "\nnim: " in both

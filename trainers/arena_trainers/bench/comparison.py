@@ -122,6 +122,17 @@ class Comparison:
         """Gain by each of `CHOICES`, p corrected for their number."""
         return self._compared({c.title: (c.after, c.before) for c in CHOICES})
 
+    @cached_property
+    def unchanged(self) -> list[str]:
+        """The titles of the choices that change no run: all curves are equal."""
+        if self.missing:
+            return []
+
+        def curves(name: str) -> list[list[float]]:
+            return [run.curve for _, run in sorted(self.runs[name].items())]
+
+        return [c.title for c in CHOICES if curves(c.before) == curves(c.after)]
+
     def gains_over(self, reference: str) -> dict[str, Difference]:
         """Gain of each other variant over this one, p corrected for their number."""
         others = [name for name in self.means if name != reference]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
 from arena_envs.sampling import draw, possible_outcomes
 
+SMALL_GROUP = 4  # the largest small group: half way between 2 and 8 in ratio
 NUM_STARTS, NUM_SAMPLES = 10, 4  # episodes of a start share the draws of chance
 
 
@@ -20,6 +21,7 @@ class Facts(NamedTuple):
     on_the_way: whether there are rewards before the end.
     play_decides: whether episodes with the same draws of chance differ in length.
     chance: whether there are draws of chance.
+    group: number of episodes of each start in training; None if not known.
     """
 
     players: int
@@ -28,31 +30,47 @@ class Facts(NamedTuple):
     on_the_way: bool
     play_decides: bool
     chance: bool
+    group: int | None = None
 
     def words(self) -> dict[str, str]:
-        """Each fact in words."""
-        return {
+        """Each known fact in words."""
+        words = {
             "players": f"{self.players} player{'s' * (self.players > 1)}",
             "cooperative": "cooperative" if self.cooperative else "not cooperative",
-            "turns": f"up to {self.turns} turn{'s' * (self.turns > 1)} per seat",
+            "turns": "one turn per seat"
+            if self.turns == 1
+            else f"up to {self.turns} turns per seat",
             "on_the_way": f"rewards {'on the way' if self.on_the_way else 'at the end'}",
             "play_decides": "play decides the length"
             if self.play_decides
             else "play does not decide the length",
             "chance": "with chance" if self.chance else "without chance",
         }
+        if self.group is not None:
+            words["group"] = f"groups of {self.group}"
+        return words
 
     def differing(self, other: "Facts") -> list[str]:
-        """The names of the facts that differ; of `turns` only one against several.
+        """The names of the facts that differ.
 
-        >>> one = Facts(2, False, 2, False, True, True)
+        `turns` differs only between one and several, `group` only between small and large.
+        A group that is not known does not differ.
+
+        >>> one = Facts(2, False, 2, False, True, True, group=8)
         >>> one.differing(one._replace(turns=4)), one.differing(one._replace(turns=1))
         ([], ['turns'])
+        >>> one.differing(one._replace(group=16)), one.differing(one._replace(group=2))
+        ([], ['group'])
         """
-        mine = self._replace(turns=min(self.turns, 2))
-        theirs = other._replace(turns=min(other.turns, 2))
-        pairs = zip(self._fields, mine, theirs, strict=True)
-        return [name for name, a, b in pairs if a != b]
+        pairs = zip(self._fields, self._kind(), other._kind(), strict=True)
+        found = [name for name, a, b in pairs if a != b]
+        unknown = self.group is None or other.group is None
+        return [name for name in found if not (name == "group" and unknown)]
+
+    def _kind(self) -> tuple[object, ...]:
+        """The facts, with the turns up to 2, and whether the groups are small."""
+        small = (self.group or 0) <= SMALL_GROUP
+        return (*self._replace(turns=min(self.turns, 2))[:-1], small)
 
 
 class _Episode(NamedTuple):
@@ -61,8 +79,13 @@ class _Episode(NamedTuple):
     chance: bool
 
 
-def facts_of(game: AnyGame) -> Facts:
-    """The facts of a game; random play may miss rare ones."""
+def facts_of(game: AnyGame, group: int | None = None) -> Facts:
+    """The facts of a game; random play may miss rare ones.
+
+    Args:
+        game: the rules.
+        group: number of episodes of each start in training; None if not known.
+    """
     rng = random.Random(0)
     starts = []
     for _ in range(NUM_STARTS):
@@ -76,6 +99,7 @@ def facts_of(game: AnyGame) -> Facts:
         on_the_way=any(episode.on_the_way for episode in episodes),
         play_decides=any(len({sum(e.turns) for e in start}) > 1 for start in starts),
         chance=any(episode.chance for episode in episodes),
+        group=group,
     )
 
 

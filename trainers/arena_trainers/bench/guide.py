@@ -23,9 +23,10 @@ from arena_trainers.credit import needed_columns
 
 PAGE = "choose.md"
 UNMEASURED = (
-    "games in which every seat has one turn, games without chance, and games of one player or "
-    "of more than three",
-    f"groups of more or fewer than {NUM_SAMPLES} episodes",
+    "games without chance, games of one player or of more than three, and competitive games in "
+    "which every seat has one turn",
+    f"groups of other sizes than 2 and {NUM_SAMPLES}, and groups of 2 in other games than Kuhn "
+    "poker",
 )
 
 HEAD = """\
@@ -85,7 +86,7 @@ def page(runs: Found) -> str:
     compared = comparisons(runs)
     head = ["Kind of game", "Measured on", "Take", "Gain over `mars` (game, seat)"]
     head += ["Best of all", "Largest effect of one choice"]
-    rows = [[_kind(facts_of(one.setting.game())), *_cells(one)] for one in compared]
+    rows = [[_kind(_measured(one)), *_cells(one)] for one in compared]
     about = (
         f"\n- **Take** is the best variant among turn and episode levels with all their "
         f"pools, if it is significantly better than `{REFERENCE}` over game and seat; "
@@ -119,6 +120,12 @@ def _of_models(runs: Found) -> list[str]:
     return lines or [
         "nothing: all figures are of tabular policies, which have no tokens and no clipping"
     ]
+
+
+def _measured(compared: Comparison) -> Facts:
+    """The kind of a game that was measured, with the size of its groups."""
+    setting = compared.setting
+    return facts_of(setting.game(), setting.num_samples)
 
 
 def _kind(facts: Facts) -> str:
@@ -156,14 +163,19 @@ def missing_text(compared: Comparison) -> str:
 def _largest(compared: Comparison) -> str:
     """The significant choice with the largest gain or loss."""
     found = {k: v for k, v in compared.choices.items() if v.is_significant}
+    same = len(compared.unchanged)
     if not found:
-        return f"none of {len(CHOICES)} choices is significant"
+        rest = f"; {same} change{'s' * (same == 1)} no run" if same else ""
+        return f"none of {len(CHOICES)} choices is significant{rest}"
     name = max(found, key=lambda key: abs(found[key].value))
     return f"{name}: {gain(found[name])}"
 
 
 def suggest(
-    games: Iterable[tuple[str, AnyGame]], runs: Found, used: str | None = None
+    games: Iterable[tuple[str, AnyGame]],
+    runs: Found,
+    used: str | None = None,
+    group: int | None = None,
 ) -> list[str]:
     """Advice for some games, line by line.
 
@@ -171,14 +183,15 @@ def suggest(
         games: names and rules.
         runs: the runs of the comparison.
         used: name of the variant that a recipe uses; None without a recipe.
+        group: number of episodes of each start in the recipe; None without a recipe.
     """
     if not any(runs.values()):
         return ["no results yet; run `arena credit bench`, which measures them"]
     compared = comparisons(runs)
-    measured = {one.name: facts_of(one.setting.game()) for one in compared}
+    measured = {one.name: _measured(one) for one in compared}
     lines = []
     for name, game in games:
-        facts = facts_of(game)
+        facts = facts_of(game, group)
         lines.append(f"{name}: {', '.join(facts.words().values())}")
         near = nearest(game, facts, compared, measured)
         for one in near:
@@ -193,13 +206,16 @@ def nearest(
     compared: Sequence[Comparison],
     measured: dict[str, Facts],
 ) -> list[Comparison]:
-    """The game itself if it was measured, else the games with the most facts in common."""
-    same = [one for one in compared if one.setting.game() == game]
-    if same:
-        return same
+    """What was measured on the game itself, and on the games with most facts in common.
+
+    The latter only if the game itself was not measured, or with other groups.
+    """
     distance = {one.name: len(facts.differing(measured[one.name])) for one in compared}
+    same = [one for one in compared if one.setting.game() == game]
+    equal = [one for one in same if not distance[one.name]]
     least = min(distance.values())
-    return [one for one in compared if distance[one.name] == least]
+    near = [one for one in compared if one in same or distance[one.name] == least]
+    return equal or near
 
 
 def _suggested(
@@ -213,12 +229,10 @@ def _suggested(
     words, differing = measured.words(), facts.differing(measured)
     short = ["turns"] if 2 * measured.turns < facts.turns else []
     other = ", ".join(words[name] for name in dict.fromkeys([*differing, *short]))
+    source = f"  Measured on {title} ({words['group']})"
     if compared.setting.game() == game:
-        source = f"  Measured on {title}, the same game."
-    else:
-        source = f"  Measured on {title}" + (
-            f", which differs by: {other}." if other else "."
-        )
+        source += ", the same game"
+    source += f", which differs by: {other}." if other else "."
     if advice is None:
         return [source, f"    No result: {missing_text(compared)}."]
     lines = [source, f"    Take {settings_text(variants()[advice.take])}"]
@@ -248,6 +262,8 @@ def _choice_lines(compared: Comparison) -> list[str]:
     num = len(found) - len(lines)
     if num:
         lines.append(f"    Choices without a significant gain (p >= {ALPHA}): {num}")
+    if compared.unchanged:
+        lines.append(f"    Choices that change no run: {'; '.join(compared.unchanged)}")
     return lines
 
 

@@ -16,8 +16,6 @@ from arena_trainers.bench.exact_values import (
 from arena_trainers.bench.graph import Floats
 from arena_trainers.bench.settings import (
     NUM_POINTS,
-    NUM_SAMPLES,
-    NUM_STARTS,
     SETTINGS,
     graph_of,
 )
@@ -84,7 +82,8 @@ class Learner:
 
     def play(self) -> Played:
         """The next batch."""
-        return self.table.play(NUM_STARTS, NUM_SAMPLES, self._rng)
+        setting = self.setting
+        return self.table.play(setting.num_starts, setting.num_samples, self._rng)
 
     def train(self, num_batches: int) -> None:
         """Trains on some batches; the step falls to 0 over those of the setting."""

@@ -14,7 +14,7 @@ from arena_trainers.bench.models import MODEL_PAIRS
 from arena_trainers.bench.picture import draw
 from arena_trainers.bench.run_file import missing_line
 from arena_trainers.bench.runs import Found
-from arena_trainers.bench.settings import NUM_SAMPLES, NUM_STARTS
+from arena_trainers.bench.settings import NUM_EPISODES, NUM_SAMPLES, NUM_STARTS
 from arena_trainers.bench.statistics import ALPHA, seeds_needed
 
 PICTURE = "learning.png"
@@ -34,13 +34,19 @@ METHOD = f"""\
 All seats learn in self-play. A policy is a softmax over one row of logits for each information
 state.
 
-- Every variant gets the same number of episodes: batches of {NUM_STARTS} starts, each played
-  {NUM_SAMPLES} times with the same draws of chance.
+- Every variant gets the same number of episodes: batches of {NUM_EPISODES}. These are
+  {NUM_STARTS} starts, each played {NUM_SAMPLES} times with the same draws of chance. With small
+  groups they are {NUM_EPISODES // 2} starts, each played twice.
 - Advantages are divided by their root mean square, so all variants take steps of the same
   size. The step size falls linearly to 0. There is a small entropy bonus.
 - The first step size and the bonus were chosen once for each game, on a few runs of `episode`,
   `mars_loo` and `mars_released`. All variants use them.
-- Speaker and listener has half as many batches as the other games: its curves are flat by then.
+- Speaker and listener and Tiny Hanabi have half as many batches as the other games: their curves
+  are flat by then.
+- Tiny Hanabi is the game with one turn per seat. Its learning is not trivial: ignoring the cards
+  gives 8, the best pairs get 10, and self-play often stops at 9. The turn in a pool changes nothing
+  there, and neither does the level.
+- Kuhn poker with small groups has the step and bonus of Kuhn poker.
 - Goofspiel is paid after each round, by the difference of the points. The other competitive games
   pay at the end.
 - A critic is the running mean of the returns-to-go at each information state.
@@ -62,8 +68,8 @@ the published form; γ = 1 always. Left out:
 ## What is measured
 
 - **NashConv**, exact, of the policy: 0 at an equilibrium, lower is better.
-- **Score**: in Mini Hanabi the mean score of the training episodes, in speaker and listener the
-  exact expected return. Higher is better.
+- **Score**: in Mini Hanabi the mean score of the training episodes, in Tiny Hanabi and in speaker
+  and listener the exact expected return. Higher is better.
 - Both are means over the last quarter of the run.
 - **Variance**: E[A²] E[A*²] / E[A A*]², where A is the advantage and A* the exact advantage, Q - V
   at the information state. It equals E[A²] / E[A*²] after A is scaled so that its regression on A*
@@ -177,8 +183,8 @@ def _summary(shown: Sequence[Comparison]) -> list[str]:
 def _crossing(compared: Comparison) -> str:
     chosen = compared.setting
     about = (
-        f"{chosen.num_episodes:,} episodes a run, first step {chosen.step:g}, entropy "
-        f"bonus {chosen.bonus:g}. The cell of `{REFERENCE}` over game and seat shows its "
+        f"{chosen.num_episodes:,} episodes a run, groups of {chosen.num_samples}, first "
+        f"step {chosen.step:g}, entropy bonus {chosen.bonus:g}. The cell of `{REFERENCE}` over game and seat shows its "
         f"{'score' if chosen.higher else 'NashConv'}; other cells show the gain over it."
     )
     parts = [f"## {chosen.title}", about, tables.crossing(compared), _verdict(compared)]

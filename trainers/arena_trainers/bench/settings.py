@@ -11,6 +11,7 @@ from arena_envs.games.goofspiel import Goofspiel
 from arena_trainers.bench.graph import Graph, KeyOf, tree_columns
 
 NUM_STARTS, NUM_SAMPLES = 16, 8  # starts of a batch, samples of each start
+NUM_EPISODES = NUM_STARTS * NUM_SAMPLES  # of a batch
 NUM_POINTS = 20  # points of a curve
 
 Measure = Literal["nash_conv", "return", "score"]
@@ -23,7 +24,7 @@ class Setting:
     Args:
         title: of the game.
         id: of the game.
-        num_batches: number of batches: 16 starts, each played 8 times.
+        num_batches: number of batches of `NUM_EPISODES` episodes.
         step: size of the first step; it falls to 0 linearly.
         bonus: weight of the entropy.
         params: of the game.
@@ -32,6 +33,7 @@ class Setting:
         by_round: whether goofspiel pays after each round; the sum is the same.
         coarse: whether a row of logits covers several information states of Hanabi
             (`hints_and_fireworks`).
+        num_samples: samples of each start; they share the draws of chance.
     """
 
     title: str
@@ -43,11 +45,17 @@ class Setting:
     measure: Measure = "nash_conv"
     by_round: bool = False
     coarse: bool = False
+    num_samples: int = NUM_SAMPLES
+
+    @property
+    def num_starts(self) -> int:
+        """Starts of a batch."""
+        return NUM_EPISODES // self.num_samples
 
     @property
     def num_episodes(self) -> int:
         """Episodes of a run."""
-        return self.num_batches * NUM_STARTS * NUM_SAMPLES
+        return self.num_batches * NUM_EPISODES
 
     @property
     def exact(self) -> bool:
@@ -76,6 +84,9 @@ class PaidByRound(Goofspiel):
 
 SETTINGS: Mapping[str, Setting] = {
     "kuhn": Setting("Kuhn poker", "kuhn_poker-v0", 400, 2.0, 0.1),
+    "kuhn_small_groups": Setting(
+        "Kuhn poker, small groups", "kuhn_poker-v0", 400, 2.0, 0.1, num_samples=2
+    ),
     "kuhn3": Setting(
         "Kuhn poker, 3 players", "kuhn_poker-v0", 400, 6.0, 0.1, {"num_players": 3}
     ),
@@ -91,6 +102,9 @@ SETTINGS: Mapping[str, Setting] = {
         0.1,
         {"num_cards": 4, "returns_type": "point_difference"},
         by_round=True,
+    ),
+    "tiny_hanabi": Setting(
+        "Tiny Hanabi", "tiny_hanabi-v0", 200, 4.0, 0.4, measure="return"
     ),
     "mini_hanabi": Setting(
         "Mini Hanabi", "mini_hanabi-v0", 400, 16.0, 0.02, measure="score", coarse=True

@@ -160,8 +160,8 @@ def bench(
     All train a tabular policy by self-play on the same number of episodes: each estimator
     in its published form, and some with other pools and scales. Runs that are already in
     DIRECTORY/bench.json are not repeated, so run the command again after an interruption.
-    It then writes README.md, choose.md and learning.png. All 2,920 runs with ten seeds take
-    about 50 CPU minutes, a CPU second each. The same code gives the same numbers.
+    It then writes README.md, choose.md and learning.png. All 3,760 runs with ten seeds take
+    about 55 CPU minutes, a CPU second each. The same code gives the same numbers.
 
     --game kuhn_model, tic_tac_toe_model and mini_hanabi_model train the tiny language model
     with `mars` and `episode` over equal pools, five seeds. They take hours and run only if
@@ -208,15 +208,15 @@ def suggest(
     """Suggest the credit for some games, with the figures of the comparison.
 
     Finds the kind of each game by random play: players, turns, rewards on the way, and whether
-    play decides the length. Prints the results on that game or on the most similar ones, and
-    lists what was not measured.
+    play decides the length. A recipe also tells the size of its groups. Prints the results on
+    that game or on the most similar ones, and lists what was not measured.
 
     Example: arena credit suggest --games tic_tac_toe,mini_hanabi
     """
     from arena_trainers.bench import guide, runs
 
     with usage_errors():
-        specs, used = _games_to_advise(games, recipe)
+        specs, used, group = _games_to_advise(games, recipe)
         path = runs.SHIPPED if directory is None else directory / "bench.json"
         if not path.exists():
             raise ValueError(
@@ -225,14 +225,15 @@ def suggest(
             )
         rules = [(name, make_game(name, **params)) for name, params in specs]
         found = runs.read_runs(path)
-    for line in guide.suggest(rules, found, used):
+    for line in guide.suggest(rules, found, used, group):
         typer.echo(line)
 
 
 def _games_to_advise(
     games: Sequence[str] | None, recipe: str | None
-) -> tuple[list[tuple[str, dict[str, Any]]], str | None]:
-    """The id and parameters of each game, and the variant of the recipe, if any."""
+) -> tuple[list[tuple[str, dict[str, Any]]], str | None, int | None]:
+    """The id and parameters of each game, and the variant and group size of the recipe."""
+    from arena_trainers.bench.settings import NUM_SAMPLES
     from arena_trainers.bench.variants import Variant
     from arena_trainers.job.settings import load_recipe
 
@@ -244,7 +245,7 @@ def _games_to_advise(
             "--games kuhn_poker, or the name of a recipe"
         )
     if recipe is None:
-        return [(name, {}) for name in names], None
+        return [(name, {}) for name in names], None, None
     settings = load_recipe(recipe)
     specs = [
         (one, {}) if isinstance(one, str) else (one["id"], one.get("params", {}))
@@ -253,7 +254,8 @@ def _games_to_advise(
     options = dict(settings.get("credit_args", {}))
     if "pool" in options:
         options["pool"] = tuple(options["pool"])
-    return specs, Variant(settings.get("credit", "mars"), options).name
+    used = Variant(settings.get("credit", "mars"), options).name
+    return specs, used, settings.get("num_generations", NUM_SAMPLES)
 
 
 def chosen(wanted: Sequence[str] | None, known: Iterable[str]) -> list[str]:
