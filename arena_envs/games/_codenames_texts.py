@@ -101,5 +101,5 @@ def rules_text(seat: int, num_words: int, num_agents: int) -> str:
         "the assassin. A clue must not be a word on the board in any form, such as its plural, and "
         "neither may start or end with the other if both have four letters or more. "
         f"If your team wins you score 1, else -1. You are player_{seat}, {SEATS[seat]}. "
-        f"{how[seat % 2]} Write your action and nothing else."
+        f"{how[seat % 2]} Your action has no message."
     )

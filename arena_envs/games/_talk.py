@@ -149,7 +149,7 @@ def how_to_write(
     """The paragraph of the rules about messages; the reply format says where the action stands."""
     free = [move for move in moves if move.message != "no"]
     if not max_message or not free:
-        return "Write your action and nothing else."
+        return "Your action has no message."
     reads = "read" if hearers.endswith("s") else "reads"
     reader = f"{hearers[0].upper()}{hearers[1:]} {reads}"
     texts = [

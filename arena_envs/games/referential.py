@@ -109,9 +109,13 @@ class Referential(BaseGame[State, Action]):
         rows = read_attributes("attributes", self.attributes)
         if self.attributes != SHIPPED:  # so that records hold the words themselves
             object.__setattr__(self, "attributes", rows)
-        check_int("num_attributes", self.num_attributes, 1, len(rows))
+        num = len(rows)
+        check_int(f"num_attributes (attributes has {num})", self.num_attributes, 1, num)
         used = rows[-self.num_attributes :]
-        check_int("num_values", self.num_values, 2, min(map(len, used)))
+        num = min(map(len, used))
+        check_int(
+            f"num_values (an attribute in use has {num})", self.num_values, 2, num
+        )
         most = min(12, len(self.words), len(self.names))
         check_int("num_objects", self.num_objects, 2, most)
         check_int("num_rounds", self.num_rounds, 1, 20)

@@ -125,10 +125,11 @@ class Taboo(BaseGame[State, Action]):
         rows = read_rows("cards", self.cards)
         if self.cards != SHIPPED:  # so that records hold the words themselves
             object.__setattr__(self, "cards", rows)
-        check_int("num_cards", self.num_cards, 2, len(rows))
+        check_int(f"num_cards (cards has {len(rows)})", self.num_cards, 2, len(rows))
         if self.num_forbidden is not None:
             most = min(map(len, rows[: self.num_cards])) - 2
-            check_int("num_forbidden", self.num_forbidden, 0, most)
+            name = f"num_forbidden (a card in use has {most})"
+            check_int(name, self.num_forbidden, 0, most)
         check_int("num_rounds", self.num_rounds, 1, 20)
         check_bool("adversarial", self.adversarial)
         check_int("max_message", self.max_message, 5, 300)

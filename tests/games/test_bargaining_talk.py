@@ -274,7 +274,7 @@ class TestTexts:
         assert "You know your own factor, and not that of the other" in hidden.rules(1)
         assert "at most 300 characters" in game.rules(0)
         silent = Bargaining(messages=False).rules(0)
-        assert silent.endswith("Write your action and nothing else.")
+        assert silent.endswith("Your action has no message.")
         factors = (
             "player_0 is 0.8, 0.9 or 1 (drawn with equal chances), that of player_1"
         )

@@ -287,8 +287,8 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("params", "wanted"),
         [
-            ({"num_cards": 25}, "num_cards from 2 to 24, got 25"),
-            ({"num_forbidden": 6}, "num_forbidden from 0 to 5, got 6"),
+            ({"num_cards": 25}, "num_cards .cards has 24. from 2 to 24"),
+            ({"num_forbidden": 6}, "num_forbidden .* from 0 to 5"),
             ({"num_rounds": 21}, "num_rounds from 1 to 20, got 21"),
             ({"adversarial": 1}, "adversarial True or False, got 1"),
             ({"max_message": 4}, "max_message from 5 to 300, got 4"),

@@ -230,8 +230,8 @@ class TestTranscript:
             'To speak, write "say:" and then a message of at most 50 characters. All other players read it',
         ),
         ((WHISPER,), 50, 'To speak, write "whisper PLAYER:" and then a message'),
-        ((OFFER,), 0, "Write your action and nothing else."),
-        ((CLAIM,), 50, "Write your action and nothing else."),
+        ((OFFER,), 0, "Your action has no message."),
+        ((CLAIM,), 50, "Your action has no message."),
     ],
 )
 def test_the_rules_say_how_a_message_is_written(

@@ -157,3 +157,18 @@ def test_a_hint_cannot_command_the_terminal() -> None:
     play(kuhn, [person, RandomPolicy()], [0], on_error="raise")
     (hint,) = [line for line in shown if line.startswith("scripted says: ")]
     assert hint == "scripted says: \ufffd[ 2Jpass\ufffd"
+
+
+def test_in_a_language_game_a_message_is_typed_in_the_line_of_its_action() -> None:
+    shown: list[str] = []
+    person = sitting(["Half is fair", "Half is fair. offer 50"] + ["accept"] * 9, shown)
+    accept = ScriptedPolicy(lambda request: request.wrap("accept"))
+    (episode,) = play(
+        lambda: arena_envs.make("bargaining"), [person, accept], [0], on_error="raise"
+    )
+    assert episode.turns[0].action == "Half is fair.\noffer 50"
+    assert shown[2].startswith("Type your reply in one line. ")
+    assert shown[4].startswith("For example: 1: offer 0  2: offer 10")
+    (refused,) = [text for text in shown if text.startswith("Not a legal action: ")]
+    assert "'Half is fair'" in refused
+    assert 'want an offer such as "offer' in refused

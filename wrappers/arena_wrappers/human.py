@@ -11,15 +11,20 @@ from arena_wrappers.policies import Policy, Reply, TurnRequest, addressed
 
 HINT, RULES = "?", "rules"
 KIND = "human"  # of policy strings
+_ONE_LINE = (  # the rules want a line break before the action, which ends what is typed
+    'Type your reply in one line. A message, where the rules allow one, ends with ".", "!" or '
+    '"?" before the action.'
+)
 
 
 class HumanPolicy:
     """Asks a person for each action, until the input is a legal one.
 
-    Shows the seat's text, with the legal actions numbered from 1. The person types an action
-    or its number; `?` shows a hint of the advisor, `rules` the rules. Actions whose texts hold
-    numbers, such as "guess 7", are not numbered. Each new game and seat begins with the rules. `play` and all that
-    stands on it play one episode at a time.
+    Shows the seat's text, with the legal actions numbered from 1; in language games they are
+    examples. The person types an action or its number; `?` shows a hint of the advisor, `rules`
+    the rules. Actions whose texts hold numbers, such as "guess 7", are not numbered. Each new
+    game and seat begins with the rules. `play` and all that stands on it play one episode at a
+    time.
 
     Args:
         advisor: the policy that gives hints; None for no hints.
@@ -58,17 +63,18 @@ class HumanPolicy:
         if request.turn == 0:
             self._announce(request)
         self.write(f"\n{game.observe(state, request.seat)}")
-        self.write(_numbered(request.legal))
+        examples = "For example: " if game.num_actions is None else ""
+        self.write(examples + _numbered(request.legal))
         while True:
             typed = self.read(f"player_{request.seat}> ").strip()
             if typed == RULES:
                 self.write(game.rules(request.seat))
             elif typed == HINT:
                 self.write(self._hint(request))
-            elif (text := _action_text(request, typed)) is not None:
-                return Reply(request.wrap(text))
+            elif isinstance(found := _action_text(request, typed), str):
+                return Reply(request.wrap(found))
             else:
-                self.write(f"Not a legal action: {typed[:80]!r}.")
+                self.write(_refusal(request, typed, found))
 
     def _announce(self, request: TurnRequest) -> None:
         """Says that a new episode begins; tells the rules where they may be new."""
@@ -76,6 +82,8 @@ class HumanPolicy:
         if self._told != (request.game, request.seat):
             self._told = request.game, request.seat
             self.write(request.game.rules(request.seat))
+            if request.game.num_actions is None:
+                self.write(_ONE_LINE)
 
     def _hint(self, request: TurnRequest) -> str:
         if self.advisor is None:
@@ -136,8 +144,14 @@ def _numbered(legal: Sequence[str]) -> str:
     return "  ".join(f"{number}: {text}" for number, text in enumerate(legal, 1))
 
 
-def _action_text(request: TurnRequest, typed: str) -> str | None:
-    """The canonical text of the action that was typed; None if it is no legal action."""
+def _refusal(request: TurnRequest, typed: str, found: InvalidReply) -> str:
+    """Why a line is no action; in language games with what the rules want."""
+    refused = f"Not a legal action: {typed[:80]!r}."
+    return f"{refused} {found.detail}" if request.game.num_actions is None else refused
+
+
+def _action_text(request: TurnRequest, typed: str) -> str | InvalidReply:
+    """The canonical text of the action that was typed."""
     game, state, legal = request.game, request.state, request.legal
     found = parse_reply(game, state, typed, "bare", legal)
     if not isinstance(found, InvalidReply):
@@ -145,4 +159,4 @@ def _action_text(request: TurnRequest, typed: str) -> str | None:
     is_number = typed.isascii() and typed.isdigit() and _has_numbers(legal)
     if is_number and 1 <= int(typed[:9]) <= len(legal):
         return legal[int(typed[:9]) - 1]
-    return None
+    return found

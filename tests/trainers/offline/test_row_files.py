@@ -15,6 +15,7 @@ from arena_trainers.data import (
     select,
     write_rows,
 )
+from arena_trainers.offline.plan import without_defaults
 from arena_trainers.offline.row_file import check_rows, check_tokens, facts_of
 from arena_wrappers import PromptOptions, play
 
@@ -127,6 +128,10 @@ def test_a_file_says_which_games_and_prompts_its_rows_are_of(
     write_rows(rows_to_dataset(rows, chat), path, origin_of(rows, episodes))
     found = read_origin(path)
     assert [game["id"] for game in found.games] == ["kuhn_poker-v0"]
+    assert found.games[0]["params"] == {"num_players": 2}
+    assert without_defaults(found.games[0]) == {"id": "kuhn_poker-v0"}
+    three = {"id": "kuhn_poker-v0", "params": {"num_players": 3}, "max_turns": 9}
+    assert without_defaults(three) == three
     assert list(found.prompts) == [PromptOptions("bare", rules=False)]
     again = Dataset.from_parquet(str(path), cache_dir=str(tmp_path / "cache"))
     assert again.features == rows_to_dataset(rows, chat).features

@@ -139,6 +139,7 @@ def test_a_trainer_of_another_distribution_trains_and_is_evaluated(
     [
         (["sfft", "--data", "x.parquet"], "no trainer 'sfft'; did you mean 'sft'?"),
         (["sft"], "trainer 'sft' learns from rows; give --data FILE.parquet"),
+        (["turn_grpo", "--data", "x.parquet"], "got self-play; give --trainer NAME"),
         (["sft", "--data", "x.parquet"], "want a file of rows as data, found none"),
         (["sft", "--data", "x.parquet", "--dry-run"], "--dry-run plans self-play"),
         (

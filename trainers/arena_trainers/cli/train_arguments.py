@@ -99,6 +99,11 @@ def _request(arguments: Sequence[str]) -> Request:
         settings.pop("credit_args", None)  # options of the recipe's estimator
     if not is_offline(settings):
         settings.pop("trainer", None)
+        if "data" in settings:
+            raise ValueError(
+                f"want a trainer that learns from rows with --data {settings['data']}, got "
+                "self-play; give --trainer NAME, such as --trainer sft"
+            )
     folder = settings.pop("output_dir", None)
     if folder is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(

@@ -94,7 +94,7 @@ def solver_labels(
     StepAgent (https://arxiv.org/abs/2411.03817) compares the agent's action with an expert's in each step;
     STEVE (https://arxiv.org/abs/2503.12532) labels steps for KTO. Differences: StepAgent turns the
     comparison into a reward, implicit or by inverse reinforcement learning. Here it is a label.
-    Refused replies are bad.
+    Refused replies are bad. In language games the message is part of the action.
 
     Args:
         episodes: the records.
@@ -102,7 +102,7 @@ def solver_labels(
         solver: a policy or its string, such as `"cfr"` or `"minimax"`.
         at_least: an action is good if the solver plays it with this share, or more, of the
             probability of its most likely action, 0 to 1. A solver that reports no
-            probabilities must reply the same.
+            probabilities must take the same action.
         policies: names of those who learn; None for all.
     """
     check_share("at_least", at_least)
@@ -133,27 +133,33 @@ def _teacher(solver: str | Policy) -> Policy:
 def _good(teacher: Any, asked: Sequence[Asked], at_least: float) -> list[bool]:
     """Whether the solver would play the action of each turn."""
     told = [addressed(one.request, teacher) for one in asked]
-    places = [_place(one) for one in asked]
+    played = [_canonical(one, one.turn.action) for one in asked]
     if hasattr(teacher, "action_probs"):
         found = teacher.action_probs(told)
         return [
-            place is not None and probs[place] >= at_least * max(probs)
-            for place, (probs, _) in zip(places, found, strict=True)
+            text in one.request.legal
+            and probs[list(one.request.legal).index(text)] >= at_least * max(probs)
+            for one, text, (probs, _) in zip(asked, played, found, strict=True)
         ]
     replies = teacher.act(told)
     return [
-        place is not None and reply.text == request.wrap(request.legal[place])
-        for place, reply, request in zip(places, replies, told, strict=True)
+        text == _replied(one, reply.text)
+        for one, text, reply in zip(asked, played, replies, strict=True)
     ]
 
 
-def _place(one: Asked) -> int | None:
-    """Where the action of a turn is among the legal texts."""
-    text = one.turn.action
-    if not isinstance(text, str):
-        text = one.request.game.action_text(one.request.state, text)
-    legal = list(one.request.legal)
-    return legal.index(text) if text in legal else None
+def _canonical(one: Asked, action: Any) -> str:
+    """The canonical text of an action, which a record may already hold as text."""
+    if isinstance(action, str):
+        return action
+    return one.request.game.action_text(one.request.state, action)
+
+
+def _replied(one: Asked, reply: str) -> str | None:
+    """The canonical text of the action that a solver's reply names; None for none."""
+    game, state, legal = one.request.game, one.request.state, one.request.legal
+    read = one.options.parse(game, state, reply, legal)
+    return None if isinstance(read, InvalidReply) else _canonical(one, read)
 
 
 def _asked(episodes: Sequence[Episode], seed: int, policies: Policies) -> list[Asked]:

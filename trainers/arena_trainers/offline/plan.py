@@ -1,14 +1,17 @@
 """How a model that is trained on rows plays: its games, its prompts, its sampling."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from arena_envs import make_game
 from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.job.settings import JobConfig, build_configs
 from arena_trainers.job.start import load_tokenizer, longest_replies
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.row_file import RowFacts
 from arena_trainers.train.game_plans import GamePlan
+from arena_wrappers.episodes import params_of
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
 _ADVICE = "make it with arena data EPISODES --select NAME --model {} --out FILE.parquet"
@@ -51,7 +54,7 @@ class Player:
         origin, saved = read_origin(data), saved_options(job.model)
         settings = {**saved, **_prompt(origin, saved, job, data), "seed": seed}
         if origin is not None:
-            settings["games"] = list(origin.games)
+            settings["games"] = [without_defaults(game) for game in origin.games]
         given = str(output_dir)
         _, self.args = build_configs(settings, given)
         games = self.args.games if origin is not None else []
@@ -67,6 +70,27 @@ class Player:
     def policy_options(self) -> dict[str, Any]:
         """Arguments of `LMPolicy`."""
         return {"prompt": self.args.prompt, **self.args.sampling_options}
+
+
+def without_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A game without parameters that have its default, so that its name stays short.
+
+    Records hold all parameters.
+
+    Args:
+        spec: `id`, `params` and `max_turns`.
+
+    Raises:
+        ValueError: the game is unknown.
+    """
+    defaults = params_of(make_game(spec["id"]))
+    params = {
+        name: value
+        for name, value in spec.get("params", {}).items()
+        if name not in defaults or value != defaults[name]
+    }
+    others = {name: value for name, value in spec.items() if name != "params"}
+    return {**others, "params": params} if params else others
 
 
 def _prompt(
