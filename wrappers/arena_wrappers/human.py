@@ -68,7 +68,9 @@ class HumanPolicy:
             elif (text := _action_text(request, typed)) is not None:
                 return Reply(request.wrap(text))
             else:
-                self.write(f"Not a legal action: {typed[:80]!r}.")
+                self.write(
+                    f"Not a legal action: {typed[:80]!r}. {_what_to_type(request.legal)}"
+                )
 
     def _announce(self, request: TurnRequest) -> None:
         """Says that a new episode begins; tells the rules where they may be new."""
@@ -79,7 +81,7 @@ class HumanPolicy:
 
     def _hint(self, request: TurnRequest) -> str:
         if self.advisor is None:
-            return 'No hints here. Type a legal action or its number, or "rules".'
+            return f"No hints here. {_what_to_type(request.legal)}"
         request = addressed(request, self.advisor)
         if hasattr(self.advisor, "action_probs"):
             ((chances, _),) = self.advisor.action_probs([request])
@@ -128,6 +130,12 @@ def person(spec: str) -> HumanPolicy:
 
 def _has_numbers(legal: Sequence[str]) -> bool:
     return not any(word.isdigit() for text in legal for word in text.split())
+
+
+def _what_to_type(legal: Sequence[str]) -> str:
+    """What a person may type; actions that hold numbers have no other number."""
+    number = " or its number" if _has_numbers(legal) else ""
+    return f'Type a legal action{number}, or "rules".'
 
 
 def _numbered(legal: Sequence[str]) -> str:
