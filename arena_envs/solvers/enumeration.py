@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.games._secrets import SecretGame
 from arena_envs.sampling import possible_outcomes
 
 Ints = NDArray[np.intp]
@@ -27,11 +28,19 @@ def too_large(
     game: AnyGame, known: str, limit: str, hint: str | None = None
 ) -> TooLarge:
     """The error of a game that is too large: its size, the limit, and what to do."""
-    if hint is None and game.information == "perfect" and not game.simultaneous:
-        hint = 'use the bot "mcts" or "minimax:DEPTH"'
-    elif hint is None:
-        hint = 'use MCCFR or the bot "ismcts"'
+    hint = hint or f"give smaller parameters, or use {_instead(game)}"
     return TooLarge(f"{game!r} has {known}, want at most {limit}; {hint}")
+
+
+def _instead(game: AnyGame) -> str:
+    """What plays a game that is too large to enumerate."""
+    if isinstance(game, SecretGame):
+        return 'the bot "information_gain" or "question_tree"'
+    if game.num_actions is None:
+        return "a bot that is written for the game"
+    if game.information == "perfect" and not game.simultaneous:
+        return 'the bot "mcts" or "minimax:DEPTH"'
+    return 'MCCFR or the bot "ismcts"'
 
 
 def about(number: int) -> str:

@@ -43,8 +43,7 @@ def refuse_hopeless(game: AnyGame, max_states: int) -> None:
     if estimate > MARGIN * max_states:
         size = _rounded(estimate)
         known = f"{size} states or more, estimated from its first {PROBE:,} states"
-        hint = _hint(game)
-        raise too_large(game, known, f"max_states={max_states}", hint)
+        raise too_large(game, known, f"max_states={max_states}")
 
 
 def _following(
@@ -69,11 +68,3 @@ def _rounded(estimate: int) -> str:
     if estimate >= 10**12:
         return f"about 10^{int(math.log10(estimate))}"
     return f"about {round(estimate, 1 - int(math.log10(estimate))):,}"
-
-
-def _hint(game: AnyGame) -> str:
-    if game.num_actions is None:
-        return "give smaller parameters (-p NAME=VALUE)"
-    is_open = game.information == "perfect" and not game.simultaneous
-    bot = "mcts:1000" if is_open else "ismcts:1000"
-    return f"give smaller parameters (-p NAME=VALUE), or play with the bot {bot} (arena eval)"

@@ -9,6 +9,7 @@ import pytest
 import arena_envs
 from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.solvers import (
+    TooLarge,
     action_values,
     best_response,
     best_response_value,
@@ -19,6 +20,7 @@ from arena_envs.solvers import (
     nash_conv,
     uniform_table,
 )
+from arena_envs.solvers.hopeless import refuse_hopeless
 
 
 def kuhn_equilibrium(alpha):
@@ -235,3 +237,14 @@ def test_an_information_state_that_the_others_never_reach_has_no_values():
     found = action_values(game, table)
     assert np.isnan(found[1, (1, 2, (1,))]).all()
     assert np.isfinite(found[1, (1, 2, (0,))]).all()
+
+
+def test_the_refusal_of_a_hidden_secret_names_the_bots_that_find_secrets():
+    for id, refuse in (
+        ("guess_number", information_states),
+        ("twenty_questions", refuse_hopeless),
+    ):
+        with pytest.raises(
+            TooLarge, match='use the bot "information_gain" or "question_tree"'
+        ):
+            refuse(arena_envs.make_game(id), 1_000)

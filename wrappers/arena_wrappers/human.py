@@ -63,8 +63,7 @@ class HumanPolicy:
         if request.turn == 0:
             self._announce(request)
         self.write(f"\n{game.observe(state, request.seat)}")
-        examples = "For example: " if game.num_actions is None else ""
-        self.write(examples + _numbered(request.legal))
+        self.write(_listed(request))
         while True:
             typed = self.read(f"player_{request.seat}> ").strip()
             if typed == RULES:
@@ -87,7 +86,7 @@ class HumanPolicy:
 
     def _hint(self, request: TurnRequest) -> str:
         if self.advisor is None:
-            return 'No hints here. Type a legal action or its number, or "rules".'
+            return f"No hints here. {_what_to_type(request.legal)}"
         request = addressed(request, self.advisor)
         if hasattr(self.advisor, "action_probs"):
             ((chances, _),) = self.advisor.action_probs([request])
@@ -138,16 +137,27 @@ def _has_numbers(legal: Sequence[str]) -> bool:
     return not any(word.isdigit() for text in legal for word in text.split())
 
 
-def _numbered(legal: Sequence[str]) -> str:
+def _what_to_type(legal: Sequence[str]) -> str:
+    """What a person may type; actions that hold numbers have no other number."""
+    number = " or its number" if _has_numbers(legal) else ""
+    return f'Type a legal action{number}, or "rules".'
+
+
+def _listed(request: TurnRequest) -> str:
+    """The legal actions; in language games they are examples."""
+    legal, is_talk = request.legal, request.game.num_actions is None
+    head = "For example: " if is_talk else "Legal actions: "
     if not _has_numbers(legal):
-        return f"Legal actions: {', '.join(legal)}."
-    return "  ".join(f"{number}: {text}" for number, text in enumerate(legal, 1))
+        return f"{head}{', '.join(legal)}."
+    shown = "  ".join(f"{number}: {text}" for number, text in enumerate(legal, 1))
+    return head + shown if is_talk else shown
 
 
 def _refusal(request: TurnRequest, typed: str, found: InvalidReply) -> str:
     """Why a line is no action; in language games with what the rules want."""
-    refused = f"Not a legal action: {typed[:80]!r}."
-    return f"{refused} {found.detail}" if request.game.num_actions is None else refused
+    is_talk = request.game.num_actions is None
+    advice = found.detail if is_talk else _what_to_type(request.legal)
+    return f"Not a legal action: {typed[:80]!r}. {advice}"
 
 
 def _action_text(request: TurnRequest, typed: str) -> str | InvalidReply:

@@ -23,7 +23,7 @@ def test_a_report_stands_in_the_run_folder_or_where_it_is_wanted(
         assert not exit_.value.code
         out, err = capsys.readouterr()
         path = words[1] if words else tmp_path / "report.html"
-        assert out == f"{path}: 1 records, 0 episodes\n"
+        assert out == f"{path}: 1 logged step, 0 episodes\n"
         assert (
             err
             == "metrics.jsonl, line 2 is left out: want a JSON object with its step\n"
@@ -39,10 +39,15 @@ def test_a_report_of_several_runs_needs_its_own_place(tmp_path, monkeypatch, cap
     with pytest.raises(SystemExit, match="2"):
         report(monkeypatch, *runs)
     assert "got 2 without; add --out OUT" in " ".join(capsys.readouterr().err.split())
+    (tmp_path / "cups").mkdir()
+    with pytest.raises(SystemExit, match="2"):
+        report(monkeypatch, runs[0], tmp_path / "cups")
+    told = " ".join(capsys.readouterr().err.split())
+    assert "want run folders (with metrics.jsonl) in a report of several" in told
     page = tmp_path / "both.html"
     with pytest.raises(SystemExit, match="0"):
         report(monkeypatch, *runs, "--out", page)
-    assert capsys.readouterr().out == f"{page}: 2 records, 0 episodes\n"
+    assert capsys.readouterr().out == f"{page}: 2 logged steps, 0 episodes\n"
 
 
 def test_a_file_of_episodes_has_its_page_beside_it(tmp_path, monkeypatch, capsys):
@@ -51,7 +56,7 @@ def test_a_file_of_episodes_has_its_page_beside_it(tmp_path, monkeypatch, capsys
     with pytest.raises(SystemExit, match="0"):
         report(monkeypatch, file)
     page = tmp_path / "found.html"
-    assert capsys.readouterr().out == f"{page}: 0 tables, 2 episodes\n"
+    assert capsys.readouterr().out == f"{page}: 0 result tables, 2 episodes\n"
     assert "found.results.jsonl: there are no results" in page.read_text()
     with pytest.raises(SystemExit, match="2"):
         report(monkeypatch, file, "--follow")

@@ -167,6 +167,7 @@ def test_solvers_fit_their_games():
             "goofspiel",
             "frozen_lake",
             "wordle",
+            "sokoban",
         )
     } == {
         "kuhn_poker": "cfr",
@@ -179,7 +180,11 @@ def test_solvers_fit_their_games():
         "goofspiel": "ismcts:100",
         "frozen_lake": "minimax",
         "wordle": "information_gain",
+        "sokoban": "sokoban_search",
     }
+    assert reference_kind("sokoban_search") == "solver"
+    own_level = arena_envs.make_game("sokoban", level=("#####", "#@$.#", "#####"))
+    assert solver_of(own_level) == "minimax"
     endless = arena_envs.make_game("iterated_prisoners_dilemma", num_rounds=100)
     assert solver_of(endless) is None
     assert constants_of(KUHN) == ["constant:0", "constant:1"]

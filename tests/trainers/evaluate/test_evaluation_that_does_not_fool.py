@@ -95,7 +95,7 @@ def test_hopeless_games_are_refused_at_once_with_what_would_do(id):
     if id == "chess":
         pytest.importorskip("chess")
     with pytest.raises(
-        TooLarge, match=r"from its first 5,000 states,.*(mcts:1000|ismcts:1000)"
+        TooLarge, match=r'from its first 5,000 states,.* the bot "(is)?mcts"'
     ):
         refuse_hopeless(arena_envs.make_game(id), 1_000_000)
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from arena_trainers.cli.usage import drawn, plain
-from arena_trainers.evaluate.matches import Evaluation
+from arena_trainers.evaluate.matches import Evaluation, evaluate
 from arena_trainers.evaluate.result_rows import Row
 from arena_trainers.evaluate.suites import SuiteEvaluation, SuiteScore
 from arena_trainers.evaluate.tables import as_table, suite_table
@@ -180,3 +180,13 @@ def test_a_tournament_at_80_columns_breaks_no_names_and_no_intervals():
         assert any(interval in line for line in lines)
     piped = plain(tournament_tables(found)[0]).splitlines()
     assert piped[1].split("\t") == ["", *names]
+
+
+def test_a_game_of_one_seat_names_no_opponent():
+    found = evaluate("first", "guess_number", ["random", "first"], 2, baselines=False)
+    assert [row.opponent for row in found.rows] == [""]
+    shown = as_table(found)
+    assert "against" not in [column.header for column in shown.columns]
+    assert "success in seat 0: " in str(shown.caption)
+    (narrow,) = evaluation_tables(found, 80)
+    assert str(narrow.title).endswith("max_guesses=10)")

@@ -85,6 +85,10 @@ def test_results_settings_and_starts_stand_side_by_side(folders):
     assert [row[:2] for row in stages.rows] == [["after", "a"], ["after", ATTACK]]
     assert [row[4] for row in stages.rows] == ["1.0000", "2.0000"]
     assert setting_table(runs).rows == [["seed", "1", "2"]]
+    games = ["games: kuhn_poker", "games: [kuhn_poker]", "games: [kuhn_poker, nim]"]
+    one, listed, two = (runs[0]._replace(config=text) for text in games)
+    assert setting_table([one, listed]).rows == []
+    assert len(setting_table([one, two]).rows) == 1
     ((moment, game, seed, *cells),) = start_table(runs).rows
     assert (moment, game, seed) == ("step 10", "kuhn_poker-v0", "1")
     means = [

@@ -61,6 +61,11 @@ def test_values_of_kuhn_poker_are_those_of_its_equilibria():
     assert answers[2].regret == 3
     assert by_action(answers[0]) == {"pass": -1, "bet": -2}  # a jack loses it
     assert answers[0].regret == 0
+    # pass and bet of a jack are equal: their difference is below the NashConv
+    (episode,) = scripted("kuhn_poker", ["bet"], ["pass"], seeds=[9])
+    for moves in (*answers.values(), *solved(episode, solver).turns):
+        shown = [*moves.values, moves.regret]
+        assert all(value == 0 or abs(value) > 1e-4 for value in shown)
     # a third of the jacks bluff: a queen's call wins 2 with probability 1/4
     assert by_action(calls[1]) == pytest.approx({"pass": -1, "bet": -1}, abs=0.05)
     assert not calls[1].is_large
@@ -133,6 +138,11 @@ def test_pages_and_terminals_show_values(blunder):
     assert "regret    2" in stepper.screen()
     stepper.press("R")
     assert stepper.turn == max((n for n in large if n < 4), default=4)
+    stepper.press("$")
+    stepper.press("r")
+    assert "no later turn has a large regret" in stepper.screen()
+    stepper.press("p")
+    assert "large regret\n" not in stepper.screen()
 
 
 def test_the_view_of_a_seat_goes_to_its_own_regrets():

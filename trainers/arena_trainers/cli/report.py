@@ -111,13 +111,19 @@ def _follow(runs: Sequence[Path], path: Path, groups: int) -> None:
 
 
 def _check_inputs(paths: Sequence[Path]) -> None:
-    """Refuses what is missing, before errors about OUT, which is in the same folder."""
+    """Refuses what is missing or cannot be combined, before errors about OUT."""
     for path in paths:
         if not path.exists():
             raise ValueError(
                 f"want a run folder, a tournament folder or a file of episodes, found "
                 f"none at {str(path)!r}; give one such as runs/first"
             )
+    if len(paths) > 1 and not all((path / METRICS).is_file() for path in paths):
+        others = ", ".join(str(p) for p in paths if not (p / METRICS).is_file())
+        raise ValueError(
+            f"want run folders (with {METRICS}) in a report of several, found none at "
+            f"{others}; a tournament or a file of episodes has a report of its own"
+        )
 
 
 def _page(paths: Sequence[Path], out: Path | None) -> Path:
@@ -144,15 +150,21 @@ def _write_played(source: Path, path: Path, num_episodes: int) -> None:
     found = read(source, num_episodes)
     write_played(path, found)
     _tell_bad(found.bad, "")
-    typer.echo(f"{path}: {len(found.tables)} tables, {len(found.episodes)} episodes")
+    tables = _counted(len(found.tables), "result table")
+    typer.echo(f"{path}: {tables}, {_counted(len(found.episodes), 'episode')}")
 
 
 def _tell(path: Path, runs: Sequence[RunFiles]) -> None:
     for run in runs:
         _tell_bad(run.bad, f"{run.name}, " if len(runs) > 1 else "")
-    num_records = sum(len(run.metrics) for run in runs)
+    num_steps = sum(len({record["step"] for record in run.metrics}) for run in runs)
     num_episodes = sum(len(run.episodes) for run in runs)
-    typer.echo(f"{path}: {num_records} records, {num_episodes} episodes")
+    steps = _counted(num_steps, "logged step")
+    typer.echo(f"{path}: {steps}, {_counted(num_episodes, 'episode')}")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _tell_bad(bad: Iterable[tuple[str, BadLine]], name: str) -> None:

@@ -3,6 +3,7 @@
 import random
 
 from arena_envs.game import AnyGame
+from arena_envs.games.sokoban import Sokoban
 from arena_envs.sampling import random_states
 from arena_envs.solvers import information_states
 from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
@@ -53,6 +54,7 @@ def solver_of(game: AnyGame) -> str | None:
     | Game | Solver |
     |---|---|
     | Hanabi | `hanabi_convention` |
+    | Sokoban with generated levels, which all can be solved | `sokoban_search`, exact |
     | a hidden secret, such as Wordle | `information_gain` |
     | another cooperative game | None |
     | a language game with a finite core of at most `MAX_SOLVED_STATES` states | `core_cfr` |
@@ -64,6 +66,8 @@ def solver_of(game: AnyGame) -> str | None:
     """
     if type(game).__name__ in HEURISTICS:
         return HEURISTICS[type(game).__name__]
+    if isinstance(game, Sokoban) and game.level is None:
+        return "sokoban_search"
     if game.kind == "cooperative":
         return None
     if game.num_actions is None:

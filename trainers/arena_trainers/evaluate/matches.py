@@ -153,7 +153,8 @@ class EvaluationPlan:
         self._wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **self._given})
         self._policy = prepared(policy, rules)
         self._opponents: list[Policy | Literal["self"]] = [
-            "self" if o == "self" else prepared(o, rules) for o in opponents
+            "self" if o == "self" else prepared(o, rules)
+            for o in (opponents if rules.num_players > 1 else opponents[:1])
         ]
         if not self._opponents:
             raise ValueError("want at least one opponent, got none")

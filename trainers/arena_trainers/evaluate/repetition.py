@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from arena_envs.game import CHANCE, AnyGame
-from arena_trainers.evaluate.result_rows import Row
+from arena_trainers.evaluate.result_rows import Row, against
 from arena_wrappers import PromptWrapper, RandomPolicy, play
 
 FEW = 0.1  # distinct games per episode; fewer may lead to a warning
@@ -49,11 +49,11 @@ def _has_more(make: Callable[[], PromptWrapper], few: int, num_episodes: int) ->
 
 
 def _warning(row: Row) -> str:
-    if row.opponent == "self":
+    if row.opponent in {"self", ""}:
         advice = f"evaluate noisy:0.2({row.policy})"
     else:
         advice = f"vary play with --against 'noisy:0.2({row.opponent})'"
     return (
-        f"{row.policy} against {row.opponent}: {row.num_distinct} distinct games in "
+        f"{row.policy}{against(row.opponent)}: {row.num_distinct} distinct games in "
         f"{row.num_episodes} episodes, so intervals are too narrow; {advice}"
     )

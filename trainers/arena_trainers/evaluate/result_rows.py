@@ -25,7 +25,8 @@ class Row:
     Attributes:
         policy: name.
         role: `"policy"` for the evaluated policy, else the kind of baseline.
-        opponent: name of the policy in the other seats; "self": the policy itself.
+        opponent: name of the policy in the other seats; "self": the policy itself; empty
+            in games of one seat.
         seat: the seat, or "all".
         num_episodes: number of episodes.
         mean_return: mean return.
@@ -78,10 +79,16 @@ class Row:
 Episodes = Mapping[int, Sequence[Episode]]  # by the seat of a policy, in order of seeds
 
 
+def against(opponent: str) -> str:
+    """`" against NAME"`; empty in games of one seat, whose rows name no opponent."""
+    return f" against {opponent}" if opponent else ""
+
+
 def rows_of(
     game: AnyGame, policy: str, role: Role, opponent: str, episodes: Episodes
 ) -> list[Row]:
     """A row for each seat, then a row of all seats if there are several."""
+    opponent = opponent if game.num_players > 1 else ""
     rows = [_row(game, policy, role, opponent, {s: e}) for s, e in episodes.items()]
     if len(episodes) > 1:
         rows.append(_row(game, policy, role, opponent, episodes))

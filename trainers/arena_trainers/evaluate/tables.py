@@ -8,7 +8,7 @@ from rich.table import Table
 
 from arena_trainers.evaluate.baselines import HEURISTICS
 from arena_trainers.evaluate.matches import Evaluation
-from arena_trainers.evaluate.result_rows import Row
+from arena_trainers.evaluate.result_rows import Row, against
 from arena_trainers.evaluate.suites import SuiteEvaluation
 
 
@@ -19,6 +19,8 @@ def as_table(found: Evaluation) -> Table:
     cells = [_cells(row, found.rows) for row in found.rows]
     if all(row.num_tokens is None for row in found.rows):
         heads, cells = heads[:-1], [row[:-1] for row in cells]
+    if not any(row.opponent for row in found.rows):
+        heads, cells = [heads[0], *heads[2:]], [[row[0], *row[2:]] for row in cells]
     table = Table(
         *heads,
         title=escape(title(found)),
@@ -114,7 +116,7 @@ def percentages(row: Row) -> list[str]:
 
 def _notes(row: Row) -> list[str]:
     """A line for each of the game's measures, with interval."""
-    where = f"seat {row.seat} against {row.opponent}"
+    where = f"seat {row.seat}{against(row.opponent)}"
     return [
         f"{name} in {where}: {mean:z.3f} ({interval_text(low, high)})"
         for name, (mean, low, high) in row.measures.items()

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_trainers.evaluate.matches import Evaluation
-from arena_trainers.evaluate.result_rows import Row
+from arena_trainers.evaluate.result_rows import Row, against
 from arena_trainers.evaluate.tables import (
     as_table,
     caption,
@@ -50,7 +50,7 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
     }
     widths, gap = _fitting(columns, width)
     table = Table(
-        title=escape(f"{title(found)} against {opponent}"),
+        title=escape(f"{title(found)}{against(opponent)}"),
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, gap - 1, 0, 0),
@@ -100,7 +100,7 @@ def _invalid(rows: Sequence[Row]) -> list[str]:
     """Lines with the evaluated policy's invalid replies by reason, which have no column."""
     last = {row.opponent: row for row in rows if row.role == "policy"}  # of all seats
     return [
-        f"invalid replies against {opponent}: "
+        f"invalid replies{against(opponent)}: "
         + ", ".join(f"{reason} {rate:.1%}" for reason, rate in row.invalid.items())
         for opponent, row in last.items()
         if row.invalid

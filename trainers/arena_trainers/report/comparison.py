@@ -111,13 +111,20 @@ def setting_table(runs: Sequence[RunFiles]) -> TextTable:
     rows = []
     for name in names:
         values = [
-            str(found[name]) if name in found else "not set" for found in settings
+            _shown(name, found[name]) if name in found else "not set"
+            for found in settings
         ]
         if len(set(values)) > 1:
             rows.append([str(name), *values])
     return TextTable(
         "Settings that differ", ["setting", *(run.name for run in runs)], rows
     )
+
+
+def _shown(name: Any, value: Any) -> str:
+    """A setting as text; a list of one game is written as the game, which means the same."""
+    is_one = name == "games" and isinstance(value, list) and len(value) == 1
+    return str(value[0] if is_one else value)
 
 
 def _settings(config: str) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from arena_wrappers import Episode, Turn
 MAX_GAMES = 8  # that a page solves; each takes up to 2 s of CPU time
 NUM_ITERATIONS = 1000  # of CFR+
 NEAR = 0.01  # largest NashConv of an equilibrium, over the range of returns
+ROUNDING = 1e-9  # accuracy of exact values
 LARGE = 0.05  # smallest regret to point out, over the range of returns
 
 LANGUAGE = "a language game has no list of actions"
@@ -36,7 +37,8 @@ class MoveValues(NamedTuple):
 
     Attributes:
         actions: canonical texts of the legal actions.
-        values: expected return of the seat after each action.
+        values: expected return of the seat after each action; 0 if it is smaller than
+            the accuracy of the solver, and so is the regret.
         played: which action was played; None if none was.
         regret: the largest value less that of the action played; None if the reply was
             invalid, so that the seat chose no action.
@@ -128,7 +130,9 @@ def _solved(
     for turn, state in zip(turns, states, strict=False):  # the last state is the end
         values = solver.values(state)
         found.append(
-            None if values is None else _move_values(game, state, turn, values)
+            None
+            if values is None
+            else _move_values(game, state, turn, values, solver.accuracy)
         )
     fault = None if all(found) else UNREACHED
     return Solved(solver.reference if any(found) else None, fault, found)
@@ -140,6 +144,8 @@ class _Search:
     Raises:
         TooLarge: the solver meets more than `MAX_SOLVED_STATES` states.
     """
+
+    accuracy = ROUNDING
 
     def __init__(self, game: AnyGame) -> None:
         self._game = game
@@ -162,12 +168,23 @@ class _Search:
 
 
 class _Table:
-    """Values under a reference policy, by information state."""
+    """Values under a reference policy, by information state.
+
+    Args:
+        game: the rules.
+        rows: the values.
+        reference: name of the policy.
+        accuracy: how far values may be off; the NashConv of an equilibrium.
+    """
 
     def __init__(
-        self, game: AnyGame, rows: Mapping[Key, Sequence[float]], reference: str
+        self,
+        game: AnyGame,
+        rows: Mapping[Key, Sequence[float]],
+        reference: str,
+        accuracy: float = ROUNDING,
     ) -> None:
-        self._game, self._rows = game, rows
+        self._game, self._rows, self.accuracy = game, rows, accuracy
         self.reference = f"the others have played by {reference}, and all go on by it"
 
     def values(self, state: Any) -> list[float] | None:
@@ -199,25 +216,29 @@ def _table_of(game: AnyGame) -> _Table | str:
         return f"CFR+ found no equilibrium (NashConv {conv:.2g})"
     rows = action_values(game, average, MAX_SOLVED_STATES)
     found = f"CFR+ of {NUM_ITERATIONS:,} iterations, NashConv {conv:.1g}"
-    return _Table(game, rows, f"an equilibrium ({found})")
+    return _Table(game, rows, f"an equilibrium ({found})", max(conv, ROUNDING))
 
 
 def _move_values(
-    game: AnyGame, state: Any, turn: Turn, values: Sequence[float]
+    game: AnyGame, state: Any, turn: Turn, values: Sequence[float], accuracy: float
 ) -> MoveValues:
     legal = list(game.legal_actions(state))
     played = legal.index(turn.action) if turn.action in legal else None
     regret = None
     if played is not None and turn.invalid is None:
-        regret = max(values) - values[played]
+        regret = _rounded(max(values) - values[played], accuracy)
     large = LARGE * (game.max_return - game.min_return)
     return MoveValues(
         [game.action_text(state, action) for action in legal],
-        values,
+        [_rounded(value, accuracy) for value in values],
         played,
         regret,
         regret is not None and regret >= large,
     )
+
+
+def _rounded(value: float, accuracy: float) -> float:
+    return 0.0 if abs(value) < accuracy else value
 
 
 def value_lines(solved: Solved, place: int) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from arena_trainers.evaluate.result_rows import Row
+from arena_trainers.evaluate.result_rows import Row, against
 from arena_trainers.evaluate.tables import score_without_interval
 from arena_trainers.report.result_tables import (
     NONE,
@@ -72,7 +72,7 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
     for row in rows:
         if row.role == "policy":
             notes += [
-                f"{name} in seat {row.seat} against {row.opponent}: "
+                f"{name} in seat {row.seat}{against(row.opponent)}: "
                 + interval({"mean": mean, "low": low, "high": high})
                 for name, (mean, low, high) in row.measures.items()
             ]
@@ -94,7 +94,7 @@ def _evaluated(
     tokens = number(row.num_tokens, 1)
     return [
         Cell(row.policy, link),
-        *[row.opponent, row.role, str(row.seat)],
+        *[row.opponent or NONE, row.role, str(row.seat)],
         *[str(row.num_episodes), str(row.num_distinct), returns, score],
         *[*shares, invalid or "none", number(row.num_turns, 1), tokens],
     ]

@@ -55,10 +55,12 @@ class Stepper:
         self.number = self.turn = self._viewer = self._last = 0
         self._frames: Frames | None = None
         self._solver, self._solved = MoveSolver(), Solved(None, None, [])
+        self._remark = ""
         self._open(0)
 
     def press(self, key: str) -> None:
         """Does what a key means; other keys do nothing."""
+        self._remark = ""
         match KEYS.get(key):
             case "quit":
                 self.is_over = True
@@ -71,11 +73,10 @@ class Stepper:
             case "last":
                 self.turn = self._last
             case "next regret":
-                places = self._large_regrets()
-                self.turn = min((i for i in places if i > self.turn), default=self.turn)
+                self._seek([i for i in self._large_regrets() if i > self.turn], "later")
             case "previous regret":
-                places = self._large_regrets()
-                self.turn = max((i for i in places if i < self.turn), default=self.turn)
+                places = self._large_regrets()[::-1]
+                self._seek([i for i in places if i < self.turn], "earlier")
             case "next episode":
                 self._open(min(self.number + 1, len(self._lines) - 1))
             case "previous episode":
@@ -108,7 +109,15 @@ class Stepper:
                 lines += value_lines(self._solved, self.turn)
         else:
             lines += [outcome_of(episode), end_line(episode)]
-        return "\n".join([*lines, "", HELP])
+        remark = [self._remark] if self._remark else []
+        return "\n".join([*lines, "", *remark, HELP])
+
+    def _seek(self, places: Sequence[int], where: str) -> None:
+        """Goes to the first of some turns with a large regret, or says that there is none."""
+        if places:
+            self.turn = places[0]
+        else:
+            self._remark = f"no {where} turn has a large regret"
 
     def _open(self, number: int) -> None:
         self.number, self.turn = number, 0
