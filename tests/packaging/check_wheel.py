@@ -39,8 +39,8 @@ if heavy:
     sys.exit(f"want no training library after importing and playing, got {{heavy}}")
 from importlib.metadata import distribution
 names = {{point.name for point in distribution("arena-envs").entry_points}}
-if not {{"arena", "api", "lm", "vllm"}} <= names:
-    sys.exit(f"want the entry points arena, api, lm and vllm, got {{sorted(names)}}")
+if not {{"arena", "api", "best_of", "lm", "vllm"}} <= names:
+    sys.exit(f"want the entry points arena, api, best_of, lm and vllm, got {{sorted(names)}}")
 arena_wrappers.make_policy("random")
 """
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from arena_wrappers.nested import is_balanced
 from arena_wrappers.policies import Policy, Reply, TurnRequest, own_prompt
 from arena_wrappers.prompts import PromptOptions
 
@@ -105,19 +106,10 @@ def split_noisy(spec: str) -> tuple[float, str]:
     """
     found = re.fullmatch(r"noisy:([0-9.eE+-]+)\((.+)\)", spec)
     try:
-        if found is None or not _balanced(found[2]):
+        if found is None or not is_balanced(found[2]):
             raise ValueError
         return float(found[1]), found[2]
     except ValueError:
         raise ValueError(
             f"want noisy:P(POLICY), such as noisy:0.2(minimax), got {spec!r}"
         ) from None
-
-
-def _balanced(text: str) -> bool:
-    depth = 0
-    for char in text:
-        depth += (char == "(") - (char == ")")
-        if depth < 0:
-            return False
-    return depth == 0

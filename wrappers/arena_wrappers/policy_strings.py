@@ -29,6 +29,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     | `"api:MODEL"`, `"api:MODEL@URL"` | a language model behind an OpenAI-compatible endpoint |
     | `"vllm:URL"` | the model of a vLLM server, with the prompts of its folder |
     | `"noisy:P(STRING)"` | any of these but a person, with a random legal action at probability P |
+    | `"best_of:N(STRING, reward:PATH)"` | the best of N replies of any of these but a person or an endpoint, by a reward model |
     | a kind of the entry-point group `arena.policies` | its function, called with the argument |
 
     Options may follow the name or the URL of an endpoint:
@@ -38,7 +39,8 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
 
     Args:
         spec: the string.
-        makers: functions by kind that replace the entry points, also inside `noisy`.
+        makers: functions by kind that replace the entry points, also inside `noisy`. One of
+            `best_of` makes what is inside it, see `arena_trainers.lm.best_of.load`.
 
     Raises:
         ValueError: unknown kind, the kind does not take the argument, or a person has no
@@ -73,6 +75,11 @@ def _hint(kind: str, plugins: Iterable[str]) -> str:
         return (
             "past:RUN works in arena eval, arena tournament and arena play; elsewhere give "
             "lm:PATH, or the policies of arena_trainers.matchmaking.past.past_policies"
+        )
+    if kind == "reward":
+        return (
+            "a reward model scores replies and gives none; write "
+            "best_of:4(POLICY, reward:PATH)"
         )
     everything = [*BOTS, "noisy", KIND, *plugins]
     hint = did_you_mean(kind, everything)

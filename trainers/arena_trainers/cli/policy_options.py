@@ -121,10 +121,16 @@ class PolicyOptions:
 
             return load
 
-        makers = {
+        def best_of(argument: str) -> Policy:
+            from arena_trainers.lm.best_of import load
+
+            return load(argument, makers)
+
+        makers: dict[str, Callable[[str], Policy]] = {
             "lm": load,
             "api": served("arena_wrappers.api"),
             "vllm": served("arena_trainers.lm.vllm_policy"),
+            "best_of": best_of,
         }
         made = [
             make_policy(p, makers) if isinstance(p, str) and p != "self" else p

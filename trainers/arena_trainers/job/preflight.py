@@ -14,6 +14,7 @@ from arena_envs.checks import did_you_mean
 from arena_trainers import extras
 from arena_trainers.job.run_folder import check_new
 from arena_trainers.job.settings import JobConfig
+from arena_trainers.lm import best_of
 from arena_trainers.lm.models import adapter_base, find_model
 from arena_trainers.matchmaking import make_matchmaker, names
 from arena_trainers.matchmaking.registry import names_matchmaker
@@ -36,7 +37,7 @@ from arena_trainers.train.options import (
     unknown_option,
 )
 from arena_trainers.train.own_options import Draft
-from arena_wrappers import RandomPolicy, make_policy
+from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.human import names_person
 
 NEEDED = (
@@ -197,13 +198,19 @@ def check_policies(strings: str | Sequence[str]) -> None:
                 "--no-baselines"
             )
         if string != "self":
-            make_policy(string, {"lm": _stand_in})
+            make_policy(string, _STAND_INS)
 
 
 def _stand_in(model: str) -> RandomPolicy:
     """A policy in place of a language model, whose folder is found but not loaded."""
     find_model(adapter_base(model) or model)
     return RandomPolicy()
+
+
+_STAND_INS: dict[str, Callable[[str], Policy]] = {
+    "lm": _stand_in,
+    "best_of": lambda argument: best_of.check(argument, _STAND_INS),
+}
 
 
 def check_lora(job: JobConfig, args: Any) -> None:

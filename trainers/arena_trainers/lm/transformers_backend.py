@@ -129,14 +129,16 @@ def load_model(
     folder: Path,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
+    kind: Any = AutoModelForCausalLM,
 ) -> PreTrainedModel:
-    """The model of a folder, for generation.
+    """The model of a folder, for generation or scoring.
 
     Args:
         folder: of a saved model.
         device: where it runs; by default the accelerator if there is one, else the CPU.
         dtype: of its weights, such as `"bfloat16"`; by default as saved, but float32 for
             half precision on a device that is slow at it.
+        kind: the class of transformers that loads it.
 
     Raises:
         ValueError: torch has no such floating-point type.
@@ -148,7 +150,7 @@ def load_model(
     else:
         wanted = _floating(dtype)
     with whole_models():
-        model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=wanted)
+        model: Any = kind.from_pretrained(folder, dtype=wanted)
     loaded: PreTrainedModel = model.to(place).eval()
     return loaded
 

@@ -1,13 +1,14 @@
 """The games of a trainer: their environments, their seats, and how often they start."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from arena_envs.registration import make
 from arena_trainers.evaluate.baselines import prepared
+from arena_trainers.lm import best_of
 from arena_trainers.lm.models import prompt_folder
 from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_trainers.matchmaking import Matchmaker
@@ -159,6 +160,10 @@ def opponents(
         check_replies(args, policy)
         return policy
 
+    makers: dict[str, Callable[[str], Policy]] = {
+        "lm": load,
+        "best_of": lambda argument: best_of.load(argument, makers, args.device),
+    }
     found = dict(given)
     assigned = () if matchmaker is None else matchmaker.policies
     for plan in plans:
@@ -166,7 +171,7 @@ def opponents(
             if spec == "self":
                 continue
             if spec not in found:
-                found[spec] = make_policy(spec, {"lm": load})
+                found[spec] = make_policy(spec, makers)
             prepared(found[spec], plan.game)
     return found
 

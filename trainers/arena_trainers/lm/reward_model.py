@@ -1,0 +1,179 @@
+"""`RewardModel`: scores a reply to a prompt, as `arena train --trainer reward` trains it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from arena_trainers.lm.chat import Chat
+from arena_trainers.lm.memory import chunks_by_length, default_max_tokens
+from arena_trainers.lm.models import model_folder
+from arena_trainers.lm.prompt_file import read_prompt_file
+from arena_trainers.lm.reward_folder import check_reward_folder, check_reward_model
+from arena_trainers.lm.scoring import evaluating
+from arena_trainers.lm.transformers_backend import load_model
+from arena_wrappers.prompts import Message
+
+Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of its reply
+
+
+class RewardModel:
+    """A model with one output, read at the last token of a prompt with its reply.
+
+    Scores are in the unit of TRL's pairwise loss: the difference of two scores is the
+    log-odds that the first reply is better. Their zero is arbitrary.
+
+    Args:
+        model: a model for sequence classification with one label and a `pad_token_id`.
+        tokenizer: its tokenizer, with a chat template.
+        chat_template_kwargs: passed to the chat template.
+        name: for messages.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        chat_template_kwargs: dict[str, Any] | None = None,
+        name: str = "reward",
+    ) -> None:
+        self.model, self.tokenizer, self.name = model, tokenizer, name
+        self.chat = Chat(tokenizer, template_options=chat_template_kwargs)
+        config = model.config.get_text_config()
+        if config.pad_token_id is None:  # by which the model finds the last token
+            pad = tokenizer.pad_token_id
+            config.pad_token_id = self.chat.end_ids[0] if pad is None else pad
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        path: str | Path,
+        *,
+        device: str | torch.device | None = None,
+        dtype: str | torch.dtype | None = None,
+    ) -> "RewardModel":
+        """The reward model in a folder, or on the Hugging Face hub.
+
+        Args:
+            path: folder such as `RUN/model`, or an id of the hub.
+            device: where it runs; by default the accelerator if there is one, else the CPU.
+            dtype: of its weights; by default as saved, but float32 for half precision on a
+                CPU.
+
+        Raises:
+            ValueError: there is no such model, or it is no reward model.
+        """
+        check_reward_model(str(path))
+        folder = model_folder(str(path))
+        check_reward_folder(folder)
+        model = load_model(folder, device, dtype, AutoModelForSequenceClassification)
+        options = read_prompt_file(folder).get("chat_template_kwargs")
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        return cls(model, tokenizer, options, f"reward:{path}")
+
+    def check_tokenizer(self, tokenizer: Any, who: str) -> None:
+        """Raises ValueError if token ids of a policy mean other words to this model.
+
+        Args:
+            tokenizer: of the policy.
+            who: the policy, for the message.
+        """
+        if tokenizer.get_vocab() != self.tokenizer.get_vocab():
+            raise ValueError(
+                f"{self.name!r} has another tokenizer than {who!r}: "
+                f"{len(self.tokenizer)} tokens, and {len(tokenizer)}; train the reward "
+                "model on pairs of this policy, from the same base model"
+            )
+
+    def encode(
+        self,
+        messages: Sequence[Message],
+        reply: str,
+        prompt_ids: Sequence[int] | None = None,
+        token_ids: Sequence[int] | None = None,
+    ) -> Text:
+        """The tokens of a prompt and of a reply, as rows to train on have them.
+
+        Args:
+            messages: the prompt.
+            reply: its text.
+            prompt_ids: tokens that the policy read; None if it reported none.
+            token_ids: tokens that it wrote, its end included; None if it reported none.
+        """
+        if prompt_ids is None:
+            prompt_ids = self.chat.encode([_storable(m) for m in messages])
+        if token_ids is None:
+            # a reply that spells a control token must not become one
+            spoken = self.tokenizer.encode(
+                _without_surrogates(reply),
+                add_special_tokens=False,
+                split_special_tokens=True,
+            )
+            token_ids = [*spoken, self.chat.end_ids[0]]
+        return prompt_ids, token_ids
+
+    @torch.no_grad()
+    def score(self, texts: Sequence[Text]) -> list[float]:
+        """The score of each prompt with its reply; equal texts have equal scores.
+
+        Raises:
+            ValueError: a token is not of the model, or a score is not finite.
+        """
+        full = [(*prompt, *reply) for prompt, reply in texts]
+        distinct = list(dict.fromkeys(full))
+        self._check_ids(distinct)
+        most = default_max_tokens(self.model, self.model.device, training=False)
+        sizes = [len(ids) for ids in distinct]
+        found: dict[tuple[int, ...], float] = {}
+        for chunk in chunks_by_length(sizes, [0] * len(sizes), most) if sizes else ():
+            rows = [distinct[i] for i in chunk]
+            found.update(zip(rows, self._score(rows), strict=True))
+        return [found[ids] for ids in full]
+
+    def _score(self, rows: Sequence[Sequence[int]]) -> list[float]:
+        """Scores of rows, padded on the right as in training."""
+        pad, width = (
+            self.model.config.get_text_config().pad_token_id,
+            max(map(len, rows)),
+        )
+        ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
+        sizes = torch.tensor([len(row) for row in rows])
+        mask = (torch.arange(width) < sizes[:, None]).long()
+        device = self.model.device
+        with evaluating(self.model):
+            logits: Any = self.model(
+                input_ids=ids.to(device), attention_mask=mask.to(device)
+            ).logits
+        scores = logits[:, 0].float()
+        if not bool(scores.isfinite().all()):
+            raise ValueError(
+                f"{self.name!r} gave a score that is not finite: its weights have "
+                "diverged; train it with a lower learning_rate"
+            )
+        found: list[float] = scores.tolist()
+        return found
+
+    def _check_ids(self, rows: Sequence[Sequence[int]]) -> None:
+        largest = max((token for ids in rows for token in ids), default=0)
+        size = self.model.config.get_text_config().vocab_size
+        if largest >= size:
+            raise ValueError(
+                f"{self.name!r} knows {size} tokens, and a reply or its prompt has the token "
+                f"{largest}; give a reward model of the policy's own base model"
+            )
+
+
+def _storable(message: Message) -> Message:
+    return {**message, "content": _without_surrogates(message["content"])}
+
+
+def _without_surrogates(text: str) -> str:
+    """The text as rows hold it: without lone surrogates, which no tokenizer can read."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
