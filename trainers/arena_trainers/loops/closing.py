@@ -15,6 +15,7 @@ from arena_trainers.train.game_plans import GamePlan
 from arena_wrappers.files import whole_file
 
 CURVES = "curves.png"
+CONV = "exact NashConv"
 
 
 def score_of(path: Path) -> float:
@@ -46,7 +47,7 @@ def close_loop(
     with whole_file(folder / RESULTS) as file:
         file.write(json.dumps(results, indent=1) + "\n")
     _figure(rounds).savefig(folder / CURVES, format="png", dpi=120)
-    console.print(_table(rounds, best))
+    console.print(_table(", ".join(games), rounds, best))
     text = f"results are in {folder}; the best model is {folder / best['model']}"
     console.print(text, markup=False, highlight=False, soft_wrap=True)
     return results
@@ -73,15 +74,18 @@ def _values(entry: Mapping[str, Any]) -> dict[str, float]:
     """The figures of a round by name: NashConv, and returns against each opponent."""
     found = {}
     for name, game in entry["games"].items():
+        of_game = f"{name}: " if len(entry["games"]) > 1 else ""
         if game["nash_conv"] is not None:
-            found[f"{name}: NashConv"] = float(game["nash_conv"])
+            found[f"{of_game}{CONV}"] = float(game["nash_conv"])
         for opponent, value in game["returns"].items():
-            found[f"{name}: return against {opponent}"] = float(value)
+            found[f"{of_game}return against {opponent}"] = float(value)
     return found
 
 
-def _table(rounds: Sequence[Mapping[str, Any]], best: Mapping[str, Any]) -> Table:
-    table = Table("round", "rows", "score", title="rounds")
+def _table(
+    title: str, rounds: Sequence[Mapping[str, Any]], best: Mapping[str, Any]
+) -> Table:
+    table = Table("round", "rows", "score", title=title)
     for name in _values(rounds[0]):
         table.add_column(escape(name), justify="right")
     for entry in rounds:
@@ -100,8 +104,8 @@ def _figure(rounds: Sequence[Mapping[str, Any]]) -> Any:
 
     names = list(_values(rounds[0]))
     panels = {
-        "exact NashConv": [name for name in names if name.endswith(": NashConv")],
-        "mean return": [name for name in names if not name.endswith(": NashConv")],
+        "exact NashConv": [name for name in names if name.endswith(CONV)],
+        "mean return": [name for name in names if not name.endswith(CONV)],
     }
     shown = {title: lines for title, lines in panels.items() if lines}
     figure = Figure(figsize=(5.5 * len(shown), 4), layout="constrained")
