@@ -1,6 +1,8 @@
 """Recipes with rounds: play, select, train, evaluate, and again."""
 
+import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,6 @@ START = {
     "model": "tiny",
     "hidden_size": 16,
     "num_layers": 1,
-    "warm_start_steps": 20,
-    "warm_start_episodes": 50,
     "games": ["kuhn_poker"],
     "rules": False,
     "reply_format": "bare",
@@ -23,7 +23,7 @@ START = {
 }
 ROUNDS = {
     "num": 2,
-    "play": {"episodes": 10},
+    "play": {"episodes": 6},
     "select": {"selector": "solver_replies", "solver": "cfr"},
     "train": {"trainer": "sft", "max_steps": 2, "learning_rate": "1e-2"},
     "evaluate": {"opponents": ["random"], "episodes": 5},
@@ -82,8 +82,27 @@ def test_a_loop_that_ends_after_every_stage_goes_on_to_the_same_files(tmp_path):
     assert kept(broken) == files
     played = [files[f"round-0{n}/episodes.jsonl"].splitlines() for n in range(2)]
     seeds = [{json.loads(line)["seed"] for line in lines} for lines in played]
-    assert [len(found) for found in seeds] == [10, 10]
+    assert [len(found) for found in seeds] == [6, 6]
     assert not seeds[0] & seeds[1]
+
+
+@pytest.mark.slow
+def test_a_loop_that_ends_in_training_goes_on_from_the_checkpoint(tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    given = settings(num=1, train={"save_steps": 1})
+    run(whole, given, Console(quiet=True))
+    shutil.copytree(whole, broken)
+    for name in ("results.json", "curves.png"):
+        (broken / name).unlink()
+    here = broken / "round-00"
+    (here / "scores.json").unlink()
+    (here / "train" / "results.json").unlink()
+    for folder in (here / "model", here / "train" / "checkpoint-2"):
+        shutil.rmtree(folder)
+    told = Console(record=True, quiet=False, file=io.StringIO())
+    run(broken, given, told, resume=True)
+    assert "resumed after step 1" in told.export_text()
+    assert kept(broken) == kept(whole)
 
 
 def test_a_failed_round_is_told_and_goes_on_where_it_failed(tmp_path):

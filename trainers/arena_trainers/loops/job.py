@@ -164,9 +164,17 @@ class LoopJob:
         last = self.folder / f"round-{number - 1:02d}" / MODEL if number else start
         base = last if self.loop.start_from == "last" else start
         one = Round(
-            *(number, folder, last, base),
-            *(self.loop, self.select, self.train),
-            *(self.plans, self.args, self.console, self.stopper),
+            number=number,
+            folder=folder,
+            player=last,
+            base=base,
+            loop=self.loop,
+            select=self.select,
+            train=self.train,
+            plans=self.plans,
+            args=self.args,
+            console=self.console,
+            stopper=self.stopper,
         )
         for name, result, stage in STAGES:
             if not (folder / result).exists():

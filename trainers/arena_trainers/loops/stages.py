@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from arena_envs import make
 from arena_trainers.data import (
     draw,
     joined,
@@ -141,13 +142,12 @@ def select_round(one: Round) -> None:
 def train_round(one: Round) -> None:
     """Trains in `train/`, which resumes from its checkpoints; renames its model at the end."""
     folder = one.folder / "train"
-    settings = {**one.train, "model": str(one.base), "seed": one.drawn("train")}
-    settings["data"] = str(one.folder / ROWS)
+    given = {**one.train, "model": str(one.base), "seed": one.drawn("train")}
+    given["data"] = str(one.folder / ROWS)
     is_begun = newest_checkpoint(folder) is not None and not (folder / RESULTS).exists()
-    if is_begun:
-        settings = read_run(folder)
-    else:
+    if not is_begun:
         shutil.rmtree(folder, ignore_errors=True)
+    settings = {**read_run(folder), **given} if is_begun else given
     job = RowJob(
         settings,
         folder,
@@ -182,7 +182,8 @@ def write_scores(
     stage, first = loop.evaluate, draw(args.seed, "evaluate") % 2**40
     games: dict[str, Any] = {}
     for plan in plans:
-        env, given = plan.env_fn().env, (stage.opponents, stage.episodes)
+        env = make(plan.id, max_turns=plan.max_turns, **plan.params)
+        given = stage.opponents, stage.episodes
         evaluation = EvaluationPlan(
             policy, env, *given, seed=EVALUATED + first, baselines=False
         ).run()
