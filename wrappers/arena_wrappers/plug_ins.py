@@ -37,7 +37,7 @@ class PlugIns(Generic[T]):
             ValueError: an unknown name or option, or an option that is missing.
             ImportError: the plug-in cannot be imported.
         """
-        maker = self._maker(name)
+        maker = self.maker(name)
         parameters = inspect.signature(maker).parameters
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         for option in () if takes_any else options:
@@ -60,7 +60,13 @@ class PlugIns(Generic[T]):
                 )
         return maker(**options)
 
-    def _maker(self, name: str) -> Callable[..., T]:
+    def maker(self, name: str) -> Callable[..., T]:
+        """The function of a name.
+
+        Raises:
+            ValueError: there is none.
+            ImportError: the plug-in cannot be imported.
+        """
         if name in self.built_in:
             return self.built_in[name]
         for point in entry_points(group=self.group):

@@ -86,7 +86,9 @@ def test_a_larger_gpu_runs_more_tokens_and_one_that_is_too_small_none():
         assert used <= plan.USABLE * fit.gib * plan.GIB
 
 
-@pytest.mark.parametrize("name", recipes())
+@pytest.mark.parametrize(
+    "name", [r for r in recipes() if "rounds" not in load_recipe(r)]
+)
 def test_every_recipe_has_a_plan_of_at_most_80_columns(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = lines(name)

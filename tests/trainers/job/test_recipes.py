@@ -16,7 +16,8 @@ from arena_trainers.train import engine
 
 ONE_GPU = [name for name in recipes() if name.startswith("qwen3-")]
 NEW = [name for name in recipes() if name.endswith("-tiny")]
-OF_NO_PAPER = {"pretrained", "smollm2", *NEW, *ONE_GPU}
+LOOPS = [name for name in recipes() if "rounds" in load_recipe(name)]
+OF_NO_PAPER = {"pretrained", "smollm2", *NEW, *ONE_GPU, *LOOPS}
 PAPERS = [name for name in recipes() if name not in OF_NO_PAPER]
 DOCS = Path(__file__).parents[3] / "docs" / "papers.md"
 TINY = {

@@ -6,7 +6,7 @@ import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -41,10 +41,18 @@ from arena_trainers.job.run_folder import (
     step_of,
     with_start,
 )
+from arena_trainers.job.settings import load_recipe
 from arena_trainers.lm.server import ServerError
+from arena_trainers.loops.settings import is_loop, read_loop
 from arena_trainers.offline.registry import check_name
 from arena_trainers.offline.settings import row_config
 from arena_wrappers import NoReplyError
+
+if TYPE_CHECKING:
+    from arena_trainers.job.job import TrainingJob
+    from arena_trainers.job.stopping import Stopper
+    from arena_trainers.loops.job import LoopJob
+    from arena_trainers.offline.job import RowJob
 
 app = typer.Typer(
     name="arena",
@@ -86,7 +94,9 @@ def train(
         return
     with usage_errors():
         request = read_request(arguments)
-        if is_offline(request.settings):
+        if is_loop(request.settings):
+            _check_loop(request)
+        elif is_offline(request.settings):
             _check_offline(request)
         elif request.dry:
             _print_plan(request)
@@ -108,6 +118,14 @@ def _check_offline(request: Request) -> None:
     preflight.check_reporters(request.settings.get("report_to"))
 
 
+def _check_loop(request: Request) -> None:
+    """Checks what can be checked without torch; the job checks the rest."""
+    if request.dry:
+        raise ValueError("--dry-run plans self-play, and not rounds; leave it out")
+    extras.require(preflight.NEEDED, "train")
+    read_loop(request.settings)
+
+
 def _print_plan(request: Request) -> None:
     from arena_trainers.job.dry_run import plan_lines
 
@@ -118,25 +136,14 @@ def _print_plan(request: Request) -> None:
 
 def _run(request: Request) -> None:
     """Trains. A signal, a lost server or endpoint ends it: prints the line that resumes."""
-    from arena_trainers.job.job import TrainingJob
     from arena_trainers.job.stopping import Stopped, Stopper
-    from arena_trainers.offline.job import RowJob
-
-    job_of = RowJob if is_offline(request.settings) else TrainingJob
+    from arena_trainers.loops.job import RoundError
 
     stopper = Stopper(speaks=os.environ.get("RANK", "0") == "0")
     try:
         with stopper:
             with usage_errors():
-                job = job_of(
-                    request.settings,
-                    request.folder,
-                    Console(),
-                    recipe=request.recipe,
-                    resume=request.resume,
-                    extended=request.extended,
-                    stopper=stopper,
-                )
+                job = _job(request, stopper)
                 job.prepare()
             job.run()
     except KeyboardInterrupt as error:
@@ -144,14 +151,34 @@ def _run(request: Request) -> None:
             typer.echo(f"\n{_how_it_stopped(request.folder)}", err=True)
         status = error.status if isinstance(error, Stopped) else 130
         raise typer.Exit(status) from None
-    except (ServerError, NoReplyError) as error:
+    except (ServerError, NoReplyError, RoundError) as error:
         if stopper.speaks:
             message = f"error: {error}\n{_how_it_stopped(request.folder)}"
             typer.echo(f"\n{message}", err=True)
         raise typer.Exit(1) from None
 
 
+def _job(request: Request, stopper: "Stopper") -> "LoopJob | RowJob | TrainingJob":
+    """The job that the settings ask for."""
+    from arena_trainers.job.job import TrainingJob
+    from arena_trainers.loops.job import LoopJob
+    from arena_trainers.offline.job import RowJob
+
+    given: dict[str, Any] = {"resume": request.resume, "stopper": stopper}
+    place = request.settings, request.folder, Console()
+    if is_loop(request.settings):
+        return LoopJob(*place, **given)
+    given |= {"recipe": request.recipe, "extended": request.extended}
+    job_of = RowJob if is_offline(request.settings) else TrainingJob
+    return job_of(*place, **given)
+
+
 def _how_it_stopped(folder: Path) -> str:
+    if (folder / CONFIG).is_file() and is_loop(load_recipe(str(folder / CONFIG))):
+        return (
+            "stopped; finished stages are kept, go on with:\n"
+            f"arena train --resume {shlex.quote(str(folder))}"
+        )
     checkpoint = newest_checkpoint(folder)
     if checkpoint is None:
         text = "stopped before the first checkpoint"

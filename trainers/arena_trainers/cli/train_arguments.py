@@ -20,6 +20,7 @@ from arena_trainers.job.settings import (
     read_overrides,
 )
 from arena_trainers.lm.prompt_file import saved_options
+from arena_trainers.loops.settings import is_loop
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 HELP = ("-h", "--help", "--help-all")
@@ -144,9 +145,15 @@ def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request
     max_steps = given.get("max_steps")
     if max_steps is not None and type(max_steps) is not int:
         raise ValueError(f"want int as max_steps, got {max_steps!r}")
+    recipe = str(folder / CONFIG)
+    if (folder / CONFIG).is_file() and is_loop(settings := load_recipe(recipe)):
+        if max_steps is not None:
+            raise ValueError(
+                f"a loop has no max_steps; for more rounds raise num in {recipe}"
+            )
+        return Request(settings, folder, recipe, resume=True)
     settings = read_run(folder, max_steps)
     settings.pop("output_dir", None)
-    recipe = str(folder / CONFIG)
     return Request(
         settings, folder, recipe, resume=True, extended=max_steps is not None
     )

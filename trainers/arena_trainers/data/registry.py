@@ -2,7 +2,7 @@
 
 import inspect
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -155,6 +155,16 @@ def held_out(
             if episode.parent is not None and episode.parent < len(places):
                 side[number] = replace(episode, parent=places[episode.parent])
     return sides
+
+
+def selector_of(name: str) -> Callable[..., Chosen]:
+    """The function of a selector.
+
+    Raises:
+        ValueError: there is no such selector.
+        ImportError: its plug-in cannot be imported.
+    """
+    return _KNOWN.maker(name)
 
 
 def described() -> list[tuple[str, str, str]]:

@@ -64,6 +64,7 @@ class RowJob:
         recipe: name of the recipe, for the results.
         extended: whether a resumed run has another `max_steps` than before.
         stopper: ends training early, at a checkpoint.
+        measures: whether the model plays before and after training.
 
     Raises:
         ValueError: an option, the rows or the model do not fit; the folder is in use, or has
@@ -80,6 +81,7 @@ class RowJob:
         recipe: str | None = None,
         extended: bool = False,
         stopper: Stopper | None = None,
+        measures: bool = True,
     ) -> None:
         import_stats()  # fails now if scipy is missing, not after hours of training
         self.settings, self.folder, self.console = dict(settings), folder, console
@@ -97,9 +99,9 @@ class RowJob:
             check_same_model(self.checkpoint, self.start)
         if not resume and self.is_main:
             check_new(folder)
-        self._check_rows()
+        self._check_rows(measures)
 
-    def _check_rows(self) -> None:
+    def _check_rows(self, measures: bool) -> None:
         """Reads the rows once; raises ValueError where trainer or model cannot learn from them."""
         check_rows(self.path, self.kind.rows)
         self.facts = facts_of(self.path, self.kind.rows)
@@ -119,7 +121,8 @@ class RowJob:
             self.facts,
             Chat(self.player.tokenizer, template_options=chat),
         )
-        games = different_games(self.player.plans) if self.kind.plays else []
+        plays = self.kind.plays and measures
+        games = different_games(self.player.plans) if plays else []
         num = self.job.eval_episodes
         self.meters = [GameMeter(game, self.player.args, num) for game in games]
 
@@ -151,7 +154,7 @@ class RowJob:
                 self._make_start()
             self.args.distributed_state.wait_for_everyone()
             self._bound_memory(is_new)
-            if self.is_main and self.kind.plays:
+            if self.is_main and self.meters:
                 self._measure_start()
             self._make_trainer()
 

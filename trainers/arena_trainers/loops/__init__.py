@@ -1,0 +1,1 @@
+"""Loops of `arena train`: rounds of play, selection, training and evaluation."""

@@ -1,0 +1,197 @@
+"""The job of `arena train` where the recipe has `rounds`."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from rich.console import Console
+
+from arena_trainers.evaluate.intervals import import_stats
+from arena_trainers.job.run_folder import START, check_new, new_folder, partial
+from arena_trainers.job.settings import build_configs
+from arena_trainers.job.start import load_tokenizer, longest_replies, make_start
+from arena_trainers.job.stopping import Stopper
+from arena_trainers.lm.models import model_folder
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm.prompt_file import saved_options
+from arena_trainers.loops.checks import check_policies, check_select, check_train
+from arena_trainers.loops.closing import close_loop, score_of
+from arena_trainers.loops.settings import read_loop
+from arena_trainers.loops.stages import (
+    EPISODES,
+    MODEL,
+    ROWS,
+    SCORES,
+    Round,
+    evaluate_round,
+    play_round,
+    select_round,
+    train_round,
+    write_scores,
+)
+from arena_trainers.train.game_plans import GamePlan, different_games
+
+START_SCORES = "start-scores.json"
+STAGES: tuple[tuple[str, str, Callable[[Round], None]], ...] = (
+    ("play", EPISODES, play_round),
+    ("select", ROWS, select_round),
+    ("train", MODEL, train_round),
+    ("evaluate", SCORES, evaluate_round),
+)  # name, what it leaves when it is finished, and the function
+
+
+class RoundError(RuntimeError):
+    """A stage cannot go on; earlier stages and rounds are kept."""
+
+
+class LoopJob:
+    """One run of a recipe with `rounds` in its folder.
+
+    Args:
+        settings: options by name, see `arena_trainers.loops.settings`.
+        folder: the run folder.
+        console: where progress and results are shown.
+        resume: whether to go on with the folder's first unfinished stage.
+        stopper: ends training early, at a checkpoint.
+
+    Raises:
+        ValueError: an option does not fit, or the folder is in use. Then nothing has been
+            written.
+    """
+
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        folder: Path,
+        console: Console,
+        *,
+        resume: bool = False,
+        stopper: Stopper | None = None,
+    ) -> None:
+        import_stats()  # fails now if scipy is missing, not after hours of training
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise ValueError(
+                "want one process for a recipe with rounds; leave torchrun out"
+            )
+        self.settings, self.folder, self.console = dict(settings), folder, console
+        self.stopper = stopper or Stopper()
+        self.loop, given = read_loop(settings)
+        model = given.get("model", "tiny")
+        given = {**saved_options(model), **given}
+        self.job, self.args = build_configs(given, str(folder))
+        is_tiny = self.job.model == "tiny"
+        self.plans = different_games([GamePlan(s, self.args) for s in self.args.games])
+        check_policies(self.loop, self.plans)
+        self.select = check_select(self.loop)
+        self.train = check_train(self.loop, folder, is_tiny)
+        if given.get("use_cpu"):
+            self.train.setdefault("use_cpu", True)
+        self.model = None if is_tiny else model_folder(self.job.model)
+        told = self.model, self.plans, self.args.prompt
+        self.tokenizer = load_tokenizer(self.job, *told)
+        if is_tiny and "max_completion_length" not in given:
+            lengths = longest_replies(
+                self.tokenizer, self.plans, self.args.reply_format
+            )
+            self.args.max_completion_length = max(lengths)
+        if not resume:
+            check_new(folder)
+        self.is_new = not resume
+
+    def prepare(self) -> None:
+        """Makes the folder and the model that the loop starts from.
+
+        Raises:
+            ValueError: they cannot be made; the folder of a new run is removed again.
+        """
+        if self.model is None:
+            torch.set_num_threads(1)  # more make a model this small many times slower
+        if self.is_new:
+            text = yaml.safe_dump(self.settings, sort_keys=False)
+            with new_folder(self.folder, text):
+                self._make_start()
+        elif not (self.folder / START).exists():
+            self._make_start()
+
+    def _make_start(self) -> None:
+        part = self.folder / partial(START)
+        shutil.rmtree(part, ignore_errors=True)  # of a loop that was killed
+        given = self.model, self.tokenizer, self.plans, self.console
+        model = make_start(self.job, self.args, *given)
+        options = {"prompt": self.args.prompt, **self.args.sampling_options}
+        LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
+        part.rename(self.folder / START)
+
+    def run(self) -> dict[str, Any]:
+        """Runs the stages that are not finished, and shows the results.
+
+        Returns:
+            What `results.json` holds.
+
+        Raises:
+            RoundError: a stage cannot go on, such as a selector that chose no row.
+        """
+        start, scores = self.folder / START, self.folder / START_SCORES
+        if not scores.exists():
+            write_scores(start, scores, self.loop, self.plans, self.args)
+            self.say("start: evaluate is done")
+        played = [scores]
+        for number in range(self.loop.num):
+            if self._has_stalled(played):
+                self.say(f"the score has not risen in {self.loop.patience} rounds")
+                break
+            played.append(self._round(number) / SCORES)
+        return close_loop(self.folder, played, self.plans, self.console)
+
+    def _has_stalled(self, played: list[Path]) -> bool:
+        """Whether none of the last `patience` rounds has a better score than those before."""
+        patience = self.loop.patience
+        found = [score_of(path) for path in played]
+        if patience == 0 or len(found) <= patience:
+            return False
+        return max(found[-patience:]) <= max(found[:-patience])
+
+    def _round(self, number: int) -> Path:
+        """Runs the stages of a round that are not finished; returns its folder."""
+        folder = self.folder / f"round-{number:02d}"
+        folder.mkdir(exist_ok=True)
+        start = self.folder / START
+        last = self.folder / f"round-{number - 1:02d}" / MODEL if number else start
+        base = last if self.loop.start_from == "last" else start
+        one = Round(
+            number=number,
+            folder=folder,
+            player=last,
+            base=base,
+            loop=self.loop,
+            select=self.select,
+            train=self.train,
+            plans=self.plans,
+            args=self.args,
+            console=self.console,
+            stopper=self.stopper,
+        )
+        for name, result, stage in STAGES:
+            if not (folder / result).exists():
+                with _told(number, name):
+                    stage(one)
+                self.say(f"round {number}: {name} is done")
+        return folder
+
+    def say(self, text: str) -> None:
+        """Prints a text as it is, so that its lines can be copied."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _told(number: int, stage: str) -> Iterator[None]:
+    """Says in which round and stage something did not fit."""
+    try:
+        yield
+    except ValueError as error:
+        raise RoundError(f"round {number}, {stage}: {error}") from error

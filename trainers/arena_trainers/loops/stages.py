@@ -1,0 +1,215 @@
+"""The stages of a round: each reads files and writes one, whole or not at all."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from arena_envs import make
+from arena_trainers.data import (
+    draw,
+    joined,
+    load_chat,
+    origin_of,
+    rows_to_dataset,
+    select,
+    write_rows,
+)
+from arena_trainers.evaluate.matches import EvaluationPlan
+from arena_trainers.evaluate.nash_convs import nash_convs
+from arena_trainers.job.run_folder import RESULTS, newest_checkpoint, read_run
+from arena_trainers.job.stopping import Stopper
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.loops.settings import LEARNER, Loop
+from arena_trainers.offline.job import RowJob
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.game_plans import GamePlan
+from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
+from arena_wrappers.files import whole_file
+
+EPISODES, ROWS, MODEL = "episodes.jsonl", "rows.parquet", "model"
+SCORES, SELECTION = "scores.json", "selection.json"
+EVALUATED = 2**41  # seeds from here on are of evaluations, those below of play
+AT_ONCE = 256  # episodes in progress
+
+
+@dataclass(frozen=True)
+class Round:
+    """What the stages of a round share.
+
+    Attributes:
+        number: from 0.
+        folder: its files.
+        player: folder of the model that plays.
+        base: folder of the model that training starts from.
+        loop: the stages.
+        select: options of the selector.
+        train: settings of the trainer.
+        plans: the games.
+        args: sampling, device and seed.
+        console: where progress is shown.
+        stopper: ends training early, at a checkpoint.
+    """
+
+    number: int
+    folder: Path
+    player: Path
+    base: Path
+    loop: Loop
+    select: dict[str, Any]
+    train: dict[str, Any]
+    plans: Sequence[GamePlan]
+    args: TurnGRPOConfig
+    console: Console
+    stopper: Stopper
+
+    def drawn(self, stage: str) -> int:
+        """The seed of a stage: an integer of 31 bits."""
+        return draw(self.args.seed, stage, self.number) % 2**31
+
+
+def play_round(one: Round) -> None:
+    """Plays; writes `episodes.jsonl`. No seed is played twice in a loop."""
+    stage = one.loop.play
+    names = {*stage.policies, *stage.opponents} - {"self"}
+    players = {
+        name: learner(one.player, one.args) if name == LEARNER else make_policy(name)
+        for name in sorted(names)
+    }
+    pairs = [
+        (plan, lineup)
+        for plan in one.plans
+        for lineup in _lineups(one.loop, players, plan.game.num_players)
+    ]
+    first = draw(one.args.seed, "play") % 2**40
+    first += one.number * len(pairs) * stage.episodes
+    parts = []
+    for number, (plan, lineup) in enumerate(pairs):
+        start = first + number * stage.episodes
+        seeds = range(start, start + stage.episodes)
+        choices: dict[str, Any] = {"num_samples": stage.samples}
+        choices |= {"branch": stage.branching, "batch_size": AT_ONCE}
+        parts.append(play(plan.env_fn, lineup, seeds, on_error="raise", **choices))
+    write_episodes(one.folder / EPISODES, joined(parts))
+
+
+def learner(folder: Path, args: TurnGRPOConfig) -> LMPolicy:
+    """The model in a folder, as a player."""
+    return LMPolicy.from_pretrained(folder, device=args.device, name=LEARNER)
+
+
+def _lineups(
+    loop: Loop, players: dict[str, Policy], num_players: int
+) -> list[list[Policy]]:
+    """Who plays each seat: every policy with every opponent in every seat."""
+    found = []
+    for name in loop.play.policies:
+        for opponent in loop.play.opponents:
+            if opponent == "self":
+                found.append([players[name]] * num_players)
+                continue
+            for seat in range(num_players):
+                others = [players[opponent]] * num_players
+                found.append([*others[:seat], players[name], *others[seat + 1 :]])
+    return found
+
+
+def select_round(one: Round) -> None:
+    """Chooses rows; writes `selection.json` and `rows.parquet`.
+
+    Raises:
+        ValueError: no row is chosen; says why.
+    """
+    episodes = list(read_episodes(one.folder / EPISODES))
+    name = one.loop.select["selector"]
+    found = select(name, episodes, seed=one.drawn("select"), **one.select)
+    if not found.rows:
+        why = ", ".join(f"{reason} ({num})" for reason, num in found.dropped.items())
+        raise ValueError(
+            f"selector {name!r} chose no row: {why or 'no turn was played'}; give other "
+            "options of the selector, or play more"
+        )
+    told = {"rows": len(found.rows), "merged": found.num_merged}
+    _write_json(one.folder / SELECTION, {**told, "dropped": dict(found.dropped)})
+    dataset = rows_to_dataset(found.rows, load_chat(str(one.player)))
+    write_rows(dataset, one.folder / ROWS, origin_of(found.rows, episodes))
+
+
+def train_round(one: Round) -> None:
+    """Trains in `train/`, which resumes from its checkpoints; renames its model at the end."""
+    folder = one.folder / "train"
+    given = {**one.train, "model": str(one.base), "seed": one.drawn("train")}
+    given["data"] = str(one.folder / ROWS)
+    is_begun = newest_checkpoint(folder) is not None and not (folder / RESULTS).exists()
+    if not is_begun:
+        shutil.rmtree(folder, ignore_errors=True)
+    settings = {**read_run(folder), **given} if is_begun else given
+    job = RowJob(
+        settings,
+        folder,
+        one.console,
+        resume=is_begun,
+        stopper=one.stopper,
+        measures=False,
+    )
+    job.prepare()
+    job.run()
+    (folder / MODEL).rename(one.folder / MODEL)
+
+
+def evaluate_round(one: Round) -> None:
+    """Measures the trained model; writes `scores.json`."""
+    write_scores(one.folder / MODEL, one.folder / SCORES, one.loop, one.plans, one.args)
+
+
+def write_scores(
+    model: Path,
+    path: Path,
+    loop: Loop,
+    plans: Sequence[GamePlan],
+    args: TurnGRPOConfig,
+) -> None:
+    """Measures a model; writes returns, exact NashConv where there is one, and the score.
+
+    The score is the negative mean NashConv of the games if all of them have one, else the mean
+    return over opponents and games.
+    """
+    policy = learner(model, args)
+    stage, first = loop.evaluate, draw(args.seed, "evaluate") % 2**40
+    games: dict[str, Any] = {}
+    for plan in plans:
+        env = make(plan.id, max_turns=plan.max_turns, **plan.params)
+        given = stage.opponents, stage.episodes
+        evaluation = EvaluationPlan(
+            policy, env, *given, seed=EVALUATED + first, baselines=False
+        ).run()
+        is_random = policy.sampling.temperature > 0
+        convs = nash_convs([policy], env, {}) if is_random else {}
+        returns = {
+            row.opponent: row.mean_return
+            for row in evaluation.rows
+            if row.seat == "all"
+        }
+        games[plan.name] = {
+            "nash_conv": convs.get(LEARNER),
+            "returns": returns,
+            "evaluation": evaluation.to_dict(),
+        }
+    _write_json(path, {"score": _score(games), "games": games})
+
+
+def _score(games: dict[str, Any]) -> float:
+    convs = [game["nash_conv"] for game in games.values()]
+    if None not in convs:
+        return -float(sum(convs)) / len(convs)
+    returns = [value for game in games.values() for value in game["returns"].values()]
+    return float(sum(returns)) / len(returns)
+
+
+def _write_json(path: Path, values: Any) -> None:
+    with whole_file(path) as file:
+        file.write(json.dumps(values, indent=1) + "\n")
