@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerFast
 
 import arena_envs
 from arena_envs import IllegalAction, registration
-from arena_envs.game import AnyGame
+from arena_envs.game import TERMINAL, AnyGame
 from arena_trainers.job.tiny import tiny_tokenizer
 from arena_wrappers import PromptWrapper
 from arena_wrappers.prompts import Message
@@ -104,7 +104,7 @@ def conversation(id: str, message: str) -> list[Message]:
     env.reset(seed=0)
     reader, seen = env.possible_agents[-1], env.observe(env.agent_selection)
     for _ in range(8):
-        if not env.agents:
+        if env.env.game.current_player(env.env.game_state) == TERMINAL:
             break
         if env.agent_selection == reader:
             seen = env.observe(reader)
