@@ -369,6 +369,7 @@ def test_a_checkpoint_of_another_model_is_refused(
     [
         (["--games", "[khun_poker]"], "did you mean 'kuhn_poker"),
         (["--learning_rat", "1"], "unknown option 'learning_rat'; did you mean"),
+        (["--recipe", "spiral"], "name the recipe without it, as in: arena train"),
         (["--seed", "one"], "want int as seed, got 'one'"),
         (["--seed", "1.5"], "want int as seed, got 1.5"),
         (["--seed", "-1"], "want seed from 0 to 2**32 - 1, got -1"),

@@ -207,9 +207,10 @@ def suggest(
 ) -> None:
     """Suggest the credit for some games, with the figures of the comparison.
 
-    Finds the kind of each game by random play: players, turns, rewards on the way, and whether
-    play decides the length. A recipe also tells the size of its groups. Prints the results on
-    that game or on the most similar ones, and lists what was not measured.
+    Finds the kind of each game by 40 random episodes: players, the most turns of a seat in
+    these, rewards on the way, and whether play decides the length. A recipe also tells the
+    size of its groups. Prints the results on that game or on the most similar ones, and
+    lists what was not measured.
 
     Example: arena credit suggest --games tic_tac_toe,mini_hanabi
     """

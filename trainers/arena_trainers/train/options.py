@@ -81,6 +81,8 @@ def unknown_option(name: str, known: typing.Iterable[str]) -> ValueError:
     """The error for an unknown option."""
     near = difflib.get_close_matches(name, list(known), n=1)
     hint = f"did you mean {near[0]!r}?" if near else "arena train --help-all lists all"
+    if name == "recipe":
+        hint = "name the recipe without it, as in: arena train kuhn-tiny"
     return ValueError(f"unknown option {name!r}; {hint}")
 
 
