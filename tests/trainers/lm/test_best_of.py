@@ -212,7 +212,7 @@ BAD = [
         "want a reward model in .* Qwen3ForCausalLM; make",
     ),
     ("best_of:2(reward:REWARD, reward:REWARD)", "scores replies and gives none"),
-    ("best_of:2(api:m@http://localhost:1/v1, reward:REWARD)", "got the endpoint 'api:"),
+    ("best_of:2(api:m@http://localhost:1/v1, reward:REWARD)", "got the endpoint"),
     ("reward:REWARD", "gives none; write best_of:4"),
 ]
 
