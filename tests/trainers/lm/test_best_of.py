@@ -3,9 +3,11 @@
 import copy
 import json
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,11 +24,11 @@ from arena_trainers.lm.best_of import BestOfPolicy
 from arena_trainers.lm.reward_model import RewardModel
 from arena_trainers.train.checks import split_list
 from arena_trainers.train.game_plans import GamePlan, opponents
-from arena_wrappers import ScriptedPolicy, make_policy, play
+from arena_wrappers import Policy, ScriptedPolicy, make_policy, play
 from arena_wrappers.human import HumanPolicy
 from arena_wrappers.policies import turn_seed
 
-MAKERS = {
+MAKERS: dict[str, Callable[[str], Policy]] = {
     "best_of": lambda argument: best_of.load(argument, MAKERS),
     "lm": LMPolicy.from_pretrained,
 }
@@ -35,9 +37,10 @@ MAKERS = {
 @pytest.fixture(scope="module")
 def classifier(tokenizer):
     """A model whose score depends on every token, with random weights."""
+    options: dict[str, Any] = {"num_labels": 1}
     config = Qwen3Config(
         vocab_size=len(tokenizer),
-        num_labels=1,
+        **options,
         pad_token_id=tokenizer.pad_token_id,
         hidden_size=16,
         intermediate_size=32,
@@ -69,8 +72,12 @@ def reward(classifier, tokenizer):
 def requests(kuhn_env):
     """The requests of some episodes."""
     found = []
-    words = ScriptedPolicy(lambda request: found.append(request) or "pass")
-    play(kuhn_env, words, range(6))
+
+    def note(request):
+        found.append(request)
+        return "pass"
+
+    play(kuhn_env, ScriptedPolicy(note), range(6))
     return found
 
 
@@ -154,13 +161,15 @@ def test_a_model_learns_whatever_the_string_is_within(
     spec = f"best_of:2(lm:{model_folder}, reward:{reward_folder})"
     assert split_list(f"self,{spec}") == ["self", spec]
     args = TurnGRPOConfig(**{**settings, "opponents": f"self,{spec}"})
-    chooser = opponents([GamePlan("kuhn_poker", args)], args, {})[spec]
+    chooser: Any = opponents([GamePlan("kuhn_poker", args)], args, {})[spec]
     assert isinstance(chooser, BestOfPolicy)
-    assert chooser.inner.batch_size == args.rollout_batch_size
+    inner: Any = chooser.inner
+    assert inner.batch_size == args.rollout_batch_size
     assert chooser.prompt.reply_format == "bare"
+    noisy: Any
     (noisy,) = PolicyOptions(max_new_tokens=3).policies([f"noisy:0.1({spec})"])
     assert noisy.inner.inner.sampling.max_new_tokens == 3
-    nested = make_policy(f"best_of:2({spec}, reward:{reward_folder})", MAKERS)
+    nested: Any = make_policy(f"best_of:2({spec}, reward:{reward_folder})", MAKERS)
     assert nested.inner.name == spec
 
 
@@ -192,18 +201,18 @@ BAD = [
     ("best_of:-1(lm:MODEL, reward:REWARD)", "want best_of:N"),
     ("best_of:99999(lm:MODEL, reward:REWARD)", "want best_of:N"),
     ("best_of:2(" * 3000 + "random" + ", reward:REWARD)" * 3000, "want best_of:N"),
-    ("best_of:2(" + ", reward:" * 3000 + ")", "want best_of:N"),
+    ("best_of:2(" + ", reward:" * 3000 + ")", "want a folder with a saved model"),
     ("best_of", "want best_of:N"),
     ("best_of:0(lm:MODEL, reward:REWARD)", "want at least 1 reply in 'best_of:0"),
     ("best_of:2(human, reward:REWARD)", "want no person in 'best_of:2"),
     ("best_of:2(minimxa, reward:REWARD)", "did you mean 'minimax'"),
-    ("best_of:2(lm:MODEL, reward:absent/x)", "want a folder with a saved model, got"),
+    ("best_of:2(lm:MODEL, reward:./absent)", "want a folder with a saved model, got"),
     (
         "best_of:2(lm:MODEL, reward:MODEL)",
         "want a reward model in .* Qwen3ForCausalLM; make",
     ),
     ("best_of:2(reward:REWARD, reward:REWARD)", "scores replies and gives none"),
-    ("best_of:2(api:m@http://localhost:1/v1, reward:REWARD)", "got the endpoint 'api:"),
+    ("best_of:2(api:m@http://localhost:1/v1, reward:REWARD)", "got the endpoint"),
     ("reward:REWARD", "gives none; write best_of:4"),
 ]
 

@@ -103,6 +103,22 @@ class PolicyOptions:
         if not self.sampling:
             return given
         models = [spec for spec in specs if is_past(spec)]
+        makers = self._makers(models)
+        made = [
+            make_policy(p, makers) if isinstance(p, str) and p != "self" else p
+            for p in given
+        ]
+        if not models:
+            names = " and ".join(
+                f"--{name.replace('_', '-')}" for name in self.sampling
+            )
+            raise ValueError(
+                f"{names} needs a policy lm:PATH, api:MODEL or vllm:URL, got {', '.join(specs)}; leave it out"
+            )
+        return made
+
+    def _makers(self, models: list[str]) -> dict[str, Callable[[str], Policy]]:
+        """What makes policies with the sampling options; notes language models in `models`."""
 
         def load(path: str) -> Policy:
             from arena_trainers.lm.policy import LMPolicy
@@ -132,18 +148,7 @@ class PolicyOptions:
             "vllm": served("arena_trainers.lm.vllm_policy"),
             "best_of": best_of,
         }
-        made = [
-            make_policy(p, makers) if isinstance(p, str) and p != "self" else p
-            for p in given
-        ]
-        if not models:
-            names = " and ".join(
-                f"--{name.replace('_', '-')}" for name in self.sampling
-            )
-            raise ValueError(
-                f"{names} needs a policy lm:PATH, api:MODEL or vllm:URL, got {', '.join(specs)}; leave it out"
-            )
-        return made
+        return makers
 
     def _past(self, spec: str) -> list[Policy | str]:
         from arena_trainers.matchmaking.past import past_policies  # needs torch
