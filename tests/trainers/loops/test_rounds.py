@@ -177,6 +177,7 @@ def test_a_loop_ends_when_its_score_stops_rising(arena_here, tmp_path):
         train={"trainer": "dpo", "learning_rate": 0.0},
     )
     given["rounds"]["select"].pop("solver")
+    given |= {"warm_start_steps": 20, "warm_start_episodes": 50}
     (tmp_path / "loop.yaml").write_text(yaml.safe_dump(given))
     done = arena_here("train", "loop.yaml", "--output-dir", "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
