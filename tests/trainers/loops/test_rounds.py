@@ -153,6 +153,12 @@ def test_options_of_self_play_are_refused_beside_rounds(arena_here, tmp_path):
     assert "a recipe with rounds has no option 'credit'" in done.stderr
 
 
+def test_the_help_of_a_recipe_with_rounds_lists_the_options_that_it_takes(arena_here):
+    told = arena_here("train", "kuhn-dagger", "--help").stdout
+    assert "--warm_start_steps" in told
+    assert "--episodes_per_step" not in told
+
+
 @pytest.mark.slow
 def test_the_recipe_comes_close_to_an_equilibrium(arena_here, tmp_path):
     done = arena_here("train", "kuhn-dagger", "--output-dir", tmp_path / "run")
@@ -177,6 +183,7 @@ def test_a_loop_ends_when_its_score_stops_rising(arena_here, tmp_path):
         train={"trainer": "dpo", "learning_rate": 0.0},
     )
     given["rounds"]["select"].pop("solver")
+    given |= {"warm_start_steps": 20, "warm_start_episodes": 50}
     (tmp_path / "loop.yaml").write_text(yaml.safe_dump(given))
     done = arena_here("train", "loop.yaml", "--output-dir", "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -20,6 +20,7 @@ from arena_trainers.job.settings import (
     load_recipe,
     recipes,
 )
+from arena_trainers.loops.settings import OF_THE_START, is_loop
 from arena_trainers.offline.registry import check_name, row_trainer
 from arena_trainers.offline.settings import row_options, trainer_options
 from arena_trainers.train.options import Option, listed_options, options_of
@@ -42,7 +43,6 @@ Options override the recipe. Values are YAML; lists may be written a,b.
   arena train --model Qwen/Qwen3-0.6B --games kuhn_poker,tic_tac_toe
   arena train my_recipe.yaml --credit episode --max_steps 200
   arena train --trainer sft --data rows.parquet    learns from rows of arena data
-  arena train kuhn-dagger                          rounds of play and training
   arena train --resume runs/seed1                  after Ctrl-C or SIGTERM
   arena train --resume runs/seed1 --max_steps 800  trains longer
 
@@ -54,6 +54,13 @@ Usage: arena train --trainer {trainer} --data FILE.parquet [--key value]...
 
 Trains a language model on rows that arena data chose. --model is a folder, an
 id of the Hugging Face hub, or 'tiny', which is made on the spot."""
+
+LOOP_USAGE = """\
+Usage: arena train {recipe} [--key value]...
+
+Repeats the stages of `rounds` in the recipe: play, select, train, evaluate. The
+page docs/training.md names their options. Other options are:
+"""
 
 RUN = (
     Option("output_dir", (), (), "runs/<time>", "Run folder: new or empty.", "arena"),
@@ -171,11 +178,23 @@ def print_train_help(arguments: Sequence[str]) -> None:
     before = [word for word in arguments if word not in ("-h", "--help", "--help-all")]
     recipe, given = split(without_dry_run(before))
     settings = {} if recipe is None else load_recipe(recipe)
+    if recipe is not None and is_loop(settings):
+        typer.echo(loop_help(recipe))
+        return
     if is_offline(settings | given):
         typer.echo(rows_help(str((settings | given)["trainer"]), all_options=is_all))
         return
     name = implied_recipe(given) if recipe is None else recipe
     typer.echo(train_help(name, all_options=is_all))
+
+
+def loop_help(recipe: str) -> str:
+    """The help page of a recipe with rounds, with its defaults."""
+    known = {**options_of(JobConfig), **listed_options()}
+    options = [*RUN[:2], *(known[name] for name in OF_THE_START)]
+    return "\n".join(
+        [LOOP_USAGE.format(recipe=recipe), *_group(options, load_recipe(recipe))]
+    )
 
 
 def train_help(recipe: str, *, all_options: bool = False) -> str:
