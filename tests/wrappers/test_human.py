@@ -171,7 +171,7 @@ def test_in_a_language_game_a_message_is_typed_in_the_line_of_its_action() -> No
     )
     assert episode.turns[0].action == "Half is fair.\noffer 50"
     assert shown[2].startswith("Type your reply in one line. ")
-    assert shown[4].startswith("For example: 1: offer 0  2: offer 10")
+    assert shown[4].startswith("For example: offer 0, offer 10")
     (refused,) = [text for text in shown if text.startswith("Not a legal action: ")]
     assert "'Half is fair'" in refused
     assert 'want an offer such as "offer' in refused

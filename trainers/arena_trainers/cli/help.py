@@ -42,7 +42,7 @@ Options override the recipe. Values are YAML; lists may be written a,b.
   arena train --seed 1 --output-dir runs/seed1
   arena train --model Qwen/Qwen3-0.6B --games kuhn_poker,tic_tac_toe
   arena train my_recipe.yaml --credit episode --max_steps 200
-  arena train --trainer sft --data rows.parquet    learns from rows of arena data
+  arena train --trainer sft --data rows.parquet    learns from rows of data
   arena train --resume runs/seed1                  after Ctrl-C or SIGTERM
   arena train --resume runs/seed1 --max_steps 800  trains longer
 

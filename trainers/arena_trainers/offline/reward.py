@@ -26,6 +26,11 @@ def reward() -> RowTrainer:
 
 
 def _make(given: Given) -> TokenRewardTrainer:
+    if given.peft_config is not None:
+        raise ValueError(
+            "want trainer reward without an adapter, whose output layer would not be "
+            "saved; leave --lora_r out"
+        )
     pad_id, token = given.pad_id, given.args.pad_token
     if token is not None:  # the model finds the last token by it
         pad_id = given.tokenizer.convert_tokens_to_ids(token)
@@ -35,7 +40,6 @@ def _make(given: Given) -> TokenRewardTrainer:
         train_dataset=given.rows,
         processing_class=given.tokenizer,
         data_collator=lambda rows: _batch(rows, pad_id),
-        peft_config=given.peft_config,
     )
 
 
