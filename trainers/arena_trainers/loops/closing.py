@@ -87,7 +87,7 @@ def _table(
 ) -> Table:
     table = Table("round", "rows", "score", title=title)
     for name in _values(rounds[0]):
-        table.add_column(escape(name), justify="right")
+        table.add_column(escape(name), justify="right", overflow="fold")
     for entry in rounds:
         number = "start" if entry["round"] is None else str(entry["round"])
         rows = "" if entry["rows"] is None else f"{entry['rows']:,}"
