@@ -158,9 +158,9 @@ def rules_text(game: Any) -> str:
     )
     return (
         f"This is an auction of {counted(len(game.items), 'house')} for {game.num_players} "
-        f"players. The houses, in the order of their sale: {items}. Each player has priorities, "
-        f"which chance draws and nobody else knows, all with the same probability: {personas}. "
-        "An item is worth to you the sum of each of its points times your priority. "
+        f"players. The houses, in the order of their sale: {items}. For each player, chance draws "
+        f"one of these priorities, all equally likely, which nobody else learns: {personas}. "
+        "A house is worth to you the sum of its points, each times your priority for it. "
         f"{first if game.messages else ''}"
         f"{sale}{secret} An item without a bid is not sold. Bids are "
         f'whole numbers, such as "bid 3". Everybody has a budget of {game.budget} for all items. '
