@@ -82,10 +82,9 @@ def test_vllm_is_wanted_before_anything_is_written(name, arena_here, tmp_path):
     "name",
     [
         "at-grpo",
-        "qwen3-0.6b",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in PAPERS
+            for name in (*PAPERS, "qwen3-0.6b")
             if name != "at-grpo"
         ),
     ],

@@ -60,7 +60,7 @@ def moved(trainer):
             weight += 0.05 * torch.randn(weight.shape, generator=generator)
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.3])
+@pytest.mark.parametrize("beta", [pytest.param(0.0, marks=pytest.mark.slow), 0.3])
 @pytest.mark.parametrize(
     "options",
     [
