@@ -83,6 +83,24 @@ def test_a_run_trains_resumes_to_the_same_model_and_plays(rows, train, tmp_path)
     assert config["max_tokens_per_forward"] == 80
 
 
+@pytest.mark.slow
+def test_a_run_that_made_its_last_step_resumes_to_its_results_and_to_more_steps(
+    rows, train, tmp_path
+):
+    words = ["--trainer", "sft", "--data", rows("wins"), *SMALL, "--max_steps", 1]
+    train(*words, "--batch_size", 4, "--output-dir", "run")
+    weights = tmp_path / "run" / "model" / "model.safetensors"
+    before, results = weights.read_bytes(), tmp_path / "run" / "results.json"
+    shutil.rmtree(weights.parent)
+    results.unlink()
+    train("--resume", "run")
+    assert json.loads(results.read_text())["steps"] == 1
+    assert weights.read_bytes() == before
+    train("--resume", "run", "--max_steps", 2)
+    rates = [m["learning_rate"] for m in metrics(weights.parents[1]) if "loss" in m]
+    assert rates[-1] == pytest.approx(0.0005)  # half-way of two steps
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -21,7 +21,8 @@ from arena_trainers.data import (
 )
 from arena_trainers.evaluate.matches import EvaluationPlan
 from arena_trainers.evaluate.nash_convs import nash_convs
-from arena_trainers.job.run_folder import RESULTS, newest_checkpoint, read_run
+from arena_trainers.job.run_folder import CONFIG, newest_checkpoint
+from arena_trainers.job.settings import load_recipe
 from arena_trainers.job.stopping import Stopper
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.loops.settings import LEARNER, Loop
@@ -144,10 +145,10 @@ def train_round(one: Round) -> None:
     folder = one.folder / "train"
     given = {**one.train, "model": str(one.base), "seed": one.drawn("train")}
     given["data"] = str(one.folder / ROWS)
-    is_begun = newest_checkpoint(folder) is not None and not (folder / RESULTS).exists()
+    is_begun = newest_checkpoint(folder) is not None
     if not is_begun:
         shutil.rmtree(folder, ignore_errors=True)
-    settings = {**read_run(folder), **given} if is_begun else given
+    settings = {**load_recipe(str(folder / CONFIG)), **given} if is_begun else given
     job = RowJob(
         settings,
         folder,

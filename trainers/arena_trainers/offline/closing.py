@@ -27,6 +27,7 @@ from arena_trainers.job.results import results_of
 from arena_trainers.job.run_folder import METRICS, RESULTS
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_wrappers import write_episodes
+from arena_wrappers.files import whole_file
 
 if TYPE_CHECKING:
     from arena_trainers.offline.job import RowJob
@@ -92,7 +93,8 @@ def close_run(run: "RowJob") -> dict[str, Any]:
         kept = [episode for played in episodes for episode in played[:share]]
         write_episodes(folder / "episodes.jsonl", kept)
     results = _results(run, outcomes)
-    (folder / RESULTS).write_text(json.dumps(results, indent=2) + "\n")
+    with whole_file(folder / RESULTS) as file:
+        file.write(json.dumps(results, indent=2) + "\n")
     metrics = read_metrics(folder / METRICS)
     draw_curves(metrics, folder / "curves.png", _frame(run, outcomes))
     save_cards(_card(run, outcomes, results))

@@ -43,6 +43,7 @@ from arena_trainers.offline.closing import PromptFiles, close_run, figures_of
 from arena_trainers.offline.plan import Player
 from arena_trainers.offline.protocol import Given
 from arena_trainers.offline.registry import row_trainer
+from arena_trainers.offline.resuming import OwnSchedule, at_the_end
 from arena_trainers.offline.row_file import (
     check_rows,
     check_tokens,
@@ -265,11 +266,13 @@ class RowJob:
         batch = self.args.per_device_train_batch_size * self.args.world_size
         batch *= self.args.gradient_accumulation_steps
         look = Look(self.rows.trainer, "rows", batch, figures_of)
-        with shown_progress(self.trainer, self.console, self.is_main, look):
-            self.trainer.add_callback(StopCallback(self.stopper, 1))
-            checkpoint = str(self.checkpoint) if self.checkpoint else None
-            with self.stopper.waiting():
-                self.trainer.train(resume_from_checkpoint=checkpoint)
+        if self.checkpoint is None or not at_the_end(self.trainer, self.checkpoint):
+            with shown_progress(self.trainer, self.console, self.is_main, look):
+                self.trainer.add_callback(OwnSchedule())
+                self.trainer.add_callback(StopCallback(self.stopper, 1))
+                checkpoint = str(self.checkpoint) if self.checkpoint else None
+                with self.stopper.waiting():
+                    self.trainer.train(resume_from_checkpoint=checkpoint)
         state = self.trainer.state
         self.stopper.raise_if_stopped(state.global_step, state.max_steps)
         # an internal call, as another one pushes the whole run folder to the hub

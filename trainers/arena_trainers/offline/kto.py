@@ -2,7 +2,8 @@
 
 TRL estimates the KL term from completions that belong to other prompts of the micro-batch:
 each prompt is followed by the completion of the row before it. A micro-batch of one row has no
-other prompt, so that it has at least two.
+other prompt, so that micro-batches have at least two rows. Only the last one of an epoch may have
+one row; then the KL term is of its own completion.
 """
 
 from collections.abc import Sequence
