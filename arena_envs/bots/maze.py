@@ -57,9 +57,9 @@ class MazeWalker:
             return CORE[DIRECTIONS.index(ways[0])] if ways else CORE[-1]
         said = CORE[DIRECTIONS.index(self._move(game, state, seat))]
         own = [turn for turn in range(len(state.said)) if game.speaker_of(turn) == seat]
-        if self.style == "honest" and not own and game.messages and not game.solo:
-            return said._replace(message=_walls(game, state, seat))
-        return said
+        speaks = self.style == "honest" and not own and game.messages and not game.solo
+        walls = _walls(game, state, seat) if speaks else ""
+        return said._replace(message=walls) if len(walls) <= game.max_message else said
 
     def _move(self, game: CollaborativeMaze, state: State, seat: int) -> str:
         known = game.known(state, seat)

@@ -144,11 +144,17 @@ def rules_text(game: Any) -> str:
         'Before each sale, each player answers "pass" once, with or without a message. '
     )
     sale = {
-        "first": "All bid in secret. The highest bid wins and pays itself.",
-        "second": "All bid in secret. The highest bid wins and pays the second highest bid.",
+        "first": (
+            "All bid in secret. The player with the highest bid buys the item for this bid."
+        ),
+        "second": (
+            "All bid in secret. The player with the highest bid buys the item for the second "
+            "highest bid."
+        ),
         ASCENDING: (
             'Players bid in turn, each more than the highest bid, or answer "drop" and leave the '
-            "sale. When all others have dropped, the highest bid wins and pays itself."
+            "sale. When all others have dropped, the player with the highest bid buys the item "
+            "for this bid."
         ),
     }[game.pricing]
     secret = (

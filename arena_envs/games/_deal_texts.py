@@ -121,8 +121,8 @@ def rules_text(
         f"This is deal or no deal: player_0 and player_1 divide {total} items ({kinds}). "
         "You read how many items of each kind there are, and what an item of each kind "
         f"is worth to you. All items together are worth {points} points to you, and also "
-        f"{points} to the other player, whose values you do not know. No kind is worth "
-        "nothing to both players, and at least one kind is worth something to both. "
+        f"{points} to the other player, whose values you do not know. Each kind is worth "
+        "something to at least one player, and at least one kind to both. "
         f"{_talk_text(items, max_talk, numbers, wanted)}"
         f'"claim {numbers}" claims {wanted}; '
         "the numbers stand in the order of the items. The other player reads your claim "

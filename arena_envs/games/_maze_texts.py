@@ -76,7 +76,7 @@ def rules_text(size: int, max_steps: int, solo: bool) -> str:
         "sees one half of the cells, like the squares of one color of a chessboard, and the "
         f"other player sees the other half. In each step both of you name a move: {moves}. "
         "One names first and the other hears it; player_0 is first in step 1, player_1 in "
-        "step 2, and so on. If both name the same move, you walk; a move into a wall or out of "
-        f"the maze is lost. If not, you stay. {score} Both players have the same score. You read "
+        "step 2, and so on. If both name the same move, you walk; else you stay. A move into a "
+        f"wall or out of the maze is lost. {score} Both players have the same score. You read "
         f"the latest {MAX_MOVES} moves, and the latest {MAX_MESSAGES} with a message."
     )

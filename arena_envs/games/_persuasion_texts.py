@@ -9,10 +9,10 @@ from arena_envs.games._words import counted
 
 ROLES = ("seller", "buyer")
 MYOPIC = (
-    "Every round has another buyer, who is told how many of the products before were bought, "
-    "and how many of low quality, and nothing else about the past.",
-    "Every round has another buyer. You are told how many of the products before were bought, "
-    "and how many of low quality.",
+    "Every round has another buyer, who is told how many of the products before were bought "
+    "and how many of these had low quality, and nothing else about the past.",
+    "Every round has another buyer. You are told how many of the products before were bought "
+    "and how many of these had low quality.",
 )
 
 

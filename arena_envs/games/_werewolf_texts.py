@@ -168,15 +168,16 @@ def rules_text(roles: Sequence[str], num_statements: int) -> str:
         "a wolf," if num_wolves == 1 else f"{num_wolves} wolves, who know each other,"
     )
     villagers = counted(roles.count("villager"), "villager")
+    others_know = "Everybody knows" if num_wolves == 1 else "Everybody else knows"
     start = (
         f"This is Werewolf, for {len(roles)} players. Chance draws who is who: "
-        f"{wolves}{special} and {villagers}. Everybody else knows only its own role. "
+        f"{wolves}{special} and {villagers}. {others_know} only its own role. "
         "Night 1 comes first, then day 1, night 2 and so on."
     )
     end = (
         ("Then" if num_statements else "By day")
-        + ' all vote, such as "vote player_1"; votes are shown when all have voted. Who '
-        "has the most votes is out; chance chooses among the tied. The role of a dead player is "
+        + ' all vote, such as "vote player_1"; votes are shown when all have voted. The '
+        "player with the most votes is out; chance chooses among the tied. The role of a dead player is "
         "told to all, and the dead do not move. The village, that is all but the wolves, wins when "
         "no wolf lives. The wolves win when they are at least as many as the others. Members of "
         "the team that wins score 1, dead or alive, and the others -1."
@@ -185,13 +186,16 @@ def rules_text(roles: Sequence[str], num_statements: int) -> str:
 
 
 def _night_rules(roles: Sequence[str]) -> Iterator[str]:
-    yield (
-        "At night every living player moves, in the order of the numbers, and nobody sees the "
-        'moves. A wolf names a victim, who is no wolf, such as "kill player_1".'
-    )
-    if roles.count(WOLF) > 1:
+    has_pack = roles.count(WOLF) > 1
+    yield "At night every living player moves, in the order of the numbers."
+    if has_pack:
+        yield "Wolves see the moves of wolves; all other moves at night are hidden."
+    else:
+        yield "Nobody sees the moves."
+    yield 'A wolf names a victim, who is no wolf, such as "kill player_1".'
+    if has_pack:
         yield (
-            "Only wolves see the moves of wolves, and the living wolf with the highest number "
+            "If the wolves name different victims, the living wolf with the highest number "
             "decides."
         )
     if SEER in roles:

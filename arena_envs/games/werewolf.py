@@ -8,7 +8,7 @@ r"""Werewolf: a village that talks and votes against wolves who know each other.
 | Actions     | texts: "kill player_1", "see player_1", "save player_1", "sleep"; "accuse player_1", "clear player_1", "pass"; "vote player_1" |
 | Rewards     | at the end: 1 to each member of the team that wins, -1 to the others   |
 | Length      | a turn of each living player per night, statement and vote; at most `max_turns` |
-| Known value | the village wins with probability .129653 in random play of the default; 1 - (n-1)!!/n!! with one wolf, no seer, no doctor, n = `num_players` - 1 |
+| Known value | the village wins with probability .129653 in random play of the default; 1 - c (n-1)!!/n!! with one wolf, no seer, no doctor, n = `num_players` - 1, c = 1 for odd n, 2 for even n |
 | Source      | Z. Xu et al., *Language Agents with Reinforcement Learning for Strategic Play in the Werewolf Game* (2023); M. Braverman, O. Etesami, E. Mossel, *Mafia* (2008) |
 
 Chance deals the roles: wolves, a seer, a doctor and villagers. Wolves know each other. Everybody
@@ -32,9 +32,10 @@ vote at random, then n living players lose the wolf with probability 1/n, whatev
 are secret, and all villagers look alike. The village has no better strategy: a wolf that kills at
 random and by day does what a villager with its seat would do dies as often as any other player
 (Braverman, Etesami and Mossel prove that random votes are optimal). There are votes among n = `num_players` - 1,
-n - 2, ... players, so the wolf survives with probability (1 - 1/n)(1 - 1/(n-2))... = (n-1)!!/n!!
-(P. Migdał, *A mathematical model of the Mafia game*, 2010). The village wins with probability 1/3
-of 4 players, 1/4 of 5, 7/15 of 6, 3/8 of 7. So without a seer words are worth nothing.
+n - 2, ... players, down to 3 or 4, so the wolf survives with probability (1 - 1/n)(1 - 1/(n-2))...
+This is (n-1)!!/n!! for odd n (P. Migdał, *A mathematical model of the Mafia game*, 2010), and twice
+that for even n. The village wins with probability 1/3 of 4 players, 1/4 of 5, 7/15 of 6, 3/8 of 7.
+So without a seer words are worth nothing.
 
 Texts are read as in `bargaining-v0`: a move stands alone in the last line or sentence, and what
 stands before it is the message, of at most `max_message` characters. The legal actions are the moves

@@ -261,3 +261,7 @@ class TestKnownValues:
             "maze_walker:silent", default
         )
         assert mean_return("maze_walker:greedy", default) < 0.5
+
+    def test_an_honest_walker_says_nothing_where_its_words_do_not_fit(self) -> None:
+        state = played("maze_walker:honest", CollaborativeMaze(max_message=10), 0)
+        assert not any(said.message for said in state.said)

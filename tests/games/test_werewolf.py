@@ -248,6 +248,13 @@ class TestRules:
 
 
 class TestWhoKnowsWhat:
+    def test_the_rules_say_what_wolves_know(self) -> None:
+        alone, pack = plain(5).rules(0), game.rules(0)
+        assert "and 4 villagers. Everybody knows only its own role." in alone
+        assert "Nobody sees the moves." in alone
+        assert "Everybody else knows only its own role." in pack
+        assert "Wolves see the moves of wolves;" in pack
+
     def test_wolves_talk_among_themselves_at_night(self) -> None:
         state = play(NIGHT[:3])
         line = 'Night 1: player_0 named player_1 to kill, and said: "Take 1!"'
