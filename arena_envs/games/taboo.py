@@ -40,8 +40,9 @@ num_rounds=20`.
 The legal actions are a finite core. `player_0` says the clue of any card, which points to its
 word. The guesser guesses a word of a card; the defender also says one, or "go on". Prompts list legal
 actions, and so all N words, unless `show_legal_actions` is False. A pair that knows the cards scores 1. If the guesser learns nothing from the clues, the best it can do is to
-try different words, for (R + 1) / (2N) if R is at most N. In the adversarial core the value is 0: the
-attacker can say always the same, and the defender can always say "go on".
+try different words, for (R + 1) / (2N) if R is at most N. In the adversarial core of shipped cards
+the value is 0: the attacker can always say one clue that says no word of any card, and the defender
+can always say "go on".
 
 Measures of an episode: `success`, 1 if the word was guessed; `forbidden`, 1 if `player_0` said a word
 that it must not say; `uttered`, 1 if a defender said the word; `words`, the mean number of words
@@ -219,7 +220,7 @@ class Taboo(BaseGame[State, Action]):
     @property
     def known_value(self) -> str | None:
         if self.adversarial:
-            return "0 in the finite core"
+            return "0 in the finite core" if self.cards == SHIPPED else None
         if self != type(self)():
             return None
         return "best 1; silent play 0.25; random play 0.223901"
