@@ -4,6 +4,7 @@ import random
 import re
 from dataclasses import dataclass
 
+from arena_envs.bots.styles import check_style
 from arena_envs.game import AnyGame
 from arena_envs.games import _auction_state as states
 from arena_envs.games._auction_state import ASCENDING, SEALED_FIRST, TALK, State
@@ -39,10 +40,7 @@ class Bidder:
     style: str
 
     def __post_init__(self) -> None:
-        if self.style not in STYLES:
-            raise ValueError(
-                f"want a style among {', '.join(STYLES)}, got {self.style!r:.80}"
-            )
+        check_style(self.style, STYLES)
 
     def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
         if not isinstance(game, Auction):

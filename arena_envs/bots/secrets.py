@@ -3,6 +3,7 @@
 import random
 from dataclasses import dataclass
 
+from arena_envs.bots.styles import check_style
 from arena_envs.game import AnyGame
 from arena_envs.games._keeper_state import ATTACKER, KEEPER, State
 from arena_envs.games._talk import Utterance
@@ -31,10 +32,7 @@ class SecretHolder:
     style: str
 
     def __post_init__(self) -> None:
-        if self.style not in STYLES:
-            raise ValueError(
-                f"want a style among {', '.join(STYLES)}, got {self.style!r:.80}"
-            )
+        check_style(self.style, STYLES)
 
     def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
         if not isinstance(game, SecretKeeper):

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from arena_envs.bots.styles import check_style
 from arena_envs.game import AnyGame
 from arena_envs.games import _werewolf_state as states
 from arena_envs.games._talk import Utterance
@@ -42,10 +43,7 @@ class WerewolfPlayer:
     style: str
 
     def __post_init__(self) -> None:
-        if self.style not in STYLES:
-            raise ValueError(
-                f"want a style among {', '.join(STYLES)}, got {self.style!r:.80}"
-            )
+        check_style(self.style, STYLES)
 
     def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
         if not isinstance(game, Werewolf):
