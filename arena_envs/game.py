@@ -278,6 +278,18 @@ def check_int(name: str, value: object, low: int, high: int) -> None:
         )
 
 
+def check_number(name: str, value: object, low: float, high: float) -> None:
+    """Refuses a parameter that is no number from `low` to `high`.
+
+    Raises:
+        ValueError: names the parameter and its value.
+    """
+    if not (isinstance(value, int | float) and low <= value <= high):
+        raise ValueError(
+            f"want a number {name} from {low} to {high}, got {value!r:.80}"
+        )
+
+
 def check_bool(name: str, value: object) -> None:
     """Refuses a parameter of a game that is neither True nor False.
 

@@ -89,7 +89,7 @@ class CFR:
 class CoreCFR(CFR):
     """Plays as `CFR` in a language game, on the finite core of its utterances.
 
-    It takes what players have said for the nearest utterance of the core, without its message.
+    It replaces each past utterance by the nearest one of the core, and drops messages.
 
     Raises:
         ValueError: as for `CFR`; when it plays, the game has no method `core_state`.

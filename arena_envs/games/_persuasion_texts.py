@@ -16,18 +16,6 @@ MYOPIC = (
 )
 
 
-def check_number(name: str, value: object, low: float, high: float) -> None:
-    """Refuses a parameter that is no number from `low` to `high`.
-
-    Raises:
-        ValueError: names the parameter and its value.
-    """
-    if not (isinstance(value, int | float) and low <= value <= high):
-        raise ValueError(
-            f"want a number {name} from {low} to {high}, got {value!r:.80}"
-        )
-
-
 def stage_text(player: int, seat: int, number: int, num_rounds: int) -> str:
     """Who reads the text and whose turn it is.
 

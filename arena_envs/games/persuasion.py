@@ -60,6 +60,7 @@ from arena_envs.game import (
     Kind,
     check_bool,
     check_int,
+    check_number,
 )
 from arena_envs.games import _persuasion_texts as texts
 from arena_envs.games import _talk as talk
@@ -121,8 +122,8 @@ class Persuasion(BaseGame[State, Action]):
         check_int("max_message", self.max_message, 1, 400)
         check_bool("myopic", self.myopic)
         check_bool("messages", self.messages)
-        texts.check_number("prior", self.prior, 0.01, 0.99)
-        texts.check_number("value", self.value, 1.01, 10)
+        check_number("prior", self.prior, 0.01, 0.99)
+        check_number("value", self.value, 1.01, 10)
 
     @property
     def max_turns(self) -> int:

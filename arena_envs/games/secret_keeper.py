@@ -62,6 +62,7 @@ from arena_envs.game import (
     Kind,
     check_bool,
     check_int,
+    check_number,
 )
 from arena_envs.games import _keeper_texts as texts
 from arena_envs.games import _talk as talk
@@ -123,13 +124,8 @@ class SecretKeeper(BaseGame[State, Action]):
         check_int("num_words", self.num_words, 2, len(WORDS))
         check_int("max_message", self.max_message, 1, 400)
         check_bool("messages", self.messages)
-        ranges = {"attacks": (0.01, 0.99), "leak_cost": (0, 10)}
-        for name, (low, high) in ranges.items():
-            value = getattr(self, name)
-            if not (isinstance(value, int | float) and low <= value <= high):
-                raise ValueError(
-                    f"want a number {name} from {low} to {high}, got {value!r:.80}"
-                )
+        check_number("attacks", self.attacks, 0.01, 0.99)
+        check_number("leak_cost", self.leak_cost, 0, 10)
 
     @property
     def max_turns(self) -> int:

@@ -1,4 +1,4 @@
-"""Checks of what players say: who learns of a message, and that texts keep their limit."""
+"""Checks of messages: only their audience learns of them, and texts stay within their limit."""
 
 import random
 from bisect import bisect_left
