@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,8 @@ from arena_wrappers.files import whole_file
 EPISODES, ROWS, MODEL = "episodes.jsonl", "rows.parquet", "model"
 SCORES, SELECTION = "scores.json", "selection.json"
 EVALUATED = 2**41  # seeds from here on are of evaluations, those below of play
-AT_ONCE = 256  # episodes in progress
+PARTS = "play"  # folder of the episodes that are not joined
+AT_ONCE, PART = 256, 512  # episodes in progress, and of a part without its branches
 
 
 @dataclass(frozen=True)
@@ -79,22 +80,45 @@ class Round:
 
 
 def play_round(one: Round) -> None:
-    """Plays; writes `episodes.jsonl`. No seed is played twice in a loop."""
-    stage = one.stages.play
+    """Plays; writes `episodes.jsonl`. No seed is played twice in a loop.
+
+    Finished parts are written to `play/`, so that only the part in progress is played again
+    after a kill.
+    """
+    stage, folder = one.stages.play, one.folder / PARTS
+    folder.mkdir(exist_ok=True)
     names = {*stage.policies, *stage.opponents} - {"self"}
     players: dict[str, Policy] = {
         name: learner(one.player, one.args) if name == LEARNER else make_policy(name)
         for name in sorted(names)
     }
-    start, parts = one.first_seed, []
+    files: list[Path] = []
+    num_played, num = 0, num_seeds(stage, one.plans)
+    for plan, lineup, seeds in _parts(one):
+        files.append(folder / f"{len(files):04d}.jsonl")
+        num_played += len(seeds)
+        if files[-1].exists():
+            continue  # played before the loop was killed
+        choices: dict[str, Any] = {"num_samples": stage.samples}
+        choices |= {"branch": stage.branching, "batch_size": AT_ONCE}
+        seats = [players[name] for name in lineup]
+        episodes = play(plan.env_fn, seats, seeds, on_error="raise", **choices)
+        write_episodes(files[-1], episodes)
+        if num_played < num:
+            told = f"round {one.number}: {num_played:,} of {num:,} seeds are played"
+            one.console.print(told, markup=False, highlight=False)
+    write_episodes(one.folder / EPISODES, joined(map(read_episodes, files)))
+
+
+def _parts(one: Round) -> Iterator[tuple[GamePlan, list[str], range]]:
+    """What is played at a stretch: a game, who plays each seat, and seeds."""
+    stage, first = one.stages.play, one.first_seed
+    size = max(PART // stage.samples, 1)
     for plan in one.plans:
         for lineup in _lineups(stage, plan.game.num_players):
-            seeds = range(start, start := start + stage.episodes)
-            choices: dict[str, Any] = {"num_samples": stage.samples}
-            choices |= {"branch": stage.branching, "batch_size": AT_ONCE}
-            seats = [players[name] for name in lineup]
-            parts.append(play(plan.env_fn, seats, seeds, on_error="raise", **choices))
-    write_episodes(one.folder / EPISODES, joined(parts))
+            seeds = range(first, first := first + stage.episodes)
+            for start in range(0, len(seeds), size):
+                yield plan, lineup, seeds[start : start + size]
 
 
 def num_seeds(stage: PlayStage, plans: Sequence[GamePlan]) -> int:
@@ -128,6 +152,7 @@ def select_round(one: Round) -> None:
     Raises:
         ValueError: no row is chosen; says why.
     """
+    shutil.rmtree(one.folder / PARTS, ignore_errors=True)  # they are joined
     episodes = list(read_episodes(one.folder / EPISODES))
     options = dict(one.stages.select)
     name = options.pop("selector")
