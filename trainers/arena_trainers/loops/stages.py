@@ -24,6 +24,7 @@ from arena_trainers.evaluate.nash_convs import nash_convs
 from arena_trainers.job.run_folder import CONFIG, newest_checkpoint, partial
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.job.stopping import Stopper
+from arena_trainers.lm.models import ADAPTER
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.loops.aggregate import newest_of_kind, write_aggregated
 from arena_trainers.loops.settings import LEARNER, Loop, PlayStage, Stages
@@ -178,7 +179,11 @@ def select_round(one: Round) -> None:
 
 
 def train_round(one: Round) -> None:
-    """Trains in `train/`, which resumes from its checkpoints; renames its model at the end."""
+    """Trains in `train/`, which resumes from its checkpoints; renames its model at the end.
+
+    Raises:
+        ValueError: the trainer cannot use its settings or rows, or trains no adapter.
+    """
     folder = one.folder / "train"
     given = {**one.stages.train, "model": str(one.base), "seed": one.drawn("train")}
     given["data"] = str(one.folder / ROWS)
@@ -197,6 +202,11 @@ def train_round(one: Round) -> None:
     )
     job.prepare()
     job.run()
+    if job.job.lora_r and not (folder / MODEL / ADAPTER).is_file():
+        raise ValueError(
+            f"want an adapter of trainer {given['trainer']!r}, as lora_r is "
+            f"{job.job.lora_r}, got all weights; give another trainer, or leave lora_r out"
+        )
     # peft also saves TRL's copy of the adapter that went on training
     shutil.rmtree(folder / MODEL / "ref", ignore_errors=True)
     (folder / MODEL).rename(one.folder / MODEL)
