@@ -3,13 +3,14 @@
 import io
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 from safetensors.numpy import load_file
 
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.loops.job import LoopJob
+from arena_trainers.loops.job import LoopJob, RoundError
 
 GIVEN = {
     **{"model": "tiny", "hidden_size": 16, "num_layers": 1, "lora_r": 2},
@@ -99,3 +100,25 @@ def test_layers_that_the_model_lacks_are_refused_before_anything_is_written(
     with pytest.raises(ValueError, match="want lora_target_modules that name linear"):
         run(tmp_path / "run", "last")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_plug_in_that_trains_all_weights_is_refused_with_an_adapter(
+    tmp_path, monkeypatch
+):
+    """The plug-in of CONTRIBUTING."""
+    page = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text()
+    source = page.partition("# my_trainer.py")[2].partition("```")[0]
+    (tmp_path / "whole_rows.py").write_text(source)
+    info = tmp_path / "whole-1.0.dist-info"
+    info.mkdir()
+    about = "Metadata-Version: 2.1\nName: whole\nVersion: 1.0\n"
+    (info / "METADATA").write_text(about)
+    entry = "[arena.trainers]\nwhole = whole_rows:plain\n"
+    (info / "entry_points.txt").write_text(entry)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        RoundError, match="round 0, train: want an adapter of trainer 'whole'"
+    ):
+        run(tmp_path / "run", "last", train={"trainer": "whole", "max_steps": 1})
+    assert not (tmp_path / "run" / "round-00" / "model").exists()
