@@ -39,11 +39,14 @@ from collections.abc import Mapping
 import numpy as np
 from accelerate.utils import gather_object
 
+from arena_trainers.lm.reward_model import RewardModel
 from arena_trainers.train.clean_wins import clean_wins
+from arena_trainers.train.column_functions import functions_of, reward_columns_of
 from arena_trainers.train.flat_groups import flat_groups
 from arena_trainers.train.global_batch import rows_of_process, turn_batch
 from arena_trainers.train.part_weights import part_weights
 from arena_trainers.train.playing import PlayingTrainer
+from arena_trainers.train.reward_columns import scored, with_reward_columns
 from arena_trainers.train.turn_records import TurnRecord, turn_records
 
 Shares = list[list[TurnRecord]]
@@ -60,11 +63,13 @@ class FilteringTrainer(PlayingTrainer):
         filter_metrics: share of the groups that were flat when they were first played, and
             of those that were dropped; share of the trajectories that are trained, and of
             invalid replies among the others; empty without a filter.
+        reward_models: that supply columns, by path.
     """
 
     last_records: list[TurnRecord]
     last_rows: range
     filter_metrics: Mapping[str, float]
+    reward_models: Mapping[str, RewardModel]
 
     def trained_records(self) -> Shares:
         """The records of each process that are trained."""
@@ -79,17 +84,24 @@ class FilteringTrainer(PlayingTrainer):
     def _shared_records(self) -> Shares:
         """The records of all turns that were played, of each process."""
         games, branch = self.games, self.args.branching(())
+        from_rewards = reward_columns_of(games.functions)
         with self.clock.part("credit"):
-            self.last_records = turn_records(
+            own = turn_records(
                 self.last_episodes,
                 self.last_games,
                 self.last_seats,
                 games.rules,
                 games.columns,
-                games.functions,
+                functions_of(games.functions),
                 branch,
             )
-            shares: Shares = gather_object([self.last_records])
+            if from_rewards:
+                given = self.reward_models, self.max_tokens_per_forward
+                own = scored(own, self.last_episodes, *given)
+            shares: Shares = gather_object([own])
+            if from_rewards:
+                shares = with_reward_columns(shares, from_rewards)
+            self.last_records = shares[self.accelerator.process_index]
         return shares
 
     def _with_spread(self, shares: Shares) -> Shares:
