@@ -120,12 +120,9 @@ def _check_scores(columns: Mapping[str, Any]) -> None:
         raise ValueError(f"columns gives 'stratum' by a reward model; {_OF_SCORES}")
     pair = columns.get("value"), columns.get("action_value")
     if any(isinstance(column, RewardColumn) for column in pair) and pair[0] != pair[1]:
-        given = " and ".join(
-            name for name in ("value", "action_value") if name in columns
-        )
         raise ValueError(
-            f"want value and action_value by the same reward model, got {given} by "
-            f"{[column for column in pair if column is not None]}; {_OF_SCORES}"
+            f"want value and action_value by the same reward model, got {pair[0]!r:.200} and "
+            f"{pair[1]!r:.200}; {_OF_SCORES}"
         )
 
 

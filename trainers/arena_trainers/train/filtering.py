@@ -46,7 +46,11 @@ from arena_trainers.train.flat_groups import flat_groups
 from arena_trainers.train.global_batch import rows_of_process, turn_batch
 from arena_trainers.train.part_weights import part_weights
 from arena_trainers.train.playing import PlayingTrainer
-from arena_trainers.train.reward_columns import scored, with_reward_columns
+from arena_trainers.train.reward_columns import (
+    compared_turns,
+    scored,
+    with_reward_columns,
+)
 from arena_trainers.train.turn_records import TurnRecord, turn_records
 
 Shares = list[list[TurnRecord]]
@@ -62,7 +66,8 @@ class FilteringTrainer(PlayingTrainer):
         last_rows: where these turns are in the global batch.
         filter_metrics: share of the groups that were flat when they were first played, and
             of those that were dropped; share of the trajectories that are trained, and of
-            invalid replies among the others; empty without a filter.
+            invalid replies among the others; share of the turns that reward models compare;
+            empty without a filter and without reward models.
         reward_models: that supply columns, by path.
     """
 
@@ -74,6 +79,8 @@ class FilteringTrainer(PlayingTrainer):
     def trained_records(self) -> Shares:
         """The records of each process that are trained."""
         shares, self.filter_metrics = self._shared_records(), {}
+        if self.reward_models:
+            self.filter_metrics = {"arena/compared_turns": compared_turns(shares)}
         if self.model.training and self.args.flat_groups == "drop":
             shares = self._with_spread(shares)
         if self.model.training and self.args.oversample > 1:
@@ -120,6 +127,7 @@ class FilteringTrainer(PlayingTrainer):
         if num_flat == len(is_flat):
             num_flat, is_flat = 0, dict.fromkeys(is_flat, False)  # credit needs a turn
         self.filter_metrics = {
+            **self.filter_metrics,
             "arena/flat_groups": at_first / num_groups,
             "arena/dropped_groups": num_flat / num_groups,
         }

@@ -36,7 +36,7 @@ import numpy as np
 import torch
 
 from arena_trainers.credit.baselines import mean_of_others
-from arena_trainers.credit.batch import Floats, Ints
+from arena_trainers.credit.batch import Bools, Floats, Ints
 from arena_trainers.credit.pools import Pools
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
 from arena_trainers.train.column_functions import (
@@ -130,9 +130,7 @@ def with_reward_columns(shares: Shares, columns: Mapping[str, RewardColumn]) -> 
         columns: reward models by column.
     """
     turns = [turn for share in shares for turn in share]
-    ranks = np.repeat(np.arange(len(shares)), [len(share) for share in shares])
-    episodes = [(rank, turn.episode) for rank, turn in zip(ranks, turns, strict=True)]
-    prompt, episode = _numbers([turn.prompt for turn in turns]), _numbers(episodes)
+    prompt, episode = _prompts_and_episodes(shares)
     supplied: dict[str, Floats] = {}
     for name, column in columns.items():
         first: dict[bytes, float] = {}
@@ -152,6 +150,23 @@ def with_reward_columns(shares: Shares, columns: Mapping[str, RewardColumn]) -> 
     return [filled[rows.start : rows.stop] for rows in places]
 
 
+def compared_turns(shares: Shares) -> float:
+    """The share of turns whose prompt another episode of the batch has.
+
+    Args:
+        shares: the records of each process, from `scored`.
+    """
+    prompt, episode = _prompts_and_episodes(shares)
+    return float(_has_others(prompt, episode).mean()) if len(prompt) else 0.0
+
+
+def _prompts_and_episodes(shares: Shares) -> tuple[Ints, Ints]:
+    """int64[N] each, numbers of the prompt and of the episode of each turn."""
+    turns = [(rank, turn) for rank, share in enumerate(shares) for turn in share]
+    prompts = [turn.prompt for _, turn in turns]
+    return _numbers(prompts), _numbers([(rank, turn.episode) for rank, turn in turns])
+
+
 def baseline(score: Floats, prompt: Ints, episode: Ints) -> Floats:
     """The mean score of the turns of other episodes with the same prompt.
 
@@ -167,10 +182,19 @@ def baseline(score: Floats, prompt: Ints, episode: Ints) -> Floats:
     >>> baseline(score, np.array([0, 0, 0, 1]), np.array([0, 0, 1, 2]))
     array([6. , 6. , 1.5, 5. ])
     """
+    others = mean_of_others(_pools(prompt), episode, score)
+    return np.where(_has_others(prompt, episode), others, score)
+
+
+def _has_others(prompt: Ints, episode: Ints) -> Bools:
+    """bool[N], whether another episode has the prompt of a turn."""
+    ones = np.ones(len(prompt))
+    return mean_of_others(_pools(prompt), episode, ones) > 0
+
+
+def _pools(prompt: Ints) -> Pools:
     num = int(prompt.max(initial=-1)) + 1
-    pools = Pools(("prompt",), np.arange(num)[:, None], prompt)
-    has_others = mean_of_others(pools, episode, np.ones(len(score))) > 0
-    return np.where(has_others, mean_of_others(pools, episode, score), score)
+    return Pools(("prompt",), np.arange(num)[:, None], prompt)
 
 
 def _numbers(keys: Sequence[object]) -> Ints:
