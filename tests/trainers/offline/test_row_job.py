@@ -130,6 +130,7 @@ def test_every_trainer_trains(rows, train, tmp_path, name):
         start.write_text(
             start.read_text().replace('"hidden_size": 16', '"hidden_size": 8')
         )
+        (tmp_path / "run" / "results.json").unlink()
         done = train("--resume", "run", status=2)
         assert "another model: hidden_size is 16, want 8" in done.stderr
         done = train("--trainer", "sft", *words, "--model", "run/model", status=2)

@@ -21,11 +21,11 @@ expected difference given the reply is f(x, y) - E[f(x, ·)], where it is not se
 over the policy's replies is 0. Differences of later turns therefore add variance to the return-to-go
 of a turn, but no bias: they reward neither long episodes nor a visit to some prompt.
 
-An estimator that credits a turn with this difference follows the gradient of the mean score,
-one turn at a time, at the prompts that play reaches. This is the policy step of AgentPRM ("Process
-Reward Models for LLM Agents", https://arxiv.org/abs/2502.10325), whose reward model is fitted to
-returns instead of pairs. The gradient of the return is another one wherever scores and
-returns disagree.
+An estimator that credits a turn with this difference follows the gradient of the mean score at the
+prompts that play reaches, with the distribution of prompts held fixed. This is the policy step of
+AgentPRM ("Process Reward Models for LLM Agents: Practical Framework and Directions",
+https://arxiv.org/abs/2502.10325), whose reward model is fitted to returns instead of pairs.
+The gradient of the return differs from it wherever scores and returns disagree.
 """
 
 import hashlib
