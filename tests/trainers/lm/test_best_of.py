@@ -99,6 +99,7 @@ def test_scores_are_those_of_rows_without_padding(reward, classifier):
         alone = [classifier(torch.tensor([p + r])).logits.item() for p, r in texts]
     found = reward.score(texts)
     assert found == pytest.approx(alone, abs=1e-5)
+    assert reward.score(texts, max_tokens=4) == pytest.approx(alone, abs=1e-5)
     assert found[0] == found[2]  # the same tokens
     assert len(set(found)) == 3
     assert reward.score([]) == []
