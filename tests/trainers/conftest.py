@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,37 @@ def model_folder(tmp_path_factory, tokenizer):
     )
     folder = tmp_path_factory.mktemp("model")
     policy.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def classifier(tokenizer):
+    """A reward model whose score depends on every token, with random weights."""
+    from transformers import Qwen3Config, Qwen3ForSequenceClassification
+
+    options: dict[str, Any] = {"num_labels": 1}
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        **options,
+        pad_token_id=tokenizer.pad_token_id,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=8,
+        initializer_range=0.5,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return Qwen3ForSequenceClassification(config).eval()
+
+
+@pytest.fixture(scope="session")
+def reward_folder(classifier, tokenizer, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reward")
+    classifier.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return folder
 
 

@@ -120,6 +120,10 @@ def test_what_is_refused_here_stands_below_the_plan(monkeypatch):
     assert "did you mean 'wandb'?" in text
     assert "want sync_ref_model false with lora_r" in text
     assert "nim" in text
+    columns = {"rewards.judge": {"reward": "./absent"}}
+    judged = " ".join(lines("kuhn-tiny", credit="adca", columns=columns))
+    assert "their memory and time are not counted" in judged
+    assert "want a folder with a saved model, got './absent'" in judged
     assert lines("kuhn-tiny")[-1] == "- nothing"
     monkeypatch.setattr("torch.accelerator.is_available", lambda: False)
     text = " ".join(lines("qwen3-0.6b"))

@@ -51,8 +51,8 @@ def test_a_recipe_pays_what_its_columns_give(recipe):
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        (3, "want columns.'rewards.x'. as 'module:function', got 3"),
-        ("mars_valid", "as 'module:function', got 'mars_valid'"),
+        (3, "want columns.'rewards.x'. as 'module:function' or .reward: PATH., got 3"),
+        ("mars_valid", "as 'module:function' or .reward: PATH., got 'mars_valid'"),
         ("no_such_module:f", "got 'no_such_module:f': No module named"),
         ("arena_trainers.job.recipe_columns:nothing", "has no attribute 'nothing'"),
         ("arena_trainers.job.recipe_columns:SLOPE", "want a function of episode, turn"),

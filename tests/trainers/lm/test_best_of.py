@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import Qwen3Config, Qwen3ForSequenceClassification
 
 from arena_trainers import LMPolicy, TurnGRPOConfig
 from arena_trainers.cli.policy_options import PolicyOptions
@@ -32,35 +31,6 @@ MAKERS: dict[str, Callable[[str], Policy]] = {
     "best_of": lambda argument: best_of.load(argument, MAKERS),
     "lm": LMPolicy.from_pretrained,
 }
-
-
-@pytest.fixture(scope="module")
-def classifier(tokenizer):
-    """A model whose score depends on every token, with random weights."""
-    options: dict[str, Any] = {"num_labels": 1}
-    config = Qwen3Config(
-        vocab_size=len(tokenizer),
-        **options,
-        pad_token_id=tokenizer.pad_token_id,
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        head_dim=8,
-        initializer_range=0.5,
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return Qwen3ForSequenceClassification(config).eval()
-
-
-@pytest.fixture(scope="module")
-def reward_folder(classifier, tokenizer, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("reward")
-    classifier.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture
@@ -129,6 +99,7 @@ def test_scores_are_those_of_rows_without_padding(reward, classifier):
         alone = [classifier(torch.tensor([p + r])).logits.item() for p, r in texts]
     found = reward.score(texts)
     assert found == pytest.approx(alone, abs=1e-5)
+    assert reward.score(texts, max_tokens=4) == pytest.approx(alone, abs=1e-5)
     assert found[0] == found[2]  # the same tokens
     assert len(set(found)) == 3
     assert reward.score([]) == []
@@ -188,6 +159,8 @@ def test_preflight_finds_the_models_and_loads_none(
         check_policies(spec.replace(str(reward_folder), str(model_folder)))
     with pytest.raises(ValueError, match="want a folder with a saved model"):
         check_policies(spec.replace("lm:", "lm:absent/"))
+    with pytest.raises(ValueError, match=r"or judge turns with columns: \{rewards"):
+        check_policies(f"lm:{reward_folder}")
 
 
 BAD = [
@@ -211,6 +184,8 @@ BAD = [
         "best_of:2(lm:MODEL, reward:MODEL)",
         "want a reward model in .* Qwen3ForCausalLM; make",
     ),
+    ("best_of:2(lm:REWARD, reward:REWARD)", "want a language model, got the reward"),
+    ("lm:REWARD", r"gives no replies; choose replies with best_of:4\(lm:PATH"),
     ("best_of:2(reward:REWARD, reward:REWARD)", "scores replies and gives none"),
     ("best_of:2(api:m@http://localhost:1/v1, reward:REWARD)", "got the endpoint"),
     ("reward:REWARD", "gives none; write best_of:4"),

@@ -5,6 +5,7 @@ import torch
 from datasets import Dataset
 from torch.nn.functional import logsigmoid
 
+from arena_trainers.offline.kto import MAX_REPETITIONS, _repeated
 from arena_trainers.offline.protocol import Given
 from arena_trainers.offline.registry import row_trainer
 from arena_trainers.offline.settings import trainer_args
@@ -132,6 +133,17 @@ def test_equal_tokens_with_other_masks_are_other_rows(made):
 def test_kto_repeats_rows_by_their_weights(made):
     trainer, _ = made("kto")  # weights 0.5 and 1.5
     assert sorted(trainer.train_dataset["label"]) == [False, False, False, True]
+
+
+def test_kto_refuses_weights_that_repeat_a_row_too_often():
+    times = MAX_REPETITIONS + 1
+    rows = Dataset.from_dict({"weight": [1e-6, times * 1e-6]})
+    with pytest.raises(
+        ValueError, match=r"at most 1,000 times .* got 0.001001; choose"
+    ):
+        _repeated(rows, 0)
+    rows = rows.select([0, 0])
+    assert len(_repeated(rows, 0)) == 2
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,19 @@ def test_every_trainer_trains(rows, train, tmp_path, name):
     config = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
     kind = "SequenceClassification" if name == "reward" else "CausalLM"
     assert config["architectures"] == [f"Qwen3For{kind}"]
+    if name == "reward":
+        for folder in ("model", "checkpoint-2"):
+            text = (tmp_path / "run" / folder / "arena_prompt.json").read_text()
+            assert json.loads(text)["reply_format"] == "bare"
+        start = tmp_path / "run" / "start" / "config.json"
+        start.write_text(
+            start.read_text().replace('"hidden_size": 16', '"hidden_size": 8')
+        )
+        (tmp_path / "run" / "results.json").unlink()
+        done = train("--resume", "run", status=2)
+        assert "another model: hidden_size is 16, want 8" in done.stderr
+        done = train("--trainer", "sft", *words, "--model", "run/model", status=2)
+        assert "want a language model, got the reward model" in done.stderr
 
 
 PAGE = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text()

@@ -15,6 +15,7 @@ from transformers import AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.job.callbacks import training_groups
+from arena_trainers.train.column_functions import RewardColumn
 
 
 class Recorder(TurnGRPOTrainer):
@@ -79,6 +80,16 @@ def main():
         train(model, out / name, settings)
 
 
+def columns_of(model, args):
+    """What supplies columns: a function for `adca`, the reward model beside the model."""
+    if args.credit == "adca":
+        return {"rewards.judge": judge}
+    if args.credit == "counterfactual" and args.critic is None:
+        names = ("value", "action_value")
+        return dict.fromkeys(names, RewardColumn(f"{model}-reward"))
+    return None
+
+
 def train(model, out, settings):
     args = TurnGRPOConfig(
         output_dir=str(out / "run"),
@@ -103,7 +114,7 @@ def train(model, out, settings):
         str(model),
         args,
         processing_class=AutoTokenizer.from_pretrained(model),
-        columns={"rewards.judge": judge} if args.credit == "adca" else None,
+        columns=columns_of(model, args),
     )
     trainer.train()
     state = trainer.accelerator.unwrap_model(trainer.model).state_dict()

@@ -151,6 +151,7 @@ def test_the_table_explains_every_metric_and_no_other():
         "arena/dropped_groups",
         "arena/trained_trajectories",
         "arena/left_out_invalid",
+        "arena/compared_turns",
     }
     of_the_clock = {
         re.sub("time/.*", "time/<part>", name) for name in Meter(Clock()).read()

@@ -78,6 +78,8 @@ def plan_lines(
     assumed = plans.assumptions(method)
     if by_server(args):
         assumed.insert(0, SERVER)
+    if any(isinstance(source, dict) for source in job.columns.values()):
+        assumed.append(plans.REWARD_MODEL)
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
     refused += absent + ([] if args.use_cpu else _no_gpu())

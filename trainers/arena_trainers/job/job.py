@@ -58,6 +58,7 @@ from arena_trainers.train.column_functions import load_functions
 from arena_trainers.train.game_plans import GamePlan, different_games
 from arena_trainers.train.prepared_games import prepare_games
 from arena_trainers.train.resume import describe
+from arena_trainers.train.reward_columns import check_reward_models
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, write_episodes
 from arena_wrappers.files import whole_file
@@ -115,6 +116,7 @@ class TrainingJob:
         check_reply_lengths(lengths, plans, self.args)
         check_chat(self.tokenizer, self.args)
         functions = load_functions(self.job.columns)
+        check_reward_models(functions, self.tokenizer, self.args)
         self.games = prepare_games(self.args, columns=functions, plans=plans)
         num, games = self.job.eval_episodes, different_games(plans)
         self.meters = [GameMeter(game, self.args, num) for game in games]
@@ -152,12 +154,7 @@ class TrainingJob:
         """Every process trains the start; the main one saves it."""
         console = self.console if self.is_main else Console(quiet=True)
         model = make_start(
-            self.job,
-            self.args,
-            self.model,
-            self.tokenizer,
-            self.games.plans,
-            console,
+            self.job, self.args, self.model, self.tokenizer, self.games.plans, console
         )
         if self.is_main:
             options = {"prompt": self.args.prompt, **self.args.sampling_options}

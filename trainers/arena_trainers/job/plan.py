@@ -161,6 +161,9 @@ def hours(method: Method, load: Load, num_steps: int) -> tuple[float, float]:
     return num_steps * made / 3600, num_steps * train_flop / speed / 3600
 
 
+REWARD_MODEL = "reward models of columns: their memory and time are not counted"
+
+
 def assumptions(method: Method) -> list[str]:
     """What the figures rest on."""
     memory = (

@@ -15,7 +15,8 @@ from arena_trainers import extras
 from arena_trainers.job.run_folder import check_new
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.lm import best_of
-from arena_trainers.lm.models import adapter_base, find_model
+from arena_trainers.lm.models import adapter_base
+from arena_trainers.lm.reward_folder import check_language_model
 from arena_trainers.matchmaking import make_matchmaker, names
 from arena_trainers.matchmaking.registry import names_matchmaker
 from arena_trainers.train.checks import (
@@ -80,7 +81,7 @@ def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     for step in checks(job, draft, folder, resume=resume):
         step()
     if job.model != "tiny":
-        find_model(job.model)
+        check_language_model(job.model)
     check_columns(job, draft)  # last, because it imports the user's modules
 
 
@@ -141,7 +142,7 @@ def games_of(draft: Any) -> list[GamePlan]:
 
 
 def check_columns(job: JobConfig, draft: Any) -> None:
-    """Imports the functions that supply columns, and checks the estimator with them.
+    """Imports functions and finds reward models that supply columns; checks the estimator.
 
     Raises:
         ValueError: a function or the estimator does not exist, or lacks a column.
@@ -203,7 +204,7 @@ def check_policies(strings: str | Sequence[str]) -> None:
 
 def _stand_in(model: str) -> RandomPolicy:
     """A policy in place of a language model, whose folder is found but not loaded."""
-    find_model(adapter_base(model) or model)
+    check_language_model(adapter_base(model) or model)
     return RandomPolicy()
 
 

@@ -87,8 +87,8 @@ class JobConfig:
     columns: dict[str, Any] = field(
         default_factory=dict,
         metadata={
-            "help": "Functions for columns or reward parts: {rewards.bonus: "
-            "'my_module:my_function'}."
+            "help": "Columns or reward parts: {rewards.judge: 'my_module:my_function'}, or "
+            "by a reward model {rewards.judge: {reward: PATH}}."
         },
     )
     saved_groups: int = field(

@@ -16,6 +16,7 @@ from arena_trainers.lm.prompt_file import (
     prompt_json,
     read_prompt_file,
 )
+from arena_trainers.lm.reward_folder import check_language_model
 from arena_trainers.lm.sampling import known_ends
 from arena_trainers.lm.scoring import (
     refuse_prompt_tuning,
@@ -137,10 +138,11 @@ class LMPolicy:
                 `arena_prompt.json` says, see `arena_trainers.lm.prompt_file`.
 
         Raises:
-            ValueError: there is no such model, it has a broken `arena_prompt.json`, or the
-                adapter is of another base model.
+            ValueError: there is no such model, it is a reward model, it has a broken
+                `arena_prompt.json`, or the adapter is of another base model.
         """
         base = adapter_base(str(path))
+        check_language_model(base or str(path))
         folder = model_folder(base or str(path))
         model = load_model(folder, device, dtype)
         if base is not None:

@@ -29,6 +29,31 @@ def check_reward_model(name: str) -> None:
         check_reward_folder(folder)
 
 
+def check_language_model(name: str) -> None:
+    """Raises ValueError if a model is a reward model, which gives no replies.
+
+    Args:
+        name: a folder or an id of the hub; one that must be downloaded is not checked.
+    """
+    folder = find_model(name)
+    kind = None if folder is None else _kind(folder)
+    if kind is not None and kind.endswith(_KIND):
+        raise ValueError(
+            f"want a language model, got the reward model {name!r} ({kind}), which gives no "
+            f"replies; choose replies with best_of:4(lm:PATH, reward:{name}), or judge turns "
+            f"with columns: {{rewards.judge: {{reward: {name}}}}}"
+        )
+
+
+def _kind(folder: Path) -> str | None:
+    """The class of a saved model, if `config.json` names one."""
+    try:
+        kinds = json.loads((folder / "config.json").read_bytes())["architectures"]
+        return str(kinds[0])
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+
+
 def check_reward_folder(folder: Path) -> None:
     """Raises ValueError unless `config.json` is of a sequence classifier with one output."""
     try:

@@ -1,6 +1,6 @@
 """`RewardModel`: scores a reply to a prompt, as `arena train --trainer reward` trains it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,12 @@ from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_trainers.lm.reward_folder import check_reward_folder, check_reward_model
 from arena_trainers.lm.scoring import evaluating
 from arena_trainers.lm.transformers_backend import load_model
-from arena_wrappers.prompts import Message
+from arena_wrappers.prompts import Message, PromptOptions
 
 Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of its reply
+
+# options of what a policy reads; the others change how its replies are read
+_SHOWN = ("reply_format", "rules", "show_legal_actions", "history")
 
 
 class RewardModel:
@@ -85,12 +88,7 @@ class RewardModel:
             tokenizer: of the policy.
             who: the policy, for the message.
         """
-        if tokenizer.get_vocab() != self.tokenizer.get_vocab():
-            raise ValueError(
-                f"{self.name!r} has another tokenizer than {who!r}: "
-                f"{len(self.tokenizer)} tokens, and {len(tokenizer)}; train the reward "
-                "model on pairs of this policy, from the same base model"
-            )
+        _check_tokens(self.tokenizer, self.name, tokenizer, repr(who))
 
     def encode(
         self,
@@ -120,8 +118,15 @@ class RewardModel:
         return prompt_ids, token_ids
 
     @torch.no_grad()
-    def score(self, texts: Sequence[Text]) -> list[float]:
+    def score(
+        self, texts: Sequence[Text], max_tokens: int | None = None
+    ) -> list[float]:
         """The score of each prompt with its reply; equal texts have equal scores.
+
+        Args:
+            texts: token ids.
+            max_tokens: most tokens that run at once, padding included; never more than fit
+                into half of the free memory.
 
         Raises:
             ValueError: a token is not of the model, or a score is not finite.
@@ -130,6 +135,7 @@ class RewardModel:
         distinct = list(dict.fromkeys(full))
         self._check_ids(distinct)
         most = default_max_tokens(self.model, self.model.device, training=False)
+        most = min(most, max_tokens or most)
         sizes = [len(ids) for ids in distinct]
         found: dict[tuple[int, ...], float] = {}
         for chunk in chunks_by_length(sizes, [0] * len(sizes), most) if sizes else ():
@@ -168,6 +174,57 @@ class RewardModel:
                 f"{self.name!r} knows {size} tokens, and a reply or its prompt has the token "
                 f"{largest}; give a reward model of the policy's own base model"
             )
+
+
+def check_same_texts(
+    path: str,
+    tokenizer: Any,
+    prompt: PromptOptions | None,
+    chat_template_kwargs: Mapping[str, Any] | None,
+) -> None:
+    """Checks that a policy reads and writes texts as a reward model was trained on.
+
+    Loads no weights. What the reward model's `arena_prompt.json` leaves out is not compared.
+
+    Args:
+        path: the reward model, a folder or an id of the hub.
+        tokenizer: of the policy.
+        prompt: options of the policy's prompts; None where they are not known.
+        chat_template_kwargs: of the policy.
+
+    Raises:
+        ValueError: tokens, the chat template, its arguments or a prompt option differ.
+    """
+    name, folder = f"reward:{path}", model_folder(path)
+    own = AutoTokenizer.from_pretrained(folder)
+    _check_tokens(own, name, tokenizer, "the model that learns")
+    saved = read_prompt_file(folder)
+    differs = []
+    if own.chat_template != tokenizer.chat_template:
+        differs.append("another chat template")
+    kwargs = dict(chat_template_kwargs or {})
+    if saved.get("chat_template_kwargs", kwargs) != kwargs:
+        differs.append(f"chat_template_kwargs {saved['chat_template_kwargs']}")
+    if prompt is not None and "prompt" in saved:
+        for option in _SHOWN:
+            wanted, got = getattr(prompt, option), getattr(saved["prompt"], option)
+            if wanted != got:
+                differs.append(f"{option} {got!r} and not {wanted!r}")
+    if differs:
+        raise ValueError(
+            f"want a reward model of the prompts of the model that learns, got {name!r} with "
+            f"{', '.join(differs)}; set the options of the run likewise, or train the reward "
+            "model on pairs of such prompts"
+        )
+
+
+def _check_tokens(own: Any, name: str, tokenizer: Any, who: str) -> None:
+    if tokenizer.get_vocab() != own.get_vocab():
+        raise ValueError(
+            f"{name!r} has another tokenizer than {who}: {len(own)} tokens, and "
+            f"{len(tokenizer)}; train the reward model on pairs of this policy, from the "
+            "same base model"
+        )
 
 
 def _storable(message: Message) -> Message:

@@ -40,7 +40,7 @@ _FIGURES = {
 
 
 class PromptFiles(TrainerCallback):
-    """Writes `arena_prompt.json` into every checkpoint, so that `lm:RUN/checkpoint-N` plays.
+    """Writes `arena_prompt.json` into every checkpoint, so that it plays or scores.
 
     Args:
         content: of the file.
@@ -81,8 +81,8 @@ def close_run(run: "RowJob") -> dict[str, Any]:
     """
     folder, policy = run.folder, run.policy
     episodes, outcomes = [], []
+    (folder / "model" / PROMPT_FILE).write_text(run.player.prompt_json())
     if policy is not None:
-        (folder / "model" / PROMPT_FILE).write_text(policy.prompt_json())
         for meter in run.meters:
             episodes.append(meter.measure("after training", policy))
             evaluated = meter.evaluate(policy)

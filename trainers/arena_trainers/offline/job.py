@@ -40,6 +40,7 @@ from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.memory import default_max_tokens
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm.reward_folder import check_language_model
 from arena_trainers.offline.closing import PromptFiles, close_run, figures_of
 from arena_trainers.offline.plan import Player
 from arena_trainers.offline.protocol import Given
@@ -99,7 +100,9 @@ class RowJob:
         self.model = None if is_tiny else model_folder(self.job.model).absolute()
         self.start = folder / START if self.model is None else self.model
         self.checkpoint = newest_checkpoint(folder) if resume else None
-        if self.checkpoint is not None and self.kind.plays:
+        if self.kind.plays and self.model is not None:
+            check_language_model(self.job.model)
+        if self.checkpoint is not None:
             check_same_model(self.checkpoint, self.start)
         if not resume and self.is_main:
             check_new(folder)
@@ -225,10 +228,10 @@ class RowJob:
             )
         self.trainer.remove_callback(PrinterCallback)
         self.policy = None
+        self.trainer.add_callback(PromptFiles(player.prompt_json()))
         if kind.plays:
             model = self.trainer.accelerator.unwrap_model(self.trainer.model)
             self.policy = LMPolicy(model, player.tokenizer, **player.policy_options)
-            self.trainer.add_callback(PromptFiles(self.policy.prompt_json()))
             self._watch()
         metrics = MetricsFile(self.folder / METRICS)
         if self.checkpoint is not None and self.is_main:

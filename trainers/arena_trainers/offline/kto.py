@@ -16,6 +16,8 @@ from trl import KTOConfig, KTOTrainer
 from arena_trainers.offline.batches import Rows, masked_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
 
+MAX_REPETITIONS = 1000  # of a row; the order of all repetitions is kept in memory
+
 
 class TokenKTOTrainer(KTOTrainer):
     """TRL's trainer on rows that are tokens already."""
@@ -50,10 +52,17 @@ def _repeated(rows: Any, seed: int) -> Any:
     TRL reads them in this order, since `train_sampling_strategy` is `sequential` by default.
 
     Raises:
-        ValueError: a weight is no multiple of the smallest.
+        ValueError: a weight is no multiple of the smallest, or above `MAX_REPETITIONS` times
+            the smallest.
     """
     weights = np.asarray(rows["weight"])
     least = weights[weights > 0].min()
+    if weights.max() > MAX_REPETITIONS * least:
+        raise ValueError(
+            f"want weights of at most {MAX_REPETITIONS:,} times the smallest one "
+            f"({least:g}) for trainer 'kto', which repeats rows, got {weights.max():g}; choose "
+            "rows of closer weights"
+        )
     times = np.round(weights / least).astype(np.int64)
     if not np.allclose(times * least, weights):
         raise ValueError(

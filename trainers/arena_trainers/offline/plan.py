@@ -8,7 +8,7 @@ from arena_envs import make_game
 from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.job.settings import JobConfig, build_configs
 from arena_trainers.job.start import load_tokenizer, longest_replies
-from arena_trainers.lm.prompt_file import saved_options
+from arena_trainers.lm.prompt_file import prompt_json, saved_options
 from arena_trainers.offline.row_file import RowFacts
 from arena_trainers.train.game_plans import GamePlan
 from arena_wrappers.episodes import params_of
@@ -70,6 +70,11 @@ class Player:
     def policy_options(self) -> dict[str, Any]:
         """Arguments of `LMPolicy`."""
         return {"prompt": self.args.prompt, **self.args.sampling_options}
+
+    def prompt_json(self) -> str:
+        """The content of `arena_prompt.json`."""
+        chat = {"chat_template_kwargs": self.args.chat_template_kwargs or {}}
+        return prompt_json(self.args.prompt, {**self.args.sampling_options, **chat})
 
 
 def without_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:

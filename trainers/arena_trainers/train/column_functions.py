@@ -1,8 +1,9 @@
-"""Extra columns for estimators that the user's Python functions compute turn by turn."""
+"""Extra columns for estimators: from the user's Python functions, or from a reward model."""
 
 import difflib
 import math
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -10,11 +11,30 @@ import numpy as np
 
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.extras import imported
+from arena_trainers.lm.reward_folder import check_reward_model
 from arena_wrappers.episodes import Episode, Turn
 
 ColumnFunction = Callable[[Episode, Turn, Any], float]
 
 SUPPLIED = ("value", "action_value", "stratum")  # and parts of the reward
+_OF_SCORES = (
+    "scores have an arbitrary zero and scale, so that only differences at the same prompt "
+    "have a meaning; give rewards.judge, or value and action_value by the same reward model"
+)
+
+
+@dataclass(frozen=True)
+class RewardColumn:
+    """A column that a reward model supplies, see `arena_trainers.train.reward_columns`.
+
+    Args:
+        path: the reward model, a folder or an id of the Hugging Face hub.
+    """
+
+    path: str
+
+
+Supplier = ColumnFunction | RewardColumn
 
 
 def part_of(column: str) -> str | None:
@@ -27,33 +47,49 @@ def part_of(column: str) -> str | None:
     return part if kind == "rewards" and part else None
 
 
-def load_functions(specs: Mapping[str, Any]) -> dict[str, ColumnFunction]:
-    """Imports functions by name.
+def load_functions(specs: Mapping[str, Any]) -> dict[str, Supplier]:
+    """Imports functions by name, and finds reward models without loading them.
 
     Args:
-        specs: `"module:function"` by column; modules of the working directory can be used.
+        specs: by column, `"module:function"`, also of a module of the working directory, or
+            `{"reward": PATH}`.
 
     Raises:
-        ValueError: a string of another form, or that names no function.
+        ValueError: another form, no such function, or no such reward model.
     """
-    found: dict[str, ColumnFunction] = {}
+    found: dict[str, Supplier] = {}
     for name, spec in specs.items():
-        wanted = f"columns[{name!r}] as 'module:function'"
+        if isinstance(spec, Mapping) and [*spec] == ["reward"]:
+            found[name] = RewardColumn(str(spec["reward"]))
+            check_reward_model(str(spec["reward"]))
+            continue
+        wanted = f"columns[{name!r}] as 'module:function' or {{reward: PATH}}"
         if not isinstance(spec, str) or ":" not in spec:
             raise ValueError(f"want {wanted}, got {spec!r}")
         found[name] = imported(spec, wanted)
     return found
 
 
+def functions_of(columns: Mapping[str, Supplier]) -> dict[str, ColumnFunction]:
+    """The columns that functions supply."""
+    return {n: c for n, c in columns.items() if not isinstance(c, RewardColumn)}
+
+
+def reward_columns_of(columns: Mapping[str, Supplier]) -> dict[str, RewardColumn]:
+    """The columns that reward models supply."""
+    return {n: c for n, c in columns.items() if isinstance(c, RewardColumn)}
+
+
 def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> None:
-    """Raises for functions of columns that functions cannot give.
+    """Raises for columns that functions or reward models cannot give.
 
     Args:
-        functions: functions by column.
+        functions: functions and reward models by column.
         taken: columns that the trainer gives.
 
     Raises:
-        ValueError: no mapping; an unknown column; a column that is taken; no function.
+        ValueError: no mapping; an unknown column; a column that is taken; no function; a
+            column that a reward model cannot give, see `arena_trainers.train.reward_columns`.
     """
     if not isinstance(functions, Mapping):
         raise ValueError(f"want columns as a mapping from names, got {functions!r}")
@@ -70,11 +106,24 @@ def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> Non
                 f"columns gives {name!r}, but a function can give {', '.join(SUPPLIED)} "
                 f"and parts of the reward; did you mean {hint!r}?"
             )
-        if not callable(function):
+        if not callable(function) and not isinstance(function, RewardColumn):
             raise ValueError(
                 f"want a function of episode, turn and state as columns[{name!r}], got "
                 f"{function!r}"
             )
+    _check_scores(functions)
+
+
+def _check_scores(columns: Mapping[str, Any]) -> None:
+    """Raises if a column of a reward model would depend on the zero of its scores."""
+    if isinstance(columns.get("stratum"), RewardColumn):
+        raise ValueError(f"columns gives 'stratum' by a reward model; {_OF_SCORES}")
+    pair = columns.get("value"), columns.get("action_value")
+    if any(isinstance(column, RewardColumn) for column in pair) and pair[0] != pair[1]:
+        raise ValueError(
+            f"want value and action_value by the same reward model, got {pair[0]!r:.200} and "
+            f"{pair[1]!r:.200}; {_OF_SCORES}"
+        )
 
 
 def supplied_by(

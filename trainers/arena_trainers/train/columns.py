@@ -14,7 +14,7 @@ from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.credit.registry import estimators_with, find_estimator
 from arena_trainers.train.column_functions import (
     SUPPLIED,
-    ColumnFunction,
+    Supplier,
     check_functions,
     part_of,
 )
@@ -169,14 +169,14 @@ def _check_provided(
 def check_credit(
     args: "TurnGRPOConfig",
     games: Sequence[AnyGame] = (),
-    functions: Mapping[str, ColumnFunction] | None = None,
+    functions: Mapping[str, Supplier] | None = None,
 ) -> tuple[str, ...]:
     """Tests the estimator on a small batch with the columns of a real one.
 
     Args:
         args: settings.
         games: the games to train on; the test batch has their lowest and highest returns.
-        functions: the user's functions, by column.
+        functions: the user's functions and reward models, by column.
 
     Returns:
         The columns to collect: those that the estimator reads, and those of the functions.

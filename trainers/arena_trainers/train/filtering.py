@@ -39,11 +39,18 @@ from collections.abc import Mapping
 import numpy as np
 from accelerate.utils import gather_object
 
+from arena_trainers.lm.reward_model import RewardModel
 from arena_trainers.train.clean_wins import clean_wins
+from arena_trainers.train.column_functions import functions_of, reward_columns_of
 from arena_trainers.train.flat_groups import flat_groups
 from arena_trainers.train.global_batch import rows_of_process, turn_batch
 from arena_trainers.train.part_weights import part_weights
 from arena_trainers.train.playing import PlayingTrainer
+from arena_trainers.train.reward_columns import (
+    compared_turns,
+    scored,
+    with_reward_columns,
+)
 from arena_trainers.train.turn_records import TurnRecord, turn_records
 
 Shares = list[list[TurnRecord]]
@@ -59,16 +66,21 @@ class FilteringTrainer(PlayingTrainer):
         last_rows: where these turns are in the global batch.
         filter_metrics: share of the groups that were flat when they were first played, and
             of those that were dropped; share of the trajectories that are trained, and of
-            invalid replies among the others; empty without a filter.
+            invalid replies among the others; share of the turns that reward models compare;
+            empty without a filter and without reward models.
+        reward_models: that supply columns, by path.
     """
 
     last_records: list[TurnRecord]
     last_rows: range
     filter_metrics: Mapping[str, float]
+    reward_models: Mapping[str, RewardModel]
 
     def trained_records(self) -> Shares:
         """The records of each process that are trained."""
         shares, self.filter_metrics = self._shared_records(), {}
+        if self.reward_models:
+            self.filter_metrics = {"arena/compared_turns": compared_turns(shares)}
         if self.model.training and self.args.flat_groups == "drop":
             shares = self._with_spread(shares)
         if self.model.training and self.args.oversample > 1:
@@ -79,17 +91,24 @@ class FilteringTrainer(PlayingTrainer):
     def _shared_records(self) -> Shares:
         """The records of all turns that were played, of each process."""
         games, branch = self.games, self.args.branching(())
+        from_rewards = reward_columns_of(games.functions)
         with self.clock.part("credit"):
-            self.last_records = turn_records(
+            own = turn_records(
                 self.last_episodes,
                 self.last_games,
                 self.last_seats,
                 games.rules,
                 games.columns,
-                games.functions,
+                functions_of(games.functions),
                 branch,
             )
-            shares: Shares = gather_object([self.last_records])
+            if from_rewards:
+                given = self.reward_models, self.max_tokens_per_forward
+                own = scored(own, self.last_episodes, *given)
+            shares: Shares = gather_object([own])
+            if from_rewards:
+                shares = with_reward_columns(shares, from_rewards)
+            self.last_records = shares[self.accelerator.process_index]
         return shares
 
     def _with_spread(self, shares: Shares) -> Shares:
@@ -108,6 +127,7 @@ class FilteringTrainer(PlayingTrainer):
         if num_flat == len(is_flat):
             num_flat, is_flat = 0, dict.fromkeys(is_flat, False)  # credit needs a turn
         self.filter_metrics = {
+            **self.filter_metrics,
             "arena/flat_groups": at_first / num_groups,
             "arena/dropped_groups": num_flat / num_groups,
         }

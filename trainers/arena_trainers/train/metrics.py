@@ -18,6 +18,7 @@
 | `arena/dropped_groups` | groups dropped by `flat_groups="drop"` / groups | below 0.5 |
 | `arena/trained_trajectories` | trajectories that `oversample` trains / trajectories | 1 / `oversample` |
 | `arena/left_out_invalid` | invalid replies / replies, of trajectories that `oversample` leaves out | above that of the others |
+| `arena/compared_turns` | turns whose prompt another episode of the batch has / turns, with a reward model in `columns` | above 0.5 |
 | `arena/rows` | turns of the generation batch that are trained | at least 1 |
 | `arena/rows_run` | distinct rows that run through the model / rows, mean over micro-batches | low in small games |
 | `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |

@@ -9,7 +9,7 @@ from arena_trainers.curricula import Curriculum
 from arena_trainers.lm.adapters import share_base
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking import Matchmaker
-from arena_trainers.train.column_functions import ColumnFunction
+from arena_trainers.train.column_functions import Supplier
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.curricula import curriculum_of
@@ -27,7 +27,8 @@ class PreparedGames:
     Attributes:
         plans: the games.
         opponents: who plays the seats that do not learn, by policy string.
-        functions: functions that supply columns of the turn batch, by column.
+        functions: functions and reward models that supply columns of the turn batch, by
+            column.
         columns: the columns of the turn batch that are gathered for the estimator and for
             the critic.
         matchmaker: assigns the seats of the games that have no `opponents` of their own.
@@ -36,7 +37,7 @@ class PreparedGames:
 
     plans: Sequence[GamePlan]
     opponents: Mapping[str, Policy]
-    functions: Mapping[str, ColumnFunction]
+    functions: Mapping[str, Supplier]
     columns: tuple[str, ...]
     matchmaker: Matchmaker | None = None
     curriculum: Curriculum | None = None
@@ -90,7 +91,7 @@ class PreparedGames:
 def prepare_games(
     args: TurnGRPOConfig,
     policies: Mapping[str, Policy] | None = None,
-    columns: Mapping[str, ColumnFunction] | None = None,
+    columns: Mapping[str, Supplier] | None = None,
     *,
     plans: Sequence[GamePlan] | None = None,
 ) -> PreparedGames:
@@ -99,7 +100,7 @@ def prepare_games(
     Args:
         args: the trainer's settings.
         policies: policies by name, for opponents that are objects and not strings.
-        columns: functions that supply columns of the turn batch, by column.
+        columns: functions and reward models that supply columns, by column.
         plans: the games, if they are built already; by default those of `args.games`.
 
     Raises:

@@ -46,7 +46,7 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.batch_credit import credited_batch
 from arena_trainers.train.checks import refuse_absolute_positions
 from arena_trainers.train.clock import TimedBackend
-from arena_trainers.train.column_functions import ColumnFunction
+from arena_trainers.train.column_functions import Supplier
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critic import FeatureCritic, feature_critic
 from arena_trainers.train.engine import engine_backend, without_client
@@ -57,6 +57,10 @@ from arena_trainers.train.game_plans import check_replies, episode_starts
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import metrics, tally
 from arena_trainers.train.prepared_games import PreparedGames, prepare_games
+from arena_trainers.train.reward_columns import (
+    check_reward_models,
+    load_reward_models,
+)
 from arena_trainers.train.tasks import Tasks
 from arena_trainers.train.training_rows import (
     Row,
@@ -91,8 +95,10 @@ class TurnGRPOTrainer(FilteringTrainer):
             `"stratum"`, `"value"`, `"action_value"`, or a part of the reward, such as a
             judge's label, `"rewards.judge"`. Called with an `Episode`, one of its turns
             (`Turn`) and the game's state before it, each returns a number, an integer for
-            `"stratum"`. Every process calls them for the episodes that it played. A part of
-            the reward is paid only if `part_weights` names it.
+            `"stratum"`. Every process calls them for the episodes that it played. A
+            `RewardColumn(PATH)` takes the place of a function where a reward model supplies
+            the column, see `arena_trainers.train.reward_columns`. A part of the reward is
+            paid only if `part_weights` names it.
         games: what `prepare_games` made of `args`, `policies` and `columns`; the trainer
             calls it by default.
         **kwargs: `callbacks`, `optimizers`, `peft_config` and `quantization_config` of
@@ -128,7 +134,7 @@ class TurnGRPOTrainer(FilteringTrainer):
         train_dataset: Dataset | None = None,
         eval_dataset: Dataset | None = None,
         policies: Mapping[str, Policy] | None = None,
-        columns: Mapping[str, ColumnFunction] | None = None,
+        columns: Mapping[str, Supplier] | None = None,
         games: PreparedGames | None = None,
         **kwargs: Any,
     ) -> None:
@@ -164,7 +170,10 @@ class TurnGRPOTrainer(FilteringTrainer):
         """Makes the policy that learns of TRL's model, and what depends on it."""
         args, games = self.args, self.games
         self.policy = self._learner()
-        games.place_opponents(self.policy, self.accelerator.device)
+        device = self.accelerator.device
+        games.place_opponents(self.policy, device)
+        check_reward_models(games.functions, self._tokenizer, args)
+        self.reward_models = load_reward_models(games.functions, device)
         self.tasks = Tasks(games, args)
         self.matching = Matching(games, args, self.accelerator, self.policy, self.clock)
         for policy in (self.policy, *games.models):

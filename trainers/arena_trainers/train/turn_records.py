@@ -48,9 +48,12 @@ class TurnRecord(NamedTuple):
     features: NDArray[np.float32] | None = None  # for a critic, before the turn
     next_features: NDArray[np.float32] | None = None  # at the end, if it is truncated
     paid: float = 0.0  # to the seat before its turn
-    supplied: Mapping[str, float] | None = None  # columns by the user's functions
+    supplied: Mapping[str, float] | None = None  # by functions or reward models
     opponent: tuple[str, ...] = ()  # who plays the other seats, in their order
     is_invalid: bool = False  # whether the reply was invalid
+    prompt: bytes = b""  # digest of the prompt, for columns of reward models
+    text: bytes = b""  # digest of the prompt with its reply
+    scores: Mapping[str, float] | None = None  # by reward models, by path
 
 
 T = TypeVar("T")
@@ -108,7 +111,7 @@ def turn_records(
                 record = _with_features(record, episode, rules[game], states[place])
             if functions:
                 values = supplied_by(functions, episode, turn, states[place])
-                record = _with_supplied(record, values)
+                record = with_supplied(record, values)
             records.append(record)
     return records
 
@@ -164,10 +167,16 @@ def _with_state(
     )
 
 
-def _with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord:
-    """Adds the values of the user's functions; parts of the reward go to `rewards`."""
+def with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord:
+    """The record with further columns; parts of the reward go to `rewards`.
+
+    Args:
+        record: of a turn.
+        values: of functions or reward models, by column.
+    """
     parts = {part: x for name, x in values.items() if (part := part_of(name))}
-    return record._replace(rewards={**record.rewards, **parts}, supplied=values)
+    supplied = {**(record.supplied or {}), **values}
+    return record._replace(rewards={**record.rewards, **parts}, supplied=supplied)
 
 
 def _with_features(

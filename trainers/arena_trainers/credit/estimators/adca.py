@@ -47,7 +47,9 @@ def adca(
 
     The label should not be part of the reward as well. In `TurnGRPOTrainer`, the function
     in `columns={"rewards.judge": function}` adds nothing to the reward unless
-    `part_weights` names `judge`.
+    `part_weights` names `judge`. A reward model may take the place of the function:
+    `columns={"rewards.judge": RewardColumn(PATH)}`. Its label is the score minus the mean score
+    of other replies to the same prompt, so neither the zero nor the scale of the scores matters.
 
     Reduces to: `episode` with `ddof=0, eps=0.0` where α = 0, or where the labels of a pool
     are all alike.

@@ -86,7 +86,9 @@ def counterfactual(turns: Trajectories) -> Credit:
     plays a and all seats then follow their policies. This is COMA's advantage with exact
     values instead of a critic's, for games with a solver.
     `arena_envs.solvers.action_values` computes Q from the policies of all seats. In the
-    trainer, `critic="exact"` supplies both columns. The rewards of the batch are not read.
+    trainer, `critic="exact"` supplies both columns. A reward model (`RewardColumn`) may supply its
+    scores instead, as in AgentPRM (https://arxiv.org/abs/2502.10325). The rewards of the batch are
+    not read.
 
     Reduces to: `archer` with `action_value="column"`; with the return-to-go for Q, `gae`
     with γ = λ = 1 where nothing was cut.
@@ -97,7 +99,8 @@ def counterfactual(turns: Trajectories) -> Credit:
       size. Nothing that follows the turn adds variance.
     - *Biased by*: values of other policies. With the values of optimal play, a best action has
       advantage 0 and every other action the negative of its regret. Such advantages do not
-      give the gradient of the return.
+      give the gradient of the return. Scores of a reward model give the gradient of their mean at
+      the prompts that play reaches, with the distribution of prompts held fixed.
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with exact values
       (`arena credit report`).
 
