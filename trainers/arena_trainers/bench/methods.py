@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from arena_trainers.bench.gains import Bench, Curves, Measure
 from arena_trainers.job.settings import load_recipe
 
 REFERENCE = "grpo"  # the default of `arena train`; the others are compared with it
@@ -145,8 +146,18 @@ METHODS: dict[str, dict[str, Method]] = {
     },
 }
 VARIANTS = tuple(METHODS["kuhn"])
-
-Curves = dict[str, list[float]]  # by measure; the first value is that of the start
+MEASURES: Mapping[str, Measure] = {
+    "nash_conv": Measure("NashConv", higher=False),
+    "score": Measure("Score", higher=True),
+}
+BENCH = Bench(
+    "arena bench methods",
+    SETTINGS,
+    "episodes",
+    VARIANTS,
+    REFERENCE,
+    MEASURES,
+)
 
 
 def made_with() -> dict[str, Any]:

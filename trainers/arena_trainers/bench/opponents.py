@@ -19,30 +19,14 @@ from arena_envs.solvers import (
     uniform_table,
 )
 from arena_envs.solvers.perfect_information import PerfectInformation
+from arena_trainers.bench.gains import Bench, Curves, Measure
 from arena_trainers.evaluate.exploit import tabular
 from arena_trainers.job.settings import load_recipe
 from arena_wrappers import ScoringPolicy
 
-NUM_SEEDS = 3
 REFERENCE = "self-play"  # the default of `arena train`; the others are compared with it
 NUM_ITERATIONS = 1000  # of CFR+
 _SNAPSHOTS = {"every": 10, "max_live": 1}
-
-Curves = dict[str, list[float]]  # by measure; the first value is that of the start
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A measure of a policy.
-
-    Args:
-        title: in tables and pictures; {optimal} is the optimal opponent.
-        higher: whether more is better.
-    """
-
-    title: str
-    higher: bool
-
 
 MEASURES: Mapping[str, Measure] = {
     "nash_conv": Measure("NashConv", higher=False),
@@ -124,6 +108,14 @@ def variants(setting: str) -> dict[str, Any]:
 
 
 VARIANTS = tuple(variants("kuhn"))
+BENCH = Bench(
+    "arena bench opponents",
+    SETTINGS,
+    "optimizer step",
+    VARIANTS,
+    REFERENCE,
+    MEASURES,
+)
 
 
 def made_with() -> dict[str, Any]:

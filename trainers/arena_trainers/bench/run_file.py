@@ -47,6 +47,18 @@ def read(path: Path, made_with: MadeWith) -> Runs:
     }
 
 
+def num_outdated(path: Path, made_with: MadeWith) -> int:
+    """The runs of a file that were made with other settings or options; see `read`."""
+    if not path.exists():
+        return 0
+    found: Runs = json.loads(path.read_text())["runs"]
+    return _num_runs(found) - _num_runs(read(path, made_with))
+
+
+def _num_runs(runs: Runs) -> int:
+    return sum(len(seeds) for found in runs.values() for seeds in found.values())
+
+
 def write(path: Path, runs: Mapping[str, Any], made_with: MadeWith) -> None:
     """Writes a file, a line for each variant; whole or not at all."""
     parts = [
@@ -96,7 +108,9 @@ def do_runs(
             pool.shutdown(cancel_futures=True)
     if failed:
         (setting, name, seed), error = failed[0]
-        error.add_note(f"in the run {setting} {name} seed {seed}; others are kept")
+        error.add_note(
+            f"in the run {setting} {name} seed {seed}; runs that have ended are in the file"
+        )
         raise error
 
 

@@ -119,6 +119,11 @@ def _compare(
     ):
         import_extra(module, extra)  # fails before the long runs
     path, made_with = directory / "bench.json", bench.made_with()
+    if num := run_file.num_outdated(path, made_with):
+        typer.echo(
+            f"{num} runs in {path} were made with other settings or options; they are left "
+            "out, and deleted when a run ends: copy the file to keep them"
+        )
     todo = run_file.missing(run_file.read(path, made_with), names, settings, num_seeds)
     directory.mkdir(parents=True, exist_ok=True)
     runs = run_file.run_missing(
