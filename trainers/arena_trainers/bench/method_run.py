@@ -105,7 +105,7 @@ class _Rounds:
         self._num_played = 0
 
     def learn(self, number: int, model: Path) -> Path:
-        """The folder of the model after a round.
+        """The folder of the model after a round; the same one if no row is chosen.
 
         Args:
             number: of the round, from 0.
@@ -168,8 +168,9 @@ def _largest_tree(game: str, branch: Branching) -> int:
 
 
 def _load(model: Path) -> LMPolicy:
-    how = {"device": "cpu", "batch_size": SCORED_AT_ONCE, "name": LEARNER}
-    return LMPolicy.from_pretrained(model, **how)
+    return LMPolicy.from_pretrained(
+        model, device="cpu", batch_size=SCORED_AT_ONCE, name=LEARNER
+    )
 
 
 @lru_cache(maxsize=len(SETTINGS))  # the variants of a seed follow each other
