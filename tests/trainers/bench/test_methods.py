@@ -83,12 +83,13 @@ def test_the_credit_of_grpo_is_the_one_that_is_recommended():
             assert {**given, "pool": tuple(given["pool"])} == wanted
 
 
-def test_uniform_play_has_its_known_measures():
-    """NashConv 11/12, exactly; score 1.436, up to four standard errors of 500 episodes."""
+def test_uniform_play_has_its_known_measures(monkeypatch):
+    """NashConv 11/12, exactly; score 1.436, up to four standard errors of 150 episodes."""
+    monkeypatch.setattr(method_run, "NUM_DEALS", 150)
     kuhn = method_run.measured(RandomPolicy(), "kuhn")
     assert kuhn["nash_conv"] == pytest.approx(11 / 12)
     hanabi = method_run.measured(RandomPolicy(), "mini_hanabi")
-    assert hanabi["score"] == pytest.approx(1.436, abs=0.2)
+    assert hanabi["score"] == pytest.approx(1.436, abs=0.32)
 
 
 def test_the_page_says_what_is_significant_and_where_runs_began():
