@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from arena_trainers.bench import method_page, method_run, methods, run_file
 from arena_trainers.bench.comparison import comparisons as credit_comparisons
-from arena_trainers.bench.gains import Comparison
+from arena_trainers.bench.gains import Comparison, comparisons
 from arena_trainers.bench.guide import advice_of
 from arena_trainers.bench.methods import BENCH, METHODS, SETTINGS, VARIANTS
 from arena_trainers.bench.runs import SHIPPED, read_runs
@@ -106,6 +106,7 @@ def test_the_page_says_what_is_significant_and_where_runs_began():
         "- Kuhn poker, NashConv: 0.90 at the start; at the end, best first: `kick"
         in text
     )
+    assert "`grpo` 0.51. When its teacher leaves, `kickstart` has 0.41.\n" in text
     assert "all 8 comparisons together" in text
 
 
@@ -150,3 +151,4 @@ def test_the_page_is_that_of_the_committed_results():
     known = run_file.read(DOCS / "bench.json", methods.made_with())
     assert run_file.num_outdated(DOCS / "bench.json", methods.made_with()) == 0
     assert (DOCS / "README.md").read_text() == method_page.text(known)
+    assert not any(one.missing for one in comparisons(BENCH, known))

@@ -85,7 +85,7 @@ def text(runs: Runs) -> str:
     """The page, in Markdown."""
     compared = comparisons(BENCH, runs)
     shown = [one for one in compared if one.runs]
-    parts = [HEAD + missing_text(compared), *summary(shown), *_starts(shown)]
+    parts = [HEAD + missing_text(compared), *summary(shown), *_levels(shown)]
     parts += [METHOD + _amounts(), *map(_options, SETTINGS)]
     read = how_to_read(BENCH, "the start")
     parts.append(MEASURED + read + power(BENCH, compared[0].num_seeds))
@@ -95,8 +95,8 @@ def text(runs: Runs) -> str:
     return "\n".join(parts)
 
 
-def _starts(shown: Sequence[Comparison]) -> list[str]:
-    """What the starts reach, and how often methods end above and below them."""
+def _levels(shown: Sequence[Comparison]) -> list[str]:
+    """What the starts and the methods reach, and `kickstart` while it has its teacher."""
     lines = []
     for one in shown:
         for measure in one.setting.measures:
@@ -106,10 +106,15 @@ def _starts(shown: Sequence[Comparison]) -> list[str]:
                 f"`{name}` {mean.mean:z.2f}"
                 for name, mean in one.means(measure).items()
             )
-            lines.append(
+            line = (
                 f"- {one.setting.title}, {one.title(measure)}: {starts:.2f} at the start; at "
                 f"the end, best first: {ends}."
             )
+            if "kickstart" in curves:
+                taught = METHODS[one.name]["kickstart"].num_rounds
+                level = np.mean([run[taught] for run in curves["kickstart"]])
+                line += f" When its teacher leaves, `kickstart` has {level:.2f}."
+            lines.append(line)
     return ["## What each reaches\n", "\n".join([*lines, ""])] if lines else []
 
 

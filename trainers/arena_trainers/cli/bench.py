@@ -76,7 +76,7 @@ def methods(
     the same start and equally many episodes. Measures: exact NashConv, and the mean score of
     fixed deals. Runs that are already in DIRECTORY/bench.json are not repeated, so run the
     command again after an interruption. It then writes README.md and learning.png. All runs
-    take about 40 CPU minutes. The same code gives the same numbers.
+    take about 20 CPU minutes. The same code gives the same numbers.
 
     Example: arena bench methods --game kuhn --only grpo --only kickstart
     """
