@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from arena_trainers.bench import opponent_page, opponents, run_file, statistics
-from arena_trainers.bench.opponent_comparison import Comparison, comparisons
-from arena_trainers.bench.opponents import MEASURES, SETTINGS, VARIANTS
+from arena_trainers.bench.gains import Comparison, comparisons
+from arena_trainers.bench.opponents import BENCH, MEASURES, SETTINGS, VARIANTS
 from arena_trainers.cli.main import app
 from arena_wrappers import RandomPolicy
 
@@ -60,7 +60,7 @@ def test_a_paired_difference_by_hand():
 
 def test_a_gain_is_positive_where_the_opponent_teaches_better():
     """A NashConv lower by .1 is better, a return lower by .1 is worse."""
-    compared = Comparison("kuhn", results("kuhn", psro=0.4)["kuhn"], 3)
+    compared = Comparison(BENCH, "kuhn", results("kuhn", psro=0.4)["kuhn"], 3)
     assert compared.gains("nash_conv")["psro"].value == pytest.approx(0.1)
     assert compared.gains("against_random")["psro"].value == pytest.approx(-0.1)
     assert next(iter(compared.means("nash_conv"))) == "psro"
@@ -103,6 +103,7 @@ def test_runs_of_another_setting_are_not_kept(tmp_path, monkeypatch):
     assert run_file.read(path, opponents.made_with()) == known
     monkeypatch.setitem(SETTINGS, "kuhn", replace(SETTINGS["kuhn"], num_steps=7))
     assert set(run_file.read(path, opponents.made_with())) == {"tic_tac_toe"}
+    assert run_file.num_outdated(path, opponents.made_with()) == 18
 
 
 @pytest.mark.slow
@@ -142,4 +143,4 @@ def test_the_page_is_that_of_the_committed_results():
     """Write it with: arena bench opponents."""
     known = run_file.read(DOCS / "bench.json", opponents.made_with())
     assert (DOCS / "README.md").read_text() == opponent_page.text(known)
-    assert not any(c.missing for c in comparisons(known))
+    assert not any(c.missing for c in comparisons(BENCH, known))

@@ -3,10 +3,9 @@
 `measured` gives the exact figures of a policy, by enumeration of the game.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from arena_envs import make_game
@@ -20,32 +19,14 @@ from arena_envs.solvers import (
     uniform_table,
 )
 from arena_envs.solvers.perfect_information import PerfectInformation
-from arena_trainers.bench import run_file
-from arena_trainers.bench.run_file import Runs, Task
+from arena_trainers.bench.gains import Bench, Curves, Measure
 from arena_trainers.evaluate.exploit import tabular
 from arena_trainers.job.settings import load_recipe
 from arena_wrappers import ScoringPolicy
 
-NUM_SEEDS = 3
 REFERENCE = "self-play"  # the default of `arena train`; the others are compared with it
 NUM_ITERATIONS = 1000  # of CFR+
 _SNAPSHOTS = {"every": 10, "max_live": 1}
-
-Curves = dict[str, list[float]]  # by measure; the first value is that of the start
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A measure of a policy.
-
-    Args:
-        title: in tables and pictures; {optimal} is the optimal opponent.
-        higher: whether more is better.
-    """
-
-    title: str
-    higher: bool
-
 
 MEASURES: Mapping[str, Measure] = {
     "nash_conv": Measure("NashConv", higher=False),
@@ -127,6 +108,14 @@ def variants(setting: str) -> dict[str, Any]:
 
 
 VARIANTS = tuple(variants("kuhn"))
+BENCH = Bench(
+    "arena bench opponents",
+    SETTINGS,
+    "optimizer step",
+    VARIANTS,
+    REFERENCE,
+    MEASURES,
+)
 
 
 def made_with() -> dict[str, Any]:
@@ -218,32 +207,3 @@ def _mean_return(game: AnyGame, own: Table, other: Table) -> float:
         both = {key: (own if key[0] == seat else other)[key] for key in own}
         total += expected_returns(game, both)[seat]
     return total / game.num_players
-
-
-def missing(
-    runs: Runs, names: Sequence[str], settings: Sequence[str], num_seeds: int
-) -> list[Task]:
-    """The runs to do: (setting, variant, seed), by seed, then by setting."""
-    return [
-        (setting, name, seed)
-        for seed in range(num_seeds)
-        for setting in settings
-        for name in names
-        if seed not in runs.get(setting, {}).get(name, {})
-    ]
-
-
-def run_missing(
-    path: Path, todo: Sequence[Task], num_jobs: int, tell: Callable[[str], None]
-) -> Runs:
-    """Does runs in several processes; writes the file after each."""
-    runs = run_file.read(path, made_with())
-
-    def keep(task: Task, run: Curves, count: int) -> None:
-        run_file.add(runs, task, run)
-        run_file.write(path, runs, made_with())
-        setting, name, seed = task
-        tell(f"{count}/{len(todo)} {setting} {name} seed {seed}")
-
-    run_file.do_runs(todo, train, keep, num_jobs)
-    return runs

@@ -47,6 +47,18 @@ def read(path: Path, made_with: MadeWith) -> Runs:
     }
 
 
+def num_outdated(path: Path, made_with: MadeWith) -> int:
+    """The runs of a file that were made with other settings or options; see `read`."""
+    if not path.exists():
+        return 0
+    found: Runs = json.loads(path.read_text())["runs"]
+    return _num_runs(found) - _num_runs(read(path, made_with))
+
+
+def _num_runs(runs: Runs) -> int:
+    return sum(len(seeds) for found in runs.values() for seeds in found.values())
+
+
 def write(path: Path, runs: Mapping[str, Any], made_with: MadeWith) -> None:
     """Writes a file, a line for each variant; whole or not at all."""
     parts = [
@@ -82,17 +94,76 @@ def do_runs(
     """
     with ProcessPoolExecutor(num_jobs) as pool:
         waiting = {pool.submit(do, *task): task for task in todo}
+        failed: list[tuple[Task, BaseException]] = []
         try:
             for count, future in enumerate(as_completed(waiting), 1):
-                keep(waiting[future], future.result(), count)
+                error = None if future.cancelled() else future.exception()
+                if error is not None:
+                    failed.append((waiting[future], error))
+                    for other in waiting:
+                        other.cancel()  # those in progress are kept when they end
+                elif not future.cancelled():
+                    keep(waiting[future], future.result(), count)
         finally:
             pool.shutdown(cancel_futures=True)
+    if failed:
+        (setting, name, seed), error = failed[0]
+        error.add_note(
+            f"in the run {setting} {name} seed {seed}; runs that have ended are in the file"
+        )
+        raise error
+
+
+def run_missing(
+    path: Path,
+    made_with: MadeWith,
+    todo: Sequence[Task],
+    do: Callable[[str, str, int], Any],
+    num_jobs: int,
+    tell: Callable[[str], None],
+) -> Runs:
+    """Does runs in several processes; writes the file after each.
+
+    Args:
+        path: of the file.
+        made_with: as for `read`.
+        todo: the runs.
+        do: does a run of setting, variant and seed, in another process.
+        num_jobs: number of processes.
+        tell: called with a line about each run.
+
+    Returns:
+        The runs of the file.
+    """
+    runs = read(path, made_with)
+
+    def keep(task: Task, run: Any, count: int) -> None:
+        add(runs, task, run)
+        write(path, runs, made_with)
+        setting, name, seed = task
+        tell(f"{count}/{len(todo)} {setting} {name} seed {seed}")
+
+    do_runs(todo, do, keep, num_jobs)
+    return runs
 
 
 def add(runs: Runs, task: Task, run: Any) -> None:
     """Adds a run."""
     setting, name, seed = task
     runs.setdefault(setting, {}).setdefault(name, {})[seed] = run
+
+
+def missing(
+    runs: Runs, names: Sequence[str], settings: Sequence[str], num_seeds: int
+) -> list[Task]:
+    """The runs to do: (setting, variant, seed), by seed, then by setting."""
+    return [
+        (setting, name, seed)
+        for seed in range(num_seeds)
+        for setting in settings
+        for name in names
+        if seed not in runs.get(setting, {}).get(name, {})
+    ]
 
 
 def missing_seeds(
