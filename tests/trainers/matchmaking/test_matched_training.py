@@ -132,7 +132,10 @@ def test_a_snapshot_plays_as_the_model_was_and_leaves_the_learner_alone(
     (past,) = trainer.matching.policies(("self@0",))
     found = logprobs(past)
     np.testing.assert_allclose(found, at_first, atol=1e-5)
+    assert logprobs(past) == found  # known by now
     store._live.clear()
+    trainer.matching.forget_replies()
+    (past,) = trainer.matching.policies(("self@0",))
     assert logprobs(past) == found  # read from disk
     assert equal(now, weights(trainer))
     own = logprobs(learner)[: len(at_first)]
