@@ -201,6 +201,11 @@ def test_a_resumed_run_ends_with_the_same_weights(matched, tmp_path, name):
     resumed = matched(output_dir=str(tmp_path / "resumed"), **options)
     resumed.train(resume_from_checkpoint=str(checkpoint))
     assert equal(weights(whole), weights(resumed))
+    said = [
+        [turn.logprobs for episode in run.last_episodes for turn in episode.turns]
+        for run in (whole, resumed)
+    ]
+    assert said[0] == said[1]
     state = whole.games.matchmaker.state_dict()
     assert resumed.games.matchmaker.state_dict() == state
     assert bool(state) == (name != "past_selves")
