@@ -24,7 +24,6 @@ import torch
 from rich.console import Console
 from rich.table import Table
 from transformers import PrinterCallback, TrainerCallback
-from transformers.utils.logging import disable_progress_bar
 
 from arena_trainers.job.settings import build_configs, load_recipe
 from arena_trainers.job.start import load_tokenizer, make_start
@@ -130,7 +129,6 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="runs of each kind")
     parser.add_argument("--json", help="also write the numbers to this file")
     args = parser.parse_args()
-    disable_progress_bar()
     torch.set_num_threads(1)
     numbers = Bench(args.game, args.steps).measure(args.repeats)
     table = Table("opponents", "ms per step", "to self-play", "to random")
