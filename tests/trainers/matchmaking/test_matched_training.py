@@ -132,7 +132,10 @@ def test_a_snapshot_plays_as_the_model_was_and_leaves_the_learner_alone(
     (past,) = trainer.matching.policies(("self@0",))
     found = logprobs(past)
     np.testing.assert_allclose(found, at_first, atol=1e-5)
+    assert logprobs(past) == found  # known by now
     store._live.clear()
+    trainer.matching.forget_replies()
+    (past,) = trainer.matching.policies(("self@0",))
     assert logprobs(past) == found  # read from disk
     assert equal(now, weights(trainer))
     own = logprobs(learner)[: len(at_first)]
@@ -198,6 +201,11 @@ def test_a_resumed_run_ends_with_the_same_weights(matched, tmp_path, name):
     resumed = matched(output_dir=str(tmp_path / "resumed"), **options)
     resumed.train(resume_from_checkpoint=str(checkpoint))
     assert equal(weights(whole), weights(resumed))
+    said = [
+        [turn.logprobs for episode in run.last_episodes for turn in episode.turns]
+        for run in (whole, resumed)
+    ]
+    assert said[0] == said[1]
     state = whole.games.matchmaker.state_dict()
     assert resumed.games.matchmaker.state_dict() == state
     assert bool(state) == (name != "past_selves")

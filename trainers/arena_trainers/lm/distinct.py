@@ -20,7 +20,7 @@ def generate_distinct(
     sampler: SeededSampler,
     sampling: Sampling,
 ) -> torch.Tensor | None:
-    """Replies to prompts, most of which are equal.
+    """Replies to prompts most of which are equal, or replies of one token.
 
     Args:
         model: a causal language model.
@@ -30,11 +30,12 @@ def generate_distinct(
 
     Returns:
         int64[B, T], the tokens of the replies; anything after a row's end. None where most
-        prompts differ, or the model keeps more than keys and values of each row.
+        prompts differ and replies are longer than one token, or the model keeps more than
+        keys and values of each row.
     """
     rows = torch.stack(inputs)  # [2, B, L]
     distinct, row_of = rows.unique(dim=1, return_inverse=True)
-    if 2 * distinct.shape[1] > rows.shape[1]:
+    if 2 * distinct.shape[1] > rows.shape[1] and sampling.max_new_tokens > 1:
         return None
     ids, mask = distinct
     output = _forward(model, ids, mask)

@@ -106,16 +106,20 @@ class LMPolicy:
 
     def run_on(
         self, model: PreTrainedModel, context: GenerateContext | None = None
-    ) -> None:
+    ) -> TransformersBackend:
         """Generates and scores with this model from here on.
 
         Args:
             model: the language model.
             context: replaces it while it is used.
+
+        Returns:
+            The new backend.
         """
         backend = TransformersBackend(model, self.pad_id, context)
         self.model, self.context = model, backend.context
         self.backend = backend
+        return backend
 
     @classmethod
     def from_pretrained(

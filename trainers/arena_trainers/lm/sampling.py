@@ -1,6 +1,7 @@
 """Generation: draws that belong to the request, and settings that are ours alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import torch
 from transformers import (
@@ -13,6 +14,9 @@ from transformers import (
 )
 
 from arena_trainers.lm.backends import Sampling
+
+# of a step, float32[B, V]: weights in proportion to which tokens are drawn, log-probabilities
+Note = Callable[[torch.Tensor, torch.Tensor], None]
 
 
 class SeededSampler(LogitsProcessor):
@@ -34,6 +38,7 @@ class SeededSampler(LogitsProcessor):
         seeds: one integer per row.
         sampling: how tokens are drawn.
         prompt_ids: the prompts, which the repetition penalty reads.
+        note: called at each step with the distributions of all rows.
     """
 
     def __init__(
@@ -41,9 +46,10 @@ class SeededSampler(LogitsProcessor):
         seeds: Sequence[int],
         sampling: Sampling,
         prompt_ids: Sequence[Sequence[int]] = (),
+        note: Note | None = None,
     ) -> None:
         self.seeds = torch.tensor([[_signed(seed)] for seed in seeds])  # [B, 1]
-        self.sampling, self.prompt_ids = sampling, prompt_ids
+        self.sampling, self.prompt_ids, self.note = sampling, prompt_ids, note
         self.warpers: list[LogitsProcessor] = []
         if sampling.top_k > 0:
             self.warpers.append(TopKLogitsWarper(sampling.top_k))
@@ -65,9 +71,13 @@ class SeededSampler(LogitsProcessor):
         cut = self._cut(input_ids, scores, logits)
         if self.sampling.temperature > 0:
             number = uniform(self.seeds.to(logits.device), len(self.logprobs))
-            chosen = drawn(weights if cut is logits else cut.softmax(dim=-1), number)
+            shares = weights if cut is logits else cut.softmax(dim=-1)
+            chosen = drawn(shares, number)
         else:
             chosen = cut.argmax(dim=-1, keepdim=True)
+            shares = torch.zeros_like(weights).scatter_(1, chosen, 1.0)
+        if self.note is not None:
+            self.note(shares, logits - top - total.log())
         logprobs = logits.gather(1, chosen) - top - total.log()
         self.logprobs.append(logprobs[:, 0])
         if self._held is not None:
@@ -172,7 +182,27 @@ def uniform(seeds: torch.Tensor, step: int) -> torch.Tensor:
     return _shift(_mix(key + _signed(_GOLDEN)), 11).double() * 2.0**-53
 
 
+def uniform_number(seed: int, step: int) -> float:
+    """`uniform` for one seed, by Python's integers, which cost less than a tensor.
+
+    >>> uniform_number(7, 2) == uniform(torch.tensor([[7]]), 2).item()
+    True
+    """
+    key = _mix(seed + (step + 1) * _GOLDEN)  # the low 64 bits are those of int64
+    return _shift(_mix(key + _GOLDEN), 11) * 2.0**-53
+
+
+def seed_after(seed: int, step: int) -> int:
+    """The seed whose numbers are those of `seed` from a step on.
+
+    >>> uniform_number(seed_after(7, 2), 1) == uniform_number(7, 3)
+    True
+    """
+    return seed + step * _GOLDEN
+
+
 _GOLDEN = 0x9E3779B97F4A7C15
+_Int = TypeVar("_Int", int, torch.Tensor)
 
 
 def _signed(number: int) -> int:
@@ -180,11 +210,11 @@ def _signed(number: int) -> int:
     return ((number + 2**63) % 2**64) - 2**63
 
 
-def _shift(x: torch.Tensor, bits: int) -> torch.Tensor:
+def _shift(x: _Int, bits: int) -> _Int:
     return (x >> bits) & ((1 << (64 - bits)) - 1)  # logical, not arithmetic
 
 
-def _mix(x: torch.Tensor) -> torch.Tensor:
+def _mix(x: _Int) -> _Int:
     """Finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
     x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
     x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)

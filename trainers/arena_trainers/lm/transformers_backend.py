@@ -20,7 +20,7 @@ from arena_trainers.extras import import_extra
 from arena_trainers.lm.backends import Generated, Sampling
 from arena_trainers.lm.devices import default_device, default_dtype
 from arena_trainers.lm.distinct import generate_distinct
-from arena_trainers.lm.sampling import SeededSampler, with_settings
+from arena_trainers.lm.sampling import Note, SeededSampler, with_settings
 from arena_trainers.lm.scoring import evaluating, left_padded
 from arena_trainers.lm.whole import whole_models
 
@@ -55,9 +55,18 @@ class TransformersBackend:
         prompt_ids: Sequence[Sequence[int]],
         seeds: Sequence[int],
         sampling: Sampling,
+        note: Note | None = None,
     ) -> Generated:
+        """As `Backend.generate`.
+
+        Args:
+            prompt_ids: token ids of the prompts.
+            seeds: one integer for each prompt.
+            sampling: how tokens are drawn.
+            note: called at each step with the distributions of all rows, as `Note` says.
+        """
         inputs = left_padded(prompt_ids, self.pad_id, self.model.device)
-        sampler = SeededSampler(seeds, sampling, prompt_ids)
+        sampler = SeededSampler(seeds, sampling, prompt_ids, note)
         with self.context() as model, evaluating(model):
             replies = generate_distinct(model, inputs, sampler, sampling)
             if replies is None:

@@ -81,6 +81,9 @@ class EngineAdapters:
         Args:
             name: of the adapter.
             weights: of the adapter, by the names of the model's parameters.
+
+        Raises:
+            RuntimeError: the engine does not take the adapter.
         """
         self.remove(name)
         number = next(self._numbers)
@@ -91,7 +94,13 @@ class EngineAdapters:
             )
             requests = import_extra("vllm.lora.request", "vllm")
             request = requests.LoRARequest(f"{name}#{number}", number, path)
-            self.llm.llm_engine.add_lora(request)  # which reads the folder
+            taken = self.llm.llm_engine.add_lora(request)  # which reads the folder
+        if not taken:
+            raise RuntimeError(
+                f"want an engine that loads the LoRA adapter {name!r}, vLLM refused it "
+                f"while it held {sorted(self._held)}; build the engine with a larger "
+                "max_loras, or leave use_vllm out"
+            )
         self._held[name] = request
         return request
 

@@ -23,6 +23,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
+from arena_trainers.lm.cached_backend import CachedBackend
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.vllm_adapters import EngineAdapters
 from arena_trainers.lm.vllm_backend import VLLMBackend
@@ -147,7 +148,8 @@ class SnapshotStore:
         """The snapshot as a policy: it samples as the learner does.
 
         It shares the learner's model, tokenizer and prompts, and uses its own weights while
-        it generates or scores.
+        it generates or scores. Unless vLLM generates, it remembers what it computed, see
+        `CachedBackend`.
         """
         policy = copy.copy(self.learner)
         policy.name = snapshot_name(step)
@@ -158,7 +160,7 @@ class SnapshotStore:
             with self.learner.context() as model, self._in_place(step):
                 yield model
 
-        policy.run_on(self.learner.model, context)
+        policy.backend = CachedBackend(policy.run_on(self.learner.model, context))
         if self.adapters is not None:
             refresh = partial(self._adapter, self.adapters, step)
             policy.backend = VLLMBackend(self.adapters.llm, refresh)

@@ -56,6 +56,7 @@ class CheckpointedTrainer(BoundedForwardTrainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
+        self.matching.forget_replies()
         weights = None
         if self.args.sync_ref_model:  # every process takes part where it is sharded
             weights = self.accelerator.get_state_dict(self.ref_model)

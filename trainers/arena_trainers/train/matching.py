@@ -124,6 +124,14 @@ class Matching:
         ]
         matchmaker.update([Result(*result) for result in gather_object(own)], step)
 
+    def forget_replies(self) -> None:
+        """Snapshots know none of their earlier replies from here on.
+
+        Every process calls it at a checkpoint. What is known changes the last bits of
+        probabilities, so a resumed run, which knows nothing, plays as the unbroken one.
+        """
+        self._snapshots.clear()
+
     def save(self, checkpoint: Path) -> None:
         """Writes the matchmaker's state; only the main process calls it."""
         matchmaker = self.games.matchmaker
