@@ -9,8 +9,19 @@ import pytest
 import yaml
 from rich.console import Console
 
+from arena_trainers.data import (
+    Completion,
+    Origin,
+    Said,
+    read_origin,
+    rows_to_dataset,
+    write_rows,
+)
+from arena_trainers.extras import import_extra
 from arena_trainers.job.settings import load_recipe
+from arena_trainers.loops.aggregate import newest_of_kind, write_aggregated
 from arena_trainers.loops.job import LoopJob, RoundError
+from arena_wrappers import PromptOptions
 
 START = {
     "model": "tiny",
@@ -21,11 +32,12 @@ START = {
     "reply_format": "bare",
     "use_cpu": True,
 }
+SFT = {"trainer": "sft", "max_steps": 2, "learning_rate": "1e-2"}
 ROUNDS = {
     "num": 2,
     "play": {"episodes": 6},
     "select": {"selector": "solver_replies", "solver": "cfr"},
-    "train": {"trainer": "sft", "max_steps": 2, "learning_rate": "1e-2"},
+    "train": SFT,
     "evaluate": {"opponents": ["random"], "episodes": 5},
 }
 
@@ -37,6 +49,10 @@ def settings(**changes):
         is_stage = isinstance(value, dict) and name in rounds
         rounds[name] = {**rounds[name], **value} if is_stage else value
     return {**START, "rounds": rounds}
+
+
+FACTS = {"game": "general", "seat": 0, "turn": 0, "sample": 0, "policy": "general"}
+FACTS |= {"reason": "", "prompt": [{"role": "user", "content": "?"}], "prompt_ids": [0]}
 
 
 class Ending(Console):
@@ -64,16 +80,24 @@ def kept(folder):
     }
 
 
+def rows_in(file):
+    parquet = import_extra("pyarrow.parquet", "train")
+    return parquet.read_table(file).to_pylist()
+
+
 def test_a_loop_that_ends_after_every_stage_goes_on_to_the_same_files(tmp_path):
+    """With stages in turn; the second round trains on the rows of both."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     quiet = Console(quiet=True)
-    results = run(whole, settings(), quiet)
+    play = [{"episodes": 6}, {"episodes": 3, "opponents": ["random"]}]
+    given = settings(aggregate=True, start_from="first", play=play)
+    results = run(whole, given, quiet)
     assert [entry["round"] for entry in results["rounds"]] == [None, 0, 1]
     ends = 0
     while not (broken / "results.json").exists():
         console = Ending(quiet=True) if ends < 9 else quiet
         try:
-            run(broken, settings(), console, resume=ends > 0)
+            run(broken, given, console, resume=ends > 0)
         except KeyboardInterrupt:
             ends += 1
     assert ends == 9  # of the start, and of four stages in each of two rounds
@@ -82,8 +106,54 @@ def test_a_loop_that_ends_after_every_stage_goes_on_to_the_same_files(tmp_path):
     assert kept(broken) == files
     played = [files[f"round-0{n}/episodes.jsonl"].splitlines() for n in range(2)]
     seeds = [{json.loads(line)["seed"] for line in lines} for lines in played]
-    assert [len(found) for found in seeds] == [6, 6]
+    assert [len(found) for found in seeds] == [6, 6]  # the learner is in two seats
     assert not seeds[0] & seeds[1]
+    rows = [rows_in(whole / f"round-0{n}/rows.parquet") for n in range(2)]
+    assert rows[1][: len(rows[0])] == rows[0]
+    assert {row["seed"] for row in rows[1][len(rows[0]) :]} == seeds[1]
+    assert results["rounds"][2]["rows"] == len(rows[1])
+
+
+@pytest.mark.slow
+def test_rows_of_another_kind_stay_apart_where_trainers_alternate(tmp_path):
+    """The alternation of Optima: completions by sft, then pairs by dpo."""
+    given = settings(
+        num=3,
+        aggregate=True,
+        start_from="first",
+        play=[{"episodes": 6}, {"episodes": 6, "branch": {"num_candidates": 3}}],
+        select=[ROUNDS["select"], {"selector": "branch_pairs"}],
+        train=[SFT, {**SFT, "trainer": "dpo"}],
+    )
+    run(tmp_path, given, Console(quiet=True))
+    folders = [tmp_path / f"round-0{n}" for n in range(3)]
+    trained = [
+        yaml.safe_load((folder / "train/config.yaml").read_text()) for folder in folders
+    ]
+    assert [one["trainer"] for one in trained] == ["sft", "dpo", "sft"]
+    assert {one["model"] for one in trained} == {str(tmp_path / "start")}
+    rows = [rows_in(folder / "rows.parquet") for folder in folders]
+    assert "chosen_ids" in rows[1][0]
+    assert rows[2][: len(rows[0])] == rows[0]
+    assert len(rows[2]) > len(rows[0])
+
+
+def test_equal_rows_of_two_rounds_are_merged(tmp_path):
+    """Only rows that are of no episode can be equal: the seeds of rounds differ."""
+    one, two, three = (
+        Completion(**FACTS, seed=n, completion=[Said("a", [n])]) for n in (1, 2, 3)
+    )
+    first, second = rows_to_dataset([one, two]), rows_to_dataset([two, three])
+    origin = [Origin([{"id": name}], [PromptOptions()]) for name in ("b", "a")]
+    files = [tmp_path / name for name in ("first", "other")]
+    write_rows(first, files[0], origin[0])
+    write_rows(first.remove_columns("weight"), files[1])  # of another kind
+    before, path = newest_of_kind(files, second.column_names), tmp_path / "both"
+    assert before == files[0]
+    assert write_aggregated(second, origin[1], before, path) == 3
+    found = rows_in(path)
+    assert [(row["seed"], row["weight"]) for row in found] == [(1, 1), (2, 2), (3, 1)]
+    assert read_origin(path) == Origin([{"id": "a"}, {"id": "b"}], [PromptOptions()])
 
 
 @pytest.mark.slow
@@ -133,6 +203,16 @@ def test_a_failed_round_is_told_and_goes_on_where_it_failed(tmp_path):
         ({"train": {"trainer": "dpo"}}, "learns from pairs, and selector"),
         ({"train": {"trainer": "reward"}}, "chooses no replies"),
         ({"start_from": "best"}, "want rounds.start_from as first or last"),
+        ({"aggregate": "all"}, "want bool as aggregate, got 'all'"),
+        ({"train": []}, "want lists of equal length in rounds, got 0 of train"),
+        (
+            {"train": [SFT, SFT], "play": [{}]},
+            "got 1 of play and 2 of train; a mapping in place of a list holds for all",
+        ),
+        ({"train": [SFT, 3]}, "want rounds.train[1] as a mapping of options, got 3"),
+        ({"play": [{}, {"episode": 3}]}, "rounds.play[1] has no option 'episode'"),
+        ({"train": [SFT, {"trainer": "dpo"}]}, "trainer 'dpo' learns from pairs, and"),
+        ({"play": [{}, {"opponents": ["minmax"]}]}, "'minmax'"),
     ],
 )
 def test_bad_rounds_are_refused_before_anything_is_written(

@@ -1,13 +1,14 @@
 """Whether the stages of a loop fit together, before the first of them runs."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from arena_trainers.data.registry import run_selector, selector_of
 from arena_trainers.evaluate.baselines import prepared
-from arena_trainers.loops.settings import LEARNER, Loop
+from arena_trainers.loops.settings import LEARNER, Loop, PlayStage, Stages
 from arena_trainers.offline.registry import row_trainer
 from arena_trainers.offline.settings import row_config, trainer_args
 from arena_trainers.train.game_plans import GamePlan
@@ -17,27 +18,42 @@ NEED_TREES = ("branch_pairs", "revisions")  # selectors that compare siblings
 _KINDS = {"Completion": "completions", "Label": "labels", "Pair": "pairs"}
 
 
-def check_select(loop: Loop) -> dict[str, Any]:
-    """The options of the selector.
+def checked(stages: Stages, folder: Path, shared: Mapping[str, Any]) -> Stages:
+    """The stages of a round with all their options.
 
-    Where it has the option `policies` and the recipe leaves it out, those who play by
+    Where the selector has the option `policies` and the recipe leaves it out, those who play by
     `rounds.play.policies` are chosen.
 
+    Args:
+        stages: as the recipe has them.
+        folder: the run folder.
+        shared: settings of the trainer where the recipe has none.
+
     Raises:
-        ValueError: an unknown selector or option, or one that needs turn trees without them.
+        ValueError: an unknown selector, trainer or option; a selector that needs turn trees
+            without them; rows of another kind than the trainer's; a trainer of models that do
+            not play.
     """
-    options = dict(loop.select)
+    train = {**shared, **stages.train}
+    found = replace(stages, select=_selector(stages.play, stages.select), train=train)
+    _check_train(found, folder)
+    return found
+
+
+def _selector(play: PlayStage, select: Mapping[str, Any]) -> dict[str, Any]:
+    """The selector with its options."""
+    options = dict(select)
     name = options.pop("selector")
-    if name in NEED_TREES and loop.play.branch is None:
+    if name in NEED_TREES and play.branch is None:
         raise ValueError(
             f"selector {name!r} needs turn trees, and rounds.play has no branch; give "
             "branch: {num_candidates: 4}"
         )
     if "policies" in inspect.signature(selector_of(name)).parameters:
-        options.setdefault("policies", _names(loop.play.policies))
+        options.setdefault("policies", _names(play.policies))
     for _ in run_selector(name, [], 0, options):
         pass  # of no episodes: raises where options do not fit
-    return options
+    return {"selector": name, **options}
 
 
 def _names(policies: Sequence[str]) -> list[str]:
@@ -45,17 +61,8 @@ def _names(policies: Sequence[str]) -> list[str]:
     return [p if p == LEARNER else make_policy(p).name for p in policies]
 
 
-def check_train(loop: Loop, folder: Path, is_tiny: bool) -> dict[str, Any]:
-    """The settings of the trainer, without its model, its rows and its seed.
-
-    Raises:
-        ValueError: an unknown trainer or option, rows of another kind than the selector's, or
-            a trainer of models that do not play.
-    """
-    settings = (
-        {"gradient_checkpointing": False, **loop.train} if is_tiny else loop.train
-    )
-    trainer, selector = settings["trainer"], loop.select["selector"]
+def _check_train(stages: Stages, folder: Path) -> None:
+    trainer, selector = stages.train["trainer"], stages.select["selector"]
     kind = row_trainer(trainer)
     if not kind.plays:
         raise ValueError(
@@ -68,9 +75,8 @@ def check_train(loop: Loop, folder: Path, is_tiny: bool) -> dict[str, Any]:
             f"trainer {trainer!r} learns from {kind.rows}, and selector {selector!r} gives "
             f"{found}; give another trainer or selector"
         )
-    row_config({**settings, "data": "rows.parquet"})
-    trainer_args(kind.config, settings, folder, is_tiny)
-    return dict(settings)
+    row_config({**stages.train, "data": "rows.parquet"})
+    trainer_args(kind.config, stages.train, folder, is_tiny=False)
 
 
 def rows_of(selector: str) -> str | None:
@@ -86,8 +92,9 @@ def rows_of(selector: str) -> str | None:
 
 def check_policies(loop: Loop, plans: Sequence[GamePlan]) -> None:
     """Raises ValueError for a policy that is unknown or refuses a game."""
-    play = *loop.play.policies, *loop.play.opponents
-    named = {*play, *loop.evaluate.opponents} - {LEARNER, "self"}
+    playing = [stages.play for stages in loop.stages]
+    named = {name for play in playing for name in (*play.policies, *play.opponents)}
+    named = (named | {*loop.evaluate.opponents}) - {LEARNER, "self"}
     if LEARNER in loop.evaluate.opponents:
         raise ValueError(
             "want self in place of learner in rounds.evaluate.opponents, or another policy"

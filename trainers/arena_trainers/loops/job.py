@@ -11,6 +11,7 @@ import torch
 import yaml
 from rich.console import Console
 
+from arena_trainers.data import draw
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.job.run_folder import START, check_new, new_folder, partial
 from arena_trainers.job.settings import build_configs
@@ -19,9 +20,9 @@ from arena_trainers.job.stopping import Stopper
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import saved_options
-from arena_trainers.loops.checks import check_policies, check_select, check_train
+from arena_trainers.loops.checks import check_policies, checked
 from arena_trainers.loops.closing import close_loop, score_of
-from arena_trainers.loops.settings import read_loop
+from arena_trainers.loops.settings import Stages, read_loop
 from arena_trainers.loops.stages import (
     EPISODES,
     MODEL,
@@ -29,6 +30,7 @@ from arena_trainers.loops.stages import (
     SCORES,
     Round,
     evaluate_round,
+    num_seeds,
     play_round,
     select_round,
     train_round,
@@ -87,10 +89,10 @@ class LoopJob:
         is_tiny = self.job.model == "tiny"
         self.plans = different_games([GamePlan(s, self.args) for s in self.args.games])
         check_policies(self.loop, self.plans)
-        self.select = check_select(self.loop)
-        self.train = check_train(self.loop, folder, is_tiny)
+        shared = {"gradient_checkpointing": False} if is_tiny else {}
         if given.get("use_cpu"):
-            self.train.setdefault("use_cpu", True)
+            shared["use_cpu"] = True
+        self.stages = [checked(one, folder, shared) for one in self.loop.stages]
         self.model = None if is_tiny else model_folder(self.job.model)
         told = self.model, self.plans, self.args.prompt
         self.tokenizer = load_tokenizer(self.job, *told)
@@ -158,19 +160,20 @@ class LoopJob:
 
     def _round(self, number: int) -> Path:
         """Runs the stages of a round that are not finished; returns its folder."""
-        folder = self.folder / f"round-{number:02d}"
+        earlier = [self._folder(k) for k in range(number)]
+        folder, start = self._folder(number), self.folder / START
         folder.mkdir(exist_ok=True)
-        start = self.folder / START
-        last = self.folder / f"round-{number - 1:02d}" / MODEL if number else start
-        base = last if self.loop.start_from == "last" else start
+        last = earlier[-1] / MODEL if earlier else start
+        seeds = [num_seeds(self._stages(k).play, self.plans) for k in range(number)]
         one = Round(
             number=number,
             folder=folder,
             player=last,
-            base=base,
+            base=last if self.loop.start_from == "last" else start,
+            earlier=earlier if self.loop.aggregate else [],
+            first_seed=draw(self.args.seed, "play") % 2**40 + sum(seeds),
             loop=self.loop,
-            select=self.select,
-            train=self.train,
+            stages=self._stages(number),
             plans=self.plans,
             args=self.args,
             console=self.console,
@@ -182,6 +185,12 @@ class LoopJob:
                     stage(one)
                 self.say(f"round {number}: {name} is done")
         return folder
+
+    def _folder(self, number: int) -> Path:
+        return self.folder / f"round-{number:02d}"
+
+    def _stages(self, number: int) -> Stages:
+        return self.stages[number % len(self.stages)]
 
     def say(self, text: str) -> None:
         """Prints a text as it is, so that its lines can be copied."""

@@ -20,6 +20,7 @@ OF_THE_START = (
     *("repetition_penalty", "chat_template_kwargs"),
 )  # options beside `rounds`
 _OF_THE_LOOP = ("model", "data", "seed", "lora_r", "lora_alpha", "lora_target_modules")
+_IN_TURN = ("play", "select", "train")  # stages that may be lists
 
 
 @dataclass(frozen=True)
@@ -75,26 +76,49 @@ class EvaluateStage:
 
 
 @dataclass(frozen=True)
+class Stages:
+    """The stages that differ between rounds.
+
+    Attributes:
+        play: who plays.
+        select: `selector` and its options.
+        train: `trainer` and its options.
+    """
+
+    play: PlayStage
+    select: dict[str, Any]
+    train: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        _want_name("select", "selector", self.select)
+        _want_name("train", "trainer", self.train)
+        for name in _OF_THE_LOOP:
+            if name in self.train:
+                raise ValueError(
+                    f"rounds.train has no option {name!r}: a loop trains all weights of its "
+                    "own model on its own rows; leave it out"
+                )
+
+
+@dataclass(frozen=True)
 class Loop:
-    """The stages of a round, and how many rounds there are.
+    """What the rounds do, and how many there are.
 
     Attributes:
         num: most rounds.
-        select: `selector` and its options.
-        train: `trainer` and its options.
-        play: who plays.
+        stages: those of round k are at k modulo their number.
         evaluate: against whom each model is measured.
         start_from: the model that training starts from: `"last"` is that of the round before,
             `"first"` the one that the loop starts from. The last one plays in any case.
+        aggregate: whether a round trains on the rows of earlier rounds, too.
         patience: rounds without a better score after which the loop ends; 0 for all rounds.
     """
 
     num: int
-    select: dict[str, Any]
-    train: dict[str, Any]
-    play: PlayStage
+    stages: list[Stages]
     evaluate: EvaluateStage
     start_from: str = "last"
+    aggregate: bool = False
     patience: int = 0
 
     def __post_init__(self) -> None:
@@ -105,14 +129,6 @@ class Loop:
             raise ValueError(
                 f"want rounds.start_from as first or last, got {self.start_from!r}"
             )
-        _want_name("select", "selector", self.select)
-        _want_name("train", "trainer", self.train)
-        for name in _OF_THE_LOOP:
-            if name in self.train:
-                raise ValueError(
-                    f"rounds.train has no option {name!r}: a loop trains all weights of its "
-                    "own model on its own rows; leave it out"
-                )
 
 
 def is_loop(settings: Mapping[str, Any]) -> bool:
@@ -136,26 +152,49 @@ def read_loop(settings: Mapping[str, Any]) -> tuple[Loop, dict[str, Any]]:
             )
     given = _mapping(ROUNDS, settings[ROUNDS])
     known = options_of(Loop)
-    _refuse_unknown(ROUNDS, given, known)
+    del known["stages"]  # the recipe has them by name
+    _refuse_unknown(ROUNDS, given, [*known, *_IN_TURN])
     for name in ("num", "select", "train"):
         if name not in given:
             raise ValueError(f"rounds needs {name!r}; give it")
-    stages = {
-        "play": _stage(PlayStage, "play", given),
-        "evaluate": _stage(EvaluateStage, "evaluate", given),
-    }
+    evaluate = _stage(EvaluateStage, "rounds.evaluate", given.get("evaluate", {}))
     others = {
         name: known[name].converted(value)
         for name, value in given.items()
-        if name not in stages
+        if name not in (*_IN_TURN, "evaluate")
     }
-    return Loop(**others, **stages), start
+    return Loop(stages=_stages(given), evaluate=evaluate, **others), start
 
 
-def _stage(kind: Any, name: str, given: Mapping[str, Any]) -> Any:
+def _stages(given: Mapping[str, Any]) -> list[Stages]:
+    """The stages of the rounds, as many as the lists are long."""
+    stages = {name: given.get(name, {}) for name in _IN_TURN}
+    lists = {name: value for name, value in stages.items() if isinstance(value, list)}
+    lengths = {len(value) for value in lists.values()} or {1}
+    if len(lengths) > 1 or 0 in lengths:
+        told = " and ".join(f"{len(v)} of {name}" for name, v in lists.items())
+        raise ValueError(
+            f"want lists of equal length in rounds, got {told}; a mapping in place of a list "
+            "holds for all rounds"
+        )
+    found = []
+    for k in range(lengths.pop()):
+        where = {n: f"rounds.{n}[{k}]" if n in lists else f"rounds.{n}" for n in stages}
+        one = {n: v[k] if n in lists else v for n, v in stages.items()}
+        found.append(
+            Stages(
+                play=_stage(PlayStage, where["play"], one["play"]),
+                select=dict(_mapping(where["select"], one["select"])),
+                train=dict(_mapping(where["train"], one["train"])),
+            )
+        )
+    return found
+
+
+def _stage(kind: Any, where: str, given: Any) -> Any:
     """The settings of a stage, an object of the class `kind`."""
-    values, known = _mapping(f"rounds.{name}", given.get(name, {})), options_of(kind)
-    _refuse_unknown(f"rounds.{name}", values, known)
+    values, known = _mapping(where, given), options_of(kind)
+    _refuse_unknown(where, values, known)
     return kind(**{key: known[key].converted(value) for key, value in values.items()})
 
 

@@ -21,11 +21,12 @@ from arena_trainers.data import (
 )
 from arena_trainers.evaluate.matches import EvaluationPlan
 from arena_trainers.evaluate.nash_convs import nash_convs
-from arena_trainers.job.run_folder import CONFIG, newest_checkpoint
+from arena_trainers.job.run_folder import CONFIG, newest_checkpoint, partial
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.job.stopping import Stopper
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.loops.settings import LEARNER, Loop
+from arena_trainers.loops.aggregate import newest_of_kind, write_aggregated
+from arena_trainers.loops.settings import LEARNER, Loop, PlayStage, Stages
 from arena_trainers.offline.job import RowJob
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.game_plans import GamePlan
@@ -47,9 +48,10 @@ class Round:
         folder: its files.
         player: folder of the model that plays.
         base: folder of the model that training starts from.
-        loop: the stages.
-        select: options of the selector.
-        train: settings of the trainer.
+        earlier: folders of the rounds before, whose rows this one trains on, too.
+        first_seed: of play.
+        loop: the settings of all rounds.
+        stages: those of this round, with all their options.
         plans: the games.
         args: sampling, device and seed.
         console: where progress is shown.
@@ -60,9 +62,10 @@ class Round:
     folder: Path
     player: Path
     base: Path
+    earlier: Sequence[Path]
+    first_seed: int
     loop: Loop
-    select: dict[str, Any]
-    train: dict[str, Any]
+    stages: Stages
     plans: Sequence[GamePlan]
     args: TurnGRPOConfig
     console: Console
@@ -75,27 +78,27 @@ class Round:
 
 def play_round(one: Round) -> None:
     """Plays; writes `episodes.jsonl`. No seed is played twice in a loop."""
-    stage = one.loop.play
+    stage = one.stages.play
     names = {*stage.policies, *stage.opponents} - {"self"}
-    players = {
+    players: dict[str, Policy] = {
         name: learner(one.player, one.args) if name == LEARNER else make_policy(name)
         for name in sorted(names)
     }
-    pairs = [
-        (plan, lineup)
-        for plan in one.plans
-        for lineup in _lineups(one.loop, players, plan.game.num_players)
-    ]
-    first = draw(one.args.seed, "play") % 2**40
-    first += one.number * len(pairs) * stage.episodes
-    parts = []
-    for number, (plan, lineup) in enumerate(pairs):
-        start = first + number * stage.episodes
-        seeds = range(start, start + stage.episodes)
-        choices: dict[str, Any] = {"num_samples": stage.samples}
-        choices |= {"branch": stage.branching, "batch_size": AT_ONCE}
-        parts.append(play(plan.env_fn, lineup, seeds, on_error="raise", **choices))
+    start, parts = one.first_seed, []
+    for plan in one.plans:
+        for lineup in _lineups(stage, plan.game.num_players):
+            seeds = range(start, start := start + stage.episodes)
+            choices: dict[str, Any] = {"num_samples": stage.samples}
+            choices |= {"branch": stage.branching, "batch_size": AT_ONCE}
+            seats = [players[name] for name in lineup]
+            parts.append(play(plan.env_fn, seats, seeds, on_error="raise", **choices))
     write_episodes(one.folder / EPISODES, joined(parts))
+
+
+def num_seeds(stage: PlayStage, plans: Sequence[GamePlan]) -> int:
+    """How many seeds a round plays."""
+    lineups = [_lineups(stage, plan.game.num_players) for plan in plans]
+    return stage.episodes * sum(map(len, lineups))
 
 
 def learner(folder: Path, args: TurnGRPOConfig) -> LMPolicy:
@@ -103,19 +106,17 @@ def learner(folder: Path, args: TurnGRPOConfig) -> LMPolicy:
     return LMPolicy.from_pretrained(folder, device=args.device, name=LEARNER)
 
 
-def _lineups(
-    loop: Loop, players: dict[str, Policy], num_players: int
-) -> list[list[Policy]]:
+def _lineups(stage: PlayStage, num_players: int) -> list[list[str]]:
     """Who plays each seat: every policy with every opponent in every seat."""
     found = []
-    for name in loop.play.policies:
-        for opponent in loop.play.opponents:
+    for name in stage.policies:
+        for opponent in stage.opponents:
             if opponent == "self":
-                found.append([players[name]] * num_players)
+                found.append([name] * num_players)
                 continue
             for seat in range(num_players):
-                others = [players[opponent]] * num_players
-                found.append([*others[:seat], players[name], *others[seat + 1 :]])
+                others = [opponent] * num_players
+                found.append([*others[:seat], name, *others[seat + 1 :]])
     return found
 
 
@@ -126,24 +127,33 @@ def select_round(one: Round) -> None:
         ValueError: no row is chosen; says why.
     """
     episodes = list(read_episodes(one.folder / EPISODES))
-    name = one.loop.select["selector"]
-    found = select(name, episodes, seed=one.drawn("select"), **one.select)
+    options = dict(one.stages.select)
+    name = options.pop("selector")
+    found = select(name, episodes, seed=one.drawn("select"), **options)
     if not found.rows:
         why = ", ".join(f"{reason} ({num})" for reason, num in found.dropped.items())
         raise ValueError(
             f"selector {name!r} chose no row: {why or 'no turn was played'}; give other "
             "options of the selector, or play more"
         )
-    told = {"rows": len(found.rows), "merged": found.num_merged}
-    _write_json(one.folder / SELECTION, {**told, "dropped": dict(found.dropped)})
     dataset = rows_to_dataset(found.rows, load_chat(str(one.player)))
-    write_rows(dataset, one.folder / ROWS, origin_of(found.rows, episodes))
+    origin = origin_of(found.rows, episodes)
+    files = [folder / ROWS for folder in one.earlier]
+    before = newest_of_kind(files, dataset.column_names)
+    part, num_rows = one.folder / partial(ROWS), len(dataset)
+    if before is None:
+        write_rows(dataset, part, origin)
+    else:
+        num_rows = write_aggregated(dataset, origin, before, part)
+    told = {"rows": num_rows, "new": len(dataset), "merged": found.num_merged}
+    _write_json(one.folder / SELECTION, {**told, "dropped": dict(found.dropped)})
+    part.rename(one.folder / ROWS)
 
 
 def train_round(one: Round) -> None:
     """Trains in `train/`, which resumes from its checkpoints; renames its model at the end."""
     folder = one.folder / "train"
-    given = {**one.train, "model": str(one.base), "seed": one.drawn("train")}
+    given = {**one.stages.train, "model": str(one.base), "seed": one.drawn("train")}
     given["data"] = str(one.folder / ROWS)
     is_begun = newest_checkpoint(folder) is not None
     if not is_begun:
