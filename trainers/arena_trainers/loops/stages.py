@@ -77,7 +77,7 @@ class Round:
 
 
 def play_round(one: Round) -> None:
-    """Plays; writes `episodes.jsonl`. No seed is played twice in a loop."""
+    """Plays; writes `episodes.jsonl`. A line-up plays no seed twice in a loop."""
     stage = one.stages.play
     names = {*stage.policies, *stage.opponents} - {"self"}
     players: dict[str, Policy] = {
@@ -86,8 +86,9 @@ def play_round(one: Round) -> None:
     }
     start, parts = one.first_seed, []
     for plan in one.plans:
-        for lineup in _lineups(stage, plan.game.num_players):
-            seeds = range(start, start := start + stage.episodes)
+        for number, lineup in enumerate(_lineups(stage, plan.game.num_players)):
+            if number == 0 or not stage.same_seeds:
+                seeds = range(start, start := start + stage.episodes)
             choices: dict[str, Any] = {"num_samples": stage.samples}
             choices |= {"branch": stage.branching, "batch_size": AT_ONCE}
             seats = [players[name] for name in lineup]
@@ -97,6 +98,8 @@ def play_round(one: Round) -> None:
 
 def num_seeds(stage: PlayStage, plans: Sequence[GamePlan]) -> int:
     """How many seeds a round plays."""
+    if stage.same_seeds:
+        return stage.episodes * len(plans)
     lineups = [_lineups(stage, plan.game.num_players) for plan in plans]
     return stage.episodes * sum(map(len, lineups))
 
