@@ -200,6 +200,7 @@ def test_a_failed_round_is_told_and_goes_on_where_it_failed(tmp_path):
         ({"train": {"trainer": "sfft"}}, "no trainer 'sfft'; did you mean 'sft'?"),
         ({"train": {"beta": 1}}, "trainer 'sft' has no option 'beta'"),
         ({"train": {"seed": 1}}, "rounds.train has no option 'seed'"),
+        ({"train": {"lora_r": 1}}, "all rounds have the same adapter; give it beside"),
         ({"train": {"trainer": "dpo"}}, "learns from pairs, and selector"),
         ({"train": {"trainer": "reward"}}, "chooses no replies"),
         ({"start_from": "best"}, "want rounds.start_from as first or last"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
+from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from arena_trainers.extras import import_extra
 from arena_trainers.lm.models import WEIGHTS
@@ -37,6 +37,40 @@ def lora_config(r: int, alpha: int | None, target_modules: Sequence[str]) -> Any
         target_modules="all-linear" if names == ["all-linear"] else names,
         task_type="CAUSAL_LM",
     )
+
+
+def starting_model(base: Path, adapter: Path | None, args: Any) -> Any:
+    """What a trainer of TRL starts from.
+
+    A trainer with a reference model keeps a copy of the adapter as its reference.
+
+    Args:
+        base: folder of the model.
+        adapter: folder of the adapter that goes on training; None for none.
+        args: the trainer's options. Its `model_init_kwargs` are used up with an adapter.
+
+    Returns:
+        The folder of the model, or the model with the adapter.
+    """
+    if adapter is None:
+        return str(base)
+    peft = import_extra("peft", "train")
+    options = {"dtype": "float32", **(getattr(args, "model_init_kwargs", None) or {})}
+    args.model_init_kwargs = None  # TRL passes them to models that it loads itself
+    model: Any = AutoModelForCausalLM.from_pretrained(base, **options)
+    return peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
+
+
+def check_layers(config: Any, adapter: Any) -> None:
+    """Raises the ValueError of peft where an adapter names layers that a model lacks.
+
+    Args:
+        config: of the model.
+        adapter: what `lora_config` made.
+    """
+    peft = import_extra("peft", "train")
+    with torch.device("meta"):
+        peft.get_peft_model(AutoModelForCausalLM.from_config(config), adapter)
 
 
 def share_base(policy: LMPolicy, learner: LMPolicy) -> bool:

@@ -69,7 +69,8 @@ def adapter_base(name: str) -> str | None:
 
     Returns:
         A folder or an id of the hub. The base of a run that was moved is looked for beside
-        the adapter, as `RUN/start` is beside `RUN/model`.
+        the adapter and one folder up: `RUN/start` is the base of `RUN/model`, or of
+        `RUN/round-00/model`.
 
     Raises:
         ValueError: `adapter_config.json` names no base model, or its folder is not there.
@@ -87,7 +88,8 @@ def adapter_base(name: str) -> str | None:
             f"want base_model_name_or_path in {str(file)!r}, which names no base model; "
             "write there the folder of the model that the adapter was trained on"
         )
-    for place in (Path(base), folder.absolute().parent / Path(base).name):
+    above = [parent / Path(base).name for parent in folder.absolute().parents[:2]]
+    for place in (Path(base), *above):
         if (place / "config.json").is_file():
             return str(place)
     if _ID.fullmatch(base):

@@ -17,12 +17,14 @@ from arena_trainers.job.run_folder import START, check_new, new_folder, partial
 from arena_trainers.job.settings import build_configs
 from arena_trainers.job.start import load_tokenizer, longest_replies, make_start
 from arena_trainers.job.stopping import Stopper
+from arena_trainers.job.watched import adapter_errors
+from arena_trainers.lm.adapters import check_layers
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.loops.checks import check_policies, checked
 from arena_trainers.loops.closing import close_loop, score_of
-from arena_trainers.loops.settings import Stages, read_loop
+from arena_trainers.loops.settings import OF_THE_ADAPTER, Stages, read_loop
 from arena_trainers.loops.stages import (
     EPISODES,
     MODEL,
@@ -89,7 +91,9 @@ class LoopJob:
         is_tiny = self.job.model == "tiny"
         self.plans = different_games([GamePlan(s, self.args) for s in self.args.games])
         check_policies(self.loop, self.plans)
-        shared = {"gradient_checkpointing": False} if is_tiny else {}
+        shared = {name: given[name] for name in OF_THE_ADAPTER if name in given}
+        if is_tiny:
+            shared["gradient_checkpointing"] = False
         if given.get("use_cpu"):
             shared["use_cpu"] = True
         self.stages = [checked(one, folder, shared) for one in self.loop.stages]
@@ -125,6 +129,9 @@ class LoopJob:
         shutil.rmtree(part, ignore_errors=True)  # of a loop that was killed
         given = self.model, self.tokenizer, self.plans, self.console
         model = make_start(self.job, self.args, *given)
+        if self.job.lora_r:
+            with adapter_errors(self.job):
+                check_layers(model.config, self.job.peft_config)
         options = {"prompt": self.args.prompt, **self.args.sampling_options}
         LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
         part.rename(self.folder / START)
@@ -164,12 +171,14 @@ class LoopJob:
         folder, start = self._folder(number), self.folder / START
         folder.mkdir(exist_ok=True)
         last = earlier[-1] / MODEL if earlier else start
+        goes_on, is_whole = self.loop.start_from == "last", self.job.lora_r == 0
         seeds = [num_seeds(self._stages(k).play, self.plans) for k in range(number)]
         one = Round(
             number=number,
             folder=folder,
             player=last,
-            base=last if self.loop.start_from == "last" else start,
+            base=last if goes_on and is_whole else start,
+            adapter=None if is_whole or not goes_on or not earlier else last,
             earlier=earlier if self.loop.aggregate else [],
             first_seed=draw(self.args.seed, "play") % 2**40 + sum(seeds),
             loop=self.loop,

@@ -11,6 +11,7 @@ from arena_wrappers.prompts import PROMPT_OPTIONS
 
 ROUNDS = "rounds"
 LEARNER = "learner"  # the model of the loop, among policies, and its name in records
+OF_THE_ADAPTER = ("lora_r", "lora_alpha", "lora_target_modules")
 OF_THE_START = (
     *("model", "hidden_size", "num_layers", "seed", "games", "use_cpu", "on_invalid"),
     *("warm_start_steps", "warm_start_episodes", "warm_start_teacher"),
@@ -18,8 +19,9 @@ OF_THE_START = (
     *PROMPT_OPTIONS,
     *("max_completion_length", "temperature", "top_k", "top_p", "min_p"),
     *("repetition_penalty", "chat_template_kwargs"),
+    *OF_THE_ADAPTER,
 )  # options beside `rounds`
-_OF_THE_LOOP = ("model", "data", "seed", "lora_r", "lora_alpha", "lora_target_modules")
+_OF_THE_LOOP = ("model", "data", "seed")
 _IN_TURN = ("play", "select", "train")  # stages that may be lists
 
 
@@ -91,16 +93,6 @@ class Stages:
     select: dict[str, Any]
     train: dict[str, Any]
 
-    def __post_init__(self) -> None:
-        _want_name("select", "selector", self.select)
-        _want_name("train", "trainer", self.train)
-        for name in _OF_THE_LOOP:
-            if name in self.train:
-                raise ValueError(
-                    f"rounds.train has no option {name!r}: a loop trains all weights of its "
-                    "own model on its own rows; leave it out"
-                )
-
 
 @dataclass(frozen=True)
 class Loop:
@@ -111,7 +103,8 @@ class Loop:
         stages: those of round k are at k modulo their number.
         evaluate: against whom each model is measured.
         start_from: the model that training starts from: `"last"` is that of the round before,
-            `"first"` the one that the loop starts from. The last one plays in any case.
+            `"first"` the one that the loop starts from. The last one plays in any case. An
+            adapter goes on training from that of the round before, or is a new one.
         aggregate: whether a round trains on the rows of earlier rounds, too.
         patience: rounds without a better score after which the loop ends; 0 for all rounds.
     """
@@ -183,14 +176,28 @@ def _stages(given: Mapping[str, Any]) -> list[Stages]:
     for k in range(lengths.pop()):
         where = {n: f"rounds.{n}[{k}]" if n in lists else f"rounds.{n}" for n in stages}
         one = {n: v[k] if n in lists else v for n, v in stages.items()}
-        found.append(
-            Stages(
-                play=_stage(PlayStage, where["play"], one["play"]),
-                select=dict(_mapping(where["select"], one["select"])),
-                train=dict(_mapping(where["train"], one["train"])),
-            )
-        )
+        play = _stage(PlayStage, where["play"], one["play"])
+        select, train = (dict(_mapping(where[n], one[n])) for n in ("select", "train"))
+        _want_name("select", "selector", select)
+        _check_train(train)
+        found.append(Stages(play, select, train))
     return found
+
+
+def _check_train(train: Mapping[str, Any]) -> None:
+    _want_name("train", "trainer", train)
+    for name in _OF_THE_LOOP:
+        if name in train:
+            raise ValueError(
+                f"rounds.train has no option {name!r}: a loop trains its own model on its "
+                "own rows; leave it out"
+            )
+    for name in OF_THE_ADAPTER:
+        if name in train:
+            raise ValueError(
+                f"rounds.train has no option {name!r}: all rounds have the same adapter; "
+                "give it beside rounds"
+            )
 
 
 def _stage(kind: Any, where: str, given: Any) -> Any:

@@ -48,6 +48,7 @@ class Round:
         folder: its files.
         player: folder of the model that plays.
         base: folder of the model that training starts from.
+        adapter: folder of the adapter that goes on training; None for a new one, if any.
         earlier: folders of the rounds before, whose rows this one trains on, too.
         first_seed: of play.
         loop: the settings of all rounds.
@@ -62,6 +63,7 @@ class Round:
     folder: Path
     player: Path
     base: Path
+    adapter: Path | None
     earlier: Sequence[Path]
     first_seed: int
     loop: Loop
@@ -169,9 +171,12 @@ def train_round(one: Round) -> None:
         resume=is_begun,
         stopper=one.stopper,
         measures=False,
+        adapter=one.adapter,
     )
     job.prepare()
     job.run()
+    # peft also saves TRL's copy of the adapter that went on training
+    shutil.rmtree(folder / MODEL / "ref", ignore_errors=True)
     (folder / MODEL).rename(one.folder / MODEL)
 
 

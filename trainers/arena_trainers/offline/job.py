@@ -35,6 +35,7 @@ from arena_trainers.job.run_folder import (
 from arena_trainers.job.start import make_start
 from arena_trainers.job.stopping import StopCallback, Stopper
 from arena_trainers.job.watched import adapter_errors, kept_metrics
+from arena_trainers.lm.adapters import starting_model
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.memory import default_max_tokens
 from arena_trainers.lm.models import model_folder
@@ -66,6 +67,7 @@ class RowJob:
         extended: whether a resumed run has another `max_steps` than before.
         stopper: ends training early, at a checkpoint.
         measures: whether the model plays before and after training.
+        adapter: folder of the adapter that goes on training; None for a new one, if any.
 
     Raises:
         ValueError: an option, the rows or the model do not fit; the folder is in use, or has
@@ -83,10 +85,11 @@ class RowJob:
         extended: bool = False,
         stopper: Stopper | None = None,
         measures: bool = True,
+        adapter: Path | None = None,
     ) -> None:
         import_stats()  # fails now if scipy is missing, not after hours of training
         self.settings, self.folder, self.console = dict(settings), folder, console
-        self.recipe, self.extended = recipe, extended
+        self.recipe, self.extended, self.adapter = recipe, extended, adapter
         self.stopper = stopper or Stopper()
         self.rows, self.job = row_config(settings)
         self.kind, self.path = row_trainer(self.rows.trainer), Path(self.rows.data)
@@ -212,12 +215,12 @@ class RowJob:
         with adapter_errors(self.job):
             self.trainer = kind.make(
                 Given(
-                    model=str(self.start),
+                    model=starting_model(self.start, self.adapter, self.args),
                     args=self.args,
                     rows=self._dataset(),
                     tokenizer=player.tokenizer,
                     pad_id=_pad_id(player.tokenizer),
-                    peft_config=self.job.peft_config,
+                    peft_config=None if self.adapter else self.job.peft_config,
                 )
             )
         self.trainer.remove_callback(PrinterCallback)

@@ -10,15 +10,17 @@ class Given:
     """What a trainer is made of.
 
     Attributes:
-        model: folder of the model that training starts from.
+        model: folder of the model that training starts from, or the model with an adapter that
+            goes on training.
         args: the options, an object of `RowTrainer.config`.
         rows: `datasets.Dataset` with the token columns of `docs/data.md`.
         tokenizer: of the model.
         pad_id: the token that pads.
-        peft_config: of the adapter that is trained; None to train all weights.
+        peft_config: of the new adapter that is trained; None to train all weights, or where
+            the model has an adapter.
     """
 
-    model: str
+    model: Any
     args: Any
     rows: Any
     tokenizer: Any
