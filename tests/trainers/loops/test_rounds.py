@@ -9,19 +9,9 @@ import pytest
 import yaml
 from rich.console import Console
 
-from arena_trainers.data import (
-    Completion,
-    Origin,
-    Said,
-    read_origin,
-    rows_to_dataset,
-    write_rows,
-)
 from arena_trainers.extras import import_extra
 from arena_trainers.job.settings import load_recipe
-from arena_trainers.loops.aggregate import newest_of_kind, write_aggregated
 from arena_trainers.loops.job import LoopJob, RoundError
-from arena_wrappers import PromptOptions
 
 START = {
     "model": "tiny",
@@ -51,15 +41,11 @@ def settings(**changes):
     return {**START, "rounds": rounds}
 
 
-FACTS = {"game": "general", "seat": 0, "turn": 0, "sample": 0, "policy": "general"}
-FACTS |= {"reason": "", "prompt": [{"role": "user", "content": "?"}], "prompt_ids": [0]}
-
-
 class Ending(Console):
-    """A console at which the process ends once a stage is done."""
+    """A console at which the process ends once a stage, or a part of play, is done."""
 
     def print(self, *texts, **options):
-        if "is done" in str(texts):
+        if "is done" in str(texts) or "seeds are played" in str(texts):
             raise KeyboardInterrupt
 
 
@@ -88,19 +74,18 @@ def rows_in(file):
 def test_a_loop_that_ends_after_every_stage_goes_on_to_the_same_files(tmp_path):
     """With stages in turn; the second round trains on the rows of both."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    quiet = Console(quiet=True)
     play = [{"episodes": 6}, {"episodes": 3, "opponents": ["random"]}]
     given = settings(aggregate=True, start_from="first", play=play)
-    results = run(whole, given, quiet)
+    results = run(whole, given, Console(quiet=True))
     assert [entry["round"] for entry in results["rounds"]] == [None, 0, 1]
     ends = 0
-    while not (broken / "results.json").exists():
-        console = Ending(quiet=True) if ends < 9 else quiet
+    while not (broken / "results.json").exists() and ends < 20:
         try:
-            run(broken, given, console, resume=ends > 0)
+            run(broken, given, Ending(quiet=True), resume=ends > 0)
         except KeyboardInterrupt:
             ends += 1
-    assert ends == 9  # of the start, and of four stages in each of two rounds
+    # of the start, of four stages in each of two rounds, and of the first of two seats
+    assert ends == 10
     files = kept(whole)
     assert len(files) == 14
     assert kept(broken) == files
@@ -110,6 +95,7 @@ def test_a_loop_that_ends_after_every_stage_goes_on_to_the_same_files(tmp_path):
     assert not seeds[0] & seeds[1]
     rows = [rows_in(whole / f"round-0{n}/rows.parquet") for n in range(2)]
     assert rows[1][: len(rows[0])] == rows[0]
+    assert not list(whole.rglob("play"))
     assert {row["seed"] for row in rows[1][len(rows[0]) :]} == seeds[1]
     assert results["rounds"][2]["rows"] == len(rows[1])
 
@@ -127,33 +113,13 @@ def test_rows_of_another_kind_stay_apart_where_trainers_alternate(tmp_path):
     )
     run(tmp_path, given, Console(quiet=True))
     folders = [tmp_path / f"round-0{n}" for n in range(3)]
-    trained = [
-        yaml.safe_load((folder / "train/config.yaml").read_text()) for folder in folders
-    ]
+    trained = [load_recipe(str(folder / "train/config.yaml")) for folder in folders]
     assert [one["trainer"] for one in trained] == ["sft", "dpo", "sft"]
     assert {one["model"] for one in trained} == {str(tmp_path / "start")}
     rows = [rows_in(folder / "rows.parquet") for folder in folders]
     assert "chosen_ids" in rows[1][0]
     assert rows[2][: len(rows[0])] == rows[0]
     assert len(rows[2]) > len(rows[0])
-
-
-def test_equal_rows_of_two_rounds_are_merged(tmp_path):
-    """Only rows that are of no episode can be equal: the seeds of rounds differ."""
-    one, two, three = (
-        Completion(**FACTS, seed=n, completion=[Said("a", [n])]) for n in (1, 2, 3)
-    )
-    first, second = rows_to_dataset([one, two]), rows_to_dataset([two, three])
-    origin = [Origin([{"id": name}], [PromptOptions()]) for name in ("b", "a")]
-    files = [tmp_path / name for name in ("first", "other")]
-    write_rows(first, files[0], origin[0])
-    write_rows(first.remove_columns("weight"), files[1])  # of another kind
-    before, path = newest_of_kind(files, second.column_names), tmp_path / "both"
-    assert before == files[0]
-    assert write_aggregated(second, origin[1], before, path) == 3
-    found = rows_in(path)
-    assert [(row["seed"], row["weight"]) for row in found] == [(1, 1), (2, 2), (3, 1)]
-    assert read_origin(path) == Origin([{"id": "a"}, {"id": "b"}], [PromptOptions()])
 
 
 @pytest.mark.slow
@@ -173,6 +139,64 @@ def test_a_loop_that_ends_in_training_goes_on_from_the_checkpoint(tmp_path):
     run(broken, given, told, resume=True)
     assert "resumed after step 1" in told.export_text()
     assert kept(broken) == kept(whole)
+
+
+@pytest.mark.slow
+def test_play_goes_on_after_the_parts_that_are_finished(tmp_path):
+    """A part has 512 episodes, here two seeds, and their branches."""
+    play = {"samples": 256, "branch": {"num_candidates": 2, "turns": [0], "seats": [0]}}
+    given = settings(num=1, play={**play, "episodes": 3})
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run(whole, given, Console(quiet=True))
+    for resume in (False, True):
+        with pytest.raises(KeyboardInterrupt):
+            run(broken, given, Ending(quiet=True), resume=resume)
+    part = broken / "round-00" / "play" / "0000.jsonl"
+    assert {path.name for path in part.parent.iterdir()} == {part.name}
+    before = part.read_text()
+    part.write_text(before.replace("learner", "LEARNER"))
+    with pytest.raises(KeyboardInterrupt):
+        run(broken, given, Ending(quiet=True), resume=True)
+    text = (broken / "round-00" / "episodes.jsonl").read_text()
+    assert text.count("LEARNER") == before.count("learner")
+    text = text.replace("LEARNER", "learner")
+    assert text == (whole / "round-00" / "episodes.jsonl").read_text()
+    episodes = [json.loads(line) for line in text.splitlines()]
+    assert len(episodes) == 768 * 3
+    children = [one for one in episodes if one["parent"] is not None]
+    assert len({one["seed"] for one in children}) == 3
+    assert all(one["seed"] == episodes[one["parent"]]["seed"] for one in children)
+
+
+@pytest.mark.slow
+def test_a_finished_loop_goes_on_to_more_rounds(arena_here, tmp_path):
+    run(tmp_path / "whole", settings(), Console(quiet=True))
+    run(tmp_path / "longer", settings(num=1), Console(quiet=True))
+    words = ["train", "--resume", tmp_path / "longer", "--rounds", "2"]
+    assert arena_here(*words).returncode == 0
+    assert kept(tmp_path / "longer") == kept(tmp_path / "whole")
+    configs = [tmp_path / name / "config.yaml" for name in ("longer", "whole")]
+    assert configs[0].read_text() == configs[1].read_text()
+    done = arena_here(*words)
+    assert "want --rounds as a number above 2, the rounds so far, got 2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--rounds", "1"],
+            "want --rounds as a number above 2, the rounds so far, got",
+        ),
+        (["--rounds", "many"], "above 2, the rounds so far, got 'many'"),
+        (["--max_steps", "3"], "want --resume RUN alone or with --rounds N, since"),
+    ],
+)
+def test_a_loop_goes_on_with_more_rounds_alone(arena_here, tmp_path, words, message):
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings()))
+    done = arena_here("train", "--resume", tmp_path, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
 
 
 def test_a_failed_round_is_told_and_goes_on_where_it_failed(tmp_path):

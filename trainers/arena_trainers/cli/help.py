@@ -59,7 +59,8 @@ LOOP_USAGE = """\
 Usage: arena train {recipe} [--key value]...
 
 Repeats the stages of `rounds` in the recipe: play, select, train, evaluate. The
-page docs/training.md names their options. Other options are:
+page docs/training.md names their options. A loop goes on after a stop, or to N
+rounds in all, by arena train --resume RUN [--rounds N]. Other options are:
 """
 
 RUN = (
@@ -67,7 +68,7 @@ RUN = (
     Option(
         *("resume", (), (), None),
         "Run folder to resume from its last checkpoint; only --max_steps may be given "
-        "besides.",
+        "besides, or --rounds where the recipe has rounds.",
         "arena",
     ),
     Option(

@@ -20,7 +20,7 @@ from arena_trainers.job.settings import (
     read_overrides,
 )
 from arena_trainers.lm.prompt_file import saved_options
-from arena_trainers.loops.settings import is_loop
+from arena_trainers.loops.settings import ROUNDS, is_loop, with_rounds
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 HELP = ("-h", "--help", "--help-all")
@@ -133,27 +133,29 @@ def implied_recipe(given: dict[str, Any]) -> str:
 
 
 def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request:
-    others = [f"--{name}" for name in given if name != "max_steps"]
+    config = folder / CONFIG
+    settings = load_recipe(str(config)) if config.is_file() else {}
+    longer, model = "max_steps", folder / "model"
+    if is_loop(settings):
+        longer, model = ROUNDS, folder / "round-NN" / "model"
+    others = [f"--{name}" for name in given if name != longer]
     if recipe is not None:
         others.insert(0, f"the recipe {recipe!r}")
     if others:
         raise ValueError(
-            "want --resume RUN alone or with --max_steps N, since the run keeps its "
+            f"want --resume RUN alone or with --{longer} N, since the run keeps its "
             f"options, got {', '.join(others)} too; for a new run from its weights give "
-            f"--model {folder / 'model'}"
+            f"--model {model}"
         )
+    if is_loop(settings):
+        if ROUNDS in given:
+            settings = with_rounds(settings, given[ROUNDS])
+        return Request(settings, folder, str(config), resume=True)
     max_steps = given.get("max_steps")
     if max_steps is not None and type(max_steps) is not int:
         raise ValueError(f"want int as max_steps, got {max_steps!r}")
-    recipe = str(folder / CONFIG)
-    if (folder / CONFIG).is_file() and is_loop(settings := load_recipe(recipe)):
-        if max_steps is not None:
-            raise ValueError(
-                f"a loop has no max_steps; for more rounds raise num in {recipe}"
-            )
-        return Request(settings, folder, recipe, resume=True)
     settings = read_run(folder, max_steps)
     settings.pop("output_dir", None)
     return Request(
-        settings, folder, recipe, resume=True, extended=max_steps is not None
+        settings, folder, str(config), resume=True, extended=max_steps is not None
     )

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from arena_trainers.data import draw
 from arena_trainers.evaluate.intervals import import_stats
-from arena_trainers.job.run_folder import START, check_new, new_folder, partial
-from arena_trainers.job.settings import build_configs
+from arena_trainers.job.run_folder import CONFIG, START, check_new, new_folder, partial
+from arena_trainers.job.settings import build_configs, load_recipe
 from arena_trainers.job.start import load_tokenizer, longest_replies, make_start
 from arena_trainers.job.stopping import Stopper
 from arena_trainers.job.watched import adapter_errors
@@ -39,6 +39,7 @@ from arena_trainers.loops.stages import (
     write_scores,
 )
 from arena_trainers.train.game_plans import GamePlan, different_games
+from arena_wrappers.files import whole_file
 
 START_SCORES = "start-scores.json"
 STAGES: tuple[tuple[str, str, Callable[[Round], None]], ...] = (
@@ -117,11 +118,15 @@ class LoopJob:
         """
         if self.model is None:
             torch.set_num_threads(1)  # more make a model this small many times slower
+        text = yaml.safe_dump(self.settings, sort_keys=False)
         if self.is_new:
-            text = yaml.safe_dump(self.settings, sort_keys=False)
             with new_folder(self.folder, text):
                 self._make_start()
-        elif not (self.folder / START).exists():
+            return
+        if load_recipe(str(self.folder / CONFIG)) != self.settings:
+            with whole_file(self.folder / CONFIG) as file:  # it has more rounds
+                file.write(text)
+        if not (self.folder / START).exists():
             self._make_start()
 
     def _make_start(self) -> None:

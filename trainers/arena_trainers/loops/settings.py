@@ -161,6 +161,25 @@ def read_loop(settings: Mapping[str, Any]) -> tuple[Loop, dict[str, Any]]:
     return Loop(stages=_stages(given), evaluate=evaluate, **others), start
 
 
+def with_rounds(settings: Mapping[str, Any], num: Any) -> dict[str, Any]:
+    """The settings of a loop that goes on to more rounds.
+
+    Args:
+        settings: those of a recipe with rounds.
+        num: the new number of rounds.
+
+    Raises:
+        ValueError: it is not above the old one.
+    """
+    rounds = _mapping(ROUNDS, settings[ROUNDS])
+    if type(num) is not int or num <= rounds["num"]:
+        raise ValueError(
+            f"want --rounds as a number above {rounds['num']}, the rounds so far, got "
+            f"{num!r:.60}"
+        )
+    return {**settings, ROUNDS: {**rounds, "num": num}}
+
+
 def _stages(given: Mapping[str, Any]) -> list[Stages]:
     """The stages of the rounds, as many as the lists are long."""
     stages = {name: given.get(name, {}) for name in _IN_TURN}

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from arena_trainers.evaluate.nash_convs import nash_convs
 from arena_trainers.job.run_folder import CONFIG, newest_checkpoint, partial
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.job.stopping import Stopper
+from arena_trainers.lm.models import ADAPTER
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.loops.aggregate import newest_of_kind, write_aggregated
 from arena_trainers.loops.settings import LEARNER, Loop, PlayStage, Stages
@@ -36,7 +37,8 @@ from arena_wrappers.files import whole_file
 EPISODES, ROWS, MODEL = "episodes.jsonl", "rows.parquet", "model"
 SCORES, SELECTION = "scores.json", "selection.json"
 EVALUATED = 2**41  # seeds from here on are of evaluations, those below of play
-AT_ONCE = 256  # episodes in progress
+PARTS = "play"  # folder of the episodes that are not joined
+AT_ONCE, PART = 256, 512  # episodes in progress, and of a part without its branches
 
 
 @dataclass(frozen=True)
@@ -79,23 +81,47 @@ class Round:
 
 
 def play_round(one: Round) -> None:
-    """Plays; writes `episodes.jsonl`. A line-up plays no seed twice in a loop."""
-    stage = one.stages.play
+    """Plays; writes `episodes.jsonl`. A line-up plays no seed twice in a loop.
+
+    Finished parts are written to `play/`, so that only the part in progress is played again
+    after a kill.
+    """
+    stage, folder = one.stages.play, one.folder / PARTS
+    folder.mkdir(exist_ok=True)
     names = {*stage.policies, *stage.opponents} - {"self"}
     players: dict[str, Policy] = {
         name: learner(one.player, one.args) if name == LEARNER else make_policy(name)
         for name in sorted(names)
     }
-    start, parts = one.first_seed, []
+    files: list[Path] = []
+    parts = list(_parts(one))
+    num_played, num = 0, sum(len(seeds) for _, _, seeds in parts)
+    for plan, lineup, seeds in parts:
+        files.append(folder / f"{len(files):04d}.jsonl")
+        num_played += len(seeds)
+        if files[-1].exists():
+            continue  # played before the loop was killed
+        choices: dict[str, Any] = {"num_samples": stage.samples}
+        choices |= {"branch": stage.branching, "batch_size": AT_ONCE}
+        seats = [players[name] for name in lineup]
+        episodes = play(plan.env_fn, seats, seeds, on_error="raise", **choices)
+        write_episodes(files[-1], episodes)
+        if num_played < num:
+            told = f"round {one.number}: {num_played:,} of {num:,} seeds are played"
+            one.console.print(told, markup=False, highlight=False)
+    write_episodes(one.folder / EPISODES, joined(map(read_episodes, files)))
+
+
+def _parts(one: Round) -> Iterator[tuple[GamePlan, list[str], range]]:
+    """What is played at a stretch: a game, who plays each seat, and seeds."""
+    stage, first = one.stages.play, one.first_seed
+    size = max(PART // stage.samples, 1)
     for plan in one.plans:
         for number, lineup in enumerate(_lineups(stage, plan.game.num_players)):
             if number == 0 or not stage.same_seeds:
-                seeds = range(start, start := start + stage.episodes)
-            choices: dict[str, Any] = {"num_samples": stage.samples}
-            choices |= {"branch": stage.branching, "batch_size": AT_ONCE}
-            seats = [players[name] for name in lineup]
-            parts.append(play(plan.env_fn, seats, seeds, on_error="raise", **choices))
-    write_episodes(one.folder / EPISODES, joined(parts))
+                seeds = range(first, first := first + stage.episodes)
+            for start in range(0, len(seeds), size):
+                yield plan, lineup, seeds[start : start + size]
 
 
 def num_seeds(stage: PlayStage, plans: Sequence[GamePlan]) -> int:
@@ -131,6 +157,7 @@ def select_round(one: Round) -> None:
     Raises:
         ValueError: no row is chosen; says why.
     """
+    shutil.rmtree(one.folder / PARTS, ignore_errors=True)  # they are joined
     episodes = list(read_episodes(one.folder / EPISODES))
     options = dict(one.stages.select)
     name = options.pop("selector")
@@ -156,7 +183,11 @@ def select_round(one: Round) -> None:
 
 
 def train_round(one: Round) -> None:
-    """Trains in `train/`, which resumes from its checkpoints; renames its model at the end."""
+    """Trains in `train/`, which resumes from its checkpoints; renames its model at the end.
+
+    Raises:
+        ValueError: the trainer cannot use its settings or rows, or trains no adapter.
+    """
     folder = one.folder / "train"
     given = {**one.stages.train, "model": str(one.base), "seed": one.drawn("train")}
     given["data"] = str(one.folder / ROWS)
@@ -175,6 +206,11 @@ def train_round(one: Round) -> None:
     )
     job.prepare()
     job.run()
+    if job.job.lora_r and not (folder / MODEL / ADAPTER).is_file():
+        raise ValueError(
+            f"want an adapter of trainer {given['trainer']!r}, as lora_r is "
+            f"{job.job.lora_r}, got all weights; give another trainer, or leave lora_r out"
+        )
     # peft also saves TRL's copy of the adapter that went on training
     shutil.rmtree(folder / MODEL / "ref", ignore_errors=True)
     (folder / MODEL).rename(one.folder / MODEL)
