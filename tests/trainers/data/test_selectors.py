@@ -236,6 +236,18 @@ def test_revisions_correct_the_worst_sibling_within_a_reply():
     assert said(rows[1].completion) == ["y\nNo.</think>w"]
 
 
+def test_revisions_learn_best_siblings_too_and_ask_for_a_value():
+    found = select("revisions", tree(), note="No.", good=True, above=1.5)
+    assert [said(row.completion) for row in found.rows] == [["w"], ["y\nNo.</think>w"]]
+    assert found.rows[0].prompt == found.rows[1].prompt
+    assert found.dropped == {
+        "the best sibling's value is not above 1.5": 1,
+        "nothing was refused and then corrected": 2,
+    }
+    with pytest.raises(ValueError, match="want good as true or false, got 'yes'"):
+        select("revisions", tree(), good="yes")
+
+
 def test_revisions_correct_refused_replies():
     bad = turn(0, "raise", invalid="illegal", ids=([1], [5, 2]))
     retry = turn(1, "bet", prompt=("deal", "raise", "no"), ids=([1, 8, 9], [6, 2]))

@@ -193,14 +193,14 @@ def outcome_pairs(
     """The best episode of a start and seat over each worse one.
 
     ETO (https://arxiv.org/abs/2403.02502): trajectories of one task with different rewards are
-    a pair, and the loss counts the tokens of all turns. Differences: ETO pairs an agent's failure
-    with an expert's success, its code also the other way round; here both are samples of one
-    seed. Refused replies of the better episode do not count. Where prompts show one state
+    a pair, and the loss counts the tokens of all turns. ETO pairs an agent's failure with an
+    expert's success, its code also the other way round: pass episodes of both at the same seeds.
+    Differences: refused replies of the better episode do not count. Where prompts show one state
     and are no conversation, the pair is the first turn in which the replies differ. Other
     seats and chance play on from there, which adds noise to the margin.
 
     Args:
-        episodes: the records, with several samples of each seed.
+        episodes: the records, with several episodes of each seed.
         seed: of the draw among equal returns.
         margin: the returns must differ by more than this.
         policies: names of those who learn; None for all.

@@ -1,5 +1,6 @@
 """Selectors that read turn trees: `branch_pairs`, `revisions`."""
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
@@ -171,7 +172,9 @@ def revisions(
     *,
     seed: int,
     margin: float = 0.0,
+    above: float | None = None,
     note: str = "No, that is a mistake. I choose again.",
+    good: bool = False,
     policies: Policies = None,
 ) -> Iterator[Completion | Dropped]:
     r"""Mistakes and their corrections; the mistakes are read, not trained.
@@ -189,16 +192,28 @@ def revisions(
         episodes: the records of trees, or of play that asks again after an invalid reply.
         seed: of the draw among equal values.
         margin: the values of the siblings must differ by more than this.
+        above: the value of the best sibling must be above this; None for any value.
         note: what is said between the replies.
+        good: whether the conversations of best siblings are rows, too, as in Agent-R.
         policies: names of those who learn; None for all.
     """
     check_number("margin", margin, 0)
+    least = -math.inf if above is None else above
+    check_number("above", least)
+    if not isinstance(good, bool):
+        raise ValueError(f"want good as true or false, got {good!r:.60}")
     if not isinstance(note, str):
         raise ValueError(f"want note as a text, got {note!r:.60}")
     for family in families(episodes, seed, policies):
-        good, bad = family[0], family[-1]
-        why_not = _why_not(good, bad, margin)
-        yield why_not or _revision(good, bad, note)
+        best, worst = family[0], family[-1]
+        if not best.value > least:
+            yield Dropped(f"the best sibling's value is not above {least:g}")
+            continue
+        why_not = _why_not(best, worst, margin)
+        yield why_not or _revision(best, worst, note)
+        if good and why_not is None:
+            facts = facts_of(best.episode, best.turn, "best sibling")
+            yield Completion(**facts, completion=_rest(best))
     for one in trajectories(episodes, policies):
         for turns in conversations(one.turns):
             first = turns[0].index
@@ -213,15 +228,19 @@ def _revision(good: Sibling, bad: Sibling, note: str) -> Completion:
     ids = bad.turn.token_ids
     if ids is not None and not bad.turn.truncated:
         ids = ids[:-1]  # without the end token
-    own = [turn for turn in good.episode.turns if turn.seat == good.turn.seat]
-    rest = pieces_of(next(conversations(own[good.turn.index :])))
     pieces: list[Piece] = [
         Said(bad.turn.reply, ids, counts=False, ends=False),
         Said(f"\n{note}</think>", None, ends=False),
-        *rest,
+        *_rest(good),
     ]
     facts = facts_of(good.episode, bad.turn, "worst sibling, note, best sibling")
     return Completion(**facts, completion=pieces)
+
+
+def _rest(one: Sibling) -> list[Piece]:
+    """The conversation of a sibling from the branch on."""
+    own = [turn for turn in one.episode.turns if turn.seat == one.turn.seat]
+    return pieces_of(next(conversations(own[one.turn.index :])))
 
 
 def _is_corrected(turns: Sequence[Turn]) -> bool:

@@ -32,6 +32,7 @@ class PlayStage:
     Attributes:
         episodes: different seeds of each line-up of each game.
         samples: episodes of each seed.
+        same_seeds: whether all line-ups of a game play the same seeds.
         policies: who plays each seat in turn; `"learner"` is the model of the round.
         opponents: who plays the other seats; `"self"` is the same policy in all seats.
         branch: arguments of `Branching`; None for no turn trees.
@@ -39,6 +40,7 @@ class PlayStage:
 
     episodes: int = 100
     samples: int = 1
+    same_seeds: bool = False
     policies: list[str] = field(default_factory=lambda: [LEARNER])
     opponents: list[str] = field(default_factory=lambda: ["self"])
     branch: dict[str, Any] | None = None

@@ -81,7 +81,7 @@ class Round:
 
 
 def play_round(one: Round) -> None:
-    """Plays; writes `episodes.jsonl`. No seed is played twice in a loop.
+    """Plays; writes `episodes.jsonl`. A line-up plays no seed twice in a loop.
 
     Finished parts are written to `play/`, so that only the part in progress is played again
     after a kill.
@@ -94,8 +94,9 @@ def play_round(one: Round) -> None:
         for name in sorted(names)
     }
     files: list[Path] = []
-    num_played, num = 0, num_seeds(stage, one.plans)
-    for plan, lineup, seeds in _parts(one):
+    parts = list(_parts(one))
+    num_played, num = 0, sum(len(seeds) for _, _, seeds in parts)
+    for plan, lineup, seeds in parts:
         files.append(folder / f"{len(files):04d}.jsonl")
         num_played += len(seeds)
         if files[-1].exists():
@@ -116,14 +117,17 @@ def _parts(one: Round) -> Iterator[tuple[GamePlan, list[str], range]]:
     stage, first = one.stages.play, one.first_seed
     size = max(PART // stage.samples, 1)
     for plan in one.plans:
-        for lineup in _lineups(stage, plan.game.num_players):
-            seeds = range(first, first := first + stage.episodes)
+        for number, lineup in enumerate(_lineups(stage, plan.game.num_players)):
+            if number == 0 or not stage.same_seeds:
+                seeds = range(first, first := first + stage.episodes)
             for start in range(0, len(seeds), size):
                 yield plan, lineup, seeds[start : start + size]
 
 
 def num_seeds(stage: PlayStage, plans: Sequence[GamePlan]) -> int:
     """How many seeds a round plays."""
+    if stage.same_seeds:
+        return stage.episodes * len(plans)
     lineups = [_lineups(stage, plan.game.num_players) for plan in plans]
     return stage.episodes * sum(map(len, lineups))
 

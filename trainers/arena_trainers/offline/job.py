@@ -120,14 +120,10 @@ class RowJob:
             )
         given = self.path, self.facts, self.folder, self.args.seed
         self.player = Player(self.job, self.model, *given)
-        chat: Any = (
-            self.player.args.chat_template_kwargs
-        )  # of TRL, which also takes JSON
-        check_tokens(
-            self.path,
-            self.facts,
-            Chat(self.player.tokenizer, template_options=chat),
-        )
+        # TRL's type of these options also allows JSON
+        options: Any = self.player.args.chat_template_kwargs
+        chat = Chat(self.player.tokenizer, template_options=options)
+        check_tokens(self.path, self.facts, chat)
         plays = self.kind.plays and measures
         games = different_games(self.player.plans) if plays else []
         num = self.job.eval_episodes
