@@ -13,6 +13,7 @@ from arena_trainers.job.run_folder import newest_checkpoint, step_of
 from arena_trainers.job.stopping import StopCallback, Stopped, Stopper
 
 OPTIONS = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "5"]
+OPTIONS += ["--warm_start_episodes", "100"]
 OPTIONS += [
     "--episodes_per_step",
     "16",
