@@ -18,7 +18,7 @@ from arena_trainers.train.global_batch import turn_batch
 from arena_trainers.train.turn_records import TurnRecord
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
-few = settings(max_examples=10)  # of each estimator, and there are many
+few = settings(max_examples=6)  # of each estimator, and there are many
 
 rewards = st.lists(st.integers(-8, 8).map(lambda x: x / 4), min_size=1, max_size=4)
 episodes = st.tuples(
