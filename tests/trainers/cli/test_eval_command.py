@@ -91,7 +91,10 @@ def test_names_of_usual_length_stand_in_one_line(arena_here: Any) -> None:
             ["random", "nim", "--timeout", "-1"],
             "want a timeout above 0 seconds, got -1",
         ),
-        (["random", "kuhn_poker", "-a", "minimax"], "want a game of perfect inform"),
+        (
+            ["random", "kuhn_poker", "-a", "minimax"],
+            "policy 'minimax': want a game of perfect inform",
+        ),
         (["random", "kuhn_poker", "--out", "pyproject.toml"], "pyproject.toml, line 1"),
     ],
 )

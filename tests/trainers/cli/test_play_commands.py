@@ -90,6 +90,7 @@ def test_a_person_plays_and_the_episode_is_kept(
     assert done.returncode == 0, done.stderr
     assert "%  pass" in done.stdout
     assert "Not a legal action: 'x'." in done.stdout
+    assert "What was hidden from you:\nplayer_1:\n  [" in done.stdout  # its card
     assert done.stdout.splitlines()[-2:] == [
         "player_0 (you): 1",
         "player_1 (constant:0): -1",

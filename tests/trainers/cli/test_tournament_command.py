@@ -72,7 +72,10 @@ def test_a_tournament_writes_results_summary_and_picture(
         (["random", "-g", "nim"], "want at least 2 policies, got 1"),
         (["random", "first", "-g", "nimm"], "unknown game 'nimm'"),
         (["random", "first", "-g", "nim", "-n", "0"], "want num_episodes of at least"),
-        (["random", "minimax", "-g", "kuhn_poker"], "want a game of perfect informat"),
+        (
+            ["random", "minimax", "-g", "kuhn_poker"],
+            "policy 'minimax': want a game of perfect informat",
+        ),
         (["random", "first", "-g", "nim", "--timeout", "0"], "want a timeout above 0"),
     ],
 )
