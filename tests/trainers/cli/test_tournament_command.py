@@ -60,8 +60,8 @@ def test_a_tournament_writes_results_summary_and_picture(
     ):
         assert text in done.stdout
     assert "Forfeits" not in done.stdout
-    arguments += ("--seed", "2", "--out", str(out), "--json")
-    again = arena_here("tournament", *arguments)
+    options = ("--seed", "2", "--out", str(out), "--json")
+    again = arena_here("tournament", *arguments, *options)
     assert (again.returncode, json.loads(again.stdout)) == (0, summary)
 
 
@@ -136,8 +136,8 @@ def test_control_c_stops_and_the_same_command_goes_on(
     tmp_path: Path, arena_here: Any
 ) -> None:
     results = tmp_path / "results.jsonl"
-    words = ("tournament", "random", "mcts:100", "-g", "connect_four", "-n", "8")
-    words += ("--out", str(tmp_path))
+    words = ["tournament", "random", "mcts:100", "-g", "connect_four", "-n", "8"]
+    words += ["--out", str(tmp_path)]
     process = subprocess.Popen(
         [*ARENA, *words],
         stderr=subprocess.PIPE,
