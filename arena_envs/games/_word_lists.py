@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 
+from arena_envs.game import check_int
+
 NAMES = ("five_letters", "nouns")  # of the shipped lists, arena_envs/words/*.txt
 WORD = re.compile("[a-z]+(?:[ '-][a-z]+)*")
 MAX_WORDS = 10_000
@@ -62,6 +64,25 @@ def _lines(param: str, source: str | Path) -> list[str]:
             f"want {param} as the name of a list ({', '.join(NAMES)}) or the path of a UTF-8 "
             f"file with one word per line, got {str(source)[:80]!r}: {error}"
         ) from error
+
+
+def check_used(name: str, value: object, low: int, source: str, length: int) -> None:
+    """Refuses a number of rows to use that is below `low` or that a list does not have.
+
+    Args:
+        name: of the parameter, which may have its default.
+        value: of the parameter.
+        low: the least value.
+        source: what has the rows, for error messages.
+        length: the number of its rows.
+
+    Raises:
+        ValueError: names the parameter to give.
+    """
+    try:
+        check_int(name, value, low, length)
+    except ValueError as error:
+        raise ValueError(f"{error}; {source} has {length}: give {name}") from None
 
 
 def check_words(words: Iterable[object], where: str) -> None:

@@ -65,7 +65,7 @@ from arena_envs.games import _codenames_texts as texts
 from arena_envs.games import _talk as talk
 from arena_envs.games._codenames_state import ASSASSIN, NUMBERS, UNKNOWN, State
 from arena_envs.games._talk import Utterance
-from arena_envs.games._word_lists import NAMES, read_words
+from arena_envs.games._word_lists import NAMES, check_used, read_words
 from arena_envs.games._word_match import forms
 
 Action = Utterance | int  # chance draws a board, then places of words
@@ -110,7 +110,8 @@ class Codenames(BaseGame[State, Action]):
         check_int("num_words", self.num_words, 4, 25)
         check_int("num_agents", self.num_agents, 1, (self.num_words - 2) // 2)
         check_int("num_boards", self.num_boards, 1, 1000)
-        words = read_words("words", self.words, min_words=self.num_words)
+        words = read_words("words", self.words, min_words=4)
+        check_used("num_words", self.num_words, 4, "words", len(words))
         if self.words not in NAMES:  # so that records hold the words themselves
             object.__setattr__(self, "words", words)
         numbers = {form for number in NUMBERS for form in forms(number)}

@@ -66,6 +66,7 @@ from arena_envs.games import _talk as talk
 from arena_envs.games._attributes import SHIPPED, Rows, names_of, read_attributes
 from arena_envs.games._referential_state import DESCRIBER, PICKER, State, measured
 from arena_envs.games._talk import Utterance
+from arena_envs.games._word_lists import check_used
 
 Action = Utterance | int  # chance draws an object, then a target in each round
 
@@ -110,12 +111,10 @@ class Referential(BaseGame[State, Action]):
         if self.attributes != SHIPPED:  # so that records hold the words themselves
             object.__setattr__(self, "attributes", rows)
         num = len(rows)
-        check_int(f"num_attributes (attributes has {num})", self.num_attributes, 1, num)
+        check_used("num_attributes", self.num_attributes, 1, "attributes", num)
         used = rows[-self.num_attributes :]
         num = min(map(len, used))
-        check_int(
-            f"num_values (an attribute in use has {num})", self.num_values, 2, num
-        )
+        check_used("num_values", self.num_values, 2, "an attribute in use", num)
         most = min(12, len(self.words), len(self.names))
         check_int("num_objects", self.num_objects, 2, most)
         check_int("num_rounds", self.num_rounds, 1, 20)

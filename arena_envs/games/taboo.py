@@ -83,6 +83,7 @@ from arena_envs.games._taboo_state import (
     shared_return,
 )
 from arena_envs.games._talk import Utterance
+from arena_envs.games._word_lists import check_used
 
 Action = Utterance | str  # chance draws a word
 
@@ -126,7 +127,7 @@ class Taboo(BaseGame[State, Action]):
         rows = read_rows("cards", self.cards)
         if self.cards != SHIPPED:  # so that records hold the words themselves
             object.__setattr__(self, "cards", rows)
-        check_int(f"num_cards (cards has {len(rows)})", self.num_cards, 2, len(rows))
+        check_used("num_cards", self.num_cards, 2, "cards", len(rows))
         if self.num_forbidden is not None:
             most = min(map(len, rows[: self.num_cards])) - 2
             name = f"num_forbidden (a card in use has {most})"

@@ -45,6 +45,7 @@ from arena_envs.games._attribute_table import (
     table_of,
 )
 from arena_envs.games._secrets import SecretGame, State
+from arena_envs.games._word_lists import check_used
 
 ASKING = (
     "i guess ",
@@ -84,8 +85,9 @@ class TwentyQuestions(SecretGame):
         rows = read_rows("table", self.table)
         if self.table != SHIPPED:  # so that records hold the table itself
             object.__setattr__(self, "table", rows)
-        check_int("num_things", self.num_things, 2, len(rows) - 1)
-        check_int("num_questions", self.num_questions, 1, len(rows[0]) - 1)
+        check_used("num_things", self.num_things, 2, "table", len(rows) - 1)
+        num = len(rows[0]) - 1
+        check_used("num_questions", self.num_questions, 1, "table", num)
         check_int("max_questions", self.max_questions, 1, self.num_actions)
         check_bool("show_table", self.show_table)
         _ = self.facts  # raises if two things are alike

@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from arena_envs.game import TERMINAL, check_int
 from arena_envs.games._knobs import fitting
 from arena_envs.games._secrets import SecretGame, State
-from arena_envs.games._word_lists import NAMES, read_words
+from arena_envs.games._word_lists import NAMES, check_used, read_words
 
 MARKS = "-YG"  # digits 0, 1 and 2 of an answer to base 3, from the first letter on
 GRAY, YELLOW, GREEN = range(3)
@@ -88,7 +88,7 @@ class Wordle(SecretGame):
                     f"want words of one length, {MIN_LETTERS} to {MAX_LETTERS} letters, got "
                     f"{word!r} as word {number} after {words[0]!r}: correct or delete it"
                 )
-        check_int("num_words", self.num_words, 2, len(words))
+        check_used("num_words", self.num_words, 2, "words", len(words))
         check_int("max_guesses", self.max_guesses, 1, self.num_words)
 
     @cached_property

@@ -11,7 +11,7 @@ from arena_envs.games._talk import money
 from arena_envs.games.auction import Auction
 from arena_envs.games.negotiation import Negotiation
 from arena_envs.games.negotiation import State as NegotiationState
-from arena_envs.games.persuasion import Persuasion
+from arena_envs.games.persuasion import BUYER, LOW, SELLER, Persuasion
 from arena_envs.games.persuasion import State as PersuasionState
 from arena_envs.scenes.registry import turn_title
 from arena_envs.scenes.shapes import Cell, Scene, Table, Track, seat_tone
@@ -81,6 +81,8 @@ def negotiation(
 
 def persuasion(game: Persuasion, state: PersuasionState, viewer: int | None) -> Scene:
     """The products so far, as far as the viewer knows their quality, and the talk."""
+    if game.myopic and viewer == BUYER:
+        return _myopic(game, state)
     known = state.qualities if viewer is None else game.known_qualities(state, viewer)
     cells = [
         Cell(quality or "hidden", "green" if state.is_bought(number) else "")
@@ -93,3 +95,20 @@ def persuasion(game: Persuasion, state: PersuasionState, viewer: int | None) -> 
 
     shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
     return Scene(turn_title(game, state, viewer), shapes)
+
+
+def _myopic(game: Persuasion, state: PersuasionState) -> Scene:
+    """What a buyer sees that knows numbers of the past alone, and the advice of its round."""
+    number = len(state.said) // 2
+    bought = [state.qualities[n] for n in range(number) if state.is_bought(n)]
+    counts = (number, len(bought), bought.count(LOW))
+    header = ("products before", "bought", "bought, of low quality")
+    shapes: list[Any] = [Table("past", header, [[Cell(str(n)) for n in counts]])]
+    advice = state.said[2 * number :]
+    shapes += talk_of(
+        advice,
+        BUYER,
+        lambda turn: SELLER,
+        lambda turn, said: f"{said.move}s (round {number + 1})",
+    )
+    return Scene(turn_title(game, state, BUYER), shapes)

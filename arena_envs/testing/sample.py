@@ -38,7 +38,7 @@ def demand(kept: bool, rule: str, *found: Any, fix: str = "") -> None:
 
 @dataclass(frozen=True)
 class Sample:
-    """Random episodes: one, and more until they have `MAX_SAMPLED_STATES` states."""
+    """Random episodes: one, and more until they have the wanted number of states."""
 
     game: AnyGame
     episodes: tuple[Episode, ...]
@@ -49,8 +49,10 @@ class Sample:
             yield from (state for state, _ in episode)
 
 
-def draw_sample(game: AnyGame, num_episodes: int, seed: int) -> Sample:
-    """Plays random episodes.
+def draw_sample(
+    game: AnyGame, num_episodes: int, seed: int, max_states: int = MAX_SAMPLED_STATES
+) -> Sample:
+    """Plays random episodes; none begins after more than `max_states` states.
 
     Raises:
         BrokenRule: an episode goes on after `max_turns` turns.
@@ -59,7 +61,7 @@ def draw_sample(game: AnyGame, num_episodes: int, seed: int) -> Sample:
     for _ in range(num_episodes):
         episodes.append(random_episode(game, game.initial_state(), rng))
         num_states += len(episodes[-1])
-        if num_states > MAX_SAMPLED_STATES:
+        if num_states > max_states:
             break
     return Sample(game, tuple(episodes))
 

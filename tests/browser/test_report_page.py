@@ -182,6 +182,9 @@ def test_a_live_page_reloads_and_keeps_its_place(tmp_path, open_page, wait_until
     page.select_option("#viewer", "player_1")
     page.select_option("#estimator", "rae")
     page.click("#group summary")
+    named = page.locator("#charts figure", has_text="return by opponent")
+    named.locator("summary").click()
+    named.locator(".key button").nth(7).click()
     place = "document.querySelector('#replay').getBoundingClientRect().top"
     top = page.evaluate(place)
     write_run(folder, 0.5, (10, 20, 30))
@@ -202,6 +205,8 @@ def test_a_live_page_reloads_and_keeps_its_place(tmp_path, open_page, wait_until
         assert page.input_value("#viewer") == "player_1"
         assert page.input_value("#estimator") == "rae"
         assert page.get_attribute("#group", "open") is None
+        assert named.locator(".key [aria-pressed=true]").count() == 1
+        assert named.locator(".dim").count() > 0
         wait_until(page, f"Math.abs({place} - {top}) < 2")
 
 

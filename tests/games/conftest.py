@@ -14,8 +14,8 @@ from arena_envs.testing import check_game
 
 @pytest.fixture(scope="session")
 def check_contract() -> Callable[[Any], None]:
-    """Holds a game with any parameters to the contract; registered ids get 40 episodes."""
-    return partial(check_game, num_episodes=12)
+    """Holds a game with any parameters to the contract; registered ids get more episodes."""
+    return partial(check_game, num_episodes=6)
 
 
 @pytest.fixture(scope="session")

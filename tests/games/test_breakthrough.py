@@ -118,13 +118,13 @@ def test_the_longest_game_takes_max_turns(rules: Breakthrough) -> None:
 
 
 def test_random_play_has_the_documented_length() -> None:
-    rng, num_turns, num_games = random.Random(0), 0, 5000
+    rng, num_turns, num_games = random.Random(0), 0, 2000
     for _ in range(num_games):
         state = game.initial_state()
         while legal := game.legal_actions(state):
             state = game.apply(state, rng.choice(legal))
             num_turns += 1
-    assert num_turns / num_games == pytest.approx(64.4, abs=0.05)
+    assert num_turns / num_games == pytest.approx(64.4, abs=0.2)
     assert game.max_turns == 177
 
 

@@ -47,6 +47,7 @@ def test_two_players_play_and_know_as_in_openspiel(
     oracle.play_games(rules, other, 1000, oracle.Knowledge(rules))
 
 
+@pytest.mark.slow
 def test_the_tree_and_what_seats_know_are_those_of_openspiel(oracle: Any) -> None:
     knowledge, keys, num_ends = oracle.Knowledge(game), set(), 0
 

@@ -208,11 +208,11 @@ class TestParameters:
             ({"num_objects": 10}, "num_objects from 2 to 9, got 10"),
             (
                 {"num_attributes": 5},
-                "num_attributes .attributes has 4. from 1 to 4, got 5",
+                "num_attributes from 1 to 4, got 5; attributes has 4",
             ),
             (
                 {"num_values": 6},
-                "num_values .an attribute in use has 5. from 2 to 5, got 6",
+                "num_values from 2 to 5, got 6; an attribute in use has 5",
             ),
             ({"num_rounds": 0}, "num_rounds from 1 to 20, got 0"),
             ({"max_message": 500}, "max_message from 1 to 400, got 500"),

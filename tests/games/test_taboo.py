@@ -287,7 +287,7 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("params", "wanted"),
         [
-            ({"num_cards": 25}, "num_cards .cards has 24. from 2 to 24"),
+            ({"num_cards": 25}, "num_cards from 2 to 24, got 25; cards has 24"),
             ({"num_forbidden": 6}, "num_forbidden .* from 0 to 5"),
             ({"num_rounds": 21}, "num_rounds from 1 to 20, got 21"),
             ({"adversarial": 1}, "adversarial True or False, got 1"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from arena_envs import make_game
 from arena_envs.games._word_lists import NAMES, read_words
 
 FOLDER = Path(__file__).parents[2] / "arena_envs" / "words"
@@ -84,3 +85,22 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match=re.escape("own.txt")):
         read_words("words", path)
+
+
+def test_a_list_that_is_too_short_for_a_default_names_the_parameter_to_give() -> None:
+    table = [["thing", "big", "old"], ["cow", "yes", "no"], ["sun", "yes", "yes"]]
+    for id, source, rows, number in (
+        ("codenames", "words", ["sun", "moon", "tree", "car", "dog"], "num_words"),
+        ("wordle", "words", ["aback", "abase", "abate"], "num_words"),
+        (
+            "taboo",
+            "cards",
+            [["ship", "bay", "oar"], ["hay", "cow", "oat"]],
+            "num_cards",
+        ),
+        ("referential", "attributes", [["red", "blue"]], "num_attributes"),
+        ("twenty_questions", "table", table, "num_things"),
+    ):
+        message = f"want an integer {number} from .*; {source} has .: give {number}$"
+        with pytest.raises(ValueError, match=message):
+            make_game(id, **{source: rows})

@@ -10,7 +10,10 @@ import pytest
 
 from arena_envs import make_game, registration
 from arena_envs.game import BaseGame
+from arena_envs.games._talk import Utterance as Said
 from arena_envs.games.kuhn_poker import State as KuhnState
+from arena_envs.games.persuasion import BUY, WARN
+from arena_envs.games.persuasion import State as PersuasionState
 from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_envs.scenes import (
     Card,
@@ -98,6 +101,17 @@ def test_a_seat_sees_its_card_and_all_sees_both() -> None:
     assert "[K]" in both
     shown = KuhnState((0, 2), (1, 1))  # a showdown
     assert "[K]" in text_of(scene_of(game, shown, 0))
+
+
+def test_a_myopic_buyer_sees_numbers_of_the_past_and_the_advice_of_its_round() -> None:
+    game = make_game("persuasion", myopic=True)
+    said = (Said("recommend", (), "Trust me."), BUY, WARN)
+    state = PersuasionState(("low", "high"), said)
+    shown = text_of(scene_of(game, state, 1))
+    assert "1                1       1" in shown
+    assert "player_0 warns (round 2)" in shown
+    assert "Trust me." not in shown
+    assert "Trust me." in text_of(scene_of(game, state, 0))
 
 
 def test_tokens_that_were_taken_are_left_out_of_text() -> None:

@@ -113,15 +113,17 @@ def reward_folder(classifier, tokenizer, tmp_path_factory):
 def arena_here(monkeypatch):
     """Runs `arena` in this process: no second is spent on a start of Python.
 
-    Fits arguments that are refused; what needs signals, a terminal or other imports starts a
-    process.
+    `typed` is what the person enters. What needs signals, limits of the system or other
+    imports starts a process.
     """
     from arena_trainers.cli import main as cli
 
-    def run(*arguments, cwd=None):
-        out, err = io.StringIO(), io.StringIO()
+    def run(*arguments, cwd=None, typed=None, stderr=None):
+        out, err = io.StringIO(), stderr or io.StringIO()
         status: str | int = 0
         monkeypatch.setattr(sys, "argv", ["arena", *map(str, arguments)])
+        if typed is not None:
+            monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
         with contextlib.ExitStack() as stack:
             stack.enter_context(contextlib.chdir(cwd or "."))
             stack.enter_context(contextlib.redirect_stdout(out))

@@ -1,12 +1,18 @@
 """Imports of optional packages and of plug-ins; errors name what to install or mend."""
 
 import importlib
+import inspect
 import os
 import sys
-from collections.abc import Iterable
-from importlib.metadata import EntryPoint
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from arena_envs.checks import did_you_mean
+
+T = TypeVar("T")
 
 
 def missing_extra(
@@ -96,3 +102,70 @@ def loaded_plugin(point: EntryPoint, kind: str) -> Any:
             f"{kind} {point.name!r} of plug-in {plugin!r} cannot be loaded from "
             f"{point.value!r}: {error!r}"
         ) from error
+
+
+@dataclass(frozen=True)
+class PlugIns(Generic[T]):
+    """The makers of one kind of object.
+
+    Attributes:
+        kind: what is made, for messages.
+        group: of the entry points.
+        built_in: the makers of this project, by name; they hide plug-ins of their names.
+        given: arguments of makers that are no options of a user.
+    """
+
+    kind: str
+    group: str
+    built_in: Mapping[str, Callable[..., T]]
+    given: tuple[str, ...] = ()
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        found = (point.name for point in entry_points(group=self.group))
+        return sorted({*self.built_in, *found})
+
+    def make(self, name: str, options: Mapping[str, Any]) -> T:
+        """Makes an object.
+
+        Raises:
+            ValueError: an unknown name or option, or an option that is missing.
+            ImportError: the plug-in cannot be imported.
+        """
+        maker = self.maker(name)
+        parameters = inspect.signature(maker).parameters
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        for option in () if takes_any else options:
+            if option not in parameters:
+                known = [name for name in parameters if name not in self.given]
+                hint = did_you_mean(str(option), known) if known else "it has none"
+                raise ValueError(
+                    f"{self.kind} {name!r} has no option {option!r}; {hint}"
+                )
+        for parameter in parameters.values():
+            is_named = parameter.kind in (
+                parameter.KEYWORD_ONLY,
+                parameter.POSITIONAL_OR_KEYWORD,
+            )
+            lacks = is_named and parameter.default is parameter.empty
+            if lacks and parameter.name not in options:
+                raise ValueError(
+                    f"{self.kind} {name!r} needs the option {parameter.name!r}; give it"
+                )
+        return maker(**options)
+
+    def maker(self, name: str) -> Callable[..., T]:
+        """The function of a name.
+
+        Raises:
+            ValueError: there is none.
+            ImportError: the plug-in cannot be imported.
+        """
+        if name in self.built_in:
+            return self.built_in[name]
+        for point in entry_points(group=self.group):
+            if point.name == name:
+                found: Callable[..., T] = loaded_plugin(point, self.kind)
+                return found
+        hint = did_you_mean(name, self.names())
+        raise ValueError(f"no {self.kind} {name!r}; {hint}")

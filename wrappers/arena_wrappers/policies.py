@@ -222,7 +222,14 @@ class BotPolicy:
         return [Reply(self._reply(request)) for request in requests]
 
     def _reply(self, request: TurnRequest) -> str:
-        action = self.bot(request.game, request.state, random.Random(request.seed))
+        try:
+            action = self.bot(request.game, request.state, random.Random(request.seed))
+        except ValueError as error:
+            if (
+                type(error) is not ValueError
+            ):  # such as TooLarge, which callers tell apart
+                raise
+            raise ValueError(f"policy {self.name!r}: {error}") from error
         return request.wrap(request.game.action_text(request.state, action))
 
 

@@ -92,6 +92,14 @@ def test_bad_input_is_refused(arena_here, files, tmp_path):
     assert "did you mean 'wins'" in refused(files[0], "--select", "win", *out)
     assert "--model PATH" in refused(files[0], "--select", "wins", *out)
     assert "give it this suffix" in refused(files[0], "--select", "wins", "--out", "a")
+    parquet = tmp_path / "rows.parquet"
+    parquet.write_bytes(b"PAR1 and rows")
+    assert "got " + str(parquet) + ", a Parquet file; give the episodes.jsonl" in (
+        refused(parquet, "--select", "wins", *out)
+    )
+    unknown = refused(files[0], "--select", "wins", "-o", "x=1", *out)
+    assert "selector 'wins' has no option 'x'; known are " in unknown
+    assert "episodes" not in unknown.partition("known are")[2]
     few = [files[0], "--select", "wins", "--held-out", "0.000001"]
     assert "play more seeds" in refused(*few, *out)
     (tmp_path / "a.parquet").write_text("mine")

@@ -15,18 +15,11 @@ from arena_wrappers import ScriptedPolicy
 from arena_wrappers.episode_log import EpisodeLog
 
 
-def arena(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "arena_trainers", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, **options
-    )
-
-
-def test_eval_prints_what_evaluate_finds(tmp_path: Path) -> None:
+def test_eval_prints_what_evaluate_finds(tmp_path: Path, arena_here: Any) -> None:
     arguments = ("eval", "cfr:10", "kuhn_poker", "-a", "random", "-a", "self")
     options = ("-n", "10", "--seed", "4", "-p", "num_players=3")
     out = tmp_path / "new" / "log.jsonl"
-    done = arena(*arguments, *options, "--json", "--out", str(out))
+    done = arena_here(*arguments, *options, "--json", "--out", str(out))
     assert (done.returncode, done.stderr) == (0, "")
     env = arena_envs.make("kuhn_poker", num_players=3)
     found = evaluate("cfr:10", env, ["random", "self"], 10, seed=4)
@@ -36,10 +29,12 @@ def test_eval_prints_what_evaluate_finds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("endpoint_is", ["policy", "opponent"])
-def test_an_endpoint_that_never_replies_is_an_error(endpoint_is: str) -> None:
+def test_an_endpoint_that_never_replies_is_an_error(
+    endpoint_is: str, arena_here: Any
+) -> None:
     dead = "api:m@http://127.0.0.1:9/v1#max_retries=0"
     names = [dead, "random"] if endpoint_is == "policy" else ["random", dead]
-    done = arena("eval", names[0], "kuhn_poker", "-a", names[1], "-n", "2")
+    done = arena_here("eval", names[0], "kuhn_poker", "-a", names[1], "-n", "2")
     assert done.returncode == 1
     assert len(done.stdout.splitlines()) > 3  # the table
     last = done.stderr.splitlines()[-1]
@@ -47,8 +42,8 @@ def test_an_endpoint_that_never_replies_is_an_error(endpoint_is: str) -> None:
     assert last.endswith("; start the server or correct the URL")
 
 
-def test_eval_prints_a_table() -> None:
-    done = arena("eval", "first", "tic_tac_toe", "-n", "5")
+def test_eval_prints_a_table(arena_here: Any) -> None:
+    done = arena_here("eval", "first", "tic_tac_toe", "-n", "5")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert "tic_tac_toe-v0" in lines[0]
@@ -60,9 +55,9 @@ def test_eval_prints_a_table() -> None:
     assert max(map(len, lines)) <= 120
 
 
-def test_the_suite_of_mars_is_printed() -> None:
+def test_the_suite_of_mars_is_printed(arena_here: Any) -> None:
     arguments = ("eval", "first", "--suite", "mars", "-n", "1", "--no-baselines")
-    done = arena(*arguments)
+    done = arena_here(*arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert "first in the suite 'mars'" in done.stdout
     assert "inferred" in done.stdout
@@ -70,8 +65,8 @@ def test_the_suite_of_mars_is_printed() -> None:
         assert game in done.stdout
 
 
-def test_names_of_usual_length_stand_in_one_line() -> None:
-    done = arena("eval", "constant:0", "goofspiel", "-a", "ismcts:10", "-n", "3")
+def test_names_of_usual_length_stand_in_one_line(arena_here: Any) -> None:
+    done = arena_here("eval", "constant:0", "goofspiel", "-a", "ismcts:10", "-n", "3")
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["constant:0", "ismcts:10", "policy", "all"] in [row[:4] for row in rows]
     assert "ismcts:100 is a search, not a solver" in done.stdout
@@ -96,7 +91,10 @@ def test_names_of_usual_length_stand_in_one_line() -> None:
             ["random", "nim", "--timeout", "-1"],
             "want a timeout above 0 seconds, got -1",
         ),
-        (["random", "kuhn_poker", "-a", "minimax"], "want a game of perfect inform"),
+        (
+            ["random", "kuhn_poker", "-a", "minimax"],
+            "policy 'minimax': want a game of perfect inform",
+        ),
         (["random", "kuhn_poker", "--out", "pyproject.toml"], "pyproject.toml, line 1"),
     ],
 )
@@ -111,8 +109,12 @@ def test_mistakes_are_one_sentence_and_status_2(
 
 def test_a_full_disk_ends_with_status_1(tmp_path: Path) -> None:
     out = tmp_path / "log.jsonl"
-    done = arena(
-        *("eval", "random", "kuhn_poker", "-n", "99", "--out", str(out)),
+    command = ["eval", "random", "kuhn_poker", "-n", "99", "--out", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-m", "arena_trainers", *command],
+        capture_output=True,
+        text=True,
+        check=False,
         preexec_fn=lambda: setrlimit(RLIMIT_FSIZE, (20_000, 20_000)),
     )
     assert (done.returncode, done.stdout) == (1, "")

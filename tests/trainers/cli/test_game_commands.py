@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,27 +19,15 @@ from arena_trainers.train.game_plans import GamePlan
 from arena_wrappers import Episode, replay
 
 
-def arena(
-    *arguments: str, cwd: Path | None = None, path: Path | None = None
-) -> subprocess.CompletedProcess[str]:
+def arena(*arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
     """Runs the command, with `path` first in the import path."""
     command = [sys.executable, "-m", "arena_trainers", *arguments]
-    places = [str(path), *sys.path] if path else [os.environ.get("PYTHONPATH", "")]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-    return subprocess.run(
-        command, cwd=cwd, env=env, capture_output=True, text=True, check=False
-    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), *sys.path])}
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 
-def test_games_lists_every_game() -> None:
-    done = arena("games")
-    assert done.returncode == 0
-    for info in arena_envs.game_infos():
-        assert info.id in done.stdout
-
-
-def test_games_are_listed_for_machines() -> None:
-    rows = json.loads(arena("games", "--json").stdout)
+def test_games_are_listed_for_machines(arena_here: Any) -> None:
+    rows = json.loads(arena_here("games", "--json").stdout)
     assert [row["id"] for row in rows] == [info.id for info in arena_envs.game_infos()]
     (kuhn,) = (row for row in rows if row["id"] == "kuhn_poker-v0")
     prompt = kuhn.pop("prompt")
@@ -53,23 +42,26 @@ def test_games_are_listed_for_machines() -> None:
     }
 
 
-def test_games_whose_extra_is_missing_are_listed_without_numbers(
-    tmp_path: Path,
-) -> None:
+def without_extras(folder: Path) -> None:
     for name in ("chess", "phevaluator"):
-        (tmp_path / f"{name}.py").write_text("raise ImportError")
+        (folder / f"{name}.py").write_text("raise ImportError")
+
+
+def test_games_lists_every_game_and_says_whose_extra_is_missing(tmp_path: Path) -> None:
+    without_extras(tmp_path)
     done = arena("games", path=tmp_path)
     assert done.returncode == 0, done.stderr
+    for info in arena_envs.game_infos():
+        assert info.id in done.stdout
     assert (
         done.stdout.splitlines()[-1]
         == "-: not installed; pip install 'arena-envs[chess,poker]'"
     )
-    rows = json.loads(arena("games", "--json", path=tmp_path).stdout)
-    missing = {row["id"] for row in rows if row["longest"] is row["prompt"] is None}
-    assert missing == {info.id for info in arena_envs.game_infos() if info.extra}
 
 
-def test_a_broken_plugin_is_named_and_hides_no_other_game(tmp_path: Path) -> None:
+def test_games_without_numbers_are_listed_with_all_others(tmp_path: Path) -> None:
+    """Those whose extra is missing, and a broken one of a plug-in, which is named."""
+    without_extras(tmp_path)
     (tmp_path / "mine.py").write_text(
         "from arena_envs.games.kuhn_poker import KuhnPoker\n"
         "class Mute(KuhnPoker):\n"
@@ -85,11 +77,14 @@ def test_a_broken_plugin_is_named_and_hides_no_other_game(tmp_path: Path) -> Non
     assert "game 'mute-v0' of plug-in 'mine': RuntimeError: no words" in done.stderr
     rows = {row["id"]: row["prompt"] for row in json.loads(done.stdout)}
     assert rows["mute-v0"] is None
-    assert {info.id for info in arena_envs.game_infos()} < rows.keys()
+    infos = arena_envs.game_infos()
+    assert rows.keys() == {info.id for info in infos} | {"mute-v0"}
+    missing = {info.id for info in infos if info.extra} | {"mute-v0"}
+    assert {id for id, prompt in rows.items() if prompt is None} == missing
 
 
-def test_show_prints_the_page_and_the_prompt_of_every_seat() -> None:
-    page = arena("show", "kuhn_poker", "-p", "num_players=3").stdout
+def test_show_prints_the_page_and_the_prompt_of_every_seat(arena_here: Any) -> None:
+    page = arena_here("show", "kuhn_poker", "-p", "num_players=3").stdout
     assert page.startswith("# Kuhn poker\n\nThe smallest poker with bluffing")
     assert "\nIds: `kuhn_poker-v0`.\n" in page
     assert "| Known value |" in page
@@ -99,26 +94,39 @@ def test_show_prints_the_page_and_the_prompt_of_every_seat() -> None:
         assert f"You are player_{seat} and hold" in page
 
 
-def test_a_skeleton_passes_its_test_and_the_check(tmp_path: Path) -> None:
-    done = arena("new-game", "capture_the_hill", cwd=tmp_path)
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder; modules that are imported from it are forgotten."""
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def test_a_skeleton_passes_its_test_and_the_check(
+    folder: Path, arena_here: Any
+) -> None:
+    done = arena_here("new-game", "capture_the_hill", cwd=folder)
     assert done.stdout.splitlines()[-2:] == [
         "check it with: arena check capture_the_hill:CaptureTheHill",
         "play it with: arena play capture_the_hill:CaptureTheHill",
     ]
     name = "capture_the_hill:CaptureTheHill"
-    done = arena("check", name, "-p", "target=7", cwd=tmp_path)
+    done = arena_here("check", name, "-p", "target=7", cwd=folder)
     assert done.stdout == ("CaptureTheHill(target=7, max_step=2) keeps the contract\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     tested = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, check=False
+        command, cwd=folder, capture_output=True, text=True, check=False
     )
     assert " passed" in tested.stdout, tested.stdout
     assert tested.returncode == 0, tested.stdout
 
 
-def test_a_skeleton_overwrites_nothing(tmp_path: Path) -> None:
+def test_a_skeleton_overwrites_nothing(tmp_path: Path, arena_here: Any) -> None:
     (tmp_path / "test_mine.py").write_text("kept")
-    done = arena("new-game", "mine", cwd=tmp_path)
+    done = arena_here("new-game", "mine", cwd=tmp_path)
     assert done.returncode == 2
     assert (
         done.stderr == "error: test_mine.py exists; give another name or --directory\n"
@@ -127,14 +135,16 @@ def test_a_skeleton_overwrites_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "test_mine.py").read_text() == "kept"
 
 
-def test_a_broken_rule_is_one_sentence_and_status_1(tmp_path: Path) -> None:
-    (tmp_path / "loaded.py").write_text(
+def test_a_broken_rule_is_one_sentence_and_status_1(
+    folder: Path, arena_here: Any
+) -> None:
+    (folder / "loaded.py").write_text(
         "from arena_envs.games.kuhn_poker import KuhnPoker\n"
         "class Loaded(KuhnPoker):\n"
         "    def chance_outcomes(self, state):\n"
         "        return super().chance_outcomes(state)[:-1]\n"
     )
-    done = arena("check", "loaded:Loaded", cwd=tmp_path)
+    done = arena_here("check", "loaded:Loaded", cwd=folder)
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith(
@@ -149,7 +159,7 @@ def test_a_plug_in_without_a_page_passes_with_a_warning(tmp_path: Path) -> None:
         "class Bare(KuhnPoker):\n"
         "    pass\n"
     )
-    done = arena("check", "bare:Bare", cwd=tmp_path)
+    done = arena("check", "bare:Bare", path=tmp_path)
     assert done.returncode == 0
     assert done.stdout == "Bare(num_players=2) keeps the contract\n"
     assert done.stderr.startswith(
@@ -160,12 +170,10 @@ def test_a_plug_in_without_a_page_passes_with_a_warning(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def own_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_game(folder: Path) -> Path:
     """A folder with a new game, `sheep:Sheep`; it is not in the import path."""
-    write_skeleton("sheep", tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path.copy())
-    monkeypatch.delitem(sys.modules, "sheep", raising=False)
-    return tmp_path
+    write_skeleton("sheep", folder)
+    return folder
 
 
 @pytest.mark.parametrize(

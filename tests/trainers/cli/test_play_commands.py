@@ -1,8 +1,6 @@
 """`arena solve` and `arena play`, called as a user would."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +9,6 @@ import pytest
 import arena_envs
 from arena_wrappers import replay
 from arena_wrappers.episodes import read_episodes
-
-
-def arena(*arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "arena_trainers", *arguments]
-    return subprocess.run(
-        command, input=typed, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.mark.parametrize(
@@ -32,18 +23,20 @@ def arena(*arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_solve_finds_the_known_values(
-    arguments: list[str], solver: str, value: float
+    arguments: list[str], solver: str, value: float, arena_here: Any
 ) -> None:
-    found = json.loads(arena("solve", *arguments, "--json").stdout)
+    found = json.loads(arena_here("solve", *arguments, "--json").stdout)
     assert found["solver"] == solver
     assert found["values"] == pytest.approx([value, -value], abs=2e-3)
     if found["nash_conv"] is not None:
         assert -1e-9 < found["nash_conv"] < 5e-3
 
 
-def test_solve_writes_a_policy_that_can_be_read(tmp_path: Path) -> None:
+def test_solve_writes_a_policy_that_can_be_read(
+    tmp_path: Path, arena_here: Any
+) -> None:
     path = tmp_path / "kuhn.json"
-    shown = arena("solve", "kuhn_poker", "--out", str(path)).stdout
+    shown = arena_here("solve", "kuhn_poker", "--out", str(path)).stdout
     assert "KuhnPoker(num_players=2) by cfr+" in shown
     found = json.loads(path.read_text())
     assert len(found["policy"]) == found["num_information_states"] == 12
@@ -53,8 +46,8 @@ def test_solve_writes_a_policy_that_can_be_read(tmp_path: Path) -> None:
         assert list(row["actions"]) == ["pass", "bet"]
 
 
-def test_a_full_disk_is_one_sentence_and_status_1() -> None:
-    done = arena("solve", "kuhn_poker", "--out", "/dev/full")
+def test_a_full_disk_is_one_sentence_and_status_1(arena_here: Any) -> None:
+    done = arena_here("solve", "kuhn_poker", "--out", "/dev/full")
     assert done.returncode == 1
     assert done.stderr.startswith("error: [Errno 28]")
     assert len(done.stderr.splitlines()) == 1
@@ -87,13 +80,17 @@ def test_mistakes_are_one_sentence_and_status_2(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_person_plays_and_the_episode_is_kept(tmp_path: Path) -> None:
+def test_a_person_plays_and_the_episode_is_kept(
+    tmp_path: Path, arena_here: Any
+) -> None:
     path = tmp_path / "games.jsonl"
     options = ["-a", "constant:0", "--seed", "3", "--out", str(path)]
-    done = arena("play", "kuhn_poker", *options, "--hint", "cfr", typed="?\nx\nbet\n")
+    words = ("play", "kuhn_poker", *options, "--hint", "cfr")
+    done = arena_here(*words, typed="?\nx\nbet\n")
     assert done.returncode == 0, done.stderr
     assert "%  pass" in done.stdout
     assert "Not a legal action: 'x'." in done.stdout
+    assert "What was hidden from you:\nplayer_1:\n  [" in done.stdout  # its card
     assert done.stdout.splitlines()[-2:] == [
         "player_0 (you): 1",
         "player_1 (constant:0): -1",
@@ -103,16 +100,17 @@ def test_a_person_plays_and_the_episode_is_kept(tmp_path: Path) -> None:
     assert [turn.reply for turn in episode.turns] == ["bet", "<answer>pass</answer>"]
 
 
-def test_a_closed_input_stops_the_game() -> None:
-    done = arena("play", "tic_tac_toe", "--seat", "1")
+def test_a_closed_input_stops_the_game(arena_here: Any) -> None:
+    done = arena_here("play", "tic_tac_toe", "--seat", "1", typed="")
     assert done.returncode == 130
     assert done.stdout.endswith("stopped\n")
 
 
-def test_every_seat_of_a_game_can_be_played() -> None:
+def test_every_seat_of_a_game_can_be_played(arena_here: Any) -> None:
     for seat in range(2):
         game = arena_envs.make_game("matching_pennies")
         text = game.action_text(game.initial_state(), 0)
-        done = arena("play", "matching_pennies", "--seat", str(seat), typed=f"{text}\n")
+        words = ("play", "matching_pennies", "--seat", str(seat))
+        done = arena_here(*words, typed=f"{text}\n")
         assert done.returncode == 0
         assert f"player_{seat} (you): " in done.stdout

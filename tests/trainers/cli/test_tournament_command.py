@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -15,6 +14,12 @@ import pytest
 
 from arena_trainers.tournament import play_tournament
 
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 ARENA = [sys.executable, "-m", "arena_trainers"]
 
 
@@ -25,10 +30,12 @@ def arena(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_tournament_writes_results_summary_and_picture(tmp_path: Path) -> None:
+def test_a_tournament_writes_results_summary_and_picture(
+    tmp_path: Path, arena_here: Any
+) -> None:
     out = tmp_path / "new" / "run"
     arguments = ("random", "first", "-g", "mini_hanabi", "-g", "tic_tac_toe", "-n", "6")
-    done = arena(*arguments, "--seed", "2", "--out", str(out))
+    done = arena_here("tournament", *arguments, "--seed", "2", "--out", str(out))
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(p.name for p in out.iterdir()) == [
         "matrix.png",
@@ -53,7 +60,8 @@ def test_a_tournament_writes_results_summary_and_picture(tmp_path: Path) -> None
     ):
         assert text in done.stdout
     assert "Forfeits" not in done.stdout
-    again = arena(*arguments, "--seed", "2", "--out", str(out), "--json")
+    options = ("--seed", "2", "--out", str(out), "--json")
+    again = arena_here("tournament", *arguments, *options)
     assert (again.returncode, json.loads(again.stdout)) == (0, summary)
 
 
@@ -64,7 +72,10 @@ def test_a_tournament_writes_results_summary_and_picture(tmp_path: Path) -> None
         (["random", "-g", "nim"], "want at least 2 policies, got 1"),
         (["random", "first", "-g", "nimm"], "unknown game 'nimm'"),
         (["random", "first", "-g", "nim", "-n", "0"], "want num_episodes of at least"),
-        (["random", "minimax", "-g", "kuhn_poker"], "want a game of perfect informat"),
+        (
+            ["random", "minimax", "-g", "kuhn_poker"],
+            "policy 'minimax': want a game of perfect informat",
+        ),
         (["random", "first", "-g", "nim", "--timeout", "0"], "want a timeout above 0"),
     ],
 )
@@ -78,13 +89,15 @@ def test_mistakes_are_one_sentence_and_status_2(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_of_another_tournament_is_refused(tmp_path: Path) -> None:
-    arguments = ("random", "first", "-g", "nim", "--out", str(tmp_path))
-    assert arena(*arguments, "-n", "2").returncode == 0
-    done = arena(*arguments, "-n", "3")
+def test_a_folder_of_another_tournament_is_refused(
+    tmp_path: Path, arena_here: Any
+) -> None:
+    arguments = ("tournament", "random", "first", "-g", "nim", "--out", str(tmp_path))
+    assert arena_here(*arguments, "-n", "2").returncode == 0
+    done = arena_here(*arguments, "-n", "3")
     assert done.returncode == 2
     assert "is of another tournament: its num_episodes is 2, now it is 3" in done.stderr
-    assert arena(*arguments, "-n", "2").returncode == 0
+    assert arena_here(*arguments, "-n", "2").returncode == 0
 
 
 def test_the_picture_wants_its_extra_before_anything_is_played(tmp_path: Path) -> None:
@@ -105,9 +118,12 @@ def test_the_picture_wants_its_extra_before_anything_is_played(tmp_path: Path) -
     assert not out.exists()
 
 
-def test_an_endpoint_that_never_replies_is_an_error(tmp_path: Path) -> None:
+def test_an_endpoint_that_never_replies_is_an_error(
+    tmp_path: Path, arena_here: Any
+) -> None:
     dead = "api:m@http://127.0.0.1:9/v1#max_retries=0"
-    done = arena("random", dead, "-g", "nim", "-n", "2", "--out", str(tmp_path))
+    words = ("tournament", "random", dead, "-g", "nim", "-n", "2")
+    done = arena_here(*words, "--out", str(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: 4 of 4 episodes were lost: policy 'm@http")
     assert done.stderr.endswith(
@@ -116,12 +132,14 @@ def test_an_endpoint_that_never_replies_is_an_error(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["results.jsonl"]
 
 
-def test_control_c_stops_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_control_c_stops_and_the_same_command_goes_on(
+    tmp_path: Path, arena_here: Any
+) -> None:
     results = tmp_path / "results.jsonl"
-    arguments = ("random", "mcts:100", "-g", "connect_four", "-n", "8")
-    command = [*ARENA, "tournament", *arguments, "--out", str(tmp_path)]
+    words = ["tournament", "random", "mcts:100", "-g", "connect_four", "-n", "8"]
+    words += ["--out", str(tmp_path)]
     process = subprocess.Popen(
-        command,
+        [*ARENA, *words],
         stderr=subprocess.PIPE,
         text=True,
         # a background job inherits an ignored signal
@@ -135,7 +153,7 @@ def test_control_c_stops_and_the_same_command_goes_on(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert errors == "\nstopped; finished episodes are kept; the same command resumes\n"
     kept = results.read_bytes()
-    assert arena(*arguments, "--out", str(tmp_path)).returncode == 0
+    assert arena_here(*words).returncode == 0
     assert results.read_bytes().startswith(kept)
     assert len(results.read_bytes().splitlines()) == 1 + 16
 
@@ -148,36 +166,30 @@ def test_control_c_stops_and_the_same_command_goes_on(tmp_path: Path) -> None:
     ],
 )
 def test_a_bar_is_drawn_on_a_terminal_only(
-    tmp_path: Path, arguments: tuple[str, ...]
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    arena_here: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    main, terminal = pty.openpty()
-    command = [*ARENA, *arguments, str(tmp_path / "run"), "--json"]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=terminal, env=environment, check=True
-    )
-    os.close(terminal)
-    drawn = os.read(main, 100_000).decode()
-    os.close(main)
+    for name, value in {"TERM": "xterm", "COLUMNS": "80"}.items():
+        monkeypatch.setenv(name, value)
+    done = arena_here(*arguments, str(tmp_path / "run"), "--json", stderr=Terminal())
+    assert done.returncode == 0
     total = "10/10" if arguments[0] == "tournament" else "/"
-    assert total in drawn
-    assert "━" in drawn
+    assert total in done.stderr
+    assert "━" in done.stderr
     json.loads(done.stdout)
 
 
-def test_help_shows_how(tmp_path: Path) -> None:
-    done = arena("--help", env={**os.environ, "COLUMNS": "80"})
+def test_help_shows_how(arena_here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    done = arena_here("tournament", "--help")
     assert done.returncode == 0
     lines = [line.strip() for line in done.stdout.splitlines()]
     assert "arena tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a" in (
         lines
     )
     assert "-g, --game GAME" in done.stdout
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def test_a_person_enters_stops_and_comes_back(

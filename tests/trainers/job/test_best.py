@@ -33,6 +33,7 @@ from arena_trainers.train.game_plans import GamePlan
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 
 SMALL = {"hidden_size": 16, "num_layers": 1, "warm_start_steps": 10}
+SMALL |= {"warm_start_episodes": 100}
 SMALL |= {"episodes_per_step": 8, "num_generations": 2, "credit_args": {}}
 SMALL |= {"max_steps": 4, "evaluate_every": 1, "eval_episodes": 4, "seed": 1}
 

@@ -29,6 +29,7 @@ from arena_trainers.train.rollouts import read_rollouts
 from arena_wrappers import PromptOptions, read_episodes, replay
 
 SMALL = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "20"]
+SMALL += ["--warm_start_episodes", "200"]
 SMALL += ["--episodes_per_step", "8", "--max_steps", "4", "--save_steps", "2"]
 SMALL += ["--num_generations", "2", "--credit_args", "{}"]
 SMALL += ["--evaluate_every", "2", "--logging_steps", "2", "--eval_episodes", "20"]
@@ -165,23 +166,6 @@ def test_the_commands_of_a_model_card_work_in_its_folder(
         assert arena(monkeypatch, *words, *few) == 0, words
 
 
-def test_the_config_of_a_run_repeats_it(run_folder, tmp_path, monkeypatch, capfd):
-    folder = tmp_path / "again"
-    config = run_folder / "config.yaml"
-    assert arena(monkeypatch, "train", config, "--output-dir", folder) == 0
-    assert (folder / "config.yaml").read_text() == config.read_text()
-    first, again = (
-        AutoModelForCausalLM.from_pretrained(path / "model").state_dict()
-        for path in (run_folder, folder)
-    )
-    assert all(torch.equal(tensor, again[name]) for name, tensor in first.items())
-    lines = capfd.readouterr().out.splitlines()  # no terminal: a line at each log
-    shown = [line for line in lines if line.startswith("step ")]
-    assert [line.split()[1] for line in shown] == ["2/4", "4/4"]
-    for word in ("legal", "NashConv", "return", "episodes/s", "left"):
-        assert word in shown[0]
-
-
 def test_the_saved_model_has_the_nash_conv_of_the_results(run_folder):
     """The checkpoint loads with transformers alone, and is the policy that was measured."""
     AutoModelForCausalLM.from_pretrained(run_folder / "model")
@@ -225,10 +209,12 @@ def test_metrics_and_curves_are_there(run_folder):
     assert yaml.safe_load((run_folder / "config.yaml").read_text())["seed"] == 1
 
 
-def test_a_stopped_run_is_resumed_to_the_same_model(run_folder, tmp_path, monkeypatch):
+def test_the_config_of_a_run_repeats_it_also_if_it_is_stopped_and_resumed(
+    run_folder, tmp_path, monkeypatch, capfd
+):
     """Killed after step 2 and resumed, it ends as the run that was not."""
     folder = tmp_path / "killed"
-    options = [*SMALL, "--seed", 1, "--output-dir", folder]
+    config = run_folder / "config.yaml"
 
     def kill(self, args, state, control, **_):
         if state.global_step == 2:
@@ -238,8 +224,9 @@ def test_a_stopped_run_is_resumed_to_the_same_model(run_folder, tmp_path, monkey
         patch.setattr(
             "arena_trainers.job.callbacks.MetricsFile.on_save", kill, raising=False
         )
-        assert arena(patch, "train", *options) == 130
+        assert arena(patch, "train", config, "--output-dir", folder) == 130
     assert not (folder / "results.json").exists()
+    assert (folder / "config.yaml").read_text() == config.read_text()
     assert arena(monkeypatch, "train", "--resume", folder) == 0
     whole = AutoModelForCausalLM.from_pretrained(run_folder / "model").state_dict()
     again = AutoModelForCausalLM.from_pretrained(folder / "model").state_dict()
@@ -253,27 +240,39 @@ def test_a_stopped_run_is_resumed_to_the_same_model(run_folder, tmp_path, monkey
     assert best[0] == best[1]
     steps = [r["step"] for r in read_metrics(folder / "metrics.jsonl") if "loss" in r]
     assert steps == [2, 4]
+    lines = capfd.readouterr().out.splitlines()  # no terminal: a line at each log
+    shown = [line for line in lines if line.startswith("step ")]
+    assert [line.split()[1] for line in shown] == ["2/4", "4/4"]
+    for word in ("legal", "NashConv", "return", "episodes/s", "left"):
+        assert word in shown[0]
 
 
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_nash_conv_is_logged_when_it_is_measured(tmp_path, monkeypatch):
     """Also between the steps that are logged otherwise."""
-    options = [*SMALL, "--logging_steps", 3, "--evaluate_every", 2]
+    options = [*SMALL, "--logging_steps", 2, "--evaluate_every", 1, "--max_steps", 2]
+    options += ["--warm_start_steps", 0]
     folder = tmp_path / "run"
     assert arena(monkeypatch, "train", *options, "--output-dir", folder) == 0
     records = read_metrics(folder / "metrics.jsonl")
-    assert [r["step"] for r in records if "arena/nash_conv" in r][:3] == [0, 2, 4]
+    assert [r["step"] for r in records if "arena/nash_conv" in r][:3] == [0, 1, 2]
+    assert yaml.safe_load((folder / "config.yaml").read_text())["seed"] == 42
 
 
-def test_a_transcript_has_no_exact_evaluation(tmp_path, monkeypatch):
+def test_a_transcript_of_a_recipe_with_options_has_no_exact_evaluation(
+    tmp_path, monkeypatch
+):
     """Enumeration prompts states, and a transcript is more than a state."""
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(yaml.safe_dump(load_recipe("kuhn-tiny") | {"seed": 5}))
     folder = tmp_path / "run"
-    options = [*SMALL, "--history", "transcript", "--max_steps", 1]
+    options = [*SMALL, "--history", "transcript", "--max-steps=1"]
     options += ["--output-dir", folder]
-    assert arena(monkeypatch, "train", *options) == 0
+    assert arena(monkeypatch, "train", recipe, *options) == 0
     results = json.loads((folder / "results.json").read_text())
     assert results["nash_conv"]["final"] is None
-    assert yaml.safe_load((folder / "config.yaml").read_text())["seed"] == 42
+    saved = yaml.safe_load((folder / "config.yaml").read_text())
+    assert (saved["seed"], saved["max_steps"]) == (5, 1)
     assert not (folder / "rollouts").exists()
 
 
@@ -445,17 +444,6 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch, capfd
     (tmp_path / "file").write_text("")
     assert arena(monkeypatch, "train", "--output-dir", tmp_path / "file" / "run") == 2
     assert "cannot write to run folder" in capfd.readouterr().err
-
-
-def test_a_recipe_is_overridden_by_options(tmp_path, monkeypatch):
-    """The options of `mars` in the recipe are left out: `rae` does not know them."""
-    recipe = tmp_path / "mine.yaml"
-    recipe.write_text(yaml.safe_dump(load_recipe("kuhn-tiny") | {"seed": 5}))
-    folder = tmp_path / "run"
-    options = [*SMALL, "--max-steps=1", "--output-dir", folder]
-    assert arena(monkeypatch, "train", recipe, *options) == 0
-    saved = yaml.safe_load((folder / "config.yaml").read_text())
-    assert (saved["seed"], saved["max_steps"]) == (5, 1)
 
 
 def test_without_the_extra_the_command_says_what_to_install():

@@ -287,3 +287,10 @@ def test_panels_without_figures_are_left_out():
 
 def test_durations_are_read_as_on_a_clock():
     assert (clock(9), clock(3599.6)) == ("0:09", "1:00:00")
+
+
+def test_curves_of_a_game_with_many_parameters_have_room():
+    """Matplotlib warns, which is an error here, where a wide text leaves no room for axes."""
+    game = f"hex-v0({', '.join(f'parameter_{n}={n}' for n in range(20))})"
+    metrics = [{"step": 1, "arena/nash_conv": 1.0, f"arena/{game}/return": 0.5}]
+    curves(metrics, Frame(game, game, (0.0, 1.0))).draw_without_rendering()

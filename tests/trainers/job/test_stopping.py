@@ -2,9 +2,7 @@
 
 import os
 import signal
-import subprocess
 import sys
-import time
 
 import pytest
 import torch
@@ -15,6 +13,7 @@ from arena_trainers.job.run_folder import newest_checkpoint, step_of
 from arena_trainers.job.stopping import StopCallback, Stopped, Stopper
 
 OPTIONS = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "5"]
+OPTIONS += ["--warm_start_episodes", "100"]
 OPTIONS += [
     "--episodes_per_step",
     "16",
@@ -23,14 +22,10 @@ OPTIONS += [
     "--credit_args",
     "{}",
 ]
-OPTIONS += ["--max_steps", "24", "--save_steps", "1000", "--evaluate_every", "0"]
+OPTIONS += ["--max_steps", "8", "--save_steps", "1000", "--evaluate_every", "0"]
 OPTIONS += ["--logging_steps", "1", "--eval_episodes", "8", "--seed", "1"]
 OPTIONS += ["--saved_groups", "0"]
 TWO = ["--num_iterations", "2"]  # optimizer steps share a generation batch
-ON_SIGNALS = (  # a shell may have had them ignored, which children inherit
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-    "from arena_trainers.cli.main import main; main()"
-)
 
 
 def arena(monkeypatch, *arguments):
@@ -69,43 +64,25 @@ def signalled(monkeypatch, signals, *arguments):
 
 
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
-def test_ctrl_c_saves_a_checkpoint_from_which_the_run_ends_alike(tmp_path, monkeypatch):
-    """In a process of its own, as a terminal would stop it."""
+def test_ctrl_c_saves_a_checkpoint_from_which_the_run_ends_alike(
+    tmp_path, monkeypatch, capfd
+):
+    """At step 3 a batch of two steps is in use, from which no run resumes exactly."""
     folder, whole = tmp_path / "stopped run", tmp_path / "whole"
-    command = [sys.executable, "-c", ON_SIGNALS, "train", *OPTIONS, *TWO]
-    with subprocess.Popen(
-        [*command, "--output-dir", str(folder)], stderr=subprocess.PIPE, text=True
-    ) as process:
-        metrics = folder / "metrics.jsonl"
-        while not (metrics.exists() and metrics.read_text()):
-            assert process.poll() is None
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=120)
-    assert process.returncode == 130
-    step = step_of(newest_checkpoint(folder))
-    assert step < 24
-    assert step % 2 == 0
-    assert f"stopped; the last checkpoint is of step {step}, resume with" in error
+    signals = Signals(3, signal.SIGINT)
+    options = ["train", *OPTIONS, *TWO, "--output-dir"]
+    with monkeypatch.context() as patch:
+        assert signalled(patch, signals, *options, folder) == 130
+    assert step_of(newest_checkpoint(folder)) == 4
+    error = capfd.readouterr().err
+    assert "press Ctrl-C again to stop at once" in error
+    assert "stopped; the last checkpoint is of step 4, resume with" in error
     assert f"arena train --resume '{folder}'" in error
     assert not (folder / "results.json").exists()
     assert arena(monkeypatch, "train", "--resume", folder) == 0
-    assert arena(monkeypatch, "train", *OPTIONS, *TWO, "--output-dir", whole) == 0
+    assert arena(monkeypatch, *options, whole) == 0
     again = weights(folder)
     assert all(torch.equal(t, again[name]) for name, t in weights(whole).items())
-
-
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
-def test_sigterm_waits_until_the_generation_batch_is_used_up(
-    monkeypatch, tmp_path, capfd
-):
-    """At step 3 a batch of two steps is in use, from which no run resumes exactly."""
-    folder = tmp_path / "run"
-    signals = Signals(3, signal.SIGTERM)
-    options = [*OPTIONS, *TWO, "--output-dir", folder]
-    assert signalled(monkeypatch, signals, "train", *options) == 143
-    assert step_of(newest_checkpoint(folder)) == 4
-    assert "press Ctrl-C again to stop at once" in capfd.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")

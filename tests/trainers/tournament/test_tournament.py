@@ -277,7 +277,7 @@ play_tournament([Slow(), "first"], ["kuhn_poker", "mini_hanabi"], 60, out=sys.ar
 def test_a_tournament_goes_on_after_being_killed(tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     command, num_kills, kept = [sys.executable, "-c", RUN, str(out)], 0, []
-    for size in (1, 200_000, 200_001):
+    for size in (1, 200_000):
         process = subprocess.Popen(command)
         while process.poll() is None:
             if out.exists() and out.stat().st_size >= size:
@@ -289,7 +289,7 @@ def test_a_tournament_goes_on_after_being_killed(tmp_path: Path) -> None:
         lines = out.read_bytes().split(b"\n")[:-1]  # the last is empty or unfinished
         assert lines[: len(kept)] == kept  # nothing that was finished is lost
         kept = lines
-    assert num_kills == 3
+    assert num_kills == 2
     out.write_bytes(out.read_bytes()[:-7])  # killed while it wrote, surely
     subprocess.run(command, check=True)
 

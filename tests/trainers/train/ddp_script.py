@@ -1,10 +1,13 @@
-"""Trains two steps per setting under torchrun; each process writes what it computed.
+"""Trains two steps per setting in two processes, each of which writes what it computed.
 
-Arguments: folder of the model, folder for the results, further settings as JSON: by name.
+Under torchrun it is one of them. Without torchrun it forks after its imports, which take most
+of the time. Arguments: folder of the model, folder for the results, further settings as JSON: by name.
 """
 
 import hashlib
 import json
+import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -134,5 +137,23 @@ def train(model, out, settings):
     (out / f"rank{args.process_index}.json").write_text(json.dumps(record))
 
 
+def fork_two():
+    """Runs `main` in two processes with the environment that torchrun gives."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    os.environ.update(place, WORLD_SIZE="2", LOCAL_WORLD_SIZE="2")
+    processes = []
+    for rank in ("0", "1"):
+        if (process := os.fork()) == 0:
+            os.environ.update(RANK=rank, LOCAL_RANK=rank)
+            main()
+            sys.exit()
+        processes.append(process)
+    status = [os.waitpid(process, 0)[1] for process in processes]
+    sys.exit(int(any(status)))
+
+
 if __name__ == "__main__":
-    main()
+    main() if "RANK" in os.environ else fork_two()

@@ -61,6 +61,7 @@ SETTINGS = {
 
 
 QUICK = ("mars", "rae", "entropies", "critic", "matched", "filtered")
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 SLOW = ("taught", "exact", "judge", "scored", "trees", "trajectories")
 
 
@@ -73,16 +74,14 @@ def run_here(model, out, names):
     return records(out, names)
 
 
-def run_two(model, out, names):
-    """The records of two processes under torchrun, by name of the settings."""
+def run_two(model, out, names, launcher):
+    """The records of two processes, by name of the settings."""
     for name in names:
         (out / name).mkdir(parents=True)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     settings = json.dumps({name: SETTINGS[name] for name in names})
-    torchrun = [sys.executable, "-m", "torch.distributed.run"]
-    torchrun += ["--standalone", "--nproc_per_node", "2"]
     done = subprocess.run(
-        [*torchrun, str(SCRIPT), str(model), str(out), settings],
+        [sys.executable, *launcher, str(SCRIPT), str(model), str(out), settings],
         env=environment,
         capture_output=True,
         text=True,
@@ -114,14 +113,17 @@ def check_groups(two, expected, tolerance):
                     np.testing.assert_allclose(one, other, atol=tolerance)
 
 
-@pytest.mark.parametrize("names", [QUICK, pytest.param(SLOW, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("names", "launcher"),
+    [(QUICK, []), pytest.param(SLOW, TORCHRUN, marks=pytest.mark.slow)],
+)
 def test_two_processes_give_the_advantages_of_one(
-    model_folder, reward_folder, tmp_path, names
+    model_folder, reward_folder, tmp_path, names, launcher
 ):
     """All settings in one launch: most of the time is what processes take to start."""
     shutil.copytree(reward_folder, f"{model_folder}-reward", dirs_exist_ok=True)
     one = run_here(model_folder, tmp_path / "one", names)
-    two = run_two(model_folder, tmp_path / "two", names)
+    two = run_two(model_folder, tmp_path / "two", names, launcher)
     for name in names:
         (alone,) = one[name]
         hold_alike(name, alone, two[name])

@@ -14,7 +14,7 @@ from arena_trainers.train.turn_records import turn_records
 from arena_wrappers import Branching, PromptWrapper, RandomPolicy, play
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
-TREES = 400
+TREES = 300
 PRIZE = 4.5  # with chance 1/5, so .9 on average; the safe way pays 1
 SLOPE = 0.25 * (0.9 - 1)  # of what one choice is paid, in the log-odds of risk at 1/2
 WANTED = ("state_key", "action", "parent", "branch")
@@ -163,7 +163,7 @@ def test_turns_of_candidates_after_the_branch_would_turn_it_around(name):
         found.batch.episode, found.batch.parent
     )
     others = replace(found.batch, unselected=found.batch.unselected | ~followed)
-    assert found.error(name, others) < -6
+    assert found.error(name, others) < -5
 
 
 @pytest.mark.parametrize("discount", [0.5, 1.0])

@@ -144,6 +144,8 @@ def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, A
 
     if out is not None:
         check_out(out, PARQUET, "arena data")
+    for file in files:
+        _check_episodes(file)
     parts = [[rollout.episode for rollout in read_rollouts(file)] for file in files]
     episodes = joined(parts)
     if not share:
@@ -158,6 +160,15 @@ def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, A
             f"with --held-out {share:g}; play more seeds, or give another share"
         )
     return {"": train, OTHER: others}
+
+
+def _check_episodes(file: Path) -> None:
+    with file.open("rb") as opened:
+        if opened.read(4) == b"PAR1":
+            raise ValueError(
+                f"want episodes as JSON lines, got {file}, a Parquet file; give the "
+                "episodes.jsonl that its rows were chosen from"
+            )
 
 
 def _origin(found: dict[str, Selection], sides: dict[str, Any]) -> Origin:

@@ -123,7 +123,7 @@ def _print_end(
     """Prints how the episode ended, and warnings about replies."""
     from arena_trainers.evaluate.replies import ReplyCount
 
-    typer.echo(ending(episode, rules, seat, policies))
+    typer.echo(ending(episode, rules, seat, policies, reveals=True))
     replies = ReplyCount()
     replies.add(episode)
     show_warnings(replies.warnings())

@@ -2,7 +2,7 @@
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -228,7 +228,7 @@ def per_token(name: str | Estimator, within_turn: str = "uniform") -> bool:
     return of_tokens or within_turn != "uniform"
 
 
-def check_options(name: str, options: Iterable[str]) -> None:
+def check_options(name: str, options: Collection[str]) -> None:
     """Raises ValueError for an unknown estimator or option, as `estimate` does.
 
     >>> check_options("mars", {"discont": 0.9})
@@ -271,7 +271,9 @@ def _imported(path: str) -> Estimator:
     return function
 
 
-def _check(name: str, function: Estimator, options: Iterable[str]) -> None:
+def _check(name: str, function: Estimator, options: Collection[str]) -> None:
+    if not options:
+        return
     parameters = list(inspect.signature(function).parameters.values())[1:]
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return

@@ -8,7 +8,7 @@ from arena_trainers.curricula.horizon import Horizon
 from arena_trainers.curricula.protocol import Curriculum
 from arena_trainers.curricula.stages import Stages
 from arena_trainers.curricula.weights import Weights
-from arena_wrappers.plug_ins import PlugIns
+from arena_trainers.extras import PlugIns
 
 KEY = "curriculum"  # of a mapping: the name; the other keys are its options
 _KNOWN: PlugIns[Curriculum] = PlugIns(

@@ -15,8 +15,8 @@ from arena_trainers.data.solvers import solver_labels, solver_replies
 from arena_trainers.data.trees import branch_pairs, revisions
 from arena_trainers.data.turn_rows import want_episodes
 from arena_trainers.data.verdicts import feedback_pairs, rule_labels
+from arena_trainers.extras import PlugIns
 from arena_wrappers import Episode
-from arena_wrappers.plug_ins import PlugIns
 
 Chosen = Iterable[AnyRow | Dropped]
 _OURS = ("episodes", "seed")  # arguments of a selector that are no options
@@ -35,6 +35,7 @@ _KNOWN: PlugIns[Chosen] = PlugIns(
         "solver_labels": solver_labels,
         "revisions": revisions,
     },
+    given=_OURS,
 )
 
 

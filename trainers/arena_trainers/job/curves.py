@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 Records = Sequence[Mapping[str, Any]]
@@ -95,7 +96,7 @@ def curves(metrics: Records, frame: Frame) -> Any:
     }
     num_rows = max(-(-len(shown) // 2), 1)
     figure = Figure(figsize=(11, 4 * num_rows), layout="constrained")
-    figure.suptitle(frame.title)
+    figure.suptitle(fill(frame.title, 120))
     axes = figure.subplots(num_rows, 2, squeeze=False).ravel()
     last = max([1, *(record["step"] for record in metrics)])
     for panel, (title, lines) in zip(axes, shown.items(), strict=False):
@@ -104,7 +105,7 @@ def curves(metrics: Records, frame: Frame) -> Any:
             marker = "." if len(points) < FEW else None  # a single one has no line
             steps, values = zip(*points, strict=True)
             panel.plot(steps, values, label=label, linewidth=1.2, marker=marker)
-        panel.set_title(title, fontsize=10)
+        panel.set_title(fill(title, 70), fontsize=10)
         panel.set(xlabel="optimizer step", xlim=(0, last))
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         _furnish(panel, lines, frame)
@@ -144,7 +145,10 @@ def _furnish(panel: Any, lines: Mapping[str, Any], frame: Frame) -> None:
     for number, step in enumerate(frame.moves):
         label = "_" if number else "reference moves to the policy"  # "_": hidden
         panel.axvline(step, color="grey", ls="-.", lw=0.8, label=label)
-    panel.legend(fontsize=8)
+    for text in panel.legend(
+        fontsize=8
+    ).get_texts():  # wide ones leave no room for axes
+        text.set_text(fill(text.get_text(), 60))
 
 
 def _line(panel: Any, height: float, label: str, style: str) -> None:

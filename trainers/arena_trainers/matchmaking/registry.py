@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from arena_trainers.extras import PlugIns
 from arena_trainers.matchmaking.mixture import Mixture
 from arena_trainers.matchmaking.past_selves import PastSelves
 from arena_trainers.matchmaking.prioritised import Prioritised
 from arena_trainers.matchmaking.protocol import SELF, Matchmaker, snapshot_step
 from arena_trainers.matchmaking.psro import PSRO
-from arena_wrappers.plug_ins import PlugIns
 
 KEY = "matchmaker"  # of a mapping: the name; the other keys are its options
 _KNOWN: PlugIns[Matchmaker] = PlugIns(

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from importlib import import_module
 
 from arena_envs.checks import did_you_mean
+from arena_trainers.extras import PlugIns
 from arena_trainers.job.run_folder import SELF_PLAY
 from arena_trainers.offline.protocol import RowTrainer
-from arena_wrappers.plug_ins import PlugIns
 
 
 def _lazily(name: str) -> Callable[[], RowTrainer]:

@@ -16,6 +16,9 @@
     }
   });
 
+  const nameOf = (button) =>
+    `${button.closest("figure").firstElementChild.textContent}: ${button.textContent.trim()}`;
+
   // The place of the reader outlives a reload in the history's state
   const FIELDS = "#filters select, #viewer, #estimator";
 
@@ -40,12 +43,16 @@
     const { source, line, turn } = $("replay").dataset;
     const fields = [...document.querySelectorAll(FIELDS)].map((field) => field.value);
     const opened = Object.fromEntries(foldings().map(([name, details]) => [name, details.open]));
+    const singled = [...document.querySelectorAll(".key [aria-pressed=true]")].map(nameOf);
     const link = line ? "#" + new URLSearchParams({ from: source, line, turn }) : location.hash;
-    history.replaceState({ fields, opened, at: anchor() }, "", link);
+    history.replaceState({ fields, opened, singled, at: anchor() }, "", link);
   }
 
-  function restorePlace({ fields, opened, at }) {
+  function restorePlace({ fields, opened, singled, at }) {
     for (const [name, details] of foldings()) details.open = opened[name] ?? details.open;
+    for (const button of document.querySelectorAll(".key button")) {
+      if (singled.includes(nameOf(button))) button.click();
+    }
     document.querySelectorAll(FIELDS).forEach((field, place) => {
       if (![...field.options].some((option) => option.value === fields[place])) return;
       field.value = fields[place];

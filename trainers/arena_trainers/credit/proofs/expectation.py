@@ -16,7 +16,7 @@ array([-0.125,  0.125])
 
 import itertools
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -65,16 +65,17 @@ def gradient_estimate(
         groups: int[B], the group of each episode; None for one group.
         **options: of the estimator.
     """
-    return _gradient(name, play, drawn, play.batch(drawn, groups), options)
+    return batch_gradient(name, play, drawn, play.batch(drawn, groups), **options)
 
 
-def _gradient(
+def batch_gradient(
     name: str | Estimator,
     play: ExactPlay,
     drawn: Sequence[int] | Ints,
     turns: TurnBatch,
-    options: Mapping[str, Any],
+    **options: Any,
 ) -> Floats:
+    """`gradient_estimate` of a batch that is made already: `turns`, of the lines `drawn`."""
     if name == REINFORCE:
         live = trajectories(turns)
         advantage = live.scatter(returns_to_go(live, live.column("reward")))
@@ -123,7 +124,7 @@ def expected_gradient(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
         for drawn, turns in batches:
-            found.append(_gradient(name, play, drawn, turns, options))
+            found.append(batch_gradient(name, play, drawn, turns, **options))
             weights.append(play.probability[drawn].prod() if few else 1 / num_batches)
     weight, estimates = np.array(weights), np.array(found)
     mean = weight @ estimates

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from arena_trainers.credit.batch import Ints, TurnBatch
 from arena_trainers.credit.proofs.claims import KINDS, Claims, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
@@ -16,9 +17,9 @@ from arena_trainers.credit.proofs.expectation import (
     REINFORCE,
     Expectation,
     Verdict,
+    batch_gradient,
     compare,
     expected_gradient,
-    gradient_estimate,
 )
 from arena_trainers.credit.registry import (
     Estimator,
@@ -72,6 +73,20 @@ def has_chance(game: str) -> bool:
 
 
 @cache
+def _large_group(game: str, size: int) -> tuple[Ints, TurnBatch]:
+    """One large group, shared by all estimators."""
+    drawn = play_of(game).population(size)
+    return drawn, play_of(game).batch(drawn)
+
+
+@cache
+def _large_groups(game: str) -> tuple[Ints, TurnBatch]:
+    """Large groups, each of which shares the draws of chance."""
+    drawn, groups = play_of(game).grouped_population(LARGE)
+    return drawn, play_of(game).batch(drawn, groups)
+
+
+@cache
 def _reinforce(game: str) -> Expectation:
     return expected_gradient(REINFORCE, play_of(game), SMALL)
 
@@ -99,11 +114,10 @@ def examine(name: str | Estimator, game: str) -> Finding:
             name != REINFORCE and estimate(name, play.batch([0])).state is not None
         )
         size = ORDERED if ordered else LARGE
-        large = gradient_estimate(name, play, play.population(size), **options)
+        large = batch_gradient(name, play, *_large_group(game, size), **options)
         shared = large
         if has_chance(game):
-            groups = play.grouped_population(LARGE)
-            shared = gradient_estimate(name, play, *groups, **options)
+            shared = batch_gradient(name, play, *_large_groups(game), **options)
     two = compare(small.mean, truth, seat)
     variance = None
     if two.factor > 0:
