@@ -140,7 +140,7 @@ def page(data: dict[str, Any]) -> str:
         num_games=len(data),
         num_episodes=NUM_EPISODES,
         num_taught=NUM_TAUGHT,
-        noise=f"{NOISE:.0%}",
+        noise=NOISE,
         full_reply=FULL_REPLY,
         short_reply=SHORT_REPLY,
         summary="\n".join(_summary(*item) for item in data.items()),
@@ -231,10 +231,11 @@ The machine ran other work at the same time, which adds CPU time.
 ## How it was measured
 
 A *teacher* is the game's scripted player of the style `honest`. It writes messages in
-`negotiation`, `persuasion` and `collaborative_maze`. In {num_taught} episodes a noisy teacher played,
-{noise} of whose actions were random legal ones. In each state that was met, the teacher's reply was
-recorded. The supervised start imitates these replies: {num_steps} optimizer steps of {batch_size} replies with a
-learning rate of {learning_rate} that falls to 0, all weights trained.
+`negotiation`, `persuasion` and `collaborative_maze`. The examples come from {num_taught} episodes of a noisy
+teacher: each of its actions is a random legal one with probability {noise}. In each state the
+reply of the teacher without noise was recorded. The supervised start imitates these replies in
+{num_steps} optimizer steps of {batch_size} replies. All weights are trained, with a learning rate that falls
+from {learning_rate} to 0.
 
 Each player then played {num_episodes} episodes with itself in all seats, on the same seeds. The seeds
 of the supervised start are other ones. An illegal reply ends the episode as the game's `forfeit` says.
@@ -259,9 +260,10 @@ these episodes. CPU minutes are of all that was done in a game.
 
 ## Returns and measures
 
-Returns are means over seats and episodes. Intervals are 95 % intervals of {num_episodes} episodes. The pages of the games
-define the measures. A forfeited episode has the measures of the state in which it ended, for
-example `fairness` 1 where there was no sale. A dash says that all episodes were forfeited.
+Returns are means over seats and episodes, with 95 % intervals. If all {num_episodes} values are equal, the
+interval says how many other values {num_episodes} episodes can miss. The pages of the games define the measures.
+A forfeited episode has the measures of the state in which it ended, for example `fairness` 1 where
+there was no sale. A dash says that all episodes were forfeited.
 
 {games}
 
