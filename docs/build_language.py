@@ -269,12 +269,11 @@ there was no sale. A dash says that all episodes were forfeited.
 
 ## What this shows
 
-After a few minutes of imitation on a CPU, a small chat model plays whole episodes of these games in
-mostly legal replies, also with messages. Before it does not, with either kind of prompt.
+Before the supervised start no reply is legal, with either kind of prompt. After a few CPU minutes of
+imitation nearly all are, also those with messages, and most episodes end by the game's rules.
 
-It does not show skill. There are {num_episodes} episodes, one seed of training and small instances. Most
-intervals are wide. The model imitates a scripted player, plays against itself, and reads no
-rules. Nothing here was learnt from rewards.
+It does not show skill: {num_episodes} episodes of small instances, one seed of training, wide intervals. The
+model imitates a scripted player and reads no rules. Nothing here was learnt from rewards.
 
 {versions}
 """
