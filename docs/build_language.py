@@ -270,7 +270,8 @@ there was no sale. A dash says that all episodes were forfeited.
 ## What this shows
 
 Before the supervised start no reply is legal, with either kind of prompt. After a few CPU minutes of
-imitation nearly all are, also those with messages, and most episodes end by the game's rules.
+imitation at least nine of ten are, also those with messages. One illegal reply ends an episode, so that
+in collaborative_maze about half of the episodes are still forfeited.
 
 It does not show skill: {num_episodes} episodes of small instances, one seed of training, wide intervals. The
 model imitates a scripted player and reads no rules. Nothing here was learnt from rewards.
