@@ -13,12 +13,14 @@ from arena_envs import registration
 from arena_wrappers.pages import mean_prompt_length, page_text, title_of
 
 FOLDER = Path(__file__).with_name("games")
+OTHER = ("language.md",)  # written by docs/build_language.py
 HEAD = """\
 # Games
 
 Written by `python docs/build_games.py --write` from the docstrings of the games. Longest:
 decisions of all players together. Prompt: characters of a prompt with default options, on
-average over random play.
+average over random play. [language.md](language.md) has results of a small chat model in five
+language games.
 
 | id | kind | players | information | split | longest | prompt |
 |---|---|---|---|---|---|---|
@@ -64,7 +66,7 @@ def main() -> None:
         for name, text in files.items()
         if not (FOLDER / name).exists() or (FOLDER / name).read_text() != text
     ]
-    stale += [p.name for p in FOLDER.glob("*.md") if p.name not in files]
+    stale += [p.name for p in FOLDER.glob("*.md") if p.name not in (*files, *OTHER)]
     if write:
         FOLDER.mkdir(exist_ok=True)
         for name in stale:

@@ -26,6 +26,12 @@ def test_the_page_of_the_pretrained_model_is_that_of_its_results() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_the_page_of_the_language_games_is_that_of_its_results() -> None:
+    command = [sys.executable, str(ROOT / "docs" / "build_language.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_page_of_the_estimators_is_up_to_date() -> None:
     """Write it with: arena credit report."""
     measured = json.loads((DOCS / "cost.json").read_text())
