@@ -73,6 +73,15 @@ def test_wins_reads_refused_replies_and_does_not_train_them():
     assert counted(row.completion) == [False, None, True]
 
 
+def test_what_is_good_and_has_no_legal_reply_is_told():
+    refused = episode([turn(0, "raise", invalid="illegal", ids=([1], [5]))])
+    told = {"no reply was legal": 1}
+    assert select("wins", [refused]).dropped == told
+    pair = [refused, replace(refused, sample=1, returns=(-1.0, 1.0))]
+    found = select("best_of_group", pair)
+    assert found.dropped == {**told, "not the best of its group": 1}
+
+
 def test_best_of_group_prefers_few_tokens():
     long, short = (turn(0, "bet", ids=([9], [5] * n)) for n in (4, 2))
     group = [episode([long], sample=0), episode([short], sample=1)]
@@ -173,6 +182,8 @@ def test_outcome_pairs_joins_all_turns_of_a_conversation():
     assert [list(piece.ids) for piece in row.chosen] == [[3, 4], [5], [6, 7]]
     assert (row.prompt_ids, row.margin) == ([1, 2], 2.0)
     assert not select("outcome_pairs", group, margin=2).rows
+    alone = {"no other episode with its first prompt": 1}
+    assert select("outcome_pairs", group[:1]).dropped == alone
 
 
 def test_outcome_pairs_of_single_states_take_the_first_difference():

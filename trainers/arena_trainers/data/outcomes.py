@@ -211,6 +211,9 @@ def outcome_pairs(
         first = tuple(message["content"] for message in one.turns[0].messages)
         groups.setdefault((one.start, first), []).append(one)
     for group in groups.values():
+        if len(group) == 1:
+            yield Dropped("no other episode with its first prompt")
+            continue
         best = max(group, key=lambda one: (one.value, _lot(one, seed)))
         for worse in group:
             if worse is best:

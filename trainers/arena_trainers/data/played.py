@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
-from arena_trainers.data.rows import Completion, Heard, Piece, Said
+from arena_trainers.data.rows import Completion, Dropped, Heard, Piece, Said
 from arena_wrappers import Episode, Turn
 from arena_wrappers.replay import game_of
 
@@ -177,8 +177,13 @@ def facts_of(episode: Episode, turn: Turn, reason: str) -> dict[str, Any]:
 
 def completions(
     found: Trajectory, reason: str, weight: float = 1.0
-) -> Iterator[Completion]:
-    """The conversations of a seat with a legal reply; refused replies do not count."""
+) -> Iterator[Completion | Dropped]:
+    """The conversations of a seat with a legal reply; refused replies do not count.
+
+    A seat without a legal reply is `Dropped`.
+    """
+    if not any(map(is_legal, found.turns)):
+        yield Dropped("no reply was legal")
     for turns in conversations(found.turns):
         if any(map(is_legal, turns)):
             facts = facts_of(found.episode, turns[0], reason)

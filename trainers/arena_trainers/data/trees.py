@@ -112,13 +112,14 @@ def branch_pairs(
     (https://arxiv.org/abs/2408.07199) and SPORT (https://arxiv.org/abs/2504.21561) also train on
     better and worse steps at one state. Differences: values are returns of played episodes,
     without Agent Q's critic and SPORT's verifying model. Trees are those of
-    `play(branch=...)`, not of a search. Optima also asks for a value above 0.15, and keeps
-    the better half of the pairs of a task.
+    `play(branch=...)`, not of a search. Optima also asks for a value above a limit (0.4 of its
+    reward for HotpotQA), and keeps the better half of the pairs of a task.
 
     Args:
         episodes: the records of trees, parents included.
         seed: of the draw among equal values.
-        margin: the values must differ by more than this; Optima takes 0.3 of its reward.
+        margin: the values must differ by more than this; Optima takes 0.2 of its reward for
+            HotpotQA.
         pairs: `"extremes"` or `"all"`.
         policies: names of those who learn; None for all.
     """
