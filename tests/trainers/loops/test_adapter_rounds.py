@@ -48,6 +48,14 @@ def test_an_adapter_goes_on_training_and_plays_from_any_folder(tmp_path, monkeyp
     assert first == second
     assert any(sum(map(abs, row)) for rows in first.values() for row in rows)
     assert not (tmp_path / "run/round-01/model/model.safetensors").exists()
+    heads = [
+        (tmp_path / f"run/round-0{n}/train/config.yaml").read_text() for n in range(2)
+    ]
+    assert heads[0].startswith("# arena train config.yaml repeats this run\n")
+    adapter = str(tmp_path / "run/round-00/model")
+    assert heads[1].startswith(
+        f"# part of a loop: goes on from the adapter in {adapter!r}"
+    )
     (tmp_path / "run").rename(tmp_path / "moved")
     monkeypatch.chdir(tmp_path / "moved" / "round-01")
     policy = LMPolicy.from_pretrained("model", device="cpu")

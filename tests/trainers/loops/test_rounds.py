@@ -11,7 +11,9 @@ from rich.console import Console
 
 from arena_trainers.extras import import_extra
 from arena_trainers.job.settings import load_recipe
+from arena_trainers.loops.checks import checked
 from arena_trainers.loops.job import LoopJob, RoundError
+from arena_trainers.loops.settings import read_loop
 
 START = {
     "model": "tiny",
@@ -249,6 +251,15 @@ def test_bad_rounds_are_refused_before_anything_is_written(
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_revisions_need_trees_or_corrections(tmp_path):
+    given = settings()
+    given["rounds"]["select"] = {"selector": "revisions"}
+    (stages,) = read_loop(given)[0].stages
+    checked(stages, tmp_path, {}, retries=True)
+    with pytest.raises(ValueError, match="or on_invalid: retry beside rounds"):
+        checked(stages, tmp_path, {})
 
 
 def test_options_of_self_play_are_refused_beside_rounds(arena_here, tmp_path):

@@ -23,18 +23,24 @@ PACKAGES = ("arena-envs", "torch", "transformers", "trl", "accelerate", "numpy")
 RESOLVED = ("seed", "bf16", "max_completion_length")
 
 
-def config_text(settings: Mapping[str, Any], args: TrainingArguments) -> str:
+def config_text(
+    settings: Mapping[str, Any], args: TrainingArguments, adapter: Path | None = None
+) -> str:
     """`config.yaml`: the settings, with the values of `RESOLVED`.
 
-    `arena train config.yaml` repeats the run.
+    `arena train config.yaml` repeats the run, unless an adapter goes on training.
 
     Args:
         settings: options by name, of the recipe and of the command line.
         args: the trainer's settings that follow from them.
+        adapter: folder of the adapter that goes on training, which no option names.
     """
     resolved = {name: getattr(args, name) for name in RESOLVED if hasattr(args, name)}
     text = yaml.safe_dump({**resolved, **settings}, sort_keys=False)
-    return f"# arena train config.yaml repeats this run\n{text}"
+    told = "arena train config.yaml repeats this run"
+    if adapter is not None:
+        told = f"part of a loop: goes on from the adapter in {str(adapter)!r}, which no option names"
+    return f"# {told}\n{text}"
 
 
 def provenance(

@@ -14,20 +14,22 @@ from arena_trainers.offline.settings import row_config, trainer_args
 from arena_trainers.train.game_plans import GamePlan
 from arena_wrappers import make_policy
 
-NEED_TREES = ("branch_pairs", "revisions")  # selectors that compare siblings
+COMPARE_SIBLINGS = ("branch_pairs", "revisions")  # selectors
 _KINDS = {"Completion": "completions", "Label": "labels", "Pair": "pairs"}
 
 
-def checked(stages: Stages, folder: Path, shared: Mapping[str, Any]) -> Stages:
+def checked(
+    stages: Stages, folder: Path, shared: Mapping[str, Any], *, retries: bool = False
+) -> Stages:
     """The stages of a round with all their options.
 
-    Where the selector has the option `policies` and the recipe leaves it out, those who play by
-    `rounds.play.policies` are chosen.
+    The selector's option `policies` is by default the names of `rounds.play.policies`.
 
     Args:
         stages: as the recipe has them.
         folder: the run folder.
         shared: settings of the trainer where the recipe has none.
+        retries: whether a seat is asked again after an invalid reply.
 
     Raises:
         ValueError: an unknown selector, trainer or option; a selector that needs turn trees
@@ -35,19 +37,24 @@ def checked(stages: Stages, folder: Path, shared: Mapping[str, Any]) -> Stages:
             not play.
     """
     train = {**shared, **stages.train}
-    found = replace(stages, select=_selector(stages.play, stages.select), train=train)
+    select = _selector(stages.play, stages.select, retries)
+    found = replace(stages, select=select, train=train)
     _check_train(found, folder)
     return found
 
 
-def _selector(play: PlayStage, select: Mapping[str, Any]) -> dict[str, Any]:
+def _selector(
+    play: PlayStage, select: Mapping[str, Any], retries: bool
+) -> dict[str, Any]:
     """The selector with its options."""
     options = dict(select)
     name = options.pop("selector")
-    if name in NEED_TREES and play.branch is None:
+    has_corrections = name == "revisions" and retries  # it also reads those
+    if name in COMPARE_SIBLINGS and play.branch is None and not has_corrections:
+        advice = ", or on_invalid: retry beside rounds" * (name == "revisions")
         raise ValueError(
             f"selector {name!r} needs turn trees, and rounds.play has no branch; give "
-            "branch: {num_candidates: 4}"
+            f"branch: {{num_candidates: 4}}{advice}"
         )
     if "policies" in inspect.signature(selector_of(name)).parameters:
         options.setdefault("policies", _names(play.policies))

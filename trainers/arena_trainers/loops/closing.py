@@ -104,7 +104,7 @@ def _figure(rounds: Sequence[Mapping[str, Any]]) -> Any:
 
     names = list(_values(rounds[0]))
     panels = {
-        "exact NashConv": [name for name in names if name.endswith(CONV)],
+        CONV: [name for name in names if name.endswith(CONV)],
         "mean return": [name for name in names if not name.endswith(CONV)],
     }
     shown = {title: lines for title, lines in panels.items() if lines}

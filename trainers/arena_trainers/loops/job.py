@@ -97,7 +97,10 @@ class LoopJob:
             shared["gradient_checkpointing"] = False
         if given.get("use_cpu"):
             shared["use_cpu"] = True
-        self.stages = [checked(one, folder, shared) for one in self.loop.stages]
+        retries = self.args.on_invalid == "retry"
+        self.stages = [
+            checked(one, folder, shared, retries=retries) for one in self.loop.stages
+        ]
         self.model = None if is_tiny else model_folder(self.job.model)
         told = self.model, self.plans, self.args.prompt
         self.tokenizer = load_tokenizer(self.job, *told)

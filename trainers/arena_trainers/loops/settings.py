@@ -143,7 +143,7 @@ def read_loop(settings: Mapping[str, Any]) -> tuple[Loop, dict[str, Any]]:
             raise ValueError(
                 f"a recipe with rounds has no option {name!r}; "
                 f"{did_you_mean(name, [ROUNDS, *OF_THE_START])}; options of the trainer belong "
-                "into rounds.train"
+                "in rounds.train"
             )
     given = _mapping(ROUNDS, settings[ROUNDS])
     known = options_of(Loop)

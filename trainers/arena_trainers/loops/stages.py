@@ -166,7 +166,7 @@ def select_round(one: Round) -> None:
         why = ", ".join(f"{reason} ({num})" for reason, num in found.dropped.items())
         raise ValueError(
             f"selector {name!r} chose no row: {why or 'no turn was played'}; give other "
-            "options of the selector, or play more"
+            "options in rounds.select of config.yaml, or begin a new run with more episodes"
         )
     dataset = rows_to_dataset(found.rows, load_chat(str(one.player)))
     origin = origin_of(found.rows, episodes)

@@ -151,7 +151,7 @@ class RowJob:
         if self.model is None:
             torch.set_num_threads(1)  # more make a model this small many times slower
         is_new = self.checkpoint is None and self.is_main
-        config = config_text(self.settings, self.args)
+        config = config_text(self.settings, self.args, self.adapter)
         with new_folder(self.folder, config) if is_new else nullcontext():
             if self.model is None and is_new:
                 self._make_start()
@@ -186,7 +186,7 @@ class RowJob:
             # a resumed run cuts as before, whatever memory is free then
             self.settings["max_tokens_per_forward"] = most
             if is_new:
-                text = config_text(self.settings, args)
+                text = config_text(self.settings, args, self.adapter)
                 (self.folder / CONFIG).write_text(text, encoding="utf-8")
         texts = 2 if self.kind.rows == "pairs" else 1
         fitting = max(most // (self.facts.longest * texts), self.kind.least)
