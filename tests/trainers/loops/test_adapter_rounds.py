@@ -98,6 +98,12 @@ def test_the_adapter_of_the_round_before_is_the_reference_and_training_resumes(
     run(broken, "last", told, resume=True, **given)
     assert "resumed after step 1" in told.export_text()
     assert adapters(broken) == adapters(whole)
+    weights = "adapter_model.safetensors"
+    reference = load_file(here / "train" / "checkpoint-2" / "ref" / weights)
+    before = load_file(broken / "round-00" / "model" / weights)
+    assert {k: v.tolist() for k, v in reference.items()} == {
+        k: v.tolist() for k, v in before.items()
+    }
     assert not (here / "model" / "ref").exists()
 
 

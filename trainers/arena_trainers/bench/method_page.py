@@ -38,15 +38,15 @@ The tiny model of `arena train` plays itself and learns by one of five methods:
 | Variant | Learns from | Knows besides its own play |
 |---|---|---|
 | `wins` | imitation of the turns of good episodes (SFT; SiriuS) | |
-| `eto` | DPO on the best and each worse episode of one deal | that several episodes have the same deal |
+| `eto` | DPO on the best and each worse episode of one deal: the first replies of a seat that differ | that several episodes have the same deal |
 | `agent_q` | DPO on every two replies of a turn tree whose values differ | the simulator: trees start again from a state within an episode |
 | `grpo` | `turn_grpo` in self-play, with the credit that `arena credit suggest` recommends | that the episodes of a group have the same deal |
 | `kickstart` | imitation of a teacher in the states that the model visits, then as `grpo` | **a teacher's reply in every turn of its first rounds** |
 
 - **Start**: runs of a seed have the same start: the supervised start of the recipe on random legal
   play. No method sees expert games first. The published ETO does.
-- **Episodes**: every method plays as many. Each episode counts as one, whoever learns from it. A
-  candidate of a turn tree counts as one, although its turns before the branch are not played
+- **Episodes**: every method plays as many. Each episode counts as one, however many seats learn from it.
+  A candidate of a turn tree counts as one, although its turns before the branch are not played
   again. A tree is played only if it fits. So `agent_q` plays at most one tree fewer than the others.
 - **Teacher**: it plays no episode. It replies in the states of the model's own episodes, which count.
   In Kuhn poker it is an equilibrium (`cfr`), in Mini Hanabi a script (`hanabi_convention`). So `kickstart`

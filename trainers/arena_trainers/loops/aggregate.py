@@ -27,7 +27,7 @@ def write_aggregated(dataset: Any, origin: Origin, earlier: Path, path: Path) ->
     """Writes the rows of an earlier file, then new ones; earlier rows are read batch by batch.
 
     A new row that equals an earlier one (start, seat, turn, policy, texts and label) is merged
-    into it: weights add up, the margin of a pair is the mean.
+    into it: weights add up, and a pair gets the mean of both margins.
 
     Args:
         dataset: the new rows, of the same kind.
