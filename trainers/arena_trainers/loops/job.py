@@ -92,15 +92,7 @@ class LoopJob:
         is_tiny = self.job.model == "tiny"
         self.plans = different_games([GamePlan(s, self.args) for s in self.args.games])
         check_policies(self.loop, self.plans)
-        shared = {name: given[name] for name in OF_THE_ADAPTER if name in given}
-        if is_tiny:
-            shared["gradient_checkpointing"] = False
-        if given.get("use_cpu"):
-            shared["use_cpu"] = True
-        retries = self.args.on_invalid == "retry"
-        self.stages = [
-            checked(one, folder, shared, retries=retries) for one in self.loop.stages
-        ]
+        self.stages = self._checked_stages(given)
         self.model = None if is_tiny else model_folder(self.job.model)
         told = self.model, self.plans, self.args.prompt
         self.tokenizer = load_tokenizer(self.job, *told)
@@ -112,6 +104,19 @@ class LoopJob:
         if not resume:
             check_new(folder)
         self.is_new = not resume
+
+    def _checked_stages(self, given: dict[str, Any]) -> list[Stages]:
+        """The stages with all their options; a trainer takes some of the model's."""
+        shared = {name: given[name] for name in OF_THE_ADAPTER if name in given}
+        if self.job.model == "tiny":
+            shared["gradient_checkpointing"] = False
+        if given.get("use_cpu"):
+            shared["use_cpu"] = True
+        retries = self.args.on_invalid == "retry"
+        return [
+            checked(one, self.folder, shared, retries=retries)
+            for one in self.loop.stages
+        ]
 
     def prepare(self) -> None:
         """Makes the folder and the model that the loop starts from.
