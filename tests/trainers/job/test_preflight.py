@@ -24,7 +24,7 @@ REFUSED = [
     (["--evaluate_evry", "1"], "did you mean 'evaluate_every'?"),
     (["--seed", "one"], "want int as seed, got 'one'"),
     (["--lr_scheduler_type", "liner"], "did you mean 'linear'?"),
-    (["kuhn-tyni"], "one of at-grpo, kuhn-dagger, kuhn-tiny"),
+    (["kuhn-tyni"], "did you mean 'kuhn-tiny'?"),
     (["--games", "khun_poker"], "did you mean 'kuhn_poker"),
     (["--games", "kuhn_poker,tictactoe"], "did you mean 'tic_tac_toe"),
     (["--opponents", "rndom"], "unknown policy 'rndom'"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from arena_envs.checks import did_you_mean
 from arena_trainers.train.checks import refuse_warm_start
 from arena_trainers.train.options import options_of, training_options, unknown_option
 
@@ -189,8 +190,8 @@ def load_recipe(path: str) -> dict[str, Any]:
         source = Path(path).read_bytes()
     else:
         raise ValueError(
-            f"want a recipe file, found none at {path!r}; give a file, or one of "
-            f"{', '.join(recipes())}"
+            f"want a recipe file, found none at {path!r}; give a file or a recipe; "
+            f"{did_you_mean(path, recipes())}"
         )
     try:
         settings = _yaml(source.decode(), f"recipe {path!r}")

@@ -87,8 +87,9 @@ def counterfactual(turns: Trajectories) -> Credit:
     values instead of a critic's, for games with a solver.
     `arena_envs.solvers.action_values` computes Q from the policies of all seats. In the
     trainer, `critic="exact"` supplies both columns. A reward model (`RewardColumn`) may supply its
-    scores instead, as in AgentPRM (https://arxiv.org/abs/2502.10325). The rewards of the batch are
-    not read.
+    scores instead, as in AgentPRM (https://arxiv.org/abs/2502.10325). Their gradient
+    is that of the mean score at the prompts that play reaches, with the distribution of prompts
+    held fixed. The rewards of the batch are not read.
 
     Reduces to: `archer` with `action_value="column"`; with the return-to-go for Q, `gae`
     with γ = λ = 1 where nothing was cut.
@@ -99,8 +100,7 @@ def counterfactual(turns: Trajectories) -> Credit:
       size. Nothing that follows the turn adds variance.
     - *Biased by*: values of other policies. With the values of optimal play, a best action has
       advantage 0 and every other action the negative of its regret. Such advantages do not
-      give the gradient of the return. Scores of a reward model give the gradient of their mean at
-      the prompts that play reaches, with the distribution of prompts held fixed.
+      give the gradient of the return.
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with exact values
       (`arena credit report`).
 
