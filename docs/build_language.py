@@ -137,6 +137,7 @@ def page(data: dict[str, Any]) -> str:
     return PAGE_TEXT.format(
         num_games=len(data),
         num_episodes=NUM_EPISODES,
+        missed=1 - 0.025 ** (1 / NUM_EPISODES),  # as in arena_trainers.evaluate.intervals
         num_taught=NUM_TAUGHT,
         noise=NOISE,
         full_reply=FULL_REPLY,
@@ -258,8 +259,9 @@ these episodes. CPU minutes are of all that was done in a game.
 
 ## Returns and measures
 
-Returns are means over seats and episodes, with 95 % intervals. If all {num_episodes} values are equal, the
-interval says how many other values {num_episodes} episodes can miss. The pages of the games define the measures.
+Returns are means over seats and episodes, with 95 % intervals. If all {num_episodes} values are equal, other
+values may still have a probability of up to {missed:.0%}, and the interval has all means that this allows.
+The pages of the games define the measures.
 A forfeited episode has the measures of the state in which it ended, for example `fairness` 1 where
 there was no sale. A dash says that all episodes were forfeited.
 

@@ -18,7 +18,7 @@ from arena_trainers.lm.backends import Generated, Sampling
 from arena_trainers.lm.sampling import Note, seed_after, uniform_number
 from arena_trainers.lm.transformers_backend import TransformersBackend
 
-MAX_BYTES = 2**19  # of the distributions that are kept; Kuhn poker has 2**14
+MAX_BYTES = 2**18  # of the distributions that are kept; those of Kuhn poker take 2**14
 MAX_NUMBERS = 2**14  # vocabulary times longest reply; above it nothing is kept
 
 Step = tuple[NDArray[np.float64], NDArray[np.float32]]
