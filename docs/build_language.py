@@ -137,7 +137,7 @@ def page(data: dict[str, Any]) -> str:
     return PAGE_TEXT.format(
         num_games=len(data),
         num_episodes=NUM_EPISODES,
-        missed=1 - 0.025 ** (1 / NUM_EPISODES),  # as in arena_trainers.evaluate.intervals
+        missed=1 - 0.025 ** (1 / NUM_EPISODES),  # see `mean_interval`
         num_taught=NUM_TAUGHT,
         noise=NOISE,
         full_reply=FULL_REPLY,
