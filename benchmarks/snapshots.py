@@ -4,7 +4,7 @@ The default job of `arena train` on Kuhn poker, or another game, with five kinds
 self-play; `random`, whose replies cost next to nothing, while as many turns are learned as
 against a snapshot; `past_selves` with one and four snapshots for a batch; and the latter
 without known distributions, so that every reply is generated as that of any other model.
-The runs are short and interleaved, so that a busy machine is unfair to all alike.
+The runs are short and interleaved, so that other load on the machine slows all of them alike.
 CPU time of one process on one thread; the table shows medians.
 
     python benchmarks/snapshots.py --repeats 3

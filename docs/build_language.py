@@ -34,9 +34,7 @@ FULL: dict[str, Any] = {"rules": True, "reply_format": "answer"}
 NUM_EPISODES, SHORT_REPLY, FULL_REPLY = 20, 48, 64  # most tokens of a reply
 START = {"num_steps": 20, "batch_size": 8, "learning_rate": 5e-5}
 NUM_TAUGHT, FIRST_TAUGHT = 100, 1000  # episodes of the teacher; their first seed
-NOISE = (
-    0.3  # share of random legal actions among those that lead to the teacher's states
-)
+NOISE = 0.3  # probability of a random legal action in the teacher's episodes
 MAX_TOKENS = 1024  # that run at once in the supervised start
 
 
@@ -139,6 +137,7 @@ def page(data: dict[str, Any]) -> str:
     return PAGE_TEXT.format(
         num_games=len(data),
         num_episodes=NUM_EPISODES,
+        missed=1 - 0.025 ** (1 / NUM_EPISODES),  # see `mean_interval`
         num_taught=NUM_TAUGHT,
         noise=NOISE,
         full_reply=FULL_REPLY,
@@ -260,8 +259,9 @@ these episodes. CPU minutes are of all that was done in a game.
 
 ## Returns and measures
 
-Returns are means over seats and episodes, with 95 % intervals. If all {num_episodes} values are equal, the
-interval says how many other values {num_episodes} episodes can miss. The pages of the games define the measures.
+Returns are means over seats and episodes, with 95 % intervals. If all {num_episodes} values are equal, other
+values may still have a probability of up to {missed:.0%}, and the interval has all means that this allows.
+The pages of the games define the measures.
 A forfeited episode has the measures of the state in which it ended, for example `fairness` 1 where
 there was no sale. A dash says that all episodes were forfeited.
 
@@ -269,12 +269,12 @@ there was no sale. A dash says that all episodes were forfeited.
 
 ## What this shows
 
-Before the supervised start no reply is legal, with either kind of prompt. After a few CPU minutes of
-imitation at least nine of ten are, also those with messages. One illegal reply ends an episode, so that
-in collaborative_maze about half of the episodes are still forfeited.
+Before the supervised start no reply is legal, with either kind of prompt. After {num_steps} steps of imitation at
+least nine of ten are, in every game. Replies with messages are among them. One illegal reply ends an
+episode. So about half of the episodes of collaborative_maze are still forfeited.
 
-It does not show skill: {num_episodes} episodes of small instances, one seed of training, wide intervals. The
-model imitates a scripted player and reads no rules. Nothing here was learnt from rewards.
+It does not show skill. The instances are small, training had one seed, and intervals from {num_episodes} episodes
+are wide. The model imitates a scripted player and reads no rules. Nothing here was learnt from rewards.
 
 {versions}
 """

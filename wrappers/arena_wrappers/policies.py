@@ -225,10 +225,8 @@ class BotPolicy:
         try:
             action = self.bot(request.game, request.state, random.Random(request.seed))
         except ValueError as error:
-            if (
-                type(error) is not ValueError
-            ):  # such as TooLarge, which callers tell apart
-                raise
+            if type(error) is not ValueError:
+                raise  # callers tell subclasses apart, such as TooLarge
             raise ValueError(f"policy {self.name!r}: {error}") from error
         return request.wrap(request.game.action_text(request.state, action))
 

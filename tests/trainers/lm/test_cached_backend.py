@@ -43,16 +43,19 @@ def check(found, expected):
     [
         {"max_new_tokens": 2},
         {"max_new_tokens": 4, "temperature": 0.7, "repetition_penalty": 1.3},
-        {"max_new_tokens": 4, "top_k": 5, "min_p": 0.01},
-        {"max_new_tokens": 3, "temperature": 0},
+        {"max_new_tokens": 4, "top_k": 5, "top_p": 0.9, "min_p": 0.01},
+        {"max_new_tokens": 3, "temperature": 0, "repetition_penalty": 1.5},
     ],
     ids=str,
 )
 def test_replies_are_those_of_the_model(policy, prompts, options):
-    """Whatever is known: nothing, distributions of other seeds, or all of a reply."""
+    """Whatever is known: nothing, distributions of other seeds, or all of a reply.
+
+    Several tokens end a reply, so that the replies of a batch differ in length.
+    """
     plain = policy.backend
     cached = CachedBackend(plain)
-    sampling = Sampling(end_ids=tuple(policy.eos_ids), **options)
+    sampling = Sampling(end_ids=(*policy.eos_ids, 3, 5, 8), **options)
     for first in (0, 1000, 2000, 0):
         seeds = range(first, first + len(prompts))
         own = plain.generate(prompts, seeds, sampling)

@@ -145,9 +145,8 @@ def _furnish(panel: Any, lines: Mapping[str, Any], frame: Frame) -> None:
     for number, step in enumerate(frame.moves):
         label = "_" if number else "reference moves to the policy"  # "_": hidden
         panel.axvline(step, color="grey", ls="-.", lw=0.8, label=label)
-    for text in panel.legend(
-        fontsize=8
-    ).get_texts():  # wide ones leave no room for axes
+    for text in panel.legend(fontsize=8).get_texts():
+        # wide texts leave no room for the axes
         text.set_text(fill(text.get_text(), 60))
 
 

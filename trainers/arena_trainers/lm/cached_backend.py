@@ -18,7 +18,7 @@ from arena_trainers.lm.backends import Generated, Sampling
 from arena_trainers.lm.sampling import Note, seed_after, uniform_number
 from arena_trainers.lm.transformers_backend import TransformersBackend
 
-MAX_BYTES = 2**21  # of the distributions that are kept
+MAX_BYTES = 2**18  # of the distributions that are kept; those of Kuhn poker take 2**14
 MAX_NUMBERS = 2**14  # vocabulary times longest reply; above it nothing is kept
 
 Step = tuple[NDArray[np.float64], NDArray[np.float32]]
@@ -49,8 +49,8 @@ class CachedBackend:
     """Draws tokens from known distributions; the inner backend generates the rest.
 
     Both draw with the same numbers. The rows of a batch change the last bits of a
-    distribution, so it may differ in these bits from the one that the model would give in
-    the batch at hand. Keeps at most `MAX_BYTES`. Keeps nothing where vocabulary times longest
+    distribution. So a kept one may differ in these bits from the model's in the batch at
+    hand, and in rare cases another token is drawn. Keeps at most `MAX_BYTES`. Keeps nothing where vocabulary times longest
     reply is above `MAX_NUMBERS`, because long replies hardly ever repeat, nor where
     entropies are asked for.
 
