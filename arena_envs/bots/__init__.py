@@ -136,5 +136,8 @@ def make_bot(spec: str) -> Bot:
         names: dict[Any, str] = {int: "an integer", float: "a number"}
         name = names.get(entry.argument, "an action")
         raise ValueError(f"want {name} after '{kind}:', got {spec!r}") from None
-    bot = constructor(value)
+    try:
+        bot = constructor(value)
+    except ValueError as error:
+        raise ValueError(f"{error} in {spec!r}") from None
     return bot

@@ -63,7 +63,8 @@ def _check_row(row: Sequence[str], place: str) -> None:
     check_words(row, f"{place}, column {{}}")
     if len(row) < 2:
         raise ValueError(
-            f"{place}: want a word, a clue and forbidden words, got {len(row)} words; add some"
+            f"{place}: want a word, a clue and forbidden words, got {len(row)}; add some, after a "
+            "comma each"
         )
     if wrong := [word for word in row if not _WORD.fullmatch(word)]:
         raise ValueError(

@@ -1,5 +1,9 @@
 """Doing the missing runs of a comparison: what a failing run leaves."""
 
+import os
+import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -34,3 +38,66 @@ def test_a_failing_run_is_named_and_leaves_those_in_progress(tmp_path):
 
 def test_a_file_that_does_not_exist_has_no_outdated_runs(tmp_path):
     assert run_file.num_outdated(tmp_path / "bench.json", MADE_WITH) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", r"got another or a damaged file \(JSONDecodeError: .*delete it or give"),
+        ("[]", r"damaged file \(TypeError"),
+        ("{}", r"damaged file \(KeyError: 'settings'\); delete it"),
+        (
+            '{"settings": {}, "variants": {"mars": 1, "rae": 1}, "runs": {}}',
+            r"want runs of good, bad.* got those of another comparison \(mars, rae\.\.\.\)",
+        ),
+    ],
+)
+def test_a_file_without_runs_of_this_comparison_is_refused(tmp_path, text, sentence):
+    path = tmp_path / "bench.json"
+    path.write_text(text)
+    for look in (run_file.read, run_file.num_outdated):
+        with pytest.raises(ValueError, match=sentence):
+            look(path, MADE_WITH)
+    assert path.read_text() == text
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from arena_trainers.bench import run_file
+
+def run(setting, name, seed):
+    (Path(sys.argv[1]) / f"began-{seed}").touch()
+    time.sleep(60 * seed)
+
+todo = [("small", "good", seed) for seed in range(5)]
+made_with = {"settings": {"small": 1}, "variants": {"good": 1}}
+run_file.run_missing(Path(sys.argv[1], "bench.json"), made_with, todo, run, 1, print)
+"""
+
+
+def test_after_ctrl_c_no_other_run_begins(tmp_path):
+    """Run 0 has ended, run 1 goes on: Ctrl-C ends it, and the file has run 0."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        for _ in range(200):
+            if (tmp_path / "began-1").exists() and (tmp_path / "bench.json").exists():
+                break
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert said.endswith(b"KeyboardInterrupt\n")
+    assert sorted(path.name for path in tmp_path.glob("began-*")) == [
+        "began-0",
+        "began-1",
+    ]
+    made_with = {"settings": {"small": 1}, "variants": {"good": 1}}
+    assert run_file.read(tmp_path / "bench.json", made_with) == {
+        "small": {"good": {0: None}}
+    }

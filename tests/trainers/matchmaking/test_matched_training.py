@@ -150,7 +150,7 @@ def test_a_snapshot_plays_as_the_model_was_and_leaves_the_learner_alone(
     loaded = past_policies(run)
     assert [policy.name for policy in loaded] == [f"{run}@0", f"{run}@1"]
     np.testing.assert_allclose(logprobs(loaded[0]), at_first, atol=1e-5)
-    with pytest.raises(ValueError, match=r"it has those of steps \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"it has those of steps \[0, 1\]; name one"):
         past_policies(f"{run}@7")
     line = ["eval", "random", "kuhn_poker", "--against", run, "-n", "2", "--json"]
     done = CliRunner().invoke(app, [*line, "--no-baselines"])

@@ -5,6 +5,7 @@ options of the variants. A run counts only while these are as today.
 """
 
 import json
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -27,10 +28,14 @@ def read(path: Path, made_with: MadeWith) -> Runs:
     Args:
         path: of the file; without a file, there are no runs.
         made_with: `settings` and `variants` by name, and what all runs share, of today.
+
+    Raises:
+        ValueError: the file has no runs, or those of another comparison.
     """
     if not path.exists():
         return {}
-    file, now = json.loads(path.read_text()), as_json(made_with)
+    now = as_json(made_with)
+    file = _whole(path, now["variants"])
     shared = set(now) - {"settings", "variants"}
     if any(file.get(key) != now[key] for key in shared):
         return {}
@@ -51,8 +56,26 @@ def num_outdated(path: Path, made_with: MadeWith) -> int:
     """The runs of a file that were made with other settings or options; see `read`."""
     if not path.exists():
         return 0
-    found: Runs = json.loads(path.read_text())["runs"]
+    found: Runs = _whole(path, made_with["variants"])["runs"]
     return _num_runs(found) - _num_runs(read(path, made_with))
+
+
+def _whole(path: Path, variants: Mapping[str, Any]) -> dict[str, Any]:
+    """All that a file holds, which has runs of any of these variants or none."""
+    try:
+        file: dict[str, Any] = json.loads(path.read_text())
+        names = [*file["settings"], *file["variants"], *file["runs"]]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"want runs of a comparison in {path}, got another or a damaged file "
+            f"({type(error).__name__}: {error}); delete it or give another --directory"
+        ) from error
+    if names and not set(file["variants"]) & set(variants):
+        raise ValueError(
+            f"want runs of {', '.join(list(variants)[:3])}... in {path}, got those of another "
+            f"comparison ({', '.join(list(file['variants'])[:3])}...); give another --directory"
+        )
+    return file
 
 
 def _num_runs(runs: Runs) -> int:
@@ -84,7 +107,7 @@ def do_runs(
     keep: Callable[[Task, Any, int], None],
     num_jobs: int,
 ) -> None:
-    """Does runs in several processes.
+    """Does runs in several processes. Ctrl-C ends them.
 
     Args:
         todo: the runs.
@@ -92,7 +115,7 @@ def do_runs(
         keep: called with each run as it ends, its result, and how many have ended.
         num_jobs: number of processes.
     """
-    with ProcessPoolExecutor(num_jobs) as pool:
+    with ProcessPoolExecutor(num_jobs, initializer=_end_at_ctrl_c) as pool:
         waiting = {pool.submit(do, *task): task for task in todo}
         failed: list[tuple[Task, BaseException]] = []
         try:
@@ -112,6 +135,11 @@ def do_runs(
             f"in the run {setting} {name} seed {seed}; runs that have ended are in the file"
         )
         raise error
+
+
+def _end_at_ctrl_c() -> None:
+    """Makes Ctrl-C end this process; else it would begin the run that waits next."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run_missing(

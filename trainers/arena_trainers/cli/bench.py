@@ -5,21 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from arena_trainers.cli.credit import chosen
+from arena_trainers.cli.credit import chosen, kept_runs, tell_outdated
+from arena_trainers.cli.options import NumJobs, NumSeeds, OnlySettings, OnlyVariants
 from arena_trainers.cli.usage import usage_errors
-
-NumSeeds = Annotated[
-    int, typer.Option("--seeds", min=1, help="Number of seeds, from 0.")
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option(metavar="VARIANT", help="Only this one; repeatable."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(metavar="SETTING", help="Only this setting; repeatable."),
-]
-NumJobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of processes.")]
 
 bench_app = typer.Typer(
     name="bench",
@@ -40,8 +28,8 @@ def opponents(
         "docs", "opponents"
     ),
     num_seeds: NumSeeds = 3,
-    only: Only = None,
-    game: Settings = None,
+    only: OnlyVariants = None,
+    game: OnlySettings = None,
     num_jobs: NumJobs = 1,
 ) -> None:
     """Compare opponents: self-play, mixture, past selves, PSRO, optimal and random play.
@@ -66,8 +54,8 @@ def methods(
         "docs", "methods"
     ),
     num_seeds: NumSeeds = 3,
-    only: Only = None,
-    game: Settings = None,
+    only: OnlyVariants = None,
+    game: OnlySettings = None,
     num_jobs: NumJobs = 1,
 ) -> None:
     """Compare methods: SFT on wins, ETO, Agent Q, GRPO, and kickstart followed by GRPO.
@@ -119,15 +107,14 @@ def _compare(
     ):
         import_extra(module, extra)  # fails before the long runs
     path, made_with = directory / "bench.json", bench.made_with()
-    if num := run_file.num_outdated(path, made_with):
-        typer.echo(
-            f"{num} runs in {path} were made with other settings or options; they are left "
-            "out, and deleted when a run ends: copy the file to keep them"
+    with usage_errors():
+        found = run_file.read(path, made_with)
+        directory.mkdir(parents=True, exist_ok=True)
+    tell_outdated(path, made_with)
+    todo = run_file.missing(found, names, settings, num_seeds)
+    with kept_runs(path):
+        runs = run_file.run_missing(
+            path, made_with, todo, bench.train, num_jobs, typer.echo
         )
-    todo = run_file.missing(run_file.read(path, made_with), names, settings, num_seeds)
-    directory.mkdir(parents=True, exist_ok=True)
-    runs = run_file.run_missing(
-        path, made_with, todo, bench.train, num_jobs, typer.echo
-    )
     for written in page.write(directory, runs):
         typer.echo(f"wrote {written}")

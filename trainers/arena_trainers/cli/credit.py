@@ -1,7 +1,8 @@
 """The commands `arena credit check`, `report`, `bench` and `suggest`."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,13 @@ import typer
 from rich.table import Table
 
 from arena_envs import make_game
-from arena_trainers.cli.usage import print_tables, running, usage_errors
+from arena_trainers.cli.options import NumJobs, NumSeeds, OnlySettings, OnlyVariants
+from arena_trainers.cli.usage import (
+    interruptions,
+    print_tables,
+    running,
+    usage_errors,
+)
 
 if TYPE_CHECKING:
     from arena_trainers.credit.proofs.expectation import Verdict
@@ -142,18 +149,10 @@ def report(
 @credit_app.command("bench")
 def bench(
     directory: Directory = DOCS,
-    num_seeds: Annotated[
-        int, typer.Option("--seeds", help="Number of seeds, from 0.")
-    ] = 10,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="VARIANT", help="Only this one; repeatable."),
-    ] = None,
-    game: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SETTING", help="Only this setting; repeatable."),
-    ] = None,
-    num_jobs: Annotated[int, typer.Option("--jobs", help="Number of processes.")] = 2,
+    num_seeds: NumSeeds = 10,
+    only: OnlyVariants = None,
+    game: OnlySettings = None,
+    num_jobs: NumJobs = 2,
 ) -> None:
     """Compare all estimators by training on small games.
 
@@ -181,11 +180,15 @@ def bench(
     for module in ("matplotlib.figure", "scipy.stats"):
         import_extra(module, "eval")  # fails before the long play
     path = directory / "bench.json"
-    todo = runs.missing(runs.read_runs(path), names, settings, num_seeds)
+    with usage_errors():
+        found = runs.read_runs(path)
+        directory.mkdir(parents=True, exist_ok=True)
+    tell_outdated(path, runs.made_with())
+    todo = runs.missing(found, names, settings, num_seeds)
     if any(setting in MODELS for setting, _, _ in todo):
         import_extra("trl", "train")
-    directory.mkdir(parents=True, exist_ok=True)
-    found = runs.run_missing(path, todo, num_jobs, typer.echo)
+    with kept_runs(path):
+        found = runs.run_missing(path, todo, num_jobs, typer.echo)
     for written in page.write(directory, found):
         typer.echo(f"wrote {written}")
 
@@ -265,3 +268,21 @@ def chosen(wanted: Sequence[str] | None, known: Iterable[str]) -> list[str]:
         if name not in known:
             raise ValueError(f"want one of {', '.join(known)}, got {name!r}")
     return list(wanted or known)
+
+
+def tell_outdated(path: Path, made_with: Mapping[str, Any]) -> None:
+    """Says how many runs of a comparison's file do not count any more."""
+    from arena_trainers.bench import run_file
+
+    if num := run_file.num_outdated(path, made_with):
+        typer.echo(
+            f"{num} runs in {path} were made with other settings or options; they are left "
+            "out, and deleted when a run ends: copy the file to keep them"
+        )
+
+
+def kept_runs(path: Path) -> AbstractContextManager[None]:
+    """Says at an interruption that a comparison's file keeps the runs that have ended."""
+    return interruptions(
+        f"runs that have ended are in {path}; the same command does the others"
+    )

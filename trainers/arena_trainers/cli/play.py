@@ -80,6 +80,8 @@ def play(
         wrapper = PromptWrapper(env, **how.wrapper, seats={seat: PromptOptions("bare")})
         person = HumanPolicy(None if hint is None else prepared(hint, rules))
         log = None if out is None else EpisodeLog(out)
+        if log is not None:
+            log.append([])  # fails before the game
     policies = [*others[:seat], person, *others[seat:]]
     start = secrets.randbits(32) if seed is None else seed
     prompts = given_prompts(policies, how.prompt)

@@ -108,14 +108,21 @@ def running(
     """
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
+    is_hidden = not console.is_terminal or any(map(names_person, policies))
+    with (
+        interruptions(advice),
+        Progress(*columns, console=console, transient=True, disable=is_hidden) as bar,
+    ):
+        task = bar.add_task(doing, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def interruptions(advice: str | Callable[[], str]) -> Iterator[None]:
+    """Reports interruptions as `running` does, without a progress bar."""
     clause = (lambda: advice) if isinstance(advice, str) else advice
     try:
-        is_hidden = not console.is_terminal or any(map(names_person, policies))
-        with Progress(
-            *columns, console=console, transient=True, disable=is_hidden
-        ) as bar:
-            task = bar.add_task(doing, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield
     except KeyboardInterrupt:
         typer.echo(f"\nstopped; {clause()}", err=True)
         raise typer.Exit(130) from None

@@ -31,11 +31,13 @@ def past_policies(spec: str, **sampling: Any) -> list[LMPolicy]:
     found = {int(p.stem[5:]): p for p in folder.glob("step-*.safetensors")}
     steps = sorted(found) if one is None else [one]
     if not found or not {*steps} <= {*found}:
-        known = f"it has those of steps {sorted(found)}" if found else "it has none"
-        raise ValueError(
-            f"want snapshots in {str(folder)!r} for {spec!r}, {known}; train with a "
-            "matchmaker that takes snapshots, such as --opponents past_selves"
+        known = (
+            f"it has those of steps {sorted(found)}; name one of them"
+            if found
+            else "it has none; train with a matchmaker that takes snapshots, such as "
+            "--opponents past_selves"
         )
+        raise ValueError(f"want snapshots in {str(folder)!r} for {spec!r}, {known}")
     if not (Path(run) / "model").is_dir():
         raise ValueError(
             f"want a finished run with a folder model for {spec!r}, got none in {run!r}; "
