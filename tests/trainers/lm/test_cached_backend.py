@@ -74,6 +74,18 @@ def test_what_is_known_costs_no_forward_pass(policy, prompts, passes):
     assert passes == []
 
 
+def test_what_is_known_goes_on_from_a_file(policy, prompts, passes, tmp_path):
+    cached, again = (CachedBackend(policy.backend) for _ in range(2))
+    seeds = range(len(prompts))
+    made = cached.generate(prompts, seeds, policy.sampling)
+    torch.save(cached.state_dict(), tmp_path / "known.pt")
+    again.load_state_dict(torch.load(tmp_path / "known.pt", weights_only=True))
+    passes.clear()
+    assert again.generate(prompts, seeds, policy.sampling) == made
+    assert passes == []
+    assert again._num_bytes == cached._num_bytes > 0
+
+
 def test_the_model_generates_only_what_follows_known_tokens(policy, prompts, passes):
     """One pass for all second tokens that are new, whichever seeds draw them."""
     cached = CachedBackend(policy.backend)

@@ -6,9 +6,9 @@ from distributions that are known, and the model generates only the rest of a re
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -50,9 +50,10 @@ class CachedBackend:
 
     Both draw with the same numbers. The rows of a batch change the last bits of a
     distribution. So a kept one may differ in these bits from the model's in the batch at
-    hand, and in rare cases another token is drawn. Keeps at most `MAX_BYTES`. Keeps nothing where vocabulary times longest
-    reply is above `MAX_NUMBERS`, because long replies hardly ever repeat, nor where
-    entropies are asked for.
+    hand, and in rare cases another token is drawn. A run that resumes with those of its
+    checkpoint has the same bits. Keeps at most `MAX_BYTES`. Keeps nothing where vocabulary
+    times longest reply is above `MAX_NUMBERS`, because long replies hardly ever repeat, nor
+    where entropies are asked for.
 
     Args:
         inner: generates with weights that never change.
@@ -91,6 +92,31 @@ class CachedBackend:
                 self._keep(tree, tuple(prompt_ids[i]), ids, first, steps, row)
         return Generated([ids for ids, _ in drawn], [numbers for _, numbers in drawn])
 
+    def state_dict(self) -> list[dict[str, Any]]:
+        """What is known, as numbers, tuples and tensors: one entry for each distribution."""
+        return [
+            {
+                "sampling": asdict(sampling),
+                "path": path,  # a prompt, and the first tokens of a reply
+                "ends": torch.from_numpy(known.ends),
+                "logprobs": torch.from_numpy(known.logprobs),
+            }
+            for sampling, tree in self._trees.items()
+            for path, known in _entries(tree, ())
+        ]
+
+    def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
+        """Knows what `state_dict` returned, and nothing else."""
+        self._trees, self._num_bytes = {}, 0
+        for entry in state:
+            tree = self._trees.setdefault(Sampling(**entry["sampling"]), {})
+            *before, last = entry["path"]
+            for key in before:
+                tree = tree[key].after
+            known = Known(entry["ends"].numpy(), entry["logprobs"].numpy(), {})
+            tree[last] = known
+            self._num_bytes += known.ends.nbytes + known.logprobs.nbytes
+
     def _keep(
         self,
         tree: Tree,
@@ -114,6 +140,16 @@ class CachedBackend:
                 self._num_bytes += size
                 tree[key] = Known(ends, logprobs, {})
             tree, key = tree[key].after, token
+
+
+def _entries(
+    tree: Tree, before: tuple[object, ...]
+) -> Iterator[tuple[tuple[object, ...], Known]]:
+    """The distributions of a tree with the keys that lead to them, parents first."""
+    for key, known in tree.items():
+        path = (*before, key)
+        yield path, known
+        yield from _entries(known.after, path)
 
 
 def _note_in(steps: list[Step]) -> Note:

@@ -56,14 +56,14 @@ class CheckpointedTrainer(BoundedForwardTrainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
-        self.matching.forget_replies()
+        step = f"checkpoint-{self.state.global_step}"
+        folder = Path(self._get_output_dir(trial=trial)) / step
+        self.matching.save_replies(folder)
         weights = None
         if self.args.sync_ref_model:  # every process takes part where it is sharded
             weights = self.accelerator.get_state_dict(self.ref_model)
         if not self.args.should_save:
             return
-        step = f"checkpoint-{self.state.global_step}"
-        folder = Path(self._get_output_dir(trial=trial)) / step
         if weights is not None:
             torch.save(weights, folder / REFERENCE)
         self.matching.save(folder)

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from accelerate.utils import gather_object
 
+from arena_trainers.lm.cached_backend import CachedBackend
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.vllm_backend import VLLMBackend
 from arena_trainers.matchmaking import (
@@ -20,6 +22,7 @@ from arena_trainers.matchmaking import (
     Result,
     Seats,
     Start,
+    snapshot_name,
     snapshot_step,
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
@@ -124,13 +127,20 @@ class Matching:
         ]
         matchmaker.update([Result(*result) for result in gather_object(own)], step)
 
-    def forget_replies(self) -> None:
-        """Snapshots know none of their earlier replies from here on.
+    def save_replies(self, checkpoint: Path) -> None:
+        """Writes what snapshots know of their replies; every process calls it.
 
-        Every process calls it at a checkpoint. What is known changes the last bits of
-        probabilities, so a resumed run, which knows nothing, plays as the unbroken one.
+        What is known changes the last bits of probabilities. With it, a resumed run plays as
+        the unbroken one.
         """
-        self._snapshots.clear()
+        known = {
+            step: backend.state_dict()
+            for step, policy in self._snapshots.items()
+            if isinstance(backend := _inner(policy), CachedBackend)
+        }
+        if known:
+            checkpoint.mkdir(parents=True, exist_ok=True)
+            torch.save(known, checkpoint / self._replies)
 
     def save(self, checkpoint: Path) -> None:
         """Writes the matchmaker's state; only the main process calls it."""
@@ -160,7 +170,22 @@ class Matching:
         with raised_everywhere():  # afterwards copies are there
             self.store.resume(found["snapshots"], found["run"], source)
         self._snapshots.clear()
+        self._load_replies(checkpoint / self._replies)
         matchmaker.load_state_dict(found["state"])
+
+    def _load_replies(self, path: Path) -> None:
+        """Reads what this process wrote, if it did: another number of processes may resume."""
+        if not path.is_file():
+            return
+        for step, state in torch.load(path, weights_only=True).items():
+            backend = _inner(self._policy(snapshot_name(step)))
+            if isinstance(backend, CachedBackend):
+                backend.load_state_dict(state)
+
+    @property
+    def _replies(self) -> str:
+        """The name of this process's file in a checkpoint."""
+        return f"snapshot_replies_{self.accelerator.process_index}.pt"
 
     @property
     def _owner(self) -> dict[str, Any]:
@@ -197,10 +222,8 @@ class Matching:
         own: list[tuple[int, Result]] = []
         drawn = _match_seeds(matches, rng)
         for number, (match, seeds) in enumerate(zip(matches, drawn, strict=True)):
-            if (
-                number % self.accelerator.num_processes
-                != self.accelerator.process_index
-            ):
+            process = number % self.accelerator.num_processes
+            if process != self.accelerator.process_index:
                 continue
             policies = self.policies(match.seats)
             env_fn = plans[match.game].env_fn
@@ -264,6 +287,12 @@ def _match_seeds(matches: Sequence[Match], rng: np.random.Generator) -> list[lis
             drawn[key] = rng.integers(2**62, size=size).tolist()
         found.append(drawn[key])
     return found
+
+
+def _inner(policy: Policy) -> Any:
+    """The backend of a snapshot without its clock."""
+    backend = getattr(policy, "backend", None)
+    return getattr(backend, "inner", backend)
 
 
 def _start(plan: GamePlan, seed: int) -> Start:
