@@ -77,6 +77,13 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, monkeypatch, capsys):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_run_with_rounds_names_a_round(tmp_path, monkeypatch, capsys):
+    (tmp_path / "start-scores.json").write_text("{}")
+    with pytest.raises(SystemExit):
+        report(monkeypatch, tmp_path)
+    assert f"give a round: {tmp_path / 'round-00' / 'train'}" in capsys.readouterr().err
+
+
 def test_only_a_report_is_overwritten(tmp_path, monkeypatch, capsys):
     (tmp_path / "metrics.jsonl").write_text('{"step": 0}\n')
     config = tmp_path / "config.yaml"

@@ -6,6 +6,8 @@ import random
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from rich.console import Console
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -95,6 +97,15 @@ def test_global_random_generators_are_as_before(started):
     torch.set_rng_state(seeds[2])
     started(num_steps=1)
     assert drawn() == first
+
+
+def test_a_trainer_of_another_precision_may_follow(started):
+    started(num_steps=1)
+    try:
+        following = Accelerator(mixed_precision="bf16", cpu=True)
+        assert following.mixed_precision == "bf16"
+    finally:
+        AcceleratorState._reset_state()
 
 
 def test_no_examples_are_refused(tokenizer):

@@ -52,6 +52,13 @@ def test_a_run_folder_says_where_its_model_is(model_folder, tmp_path):
         saved_model(tmp_path / "run")
 
 
+def test_a_run_with_rounds_says_where_its_last_model_is(model_folder, tmp_path):
+    for number in range(2):
+        shutil.copytree(model_folder, tmp_path / f"round-0{number}" / "model")
+    with pytest.raises(ValueError, match=r"its last model is in '.*round-01/model'"):
+        saved_model(tmp_path)
+
+
 def test_an_adapter_is_refused_by_name(tmp_path):
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(ValueError, match="with an adapter"):

@@ -273,6 +273,7 @@ def test_the_help_of_a_recipe_with_rounds_lists_the_options_that_it_takes(arena_
     told = arena_here("train", "kuhn-dagger", "--help").stdout
     assert "--warm_start_steps" in told
     assert "--episodes_per_step" not in told
+    assert "selector: solver_replies" in told
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
+import yaml
 
 from arena_trainers.cli.train_arguments import (
     implied_recipe,
@@ -20,7 +21,7 @@ from arena_trainers.job.settings import (
     load_recipe,
     recipes,
 )
-from arena_trainers.loops.settings import OF_THE_START, is_loop
+from arena_trainers.loops.settings import OF_THE_START, ROUNDS, is_loop
 from arena_trainers.offline.registry import check_name, row_trainer
 from arena_trainers.offline.settings import row_options, trainer_options
 from arena_trainers.train.options import Option, listed_options, options_of
@@ -60,7 +61,14 @@ Usage: arena train {recipe} [--key value]...
 
 Repeats the stages of `rounds` in the recipe: play, select, train, evaluate. The
 page docs/training.md names their options. A loop goes on after a stop, or to N
-rounds in all, by arena train --resume RUN [--rounds N]. Other options are:
+rounds in all, by arena train --resume RUN [--rounds N].
+
+  arena train {recipe} --rounds 2 --rounds.play.episodes 20   changes the stages
+
+The recipe has these stages:
+
+{rounds}
+Other options are:
 """
 
 RUN = (
@@ -193,9 +201,13 @@ def loop_help(recipe: str) -> str:
     """The help page of a recipe with rounds, with its defaults."""
     known = {**options_of(JobConfig), **listed_options()}
     options = [*RUN[:2], *(known[name] for name in OF_THE_START)]
-    return "\n".join(
-        [LOOP_USAGE.format(recipe=recipe), *_group(options, load_recipe(recipe))]
-    )
+    settings = load_recipe(recipe)
+    rounds = json.loads(
+        json.dumps(settings[ROUNDS])
+    )  # without shared objects: no aliases
+    shown = textwrap.indent(yaml.safe_dump(rounds, sort_keys=False), "  ")
+    usage = LOOP_USAGE.format(recipe=recipe, rounds=shown)
+    return "\n".join([usage, *_group(options, settings)])
 
 
 def train_help(recipe: str, *, all_options: bool = False) -> str:

@@ -141,6 +141,12 @@ def _page(paths: Sequence[Path], out: Path | None) -> Path:
 def _write_played(source: Path, path: Path, num_episodes: int) -> None:
     """Writes the page of a tournament or of an evaluation."""
     if source.is_dir() and not (source / RESULTS).is_file():
+        if (source / "start-scores.json").is_file():
+            raise ValueError(
+                f"want the folder of a run without rounds, got {str(source)!r} with rounds; "
+                f"give a round: {source / 'round-00' / 'train'}. {source / 'curves.png'} "
+                "compares the rounds"
+            )
         raise ValueError(
             f"want a folder with {METRICS} or {RESULTS}, found neither in "
             f"{str(source)!r}; give the --output-dir of arena train, such as runs/first, "

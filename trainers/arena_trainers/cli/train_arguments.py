@@ -20,6 +20,7 @@ from arena_trainers.job.settings import (
     read_overrides,
 )
 from arena_trainers.lm.prompt_file import saved_options
+from arena_trainers.loops.overrides import overridden
 from arena_trainers.loops.settings import ROUNDS, is_loop, with_rounds
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
@@ -95,7 +96,7 @@ def _request(arguments: Sequence[str]) -> Request:
             settings.pop("max_completion_length")
             settings |= {k: v for k, v in given.items() if k == "max_completion_length"}
     else:
-        settings = load_recipe(recipe) | given
+        settings = overridden(load_recipe(recipe), given)
     if "credit" in given and "credit_args" not in given:
         settings.pop("credit_args", None)  # options of the recipe's estimator
     if not is_offline(settings):

@@ -19,8 +19,8 @@ from transformers import (
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTE = (
-    b"\nstopping: the current generation batch is finished and a checkpoint saved; "
-    b"press Ctrl-C again to stop at once\n"
+    b"\nstopping: after the current batch a checkpoint is saved; press Ctrl-C again to stop "
+    b"at once\n"
 )
 
 

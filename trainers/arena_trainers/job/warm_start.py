@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from accelerate.state import AcceleratorState
 from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
@@ -201,13 +202,14 @@ def _arguments(folder: str, model: Any, batch_size: int, most: int) -> SFTConfig
 
 @contextmanager
 def _restored(model: Any) -> Iterator[None]:
-    """Undoes what trainers change, except the model's weights: its mode, random states."""
+    """Undoes what trainers change, except the weights: the mode, random states, precision."""
     training, own = model.training, vars(model).get("forward")
     states = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng():
             yield
     finally:
+        AcceleratorState._reset_state()  # else a trainer in bf16 is refused after this one
         random.setstate(states[0])
         np.random.set_state(states[1])
         model.train(training)

@@ -35,6 +35,8 @@ def saved_model(folder: Path) -> Path:
         lacks = f"with an adapter: merge it with arena export {folder} --merged"
     elif any((folder / "model" / name).is_file() for name in ("config.json", ADAPTER)):
         lacks = f"which is a run: its model is in {str(folder / 'model')!r}"
+    elif rounds := sorted(folder.glob("round-*/model")):
+        lacks = f"which is a run with rounds: its last model is in {str(rounds[-1])!r}"
     raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {lacks}")
 
 

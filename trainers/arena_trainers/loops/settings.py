@@ -223,7 +223,12 @@ def _stage(kind: Any, where: str, given: Any) -> Any:
     """The settings of a stage, an object of the class `kind`."""
     values, known = _mapping(where, given), options_of(kind)
     _refuse_unknown(where, values, known)
-    return kind(**{key: known[key].converted(value) for key, value in values.items()})
+    try:
+        return kind(
+            **{key: known[key].converted(value) for key, value in values.items()}
+        )
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
 
 
 def _mapping(where: str, given: Any) -> Mapping[str, Any]:
