@@ -31,6 +31,8 @@ def test_notebook_runs(path, monkeypatch, tmp_path):
     """Cell by cell, as its kernel would, but in this process, which has torch already."""
     monkeypatch.setenv("ARENA_NOTEBOOK_STEPS", "3")
     monkeypatch.chdir(tmp_path)
+    # IPython warns where another environment is active
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     notebook = nbformat.read(path, as_version=4)
     shell = InteractiveShell()
     shell.history_manager.enabled = False

@@ -163,6 +163,10 @@ def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, A
 
 
 def _check_episodes(file: Path) -> None:
+    if not file.is_file():
+        raise ValueError(
+            f"want a file of episodes, found none at {file}; arena eval --out {file} writes one"
+        )
     with file.open("rb") as opened:
         if opened.read(4) == b"PAR1":
             raise ValueError(
