@@ -228,7 +228,7 @@ def test_cells_say_why():
 def test_the_committed_results_are_those_of_this_code(name):
     """Run the others again with arena credit bench, after taking out what has changed."""
     known = runs.read_runs(DOCS / "bench.json")
-    for setting in known:
+    for setting in SETTINGS.keys() & known.keys():  # the others are of a model
         assert learning.learn(setting, name, 0) == known[setting][name][0]
 
 
