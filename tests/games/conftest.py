@@ -1,7 +1,8 @@
 """What the tests of single games share."""
 
+import random
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from arena_envs import CHANCE, TERMINAL
+from arena_envs.bots import make_bot
+from arena_envs.sampling import sample_chance
 from arena_envs.testing import check_game
 
 
@@ -23,3 +27,28 @@ def oracle() -> SimpleNamespace:
     """The module `oracle.py` beside this file; skips without OpenSpiel."""
     pytest.importorskip("pyspiel")
     return SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name("oracle.py"))))
+
+
+@pytest.fixture(scope="session")
+def mean_returns() -> Callable[[Any, str, Sequence[str], int], list[float]]:
+    """The mean return of each seat, played by a scripted player in one of its styles."""
+    return _mean_returns
+
+
+def _mean_returns(
+    rules: Any, player: str, styles: Sequence[str], num_episodes: int
+) -> list[float]:
+    """Every reply is also read back from its text. The seeds are 0 and up."""
+    totals = [0.0] * len(styles)
+    bots = [make_bot(f"{player}:{style}") for style in styles]
+    for seed in range(num_episodes):
+        state, rng = rules.initial_state(), random.Random(seed)
+        while (seat := rules.current_player(state)) != TERMINAL:
+            if seat == CHANCE:
+                said: Any = sample_chance(rules, state, rng)
+            else:
+                said = bots[seat](rules, state, rng)
+                assert rules.parse(state, rules.action_text(state, said)) == said
+            state = rules.apply(state, said)
+        totals = [t + r for t, r in zip(totals, rules.returns(state), strict=True)]
+    return [total / num_episodes for total in totals]

@@ -11,7 +11,6 @@ from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
 from arena_envs.games._auction_state import State
 from arena_envs.games.auction import Auction
-from arena_envs.sampling import sample_chance
 
 game = Auction()
 quiet = Auction(messages=False)
@@ -28,24 +27,6 @@ def play(
     for text in texts:
         state = rules.apply(state, rules.parse(state, text))
     return state
-
-
-def mean_returns(
-    rules: Auction, styles: Sequence[str], num_episodes: int = 100
-) -> list[float]:
-    totals = [0.0] * len(styles)
-    bots = [make_bot(f"bidder:{style}") for style in styles]
-    for seed in range(num_episodes):
-        state, rng = rules.initial_state(), random.Random(seed)
-        while (player := rules.current_player(state)) != TERMINAL:
-            if player == CHANCE:
-                said: Any = sample_chance(rules, state, rng)
-            else:
-                said = bots[player](rules, state, rng)
-                assert rules.parse(state, rules.action_text(state, said)) == said
-            state = rules.apply(state, said)
-        totals = [t + r for t, r in zip(totals, rules.returns(state), strict=True)]
-    return [total / num_episodes for total in totals]
 
 
 def truthful_returns(rules: Auction, state: State) -> list[float]:
@@ -222,11 +203,13 @@ class TestWhoKnowsWhat:
 
 
 class TestScriptedPlayers:
-    def test_words_change_what_bidders_earn(self) -> None:
-        told = sum(mean_returns(game, ["honest"] * 3))
-        untold = sum(mean_returns(quiet, ["honest"] * 3))
+    def test_words_change_what_bidders_earn(self, mean_returns: Any) -> None:
+        told = sum(mean_returns(game, "bidder", ["honest"] * 3, 100))
+        untold = sum(mean_returns(quiet, "bidder", ["honest"] * 3, 100))
         assert told > 1 > untold + 0.5
-        greedy, *others = mean_returns(game, ["greedy", "honest", "honest"])
+        greedy, *others = mean_returns(
+            game, "bidder", ["greedy", "honest", "honest"], 100
+        )
         assert greedy > 1
         assert others == [0, 0]
 

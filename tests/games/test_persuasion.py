@@ -10,7 +10,6 @@ from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
 from arena_envs.game import AnyGame
 from arena_envs.games.persuasion import Persuasion, State
-from arena_envs.sampling import sample_chance
 from arena_envs.solvers import (
     Table,
     best_response_value,
@@ -50,24 +49,6 @@ def table_of(rules: Persuasion, deceit: float, follows: bool) -> Table:
             share = float(is_advised) if follows else buys
         table[seat, known] = [share, 1 - share]
     return table
-
-
-def mean_returns(
-    rules: Persuasion, seller: str, buyer: str, num_episodes: int = 60
-) -> list[float]:
-    totals = [0.0, 0.0]
-    bots = (make_bot(seller), make_bot(buyer))
-    for seed in range(num_episodes):
-        state, rng = rules.initial_state(), random.Random(seed)
-        while (player := rules.current_player(state)) != TERMINAL:
-            if player == CHANCE:
-                said: Any = sample_chance(rules, state, rng)
-            else:
-                said = bots[player](rules, state, rng)
-                assert rules.parse(state, rules.action_text(state, said)) == said
-            state = rules.apply(state, said)
-        totals = [t + r for t, r in zip(totals, rules.returns(state), strict=True)]
-    return [total / num_episodes for total in totals]
 
 
 @pytest.mark.parametrize(
@@ -224,22 +205,22 @@ class TestScriptedPlayers:
         ],
     )
     def test_pairs_earn_the_benchmarks(
-        self, style: str, returns: tuple[float, float]
+        self, mean_returns: Any, style: str, returns: tuple[float, float]
     ) -> None:
-        spec = f"persuader:{style}"
-        assert mean_returns(game, spec, spec) == pytest.approx(returns, abs=0.05)
+        found = mean_returns(game, "persuader", [style] * 2, 60)
+        assert found == pytest.approx(returns, abs=0.05)
 
-    def test_without_words_honest_players_earn_nothing(self) -> None:
-        rules, honest = Persuasion(messages=False), "persuader:honest"
-        assert mean_returns(rules, honest, honest, 5) == [0, 0]
+    def test_without_words_honest_players_earn_nothing(self, mean_returns: Any) -> None:
+        rules = Persuasion(messages=False)
+        assert mean_returns(rules, "persuader", ["honest"] * 2, 5) == [0, 0]
 
-    def test_a_record_protects_the_buyer_from_lies(self) -> None:
-        lied_to = mean_returns(game, "persuader:greedy", "persuader:honest", 50)
+    def test_a_record_protects_the_buyer_from_lies(self, mean_returns: Any) -> None:
+        lied_to = mean_returns(game, "persuader", ["greedy", "honest"], 50)
         assert lied_to[0] == 1
         assert lied_to[1] == pytest.approx(2 / 3 - 1, abs=0.05)
-        wary = mean_returns(game, "persuader:greedy", "persuader:greedy", 50)
+        wary = mean_returns(game, "persuader", ["greedy", "greedy"], 50)
         assert wary[1] > -0.06
-        told_the_truth = mean_returns(game, "persuader:honest", "persuader:greedy", 50)
+        told_the_truth = mean_returns(game, "persuader", ["honest", "greedy"], 50)
         assert told_the_truth[1] >= 0
 
     def test_another_style_or_game_is_refused(self) -> None:

@@ -10,7 +10,6 @@ from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
 from arena_envs.games._keeper_state import State, says
 from arena_envs.games.secret_keeper import SecretKeeper
-from arena_envs.sampling import sample_chance
 from arena_envs.solvers import best_response_value, uniform_table
 
 game = SecretKeeper()
@@ -27,23 +26,6 @@ def play(texts: Sequence[str], writers: str, rules: SecretKeeper = game) -> Stat
         state = rules.apply(state, rules.parse(state, text))
     rest = next(drawn, "")
     return rules.apply(state, names[rest]) if rest else state
-
-
-def mean_returns(rules: SecretKeeper, styles: Sequence[str], num: int) -> list[float]:
-    """Mean returns of attacker, keeper and subject in these styles."""
-    totals = [0.0, 0.0, 0.0]
-    bots = [make_bot(f"secret_holder:{style}") for style in styles]
-    for seed in range(num):
-        state, rng = rules.initial_state(), random.Random(seed)
-        while (player := rules.current_player(state)) != TERMINAL:
-            if player == CHANCE:
-                said: Any = sample_chance(rules, state, rng)
-            else:
-                said = bots[player](rules, state, rng)
-                assert rules.parse(state, rules.action_text(state, said)) == said
-            state = rules.apply(state, said)
-        totals = [t + r for t, r in zip(totals, rules.returns(state), strict=True)]
-    return [total / num for total in totals]
 
 
 @pytest.mark.parametrize(
@@ -184,23 +166,33 @@ class TestWhatIsHidden:
 
 
 class TestScriptedPlayers:
-    def test_honest_pairs_reach_the_bound_in_words_only(self) -> None:
-        found = mean_returns(game, ["honest"] * 3, 300)
+    def test_honest_pairs_reach_the_bound_in_words_only(
+        self, mean_returns: Any
+    ) -> None:
+        found = mean_returns(game, "secret_holder", ["honest"] * 3, 300)
         assert found == pytest.approx([0, 0.5, 0.5], abs=0.05)
         wordless = SecretKeeper(messages=False)
-        assert mean_returns(wordless, ["honest"] * 3, 20) == [0, 0, 0]
+        assert mean_returns(wordless, "secret_holder", ["honest"] * 3, 20) == [0, 0, 0]
 
-    def test_an_attacker_who_guesses_passes_one_time_in_eight(self) -> None:
+    def test_an_attacker_who_guesses_passes_one_time_in_eight(
+        self, mean_returns: Any
+    ) -> None:
         """The attacker gets through if one of its rounds, 1/2 each, has the right guess."""
-        leak, keeper, subject = mean_returns(game, ["greedy", "honest", "honest"], 600)
+        leak, keeper, subject = mean_returns(
+            game, "secret_holder", ["greedy", "honest", "honest"], 600
+        )
         assert leak == pytest.approx(1 - (1 - 1 / 16) ** 4, abs=0.04)
         assert keeper == subject < 0.35
 
-    def test_a_keeper_who_serves_everybody_loses(self) -> None:
-        leak, keeper, _ = mean_returns(game, ["silent", "greedy", "silent"], 300)
+    def test_a_keeper_who_serves_everybody_loses(self, mean_returns: Any) -> None:
+        leak, keeper, _ = mean_returns(
+            game, "secret_holder", ["silent", "greedy", "silent"], 300
+        )
         assert leak == pytest.approx(1 - 1 / 16, abs=0.04)
         assert keeper < -0.6
-        assert mean_returns(game, ["greedy", "silent", "honest"], 20) == [0, 0, 0]
+        assert mean_returns(
+            game, "secret_holder", ["greedy", "silent", "honest"], 20
+        ) == [0, 0, 0]
 
     def test_another_style_is_refused(self) -> None:
         with pytest.raises(ValueError, match="want a style among honest, greedy"):
