@@ -289,10 +289,9 @@ def _match_seeds(matches: Sequence[Match], rng: np.random.Generator) -> list[lis
     return found
 
 
-def _inner(policy: Policy) -> Any:
-    """The backend of a snapshot without its clock."""
-    backend = getattr(policy, "backend", None)
-    return getattr(backend, "inner", backend)
+def _inner(policy: Any) -> Any:
+    """The backend of a snapshot without the clock that `Matching._policy` gave it."""
+    return policy.backend.inner
 
 
 def _start(plan: GamePlan, seed: int) -> Start:
