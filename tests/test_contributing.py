@@ -1,16 +1,13 @@
-"""The plug-ins of CONTRIBUTING pass their tests, and its map leads to modules."""
+"""The plug-ins of CONTRIBUTING pass their tests."""
 
 import importlib
 import re
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
 BLOCKS = dict(re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE, re.DOTALL))
-MOVED = PAGE.partition("## Modules that moved")[2].partition("Names that changed")[0]
-ROWS = re.findall(r"^\| (`.+) \| (`.+) \|$", MOVED, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -28,13 +25,3 @@ def test_the_plug_ins_of_the_page_pass_their_own_tests(name, tmp_path, monkeypat
     assert tests
     for test in tests:
         test()
-
-
-def test_modules_that_moved_are_where_the_page_says():
-    assert len(ROWS) > 20
-    for old, new in ROWS:
-        _, listed, names = old.partition("`: ")
-        paths = re.findall("`(.+?)`", new)
-        if listed:
-            paths = [f"{paths[0]}.{name}" for name in re.findall("`(.+?)`", names)]
-        assert all(map(find_spec, paths)), paths
