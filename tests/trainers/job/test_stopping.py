@@ -9,8 +9,8 @@ import torch
 from transformers import AutoModelForCausalLM, TrainerCallback
 
 from arena_trainers.cli import main as cli
-from arena_trainers.job.run_folder import newest_checkpoint, step_of
 from arena_trainers.job.stopping import StopCallback, Stopped, Stopper
+from arena_trainers.train.checkpoint import newest_checkpoint, step_of
 
 OPTIONS = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "5"]
 OPTIONS += ["--warm_start_episodes", "100"]
@@ -73,7 +73,7 @@ def test_ctrl_c_saves_a_checkpoint_from_which_the_run_ends_alike(
     options = ["train", *OPTIONS, *TWO, "--output-dir"]
     with monkeypatch.context() as patch:
         assert signalled(patch, signals, *options, folder) == 130
-    assert step_of(newest_checkpoint(folder)) == 4
+    assert step_of(newest_checkpoint(folder).checkpoint) == 4
     error = capfd.readouterr().err
     assert "press Ctrl-C again to stop at once" in error
     assert "stopped; the last checkpoint is of step 4, resume with" in error
@@ -91,7 +91,7 @@ def test_the_second_signal_stops_at_once(monkeypatch, tmp_path, capfd):
     signals = Signals(3, signal.SIGTERM, times=2)
     options = [*OPTIONS, *TWO, "--output-dir", folder]
     assert signalled(monkeypatch, signals, "train", *options) == 143
-    assert newest_checkpoint(folder) is None
+    assert newest_checkpoint(folder).checkpoint is None
     assert "stopped before the first checkpoint" in capfd.readouterr().err
 
 

@@ -44,7 +44,7 @@ def step_of(checkpoint: Path) -> int:
 
 def newest_checkpoint(folder: Path) -> Found:
     """The newest checkpoint whose files are those of its manifest."""
-    skipped = []
+    skipped: list[str] = []
     for path in reversed(_checkpoints(folder)):
         reason = fault(path)
         if reason is None:
@@ -64,7 +64,9 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of a folder and of its folders, without its manifest."""
+    """The files of a folder and of its folders, without its manifest; or the file itself."""
+    if folder.is_file():
+        return [folder]
     own = sorted(path for path in folder.rglob("*") if path.is_file())
     return [path for path in own if path != folder / MANIFEST]
 
@@ -115,6 +117,16 @@ def fault(folder: Path) -> str | None:
     if not manifest.get("resumes", True):
         return "it has no optimizer, as save_only_model was set"
     return None
+
+
+def check_whole(folder: Path) -> None:
+    """Raises ValueError if a folder has a manifest, and its files are not those of it."""
+    reason = fault(folder) if (folder / MANIFEST).is_file() else None
+    if reason is not None:
+        raise ValueError(
+            f"want the files in {str(folder)!r} as the run wrote them: {reason}; restore them, "
+            "or begin a new run"
+        )
 
 
 def rotate(newest: Path, limit: int | None, best: str | None = None) -> None:
