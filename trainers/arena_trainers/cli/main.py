@@ -3,6 +3,7 @@
 import errno
 import os
 import shlex
+import shutil
 import sys
 import warnings
 from importlib.metadata import version
@@ -164,8 +165,11 @@ def _run(request: Request) -> None:
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FULL_TEXTS = (
     *(f"(os error {number})" for number in sorted(_FULL)),  # of safetensors
-    "PytorchStreamWriter failed",  # of torch, which tells no reason
-    "file write failed",
+    *(
+        "iostream error",
+        "unexpected pos",
+        "PytorchStreamWriter failed",
+    ),  # of torch.save
 )
 
 
@@ -176,12 +180,14 @@ def _full_disk(error: BaseException | None, folder: Path) -> str | None:
         seen.append(error)
         error = error.__cause__ or error.__context__
     for one in seen:
-        text = " ".join(str(one).split())
         is_full = isinstance(one, OSError) and one.errno in _FULL
-        if is_full or any(part in text for part in _FULL_TEXTS):
+        if is_full or any(part in str(one) for part in _FULL_TEXTS):
+            name = getattr(one, "filename", None)
+            file = f"the file {str(name)!r}" if name else "a file"
+            free = shutil.disk_usage(folder if folder.exists() else ".").free
             return (
-                f"a file could not be written, as the disk is full or a quota is used up: "
-                f"{text:.200}; free space for {str(folder)!r}"
+                f"{file} could not be written, as the disk is full or a quota is used up; "
+                f"{str(folder)!r} has {free:,} bytes left: free some"
             )
     return None
 
