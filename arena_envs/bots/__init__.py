@@ -76,7 +76,7 @@ class _Entry(NamedTuple):
 _ENTRIES = {
     "random": _Entry("simple:Uniform"),
     "first": _Entry("simple:First"),
-    "constant": _Entry("simple:Constant", action_of, is_required=True),
+    "constant": _Entry("simple:constant", action_of, is_required=True),
     "mcts": _Entry("mcts:MCTS", int),
     "ismcts": _Entry("ismcts:ISMCTS", int),
     "minimax": _Entry("solved:Minimax", int),

@@ -42,7 +42,7 @@ STAGES = [
     },
 ]
 ROW = {"role": "policy", "opponent": ATTACK, "seat": 0, "num_episodes": 8}
-ROW |= {"mean_return": 0.1, "low": 0.0, "high": 0.2, "wins": 0.5, "normalised": 50.0}
+ROW |= {"mean_return": 0.1, "low": 0.0, "high": 0.2, "wins": 0.5, "score": 50.0}
 RESULTS = {
     "nash_conv": {"uniform": 0.9167},
     "outcomes": {
@@ -50,7 +50,7 @@ RESULTS = {
             "stages": STAGES,
             "evaluation": [
                 {**ROW, "score_interval": [40.0, 60.0]},
-                {**ROW, "score_interval": [-900.0, 900.0]},
+                {**ROW, "score": None, "no_score": "it is large"},
                 {**ROW, "role": "solver"},
             ],
         }
@@ -239,6 +239,7 @@ def test_results_are_tables_with_intervals():
     assert stages.rows[1] == [*before, "-0.500 (-0.750 to -0.250)", "0.500"]
     assert measures.rows == [["before self-play", "chips", "1.000 (0.500 to 1.500)"]]
     assert [row[4] for row in against.rows] == ["50 (40 to 60)", "-"]
+    assert against.notes[1:] == ["score -: it is large"]
     assert facts(RESULTS) == [("torch", "2.13.0")]
     assert not result_tables({})
     assert not facts({})

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from arena_trainers.evaluate.tables import SCORE
 from arena_trainers.report.charts import is_number
 
 NONE = "-"
-WIDEST = 1000  # points; a score with a wider interval is not shown
 
 
 class Cell(NamedTuple):
@@ -137,23 +137,23 @@ def _measure_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
 
 
 def _opponent_table(game: str, found: Iterable[Mapping[str, Any]]) -> TextTable:
-    rows = []
+    rows: list[list[str]] = []
+    notes: dict[str, None] = {}
     for row in found:
         if row.get("role") == "policy":
             mean, shares = row.get("mean_return"), ("wins", "draws", "losses")
             ends = {"low": row.get("low"), "high": row.get("high")}
             low, high = row.get("score_interval") or (None, None)
-            score = {"mean": row.get("normalised"), "low": low, "high": high}
-            if low is None or high - low > WIDEST:
-                score = {}
+            score = {"mean": row.get("score"), "low": low, "high": high}
             cells = [str(row.get("opponent")), str(row.get("seat"))]
             cells += [str(row.get("num_episodes")), interval({"mean": mean, **ends})]
             cells += [interval(score, 0)]
+            reason = row.get("no_score")
+            notes[f"score -: {reason}" if reason else SCORE] = None
             rows.append([*cells, *(percent(row.get(share)) for share in shares)])
     heads = ["against", "seat", "episodes", "return (95 %)"]
     heads += ["score (95 %)", "won", "drawn", "lost"]
-    title = f"{game}: against baselines; score 0 is random play, 100 is the solver"
-    return TextTable(title, heads, rows, num_keys=2)
+    return TextTable(f"{game}: against baselines", heads, rows, [*notes], num_keys=2)
 
 
 def number(value: Any, digits: int = 3) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from arena_trainers.evaluate.result_rows import Row, against
-from arena_trainers.evaluate.tables import score_without_interval
+from arena_trainers.evaluate.tables import score_notes, score_text
 from arena_trainers.report.result_tables import (
     NONE,
     Cell,
@@ -65,10 +65,7 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
     notes = []
     if found["known_value"]:
         notes.append(f"Known value: {found['known_value']}")
-    if solvers := {row.policy for row in rows if row.role == "solver"}:
-        full = ", ".join(sorted(solvers))
-        notes.append(f"Score: 0 is uniform random play, 100 is {full}.")
-        notes.append("A score without an interval uses the mean returns of episodes.")
+    notes += score_notes(rows)
     for row in rows:
         if row.role == "policy":
             notes += [
@@ -76,18 +73,12 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
                 + interval({"mean": mean, "low": low, "high": high})
                 for name, (mean, low, high) in row.measures.items()
             ]
-    cells = [_evaluated(found["game"], row, rows, sources) for row in rows]
+    cells = [_evaluated(found["game"], row, sources) for row in rows]
     return TextTable(title, EVALUATION, cells, notes)
 
 
-def _evaluated(
-    game: str, row: Row, rows: Sequence[Row], sources: Collection[str]
-) -> list[str | Cell]:
+def _evaluated(game: str, row: Row, sources: Collection[str]) -> list[str | Cell]:
     returns = interval({"mean": row.mean_return, "low": row.low, "high": row.high})
-    score = score_without_interval(row, rows) or NONE
-    if row.score_interval is not None:
-        low, high = row.score_interval
-        score = interval({"mean": row.normalised, "low": low, "high": high}, 1)
     invalid = ", ".join(f"{why} {percent(rate)}" for why, rate in row.invalid.items())
     shares = [percent(share) for share in (row.wins, row.draws, row.losses)]
     link = _link(_lineup_of(game, row, sources), sources)
@@ -95,7 +86,7 @@ def _evaluated(
     return [
         Cell(row.policy, link),
         *[row.opponent or NONE, row.role, str(row.seat)],
-        *[str(row.num_episodes), str(row.num_distinct), returns, score],
+        *[str(row.num_episodes), str(row.num_distinct), returns, score_text(row)],
         *[*shares, invalid or "none", number(row.num_turns, 1), tokens],
     ]
 
