@@ -529,6 +529,56 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
     assert 0.91 <= num_hits / num_runs <= 0.98
 
 
+RETURNS = {  # values and their probabilities; the first and the last are the bounds
+    "kuhn_poker": ([-2, -1, 1, 2], [0.1, 0.4, 0.35, 0.15]),
+    "a game that is mostly won": ([-1, 1], [0.05, 0.95]),
+    "tic_tac_toe": ([-1, 0, 1], [0.3, 0.1, 0.6]),
+    "mostly draws": ([-1, 0, 1], [0.05, 0.9, 0.05]),
+    "mini_hanabi": ([0, 2, 3, 4], [0.1, 0.3, 0.4, 0.2]),
+    "leduc_poker": (
+        [-13, -5, -3, -1, 1, 3, 5, 13],
+        [0.02, 0.13, 0.1, 0.3, 0.25, 0.1, 0.08, 0.02],
+    ),
+}
+
+
+def coverage(name: str, size: int, num_runs: int) -> float:
+    """Share of intervals of `size` values that hold the mean."""
+    rng = np.random.default_rng(0)
+    values, chances = map(np.array, RETURNS[name])
+    mean, num_hits = values @ chances, 0
+    for _ in range(num_runs):
+        sample = rng.choice(values.astype(float), size, p=chances)
+        low, high = mean_interval(sample, values[0], values[-1])
+        num_hits += low - 1e-12 <= mean <= high + 1e-12
+    return num_hits / num_runs
+
+
+@pytest.mark.parametrize("name", RETURNS)
+def test_intervals_of_20_episodes_cover_95_percent(name: str):
+    """The standard error of 600 runs is 0.9 %; the bootstrap had 83 to 95 %."""
+    assert coverage(name, 20, 600) >= 0.95 - 0.009
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 5, 10, 30, 49])
+@pytest.mark.parametrize("name", RETURNS)
+def test_intervals_of_few_episodes_cover_95_percent(name: str, size: int):
+    assert coverage(name, size, 2500) >= 0.95 - 2 * 0.0044
+
+
+def test_intervals_of_wins_and_losses_are_clopper_and_pearsons():
+    """Two losses in 20 games: 0.0123 to 0.3170."""
+    low, high = mean_interval([1.0] * 2 + [0.0] * 18, 0, 1)
+    assert (low, high) == pytest.approx((0.0123, 0.3170), abs=0.01)
+
+
+def test_intervals_of_few_values_without_bounds_are_students():
+    """Mean 2, standard error 1/sqrt(3), quantile 4.303 of two degrees of freedom."""
+    low, high = mean_interval([1.0, 2.0, 3.0])
+    assert (low, high) == pytest.approx((2 - 2.484, 2 + 2.484), abs=1e-3)
+
+
 def test_intervals_of_few_values_are_finite_and_hold_the_mean():
     rng = np.random.default_rng(1)
     for size in (1, 2, 3, 5, 30):
