@@ -21,7 +21,6 @@ EVALUATION = (
     "policy", "against", "role", "seat", "episodes", "distinct", "return (95 %)",
     "score (95 %)", "won", "drawn", "lost", "invalid replies", "turns", "tokens",
 )  # fmt: skip
-RATING = ("policy", "Elo (95 %)", "OpenSkill", "sigma")
 PAYOFF = (
     "Mean return of the row's policy in one seat, with the column's in all other seats; "
     "95 % interval. A click opens episodes of the two."
@@ -120,11 +119,11 @@ def tournament_tables(
         sources: sources of the episodes in the page, to which payoffs link.
     """
     tables = [_payoffs(found["policies"], game, sources) for game in found["games"]]
+    policies = found["policies"]
     for game in found["games"]:
-        if game["ratings"] is not None:
-            tables.append(_ratings(game["game"], game["ratings"], game["nash"]))
-    if found["ratings"] is not None and len(found["games"]) > 1:
-        tables.append(_ratings("all competitive games", found["ratings"], None))
+        tables.append(_ranking(policies, game["game"], game))
+    if len(found["games"]) > 1:
+        tables.append(_ranking(policies, "all games", found))
     forfeits = [
         [policy, str(count), reason]
         for policy, reasons in found["forfeits"].items()
@@ -170,17 +169,34 @@ def _pairing(game: str, one: str, other: str, sources: Collection[str]) -> str:
     return of_two if of_two in sources else match_name(game, [one, other, other])
 
 
-def _ratings(
-    title: str, ratings: Sequence[Mapping[str, Any]], nash: Mapping[str, Any] | None
+def _ranking(
+    policies: Sequence[str], title: str, found: Mapping[str, Any]
 ) -> TextTable:
-    """The ratings of a game, the highest Elo first."""
-    rows = []
-    for place, one in sorted(enumerate(ratings), key=lambda pair: -pair[1]["elo"]):
-        elo = {"mean": one["elo"], "low": one["elo_low"], "high": one["elo_high"]}
-        row = [one["policy"], interval(elo, 0), number(one["mu"], 2)]
-        row.append(number(one["sigma"], 2))
-        if nash is not None:
-            row += [number(nash[name][place]) for name in ("weights", "ratings")]
-        rows.append(row)
-    heads = [*RATING, *(["Nash weight", "Nash average"] if nash is not None else [])]
-    return TextTable(f"Ratings: {title}", heads, rows, [ELO])
+    """The policies of a game, or of all by their mean rank; the best first."""
+    nash, ratings, notes = found.get("nash"), found["ratings"], []
+    columns: dict[str, list[str]] = {}
+    if ranks := found.get("mean_ranks"):
+        columns["mean rank"] = [number(rank, 2) for rank in ranks]
+    else:
+        ranks = [found["ranking"].index(name) for name in policies]
+        columns["return (95 %)"] = [interval(mean) for mean in found["means"]]
+        notes.append("Return: the mean over the other policies.")
+    if nash:
+        columns |= {
+            f"Nash {name}": [number(value) for value in nash[key]]
+            for name, key in (("average", "ratings"), ("weight", "weights"))
+        }
+        notes.append("Ordered by Nash average, then by return.")
+    if ratings:
+        columns["Elo (95 %)"] = [
+            interval({"mean": x["elo"], "low": x["elo_low"], "high": x["elo_high"]}, 0)
+            for x in ratings
+        ]
+        columns["OpenSkill"] = [number(x["mu"], 2) for x in ratings]
+        columns["sigma"] = [number(x["sigma"], 2) for x in ratings]
+        notes.append(ELO)
+    rows = [
+        [policies[place], *(column[place] for column in columns.values())]
+        for place in sorted(range(len(policies)), key=ranks.__getitem__)
+    ]
+    return TextTable(f"Ranking: {title}", ["policy", *columns], rows, notes)
