@@ -44,6 +44,7 @@ class RecordedEpisode(Protocol):
     truncated: bool
     forfeited_by: int | None
     parent: int | None
+    lost: str | None
 
 
 class CreditedTurn(NamedTuple):
@@ -94,6 +95,11 @@ def credited(
             raise ValueError(
                 f"want episodes that did not branch, got episode {number} with parent "
                 f"{episode.parent}; play without branch"
+            )
+        if episode.lost is not None:
+            raise ValueError(
+                f"want episodes with returns, got episode {number}, which is lost "
+                f"({episode.lost}); pass arena_wrappers.without_lost(episodes)"
             )
     if isinstance(policies, str):
         policies = [policies]

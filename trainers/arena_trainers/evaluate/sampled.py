@@ -129,9 +129,9 @@ def _counts(
     ]
     for start in range(0, len(draws), CHUNK):
         chunk = draws[start : start + CHUNK]
-        replies = ask(policy, [request for _, request in chunk], timeout, "forfeit")
+        replies = ask(policy, [request for _, request in chunk], timeout, "raise")
         for (key, request), reply in zip(chunk, replies, strict=True):
-            if reply.error is not None or reply.truncated:
+            if reply.invalid is not None:
                 continue
             action = options.parse(game, request.state, reply.text, request.legal)
             if not isinstance(action, InvalidReply):
