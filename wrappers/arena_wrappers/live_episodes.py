@@ -221,7 +221,6 @@ class LiveEpisode:
             logprobs=_plain(reply.logprobs),
             entropies=_plain(reply.entropies),
             truncated=reply.truncated,
-            state=request.state,
         )
         self.turns.append(turn)
         self.last_turn[self.base.possible_agents[request.seat]] = turn
@@ -242,6 +241,7 @@ class LiveEpisode:
             "policy": self.plan.policies[request.seat].name,
             "messages": request.messages,
             "legal": request.legal,
+            "state": request.state,
         }
 
     def _lose(self, reply: Reply, error: str) -> None:
