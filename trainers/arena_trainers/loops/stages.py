@@ -19,8 +19,8 @@ from arena_trainers.data import (
     select,
     write_rows,
 )
+from arena_trainers.evaluate.exploit import nash_convs
 from arena_trainers.evaluate.matches import EvaluationPlan
-from arena_trainers.evaluate.nash_convs import nash_convs
 from arena_trainers.job.run_folder import CONFIG, newest_checkpoint, partial
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.job.stopping import Stopper
