@@ -375,6 +375,20 @@ class EvaluationPlan:
             for prompts in [given_prompts(lineup, self._given)]
             for s in seeds
         ]
+        size = len(seeds)
+        done = self._play_plans(plans, log)
+        parts = [
+            [done[index] for index in range(start, start + size)]
+            for start in range(0, len(plans), size)
+        ]
+        if opponent == "self":
+            parts *= len(self._seats)
+        return dict(zip(self._seats, parts, strict=True))
+
+    def _play_plans(
+        self, plans: Sequence[EpisodePlan], log: EpisodeLog | None
+    ) -> dict[int, Episode]:
+        """The episodes of the plans; those that an unfinished evaluation wrote are not played."""
         done: dict[int, Episode] = {}
         if log is not None and self._kept:
             done = {n: e for n, plan in enumerate(plans) if (e := self._found(plan))}
@@ -390,14 +404,7 @@ class EvaluationPlan:
             done[index] = episode
             tell_people(episode, self.rules, plans[index].policies)
             self._add(episode)
-        size = len(seeds)
-        parts = [
-            [done[index] for index in range(start, start + size)]
-            for start in range(0, len(plans), size)
-        ]
-        if opponent == "self":
-            parts *= len(self._seats)
-        return dict(zip(self._seats, parts, strict=True))
+        return done
 
     def _found(self, plan: EpisodePlan) -> Episode | None:
         """The episode of a plan among those that an unfinished evaluation wrote."""
