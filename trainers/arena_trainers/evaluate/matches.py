@@ -279,15 +279,14 @@ class EvaluationPlan:
             raise ValueError("want at least one opponent, got none")
         if baselines:
             _refuse_people(self._opponents)
-        num_trials = min(TRIAL, num_episodes)
-        self._trial_seeds = range(self._seeds.stop, self._seeds.stop + num_trials)
+        stop = self._seeds.stop
+        self._trial_seeds = range(stop, stop + min(TRIAL, num_episodes))
         self._baselines = _fixed_baselines(rules) if baselines else {}
         self._constants = (
             list(map(make_policy, constants_of(rules))) if baselines else []
         )
         self._timeout = checked_timeout(timeout)
         self._log = None if out is None else EpisodeLog(out)
-        self._kept = _unfinished(self._log or ())
         self.num_episodes = sum(map(self._count, self._opponents))
 
     def run(self, progress: Progress | None = None) -> Evaluation:
@@ -299,6 +298,7 @@ class EvaluationPlan:
         """
         self._progress, self._num_done = progress, 0
         self._replies = ReplyCount()
+        self._kept = _unfinished(self._log or ())
         rows = [row for opponent in self._opponents for row in self._compare(opponent)]
         found = Evaluation(
             self.name,
