@@ -17,7 +17,7 @@ from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.evaluate.result_rows import measured, rows_of
 from arena_trainers.job.beside_equilibrium import Comparison, beside_equilibrium
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 from arena_wrappers import (
     Episode,
     EpisodePlan,
