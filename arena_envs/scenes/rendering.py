@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import AnyGame
-from arena_envs.scenes.registry import scene_of
+from arena_envs.scenes.shapes import scene_of
 from arena_envs.scenes.svg import drawing_of, svg_of
 from arena_envs.scenes.text import text_of
 

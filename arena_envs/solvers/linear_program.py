@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from arena_envs.game import TERMINAL, AnyGame
 from arena_envs.solvers.enumeration import MAX_STATES, Key
-from arena_envs.solvers.sweeps import normalise
-from arena_envs.solvers.tree import Floats, Tree, game_tree
+from arena_envs.solvers.tree import Floats, Tree, game_tree, normalise
 
 
 class ZeroSumSolution(NamedTuple):

@@ -20,7 +20,7 @@ from arena_envs.solvers import (
     nash_conv,
     uniform_table,
 )
-from arena_envs.solvers.hopeless import refuse_hopeless
+from arena_envs.solvers.enumeration import refuse_hopeless
 
 
 def kuhn_equilibrium(alpha):
