@@ -331,6 +331,7 @@ class SecretKeeper(BaseGame[State, Action]):
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     max_return = 1.0
+    teams = (0, 1, 1)
     scene = "arena_envs.games.secret_keeper:scene"
 
     def __post_init__(self) -> None:

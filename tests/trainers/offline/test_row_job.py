@@ -137,13 +137,13 @@ def test_every_trainer_trains(rows, train, tmp_path, name):
         assert "want a language model, got the reward model" in done.stderr
 
 
-PAGE = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "plugins.md").read_text()
 
 
 def test_a_trainer_of_another_distribution_trains_and_is_evaluated(
     rows, train, tmp_path, monkeypatch
 ):
-    """The plug-in of CONTRIBUTING."""
+    """The plug-in of docs/plugins.md."""
     source = PAGE.partition("# my_trainer.py")[2].partition("```")[0]
     (tmp_path / "plain_rows.py").write_text(source)
     info = tmp_path / "plain-1.0.dist-info"

@@ -53,7 +53,7 @@ from arena_trainers.offline.row_file import (
     token_columns,
 )
 from arena_trainers.offline.settings import row_config, trainer_args
-from arena_trainers.train.game_plans import different_games
+from arena_trainers.train.games import different_games
 
 
 class RowJob:
