@@ -1,8 +1,9 @@
 """Bots: policies that read states instead of text.
 
 A bot is a function of the game, the state and a generator. It returns a legal action of the
-seat to move; in a language game, any that `parse` reads. Its actions do not depend on earlier calls; its only randomness is the generator;
-it can be pickled. An attribute `is_exact`, True, tells that it plays what a solver found. `make_bot` makes a bot from a string, which also names it as an opponent:
+seat to move; in a language game, any that `parse` reads. Its actions do not depend on earlier
+calls; its only randomness is the generator; it can be pickled. An attribute `is_exact`, True, says
+that it plays what a solver found. `make_bot` makes a bot from a string, which also names it as an opponent:
 
 | String                    | Plays                                                  | In games           |
 |---------------------------|--------------------------------------------------------|--------------------|

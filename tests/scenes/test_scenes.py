@@ -80,7 +80,7 @@ def test_a_picture_is_well_formed_whatever_players_wrote() -> None:
 
 def test_a_game_without_a_scene_shows_the_texts_of_its_seats() -> None:
     class Plain(TicTacToe):
-        scene = None
+        scene: Any = None
 
     game = Plain()
     scene = scene_of(game, game.initial_state(), 1)
