@@ -106,9 +106,7 @@ GAMES = {
             "win_stay_lose_shift": ("iterated_matrix_game:WinStayLoseShift", None),
         },
     ),
-    "iterated_prisoners_dilemma-v0": Listed(
-        "iterated_matrix_game:IteratedMatrixGame"
-    ),  # its default table
+    "iterated_prisoners_dilemma-v0": Listed("iterated_matrix_game:IteratedMatrixGame"),
     "iterated_rock_paper_scissors-v0": Listed(
         "iterated_matrix_game:IteratedMatrixGame", params=ROCK_PAPER_SCISSORS
     ),
@@ -149,7 +147,7 @@ GAMES = {
     "persuasion-v0": Listed(
         "persuasion:Persuasion", bots={"persuader": ("persuasion:Persuader", str)}
     ),
-    "prisoners_dilemma-v0": Listed("matrix_game:MatrixGame"),  # its default table
+    "prisoners_dilemma-v0": Listed("matrix_game:MatrixGame"),
     "public_goods-v0": Listed("public_goods:PublicGoods"),
     "referential-v0": Listed(
         "referential:Referential", bots={"referrer": ("referential:Referrer", str)}

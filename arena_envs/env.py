@@ -144,7 +144,7 @@ class GameEnv(AECEnv[str, Any, Any]):
 
     @property
     def returns(self) -> tuple[float, ...]:
-        """What each seat has been paid so far in this episode, a forfeit included."""
+        """Payments to each seat so far in this episode, a forfeit included."""
         return self._returns
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:

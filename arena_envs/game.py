@@ -75,7 +75,7 @@ class ExtensiveForm(Protocol[S, A]):
 
 
 class Game(ExtensiveForm[S, A], Protocol[S, A]):
-    """What an object must offer to be played here.
+    """The methods and facts that make an object playable here.
 
     Actions are the integers `0 .. num_actions - 1`, the same for every seat. In language
     games `num_actions` is None and an action is an immutable utterance. If not all seats
@@ -281,9 +281,8 @@ def legal_actions_of(game: Game[S, A], state: S, seat: int) -> Sequence[A]:
     """
     player = game.current_player(state)
     if game.simultaneous:
-        while (
-            0 <= player < seat
-        ):  # their choices do not affect the seat's legal actions
+        # the choices of other seats do not affect this seat's legal actions
+        while 0 <= player < seat:
             state = game.apply(state, game.legal_actions(state)[0])
             player = game.current_player(state)
     return game.legal_actions(state) if player == seat else ()
@@ -336,7 +335,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def over_text(score: float) -> str:
-    """That the game is over, and a seat's score.
+    """A sentence: the game is over, and a seat's score.
 
     >>> over_text(-0.0), over_text(1 / 3)
     ('The game is over: your score is 0.', 'The game is over: your score is 0.3333.')

@@ -150,7 +150,7 @@ class Graph:
     def observation(
         self, node: Node, seat: int, content: Content, may_act: bool
     ) -> dict[str, Any] | str:
-        """What a seat observes at a node, as arrays of its own.
+        """The observation of a seat at a node, as arrays of its own.
 
         Args:
             node: the node.
@@ -249,9 +249,8 @@ class Chance:
             return outcome
         if self._shared:
             state = self._rng.getstate()
-            self._rng = random.Random(
-                0
-            )  # a fixed seed is faster than entropy of the system; setstate follows
+            # any seed will do, as setstate follows; entropy of the system is slower
+            self._rng = random.Random(0)
             self._rng.setstate(state)
             self._shared = False
         return node.outcomes[draw(node.cumulative, self._rng.random())]

@@ -26,7 +26,7 @@ METHODS = ("initial_state", "current_player", "legal_actions", "apply", "observe
 
 @dataclass(frozen=True)
 class Entry:
-    """What the registry holds of a game.
+    """A game in the registry.
 
     Attributes:
         id: the id of the game, or `"module:Class"` of a game without an id.
@@ -92,7 +92,7 @@ def class_named(name: str) -> Any:
 
 
 def place_of(error: BaseException) -> str:
-    """Where an exception was raised, such as `" (pig.py:98)"`; "" if that is unknown.
+    """The place where an exception was raised, such as `" (pig.py:98)"`; "" if it is unknown.
 
     >>> place_of(ValueError())
     ''
@@ -127,7 +127,7 @@ def registered_class(entry: Entry) -> Any:
 
 @dataclass(frozen=True)
 class GameInfo:
-    """What `game_infos()` tells about a registered game.
+    """The facts of a registered game, as `game_infos()` lists them.
 
     Attributes:
         id: such as `"kuhn_poker-v0"`.

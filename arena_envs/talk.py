@@ -353,7 +353,7 @@ def _values(move: Move, texts: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _wanted(moves: Sequence[Move], max_message: int) -> str:
-    """What a text should have been, as the error says it."""
+    """The form that a text should have had, as the error says it."""
     last = [move for move in moves if move.message != "must"]
     parts = [f'"{example(move)}:" and a message' for move in moves if move not in last]
     parts += [

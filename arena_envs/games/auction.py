@@ -84,7 +84,7 @@ class Event(NamedTuple):
 
 
 class Sale(NamedTuple):
-    """Who has bought an item, or `NOBODY`, and the price."""
+    """The buyer of an item, or `NOBODY`, and the price."""
 
     seat: int
     price: int
@@ -120,7 +120,7 @@ class State(NamedTuple):
 
 
 def money_left(state: State, seat: int, budget: int) -> int:
-    """What is left of the budget of a seat."""
+    """The rest of the budget of a seat."""
     return budget - sum(sale.price for sale in state.sales if sale.seat == seat)
 
 
@@ -372,7 +372,7 @@ def measured(game: Any, state: State) -> dict[str, float]:
 
 
 def features_of(game: Any, state: State, seat: int) -> NDArray[np.float32]:
-    """What `Auction.features` returns."""
+    """The array that `Auction.features` returns."""
     n, whole = game.num_players, game.budget
     head = np.zeros(n + len(game.personas) + 6, np.float32)
     head[seat] = 1
@@ -456,14 +456,14 @@ class Auction(BaseGame[State, Action]):
 
     @cached_property
     def values(self) -> tuple[tuple[int, ...], ...]:
-        """What each item is worth to each persona."""
+        """The worth of each item to each persona."""
         return tuple(
             tuple(sum(a * b for a, b in zip(p, i, strict=True)) for i in self.items)
             for p in self.personas
         )
 
     def value(self, state: State, seat: int, item: int) -> int:
-        """What an item is worth to a seat."""
+        """The worth of an item to a seat."""
         return self.values[state.personas[seat]][item]
 
     @property

@@ -74,7 +74,7 @@ from arena_envs.talk import CENT, Utterance, money
 
 
 def speaker_of(turn: int) -> int:
-    """Who speaks in this turn: player_0 offers first, and who answers offers next."""
+    """The seat that speaks in a turn: player_0 offers first, and the seat that answers offers next."""
     return (turn + 1) // 2 % 2
 
 
@@ -106,7 +106,7 @@ def _told(said: Utterance, speaker: int, seat: int, whole: int) -> str:
 def stage_text(
     player: int, seat: int, turn: int, num_rounds: int, got: Sequence[int] | None
 ) -> str:
-    """Whose turn it is, or how the game ended.
+    """The seat to move, or the end of the game.
 
     Args:
         player: what `current_player` returns.
@@ -132,7 +132,7 @@ def stage_text(
 def worth_text(
     discounts: Sequence[float], seat: int, num_past: int, complete_information: bool
 ) -> str:
-    """What money is worth to a seat, and to the other one where the seat knows it.
+    """The worth of money to a seat, and to the other one where the seat knows it.
 
     Args:
         discounts: the discount factors of both seats.
@@ -180,7 +180,7 @@ def _rejection_text(
     discounts: Sequence[Sequence[float]],
     complete_information: bool,
 ) -> str:
-    """What follows a rejection, and how the score is computed."""
+    """The consequence of a rejection, and the formula of the score."""
     if num_rounds == 1:
         return (
             '"reject" ends it, and both players get nothing. Your score is what you get, '
@@ -463,7 +463,7 @@ class Bargaining(BaseGame[State, Action]):
 
 
 def scene(game: Bargaining, state: State, viewer: int | None) -> Scene:
-    """What money is worth to whom, and the talk."""
+    """The worth of money to each seat, and the talk."""
     discounts, said = state
     hides = viewer is not None and not game.complete_information
     past = len(said) // 2

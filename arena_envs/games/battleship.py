@@ -159,7 +159,7 @@ class Board:
         )
 
     def outcomes(self, ships: Sequence[int], shots: Sequence[int]) -> str:
-        """What the other seat is told of its shots at these ships, in order."""
+        """The outcomes of shots at these ships, in order, as the other seat hears them."""
         fired, told = 0, []
         ship_at = {square: ship for ship in ships for square in self.squares[ship]}
         for square in shots:
@@ -169,7 +169,7 @@ class Board:
         return "".join(told)
 
     def is_sunk(self, state: State, seat: int) -> list[bool]:
-        """Of each ship that a seat has placed, whether it is lost."""
+        """Whether each ship that a seat has placed is lost."""
         fired = {*state.shots[1 - seat :: 2]}
         return [fired.issuperset(self.squares[s]) for s in self.ships(state, seat)]
 
@@ -312,7 +312,7 @@ LETTERS = "ABCDE"  # of the ships
 
 
 def _text_of(board: Board, state: State, seat: int) -> str:
-    """What a seat sees: whose turn it is, its shots and its own ships."""
+    """The view of a seat: the seat to move, its shots and its own ships."""
     lines = [f"You are player_{seat}. {_now(board, state, seat)}"]
     if len(state.placed) == 2 * len(board.ship_sizes):
         lines += _shots(board, state, seat)
@@ -349,7 +349,7 @@ def _features_of(board: Board, state: State, seat: int) -> NDArray[np.float32]:
 
 
 def _rules_of(board: Board, seat: int) -> str:
-    """What a seat is told before the first turn."""
+    """The rules, as a seat reads them before the first turn."""
     width, height = board.board_width, board.board_height
     letters = "abcdefghij"
     sizes = ", ".join(map(str, board.ship_sizes))
@@ -399,7 +399,7 @@ def _now(board: Board, state: State, seat: int) -> str:
 
 
 def _shots(board: Board, state: State, seat: int) -> Iterator[str]:
-    """What both seats have shot, and what came of the own shots."""
+    """The shots of both seats, and the outcomes of the own shots."""
     own, other = state.shots[seat::2], state.shots[1 - seat :: 2]
     lost, sunk = (sum(board.is_sunk(state, s)) for s in (seat, 1 - seat))
     left, others = board.num_shots - len(own), board.num_shots - len(other)

@@ -71,14 +71,12 @@ class Blackjack(BaseGame[State, int]):
     num_actions = 2
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "imperfect"
-    max_chance_nodes = (
-        16  # 11 cards of the player make 21; the dealer draws 3, 4, 4, 4 and one more
-    )
+    # 11 cards of the player make 21; the dealer draws 3, 4, 4, 4 and one more
+    max_chance_nodes = 16
     min_return = -1.0
     max_return = 1.0
-    max_turns = (
-        10  # 2 cards dealt and 9 drawn make 21 (aces, 2s, 3s); then one turn more
-    )
+    # 2 cards dealt and 9 drawn make 21 (aces, 2s, 3s); then one turn more
+    max_turns = 10
     scene = "arena_envs.games.blackjack:scene"
 
     def initial_state(self) -> State:

@@ -222,7 +222,7 @@ def _moves(rows: int, columns: int, player: int) -> Moves:
 def _actions(
     columns: int, player: int, square: int, own: int, other: int
 ) -> Iterator[int]:
-    """Of a piece, by the three squares ahead: bits of own and of other pieces."""
+    """Actions of a piece, by the three squares ahead: bits of own and of other pieces."""
     for side in range(3):
         on_board = 0 <= square % columns + side - 1 < columns
         captures = other >> side & 1

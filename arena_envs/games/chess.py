@@ -60,7 +60,7 @@ from arena_envs.scenes.shapes import Cell, Grid, Scene, Table, turn_title
 
 
 def _all_moves() -> Iterator[chess.Move]:
-    """What a queen or a knight can do on an empty board; each promotion of a pawn."""
+    """All moves of a queen and a knight on an empty board, and each promotion of a pawn."""
     for start in chess.SQUARES:
         for end in chess.SQUARES:
             files = abs(chess.square_file(start) - chess.square_file(end))
@@ -80,7 +80,7 @@ _ACTIONS = {(m.from_square, m.to_square, m.promotion): a for a, m in enumerate(M
 
 
 class Position(NamedTuple):
-    """What decides which moves are legal; the repetition rule compares these positions.
+    """A position as far as it decides which moves are legal; the repetition rule compares these.
 
     The first eight fields are squares as bits, a1 the lowest; `castling` are the rooks
     with which castling may still be possible; `en_passant` is the square onto which a

@@ -177,7 +177,7 @@ def measured(state: State) -> dict[str, float]:
 def features(
     state: State, seat: int, key: str, is_mover: bool, max_turns: int
 ) -> NDArray[np.float32]:
-    """What a seat knows as numbers; `Codenames.features` says which.
+    """The knowledge of a seat as numbers, which `Codenames.features` lists.
 
     Args:
         state: of the game.
@@ -216,7 +216,7 @@ ROLE_NAMES = {"0": "red", "1": "blue", ASSASSIN: "the assassin", NEUTRAL: "neutr
 
 
 def stage_text(state: State, player: int, seat: int) -> str:
-    """Who reads the text and whose turn it is.
+    """The reader of the text, and the seat to move.
 
     Args:
         state: of the game.
@@ -486,7 +486,7 @@ class Codenames(BaseGame[State, Action]):
         return (seat, state.board, key, state.said, state.seats, state.winner)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """What a seat knows as numbers.
+        """The knowledge of a seat as numbers.
 
         One-hot seat (4); whether the seat is to move; guesses left; one-hot winner (2); number
         of the board, from 1; one-hot role of each word (5 each: red, blue, assassin,

@@ -128,7 +128,7 @@ class Setup(Protocol):
 
 
 def rules_text(game: Setup, seat: int) -> str:
-    """What a seat is told before the first round."""
+    """The rules, as a seat reads them before the first round."""
     n, step = game.num_players, game.gift_step
     whom = (
         "In each round you give to the other player and receive from it. Both choose"
@@ -231,7 +231,7 @@ class DonorGame(BaseGame[State, int]):
 
     @property
     def max_return(self) -> float:
-        """What one seat gains if all units are passed on to reach it."""
+        """The gain of one seat if all units are passed on to reach it."""
         growth = largest_growth(self.num_players, self.num_rounds, self.multiplier)
         return float((growth - 1) * self.start)
 
@@ -391,7 +391,7 @@ class DonorGame(BaseGame[State, int]):
 
 
 def scene(game: DonorGame, state: State, viewer: int | None) -> Scene:
-    """Who gives to whom, the gifts by round, and the units."""
+    """The donors and receivers, the gifts by round, and the units."""
     num = game.num_players
     rows = []
     for number, choices in enumerate(state.rounds):

@@ -157,7 +157,7 @@ GOALS = {
 
 
 def _text_of(setup: Setup, state: State, seat: int, score: float) -> str:
-    """What a seat sees: the prize, hands, points, and the rounds that are over."""
+    """The view of a seat: the prize, hands, points, and the rounds that are over."""
     lines = [f"You are player_{seat}. {_now(setup, state, score)}"]
     if left := setup.left(state.prizes):
         shown = "to come" if state.prizes else "in random order"
@@ -209,7 +209,7 @@ def _features_of(setup: Setup, state: State, seat: int) -> NDArray[np.float32]:
 
 
 def _rules_of(setup: Setup) -> str:
-    """What every player is told before the first turn."""
+    """The rules, as every player reads them before the first turn."""
     top = setup.num_cards
     order = f"in {setup.points_order} order"
     told = "Then all see the bids"
@@ -308,9 +308,8 @@ class Goofspiel(Setup, BaseGame[State, int]):
             return 0.0
         if self.returns_type == "point_difference":
             return -self.max_return if n == 2 else -most / n
-        max_winners = min(
-            n - 1, self.num_cards // 2
-        )  # seats that can share most points
+        # seats that can share most points
+        max_winners = min(n - 1, self.num_cards // 2)
         return -1.0 / (n - max_winners)
 
     @property
@@ -318,9 +317,8 @@ class Goofspiel(Setup, BaseGame[State, int]):
         n, most = self.num_players, self.most_points
         if self.returns_type == "total_points":
             return float(most)
-        if (
-            self.returns_type == "point_difference"
-        ):  # with two seats the other one takes the prize 1
+        if self.returns_type == "point_difference":
+            # with two seats the other one takes the prize 1
             return most - (most + (n == 2)) / n
         return 1.0
 

@@ -176,7 +176,7 @@ class KuhnPoker(BaseGame[State, int]):
         return tuple((seat, state.cards[seat]) for seat in seats)
 
     def _turn_text(self, state: State, seat: int) -> str:
-        """Whose turn it is, or the cards of a showdown and the result."""
+        """The seat to move, or the cards of a showdown and the result."""
         player = self.current_player(state)
         if player == CHANCE:
             return "The next card is being dealt."

@@ -86,7 +86,7 @@ class Parameters(Protocol):
 def stage_text(
     player: int, seat: int, turn: int, num_rounds: int, price: int | None
 ) -> str:
-    """Whose turn it is, or how the game ended.
+    """The seat to move, or the end of the game.
 
     Args:
         player: what `current_player` returns.
@@ -107,7 +107,7 @@ def stage_text(
 
 
 def worth_text(values: Sequence[int], seat: int, is_known: bool) -> str:
-    """What the product is worth to a seat, and to the other one where the seat knows it."""
+    """The worth of the product to a seat, and to the other one where the seat knows it."""
     other = f"player_{1 - seat}"
     told = (
         f" and {money(values[1 - seat])} to {other}."
@@ -392,7 +392,7 @@ class Negotiation(BaseGame[State, Action]):
         return state.said[-2].values[0] if is_sold else None
 
     def value(self, state: State, seat: int) -> int:
-        """What the product is worth to a seat, in hundredths."""
+        """The worth of the product to a seat, in hundredths."""
         return round(self.scale * CENT * state.factors[seat])
 
     def returns(self, state: State) -> tuple[float, float]:
@@ -534,9 +534,8 @@ class Negotiator:
         return Utterance("leave" if wanted is None else "reject", (), message)
 
 
-Wanted = tuple[
-    int | None, str
-]  # the price to ask for, None if no sale can pay; a message
+# the price to ask for, None if no sale can pay; a message
+Wanted = tuple[int | None, str]
 
 
 def _honest(game: Negotiation, state: State, seat: int) -> Wanted:
@@ -624,7 +623,7 @@ def _stated(game: Negotiation, state: State, seat: int) -> int | None:
 
 
 def scene(game: Negotiation, state: State, viewer: int | None) -> Scene:
-    """What the product is worth to whom, and the talk."""
+    """The worth of the product to each seat, and the talk."""
     rows = []
     for seat in range(len(state.factors)):
         is_shown = viewer in (None, seat) or game.complete_information

@@ -79,7 +79,7 @@ MYOPIC = (
 
 
 def stage_text(player: int, seat: int, number: int, num_rounds: int) -> str:
-    """Who reads the text and whose turn it is.
+    """The reader of the text, and the seat to move.
 
     Args:
         player: what `current_player` returns.
@@ -135,7 +135,7 @@ _PAST = {
 
 
 def statistics(said: Sequence[Utterance], known: Sequence[str]) -> Iterator[str]:
-    """What a myopic buyer reads: numbers about the past, and the advice of this round."""
+    """The lines that a myopic buyer reads: numbers about the past, and the advice of this round."""
     number = len(said) // 2
     bought = [known[n] for n in range(number) if said[2 * n + 1].move == "buy"]
     if number:
@@ -302,7 +302,7 @@ class Persuasion(BaseGame[State, Action]):
 
     @property
     def deceit(self) -> float:
-        """How often a committed seller recommends low quality: GLEE's q."""
+        """The rate at which a committed seller recommends low quality: GLEE's q."""
         return min(1.0, self.prior * (self.value - 1) / (1 - self.prior))
 
     def known_qualities(self, state: State, seat: int) -> tuple[str, ...]:
@@ -493,7 +493,7 @@ def scene(game: Persuasion, state: State, viewer: int | None) -> Scene:
 
 
 def _myopic(game: Persuasion, state: State) -> Scene:
-    """What a buyer sees that knows numbers of the past alone, and the advice of its round."""
+    """The view of a buyer that knows numbers of the past alone, and the advice of its round."""
     number = len(state.said) // 2
     bought = [state.qualities[n] for n in range(number) if state.is_bought(n)]
     counts = (number, len(bought), bought.count(LOW))

@@ -208,7 +208,7 @@ ROLES = ("describer", "picker")
 
 
 def stage_text(player: int, seat: int, number: int, num_rounds: int) -> str:
-    """Who reads the text and whose turn it is.
+    """The reader of the text, and the seat to move.
 
     Args:
         player: what `current_player` returns.
@@ -472,7 +472,7 @@ class Referential(BaseGame[State, Action]):
         return (seat, objects, targets, messages, state.picked)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """What a seat knows as numbers.
+        """The knowledge of a seat as numbers.
 
         One-hot seat (2); share of rounds over; whether the seat is to move; number of each
         place's object, from 1 (n, in the seat's order); then for each round: one-hot target, as

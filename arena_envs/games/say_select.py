@@ -87,7 +87,7 @@ class State(NamedTuple):
 
     @property
     def gains(self) -> list[int]:
-        """What the selected balls have paid, in order."""
+        """The payments of the selected balls, in order."""
         balls = self.selected
         return [
             1 if ball in self.paying and ball not in balls[:number] else -1
@@ -126,7 +126,7 @@ def _share(kept: Sequence[bool]) -> float:
 def stage_text(
     player: int, seat: int, number: int, num_rounds: int, score: float
 ) -> str:
-    """Who reads the text and whose turn it is.
+    """The reader of the text, and the seat to move.
 
     Args:
         player: what `current_player` returns.
@@ -149,7 +149,7 @@ def stage_text(
 
 
 def left_text(left: Sequence[int]) -> str:
-    """Which balls still pay, as the first player reads it."""
+    """The balls that still pay, as the first player reads it."""
     if not left:
         return "No ball pays 1 any more; every ball pays -1."
     balls = ", ".join(map(str, left))

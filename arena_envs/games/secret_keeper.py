@@ -108,7 +108,7 @@ class State(NamedTuple):
 
     @property
     def told(self) -> list[bool]:
-        """Of each round that is over, whether its writer has learned the secret."""
+        """Whether the writer of each round that is over has learned the secret."""
         return [self.is_told(number) for number in range(len(self.said) // 2)]
 
     def num_told(self, writer: str) -> int:
@@ -199,7 +199,7 @@ ROLES = ("the attacker", "the keeper", "the subject")
 def stage_text(
     state: State, player: int, seat: int, num_rounds: int, score: float
 ) -> str:
-    """Who reads the text and whose turn it is; the keeper does not read who writes."""
+    """The reader of the text, and the seat to move; the keeper does not read who writes."""
     start = f"You are player_{seat}, {ROLES[seat]}."
     if player == TERMINAL:
         end = "The attacker knows the secret. " if state.is_leaked else ""
@@ -441,7 +441,7 @@ class SecretKeeper(BaseGame[State, Action]):
         return (seat, known, said, state.writers, state.is_leaked)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """What a seat knows as numbers, without messages.
+        """The knowledge of a seat as numbers, without messages.
 
         One-hot seat (3); whether the seat is to move; each digit of the secret plus 1, or 0;
         one-hot password (8); whether the attacker knows the secret; and for each round: one-hot

@@ -344,7 +344,7 @@ class SocialDilemma(BaseGame[State, Utterance]):
         return len(state.said) < (len(state.rounds) + 1) * self._num_in_round
 
     def speaker_of(self, turn: int) -> int:
-        """Who says utterance number `turn`, from 0 on."""
+        """The speaker of utterance number `turn`, from 0 on."""
         past, place = divmod(turn, self._num_in_round)
         return (past + place) % self.num_players
 
@@ -393,7 +393,7 @@ class SocialDilemma(BaseGame[State, Utterance]):
         return found
 
     def measures(self, state: State) -> dict[str, float]:
-        """Of finished rounds; all 0 before the first has ended."""
+        """Numbers of finished rounds; all 0 before the first has ended."""
         past = range(len(state.rounds))
         promised = [p for number in past for p in self.latest_promises(state, number)]
         return measured(state.rounds, promised, self._numbers)

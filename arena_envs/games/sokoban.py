@@ -63,9 +63,8 @@ from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
 
 HOPELESS = 1_000_000  # pushes, for a box that cannot be pushed to a goal
 
-Position = tuple[
-    int, tuple[int, ...]
-]  # cells of the player and, ascending, of the boxes
+# cells of the player and, ascending, of the boxes
+Position = tuple[int, tuple[int, ...]]
 
 
 class TooManyNodes(ValueError):
@@ -190,13 +189,11 @@ def _moves_to(
 WALL, FLOOR, PLAYER, PLAYER_ON_GOAL = "#", "_", "@", "+"
 GOAL, BOX, BOX_ON_GOAL = ".", "$", "*"
 SYMBOLS = "#_.$*@+"
-BLOCK_SHARE = (
-    0.15  # of the cells inside the walls that are blocks of wall, before repairs
-)
+# of the cells inside the walls that are blocks of wall, before repairs
+BLOCK_SHARE = 0.15
 MIN_PER_BOX, MAX_PER_BOX = 4, 10  # moves of a shortest solution of a generated level
-MAX_NODES = (
-    5_000  # that the search of a generated level visits; else the level is drawn anew
-)
+# that the search of a generated level visits; else the level is drawn anew
+MAX_NODES = 5_000
 NUM_PULLS = 20  # of the random play backwards, for each box
 
 
@@ -407,9 +404,8 @@ class Sokoban(BaseGame[State, int]):
 
     @property
     def heuristic(self) -> str | None:
-        return (
-            "sokoban_search" if self.level is None else None
-        )  # others may be unsolvable
+        # a given level may have no solution
+        return "sokoban_search" if self.level is None else None
 
     def level_at(self, state: State) -> Level:
         """The level of a state; the first one before a level is drawn."""
@@ -476,7 +472,7 @@ class Sokoban(BaseGame[State, int]):
         return "\n".join(["You are player_0 (@).", *rows, f"{place}; {boxes}. {last}"])
 
     def symbols(self, state: State) -> str:
-        """What is in each cell, row by row from the top."""
+        """The content of each cell, row by row from the top."""
         room = self.level_at(state).room
         cells = [WALL if is_wall else FLOOR for is_wall in room.walls]
         for cell in room.goals:

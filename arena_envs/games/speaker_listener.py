@@ -236,7 +236,7 @@ class SpeakerListener(BaseGame[State, int]):
         return (seat, goal, state.words, state.path, self._is_reached(state))
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """What a seat knows as numbers.
+        """The knowledge of a seat as numbers.
 
         One-hot seat, goal (for the speaker) and cell of the listener; share of the moves
         that are left; whether the goal is reached; then for each step one-hot word and

@@ -196,14 +196,14 @@ def end_of(card: TabooCard, said: Sequence[Utterance], adversarial: bool) -> str
 
 
 def shared_return(state: State, num_rounds: int) -> float:
-    """What both get in the cooperative game."""
+    """The return of both seats in the cooperative game."""
     number = (len(state.said) + 1) // 2
     share = (num_rounds + 1 - number) / num_rounds
     return share if state.end == "guessed" else 0.0
 
 
 def attacker_return(state: State) -> float:
-    """What the attacker gets in the adversarial game; the defender gets its negative."""
+    """The attacker's return in the adversarial game; the defender gets its negative."""
     if not state.end:
         return 0.0
     return 1.0 if state.end in ("said", "missed") else -1.0
@@ -230,7 +230,7 @@ TASKS = {
 def stage_text(
     player: int, seat: int, rounds: tuple[int, int], adversarial: bool
 ) -> str:
-    """Who reads the text and whose turn it is.
+    """The reader of the text, and the seat to move.
 
     Args:
         player: what `current_player` returns.
@@ -255,7 +255,7 @@ def word_text(word: str, forbidden: Sequence[str]) -> str:
 
 
 def end_text(end: str, num_rounds: int, word: str) -> str:
-    """How the game ended.
+    """The end of the game, in words.
 
     Args:
         end: of the state; empty if all rounds are over.
@@ -499,7 +499,7 @@ class Taboo(BaseGame[State, Action]):
         return state.word if is_open else ""
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """What a seat knows as numbers.
+        """The knowledge of a seat as numbers.
 
         One-hot seat (2); whether the seat is to move; share of turns taken; one-hot end (4);
         one-hot word, if the seat knows it (N); then for each turn, one-hot utterance of the

@@ -142,15 +142,8 @@ def _rows_of_file(param: str, source: str | Path) -> list[list[str]]:
         ) from error
 
 
-ASKING = (
-    "i guess ",
-    "guess ",
-    "is it ",
-    "it is ",
-    "a ",
-    "an ",
-    "the ",
-)  # in this order
+# in this order
+ASKING = ("i guess ", "guess ", "is it ", "it is ", "a ", "an ", "the ")
 
 
 @dataclass(frozen=True)

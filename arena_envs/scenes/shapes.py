@@ -131,7 +131,7 @@ class Track(NamedTuple):
 
 
 class Bubble(NamedTuple):
-    """What a seat said.
+    """The words of a seat.
 
     Attributes:
         seat: who said it; None for the referee.
@@ -147,7 +147,7 @@ class Bubble(NamedTuple):
 
 
 class Talk(NamedTuple):
-    """What was said, in order.
+    """Utterances in order.
 
     Attributes:
         title: a line above the talk.
@@ -209,7 +209,7 @@ def observed(game: AnyGame, state: Any, viewer: int | None) -> Scene:
 
 
 def turn_title(game: AnyGame, state: Any, viewer: int | None) -> str:
-    """Whose turn it is, or how the game ended.
+    """The seat to move, or the end of the game.
 
     Args:
         game: the rules.

@@ -181,7 +181,7 @@ def _ink(cell: Cell) -> str:
 
 
 def _steps(count: int, narrow: bool) -> list[float]:
-    """Where each row or column begins, and where the last one ends."""
+    """The start of each row or column, and the end of the last one."""
     steps = [0.0]
     for number in range(count):
         steps.append(steps[-1] + (THIN if narrow and number % 2 == 0 else SIDE))

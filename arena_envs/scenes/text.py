@@ -25,7 +25,7 @@ def clean(text: str) -> str:
 
 
 def columns(text: str) -> int:
-    """How many columns a text takes in a font of fixed width.
+    """The number of columns that a text takes in a font of fixed width.
 
     >>> columns("ok"), columns("\u4f60\u597d")
     (2, 4)

@@ -63,7 +63,7 @@ def too_large(
 
 
 def _instead(game: AnyGame) -> str:
-    """What plays a game that is too large to enumerate."""
+    """A bot or solver for a game that is too large to enumerate."""
     if heuristic := getattr(game, "heuristic", None):  # the fact is optional
         return f'the bot "{heuristic}"'
     if game.num_actions is None:

@@ -22,7 +22,7 @@ from arena_envs.solvers.tree import (
 
 
 class BestResponse(NamedTuple):
-    """What a seat gains at most against the others, and how.
+    """The most that a seat gains against the others, and the policy that gains it.
 
     Attributes:
         value: expected return of the seat.

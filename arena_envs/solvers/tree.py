@@ -52,7 +52,7 @@ class Layer(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What one seat decides in one layer.
+    """The decisions of one seat in one layer.
 
     Attributes:
         edges: the edges that are actions of this seat.

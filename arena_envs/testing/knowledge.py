@@ -124,7 +124,7 @@ def _check_draw(game: AnyGame, state: Any, seat: int, drawn: Any) -> None:
 
 
 def check_hidden(sample: Sample) -> None:
-    """What a seat cannot know does not show, and resample draws it anew.
+    """Checks that hidden facts do not show, and that `resample` draws them anew.
 
     Exchanges one action of an episode for another, so it does not depend on `resample`.
     """

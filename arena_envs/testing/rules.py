@@ -296,7 +296,7 @@ def check_forfeit(sample: Sample) -> None:
 
 
 def check_rounds(sample: Sample) -> None:
-    """Where seats choose at once, nobody sees or is paid for a choice before its end."""
+    """Checks that nobody sees or is paid for a simultaneous choice before the round ends."""
     game = sample.game
     if not game.simultaneous:
         return

@@ -178,7 +178,7 @@ def check_hostile_texts(sample: Sample) -> None:
 
 
 def _check_markup(game: AnyGame, state: object, said: str, markup: str) -> None:
-    """What a seat writes reaches the other seats without its markup."""
+    """Checks that the words of a seat reach the other seats without their markup."""
     speaker = game.current_player(state)
     try:
         after = game.apply(state, game.parse(state, said))

@@ -80,7 +80,7 @@ MAX_MOVES, MAX_MESSAGES = 3, 6  # latest ones that are shown
 
 
 def stage_text(turn: int, seat: int, speaker: int, max_steps: int, num: int) -> str:
-    """Whose turn it is.
+    """The seat to move.
 
     Args:
         turn: number of utterances so far.
@@ -105,7 +105,7 @@ def map_lines(rows: maze.Rows, here: int, other: int | None) -> Iterator[str]:
 def said_lines(
     said: Sequence[talk.Utterance], speakers: Sequence[int], seat: int, num: int
 ) -> Iterator[str]:
-    """What the players said, as a seat reads it."""
+    """The words of all players, as a seat reads them."""
 
     def told(turn: int) -> str:
         who = "you" if speakers[turn] == seat else f"player_{speakers[turn]}"
@@ -236,7 +236,7 @@ class CollaborativeMaze(BaseGame[State, Action]):
         return state.path[-1] if state.path else 0
 
     def speaker_of(self, turn: int) -> int:
-        """Who says utterance number `turn`, from 0 on."""
+        """The speaker of utterance number `turn`, from 0 on."""
         return 0 if self.solo else (turn // 2 + turn % 2) % 2
 
     def chance_outcomes(self, state: State) -> Sequence[tuple[Action, float]]:
@@ -301,7 +301,7 @@ class CollaborativeMaze(BaseGame[State, Action]):
         return maze.half(state.rows, self.size, seat)
 
     def known(self, state: State, seat: int) -> Rows:
-        """What a seat knows without words."""
+        """The map as a seat knows it without words."""
         return maze.with_cells(
             self.seen(state, seat), learned(state, self.num_players, self.size)
         )
@@ -329,7 +329,7 @@ class CollaborativeMaze(BaseGame[State, Action]):
         return (seat, self.seen(state, seat), state.said, state.path)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """What a seat knows as numbers, without messages.
+        """The knowledge of a seat as numbers, without messages.
 
         One-hot seat (2); for each cell whether it is known as free and whether as a wall, and
         whether the players are there (3); for each step whether they walked; and for each turn

@@ -109,7 +109,7 @@ def _told(game: CollaborativeMaze, state: State, seat: int) -> dict[int, str] | 
 def _with_refused(
     game: CollaborativeMaze, state: State, seat: int, known: Rows
 ) -> Rows:
-    """What is known, and walls where the other player did not follow, if a path is left."""
+    """The known map, with walls where the other player did not follow, if a path is left."""
     walls: dict[int, str] = {}
     way: Sequence[int] = (0, *state.path)
     for step in () if game.solo else range(len(state.path)):

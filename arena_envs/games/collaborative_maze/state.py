@@ -182,7 +182,7 @@ def agreed_move(named: Sequence[Utterance]) -> str | None:
 
 
 def agreed_cell(named: Sequence[Utterance], here: int, size: int) -> int | None:
-    """Where the move that all named leads to; None outside the maze or without such a move."""
+    """The cell to which the move leads that all named; None outside the maze or without such a move."""
     direction = agreed_move(named)
     return None if direction is None else neighbor(here, direction, size)
 

@@ -219,7 +219,7 @@ class DealOrNoDeal(BaseGame[State, Action]):
         )
 
     def moves(self, pool: Numbers) -> tuple[talk.Move, ...]:
-        """What a player may do in the talk, then the claim."""
+        """The moves of the talk, then the claim."""
         return moves_of(self.items, pool, self.points, self.messages)
 
     def observe(self, state: State, seat: int) -> str:
@@ -237,7 +237,7 @@ class DealOrNoDeal(BaseGame[State, Action]):
         return (seat, len(claims), pool, values[seat : seat + 1], said, known)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """What a seat knows as numbers, without messages.
+        """The knowledge of a seat as numbers, without messages.
 
         One-hot seat (2); one-hot: own talk, the other's talk, own claim, the other's claim
         (4); items of each kind / `max_items`; own values / `points`; own claim / `max_items`;

@@ -53,7 +53,7 @@ class Dealer:
         return Utterance("demand", share)
 
     def _share(self, state: State, seat: int) -> Numbers:
-        """What the seat wants."""
+        """The share that the seat wants."""
         if self.style == "greedy":
             pairs = zip(state.pool, state.values[seat], strict=True)
             return tuple(number if value else 0 for number, value in pairs)
@@ -77,7 +77,7 @@ def _latest(state: State, move: str) -> list[Numbers | None]:
 
 
 def _on_the_table(state: State, seat: int) -> Numbers | None:
-    """What the latest demand gives to a seat."""
+    """The share that the latest demand gives to a seat."""
     for turn, said in reversed(list(enumerate(state.said))):
         if said.move == "demand":
             own = turn % 2 == seat

@@ -83,7 +83,7 @@ def worth(values: Numbers, share: Numbers) -> int:
 
 
 def rest(pool: Numbers, share: Numbers) -> Numbers:
-    """What a share leaves."""
+    """The rest of the pool after a share."""
     return tuple(map(operator.sub, pool, share))
 
 
@@ -107,7 +107,7 @@ def convention(pool: Numbers, seat: int) -> Numbers:
 
 
 class Best(NamedTuple):
-    """What divisions of a pool allow.
+    """The best results among all divisions of a pool.
 
     Attributes:
         total: largest sum of points.

@@ -1,4 +1,4 @@
-"""What a seat is told in deal or no deal: the rules, the items, and what was said."""
+"""Texts of deal or no deal: the rules, the items, and the talk so far."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ def counted_items(items: Sequence[str], numbers: Numbers) -> str:
 
 
 def each_worth(items: Sequence[str], values: Numbers) -> str:
-    """What an item of each kind is worth.
+    """The worth of an item of each kind.
 
     >>> each_worth(("book", "hat"), (2, 0))
     'a book 2, a hat 0'
@@ -58,7 +58,7 @@ def _said_lines(state: State, seat: int, items: Sequence[str]) -> Iterator[str]:
 
 
 def stage_text(player: int, seat: int, turn: int, max_talk: int) -> str:
-    """Whose turn it is.
+    """The seat to move.
 
     Args:
         player: what `current_player` returns.
@@ -79,7 +79,7 @@ def stage_text(player: int, seat: int, turn: int, max_talk: int) -> str:
 def view_lines(
     state: State, seat: int, items: Sequence[str], stage: str, points: Sequence[int]
 ) -> Iterator[str]:
-    """What a seat reads in a state.
+    """The lines that a seat reads in a state.
 
     Args:
         state: any state.

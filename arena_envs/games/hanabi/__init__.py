@@ -225,7 +225,7 @@ class Hanabi(Setup, BaseGame[State, int]):
 
     @cached_property
     def texts(self) -> Texts:
-        """What the players read."""
+        """The texts of these settings."""
         return Texts(self)
 
     @cached_property

@@ -40,7 +40,7 @@ class HanabiConvention:
 
 
 class _View:
-    """What the seat to move sees."""
+    """The view of the seat to move."""
 
     def __init__(self, game: Any, state: Any) -> None:
         self.game = game
@@ -80,7 +80,7 @@ class _View:
         ] or [self._action("discard", 0)]
 
     def verb(self, action: int) -> str:
-        """What an action does: "play", "discard" or "reveal"."""
+        """The verb of an action: "play", "discard" or "reveal"."""
         verb: str = self.game.moves[action][0]
         return verb
 

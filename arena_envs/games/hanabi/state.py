@@ -113,7 +113,7 @@ class Setup:
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
-        """What each action does."""
+        """The effect of each action."""
         slots, first = range(self.cards_per_hand), self.num_colors
         moves = [Move(verb, slot) for verb in ("discard", "play") for slot in slots]
         for values in (range(first), range(first, first + self.num_ranks)):
@@ -179,7 +179,7 @@ def places(bits: int, first: int) -> tuple[int, ...]:
 
 
 def latest(state: State, seat: int) -> tuple[Turn, ...]:
-    """What the other seats, from the next one on, did since this seat's last turn."""
+    """The actions of the other seats, from the next one on, since this seat's last turn."""
     num_players, history = len(state.hands), state.history
     first = len(history) - (len(history) - 1 - seat) % num_players
     turns = history[first:] if first >= 0 else (NO_TURN,) * -first + history

@@ -16,7 +16,7 @@ from arena_envs.games.hanabi.state import (
 
 
 class Texts:
-    """What the players of one setting read; most lines are made once."""
+    """The texts of one setting; most lines are made once."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -62,7 +62,7 @@ class Texts:
         return "\n".join(lines)
 
     def _turn(self, state: State, seat: int) -> str:
-        """Whose turn it is, or the score."""
+        """The seat to move, or the score."""
         if state.player == seat:
             return "You are to move."
         if state.player == CHANCE:

@@ -24,7 +24,7 @@ class Betting(NamedTuple):
 
     @property
     def owed(self) -> int:
-        """What the player to move pays for a call."""
+        """The price of a call for the player to move."""
         return max(self.paid) - self.paid[self.player]
 
 
@@ -76,7 +76,7 @@ def remaining(betting: Betting) -> list[int]:
 
 
 def net_chips(betting: Betting, strength: Callable[[int], int]) -> tuple[float, ...]:
-    """What each seat wins or loses; the strongest hands share the pot equally.
+    """The chips that each seat wins or loses; the strongest hands share the pot equally.
 
     Args:
         betting: at the end.
@@ -97,7 +97,7 @@ def net_chips(betting: Betting, strength: Callable[[int], int]) -> tuple[float, 
 def action_places(
     history: Sequence[Round], seat: int, num_players: int, max_raises: int
 ) -> list[int]:
-    """Where one-hot actions are, by round, seat (from `seat` on) and turn in the round.
+    """The places of one-hot actions, by round, seat (from `seat` on) and turn in the round.
 
     Args:
         history: the rounds so far.
@@ -132,7 +132,7 @@ def spelled_out(text: str, betting: Betting) -> str:
 
 
 def pot_text(betting: Betting) -> str:
-    """What everybody has paid and who has folded, as a sentence."""
+    """A sentence: the payments of all seats, and the seats that have folded."""
     seats = ", ".join(
         f"player_{seat} {chips}{' (folded)' if betting.folded[seat] else ''}"
         for seat, chips in enumerate(betting.paid)
@@ -147,7 +147,7 @@ def round_text(name: str, actions: Round) -> str:
 
 
 def over_text(returns: Sequence[float]) -> str:
-    """What everybody has won or lost, as a sentence."""
+    """A sentence: the wins and losses of all seats."""
     ends = ", ".join(
         f"player_{seat} {_end(chips)}" for seat, chips in enumerate(returns)
     )
@@ -163,7 +163,7 @@ def _end(chips: float) -> str:
 def turn_text(
     player: int, seat: int, betting: Betting, returns: Sequence[float]
 ) -> str:
-    """Whose turn it is, or how the hand ended, as seen by a seat."""
+    """The seat to move, or the end of the hand, as seen by a seat."""
     if player == CHANCE:
         return "The next card is being dealt."
     if player == TERMINAL:

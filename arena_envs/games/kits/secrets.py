@@ -1,4 +1,4 @@
-"""What games share in which one player finds out a secret by questions and guesses.
+"""Games in which one player finds out a secret by questions and guesses.
 
 Chance draws one of `num_secrets` secrets, each equally likely. At each turn the player takes an
 action that it has not taken before and reads the answer, which depends on the secret alone. The

@@ -89,7 +89,7 @@ from arena_envs.talk import Utterance
 def features_of(
     state: State, seat: int, num_players: int, num_statements: int
 ) -> NDArray[np.float32]:
-    """What `Werewolf.features` returns."""
+    """The array that `Werewolf.features` returns."""
     head = np.zeros((7, num_players), np.float32)
     head[0, seat] = 1
     head[1, list(state.living)] = 1

@@ -76,7 +76,7 @@ class WerewolfPlayer:
         return Utterance("pass")
 
     def _suspects(self, state: State, seat: int) -> Sequence[int]:
-        """Whom the seat wants to vote for."""
+        """The players that the seat wants to vote for."""
         known, claims = states.known_roles(state, seat), _claims(state)
         if known[seat] == states.SEER:
             cleared = [s for s in state.living if not known[s]]
@@ -110,7 +110,7 @@ def _wanted_at_night(state: State, seat: int) -> list[int]:
 
 
 def _claims(state: State) -> Claims:
-    """Who has claimed to be the seer in words, in order, and what it told; no refuted ones."""
+    """Claims to be the seer in words, in order, with their findings; no refuted ones."""
     refuted = {death.seat for death in state.deaths if death.role != states.SEER}
     claims: Claims = {}
     for each in state.past:

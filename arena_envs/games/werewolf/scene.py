@@ -10,7 +10,7 @@ from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, tur
 
 
 def scene(game: Werewolf, state: State, viewer: int | None) -> Scene:
-    """Who lives, the roles and votes that the viewer knows, and the talk in its audiences."""
+    """The living, the roles and votes that the viewer knows, and the talk in its audiences."""
     events = state.past if viewer is None else states.known_events(state, viewer)
     known = state.roles if viewer is None else states.known_roles(state, viewer)
     fates = {death.seat: death for death in state.deaths}

@@ -84,7 +84,7 @@ def moves_for(state: State, seat: int, messages: bool) -> tuple[talk.Move, ...]:
 
 
 def targets(state: State, seat: int, move: str) -> tuple[int, ...]:
-    """Whom a move may name: doctors may save themselves, and wolves kill no wolf."""
+    """The players that a move may name: doctors may save themselves, and wolves kill no wolf."""
     if move == "save":
         return state.living
     if move == "kill":
@@ -113,7 +113,7 @@ def advanced(state: State, num_statements: int) -> State:
 
 
 def victim_of(moves: Sequence[Event]) -> int | None:
-    """Who dies by the moves of a night: whom the last wolf named, unless the doctor saved it."""
+    """The player that dies in a night: the one that the last wolf named, unless the doctor saved it."""
     named = {each.said.move: each.said.values[0] for each in moves if each.said.values}
     victim: int = named["kill"]
     return None if named.get("save") == victim else victim
@@ -153,7 +153,7 @@ def village_wins(state: State) -> bool:
 
 
 def known_roles(state: State, seat: int) -> tuple[str, ...]:
-    """What a seat knows of the role of each seat: the role, `NO_WOLF`, or nothing ("")."""
+    """The role of each seat as a seat knows it: the role, `NO_WOLF`, or nothing ("")."""
     if len(state.roles) < len(state.living):
         return tuple(
             role if other == seat else "" for other, role in enumerate(state.roles)
@@ -251,7 +251,7 @@ def _roles(
 
 
 def _saved(state: State, seat: int) -> set[int]:
-    """Whom the seat, a doctor, has saved from wolves, who attack no wolf."""
+    """Players that the seat, a doctor, has saved from wolves, who attack no wolf."""
     if state.roles[seat : seat + 1] != (DOCTOR,):
         return set()
     attacked = {death.day for death in state.deaths if death.phase == NIGHT}
@@ -304,6 +304,6 @@ def _night(
 
 
 def _living(state: State, day: int) -> tuple[int, ...]:
-    """Who lived when a night began."""
+    """The players that lived when a night began."""
     gone = {death.seat for death in state.deaths if death.day < day}
     return tuple(seat for seat in range(len(state.roles)) if seat not in gone)

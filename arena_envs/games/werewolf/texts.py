@@ -1,4 +1,4 @@
-"""What a seat is told in Werewolf."""
+"""Texts of Werewolf."""
 
 from collections.abc import Iterator, Sequence
 
@@ -113,7 +113,7 @@ def _knowledge(state: State, seat: int, known: Sequence[str]) -> Iterator[str]:
 
 
 def _chronicle(state: State) -> Iterator[str]:
-    """What all are told of nights and votes that are over."""
+    """The public story of nights and votes that are over."""
     died = {(death.day, death.phase): death for death in state.deaths}
     for day in range(1, state.day + 1):
         if day < state.day or state.phase != NIGHT:
