@@ -16,7 +16,12 @@ that it plays what a solver found. `make_bot` makes a bot from a string, which a
 | `cfr:N`                   | the average policy of N iterations of CFR+ (1000)      | enumerable         |
 | `core_cfr:N`              | `cfr:N` on the legal actions of a language game        | with `core_state`  |
 | `win_or_block`            | a winning action, else one that blocks another's win   | nothing hidden     |
-| `othello_greedy`          | a corner, else the action that turns the most discs    | Othello            |
+| `bidder:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | auction            |
+| `spy:STYLE`               | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | codenames          |
+| `maze_walker:STYLE`       | by STYLE: `honest`, `greedy` or `silent`               | collaborative maze |
+| `dealer:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | deal or no deal    |
+| `information_gain`        | the action whose answer is the most uncertain          | hidden secrets     |
+| `question_tree`           | an optimal tree of questions, by exact search          | hidden secrets     |
 | `hanabi_convention`       | a playable card, else a hint at one, else a discard    | Hanabi             |
 | `always_cooperate`        | action 0                                               | repeated matrices  |
 | `always_defect`           | action 1                                               | repeated matrices  |
@@ -24,21 +29,16 @@ that it plays what a solver found. `make_bot` makes a bot from a string, which a
 | `generous_tit_for_tat:P`  | tit for tat, but action 0 with probability P (1/3)     | repeated matrices  |
 | `grim_trigger`            | action 0 until another seat defects                    | repeated matrices  |
 | `win_stay_lose_shift`     | action 0 after a round in which all chose alike        | repeated matrices  |
-| `information_gain`        | the action whose answer is the most uncertain          | hidden secrets     |
-| `question_tree`           | an optimal tree of questions, by exact search          | hidden secrets     |
-| `sokoban_search`          | a shortest solution, by A* search                      | Sokoban            |
-| `bidder:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | auction            |
 | `negotiator:STYLE`        | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | negotiation        |
+| `othello_greedy`          | a corner, else the action that turns the most discs    | Othello            |
 | `persuader:STYLE`         | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | persuasion         |
-| `dealer:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | deal or no deal    |
-| `promiser:STYLE`          | by STYLE: `honest`, `greedy` or `silent`               | social dilemma     |
-| `maze_walker:STYLE`       | by STYLE: `honest`, `greedy` or `silent`               | collaborative maze |
 | `referrer:STYLE`          | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | referential        |
-| `spy:STYLE`               | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | codenames          |
-| `taboo:STYLE`             | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | taboo              |
-| `werewolf_player:STYLE`   | by STYLE: `honest`, `greedy` or `silent`               | Werewolf           |
 | `say_selector:STYLE`      | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | Say-Select         |
 | `secret_holder:STYLE`     | by STYLE: `honest`, `greedy` or `silent`               | secret keeper      |
+| `sokoban_search`          | a shortest solution, by A* search                      | Sokoban            |
+| `promiser:STYLE`          | by STYLE: `honest`, `greedy` or `silent`               | social dilemma     |
+| `taboo:STYLE`             | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | taboo              |
+| `werewolf_player:STYLE`   | by STYLE: `honest`, `greedy` or `silent`               | Werewolf           |
 
 Games of hidden secrets are `guess_number`, `twenty_questions` and `wordle`.
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
