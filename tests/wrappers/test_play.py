@@ -17,6 +17,8 @@ from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE
 from arena_wrappers import (
     BotPolicy,
+    Branching,
+    Episode,
     EpisodePlan,
     PromptWrapper,
     RandomPolicy,
@@ -25,7 +27,9 @@ from arena_wrappers import (
     make_policy,
     play,
     play_plans,
+    replay,
     stream_plans,
+    without_lost,
 )
 
 SEEDS = range(20)
@@ -211,7 +215,7 @@ def test_a_fault_loses_its_own_episode_and_nothing_else(fault, batch_size):
         assert (episode.forfeited_by, list(episode.returns)) == (None, [])
         assert FAULTS[fault] in episode.lost
         first, last = episode.turns
-        assert first == replace(want.turns[0], rewards={})
+        assert first == replace(want.turns[0], rewards={"game": 0.0})
         assert (last.seat, last.reply, last.action) == (1, "", None)
         assert last.invalid == ("timeout" if fault in (stall, time_out) else "error")
         assert FAULTS[fault] in last.detail

@@ -23,7 +23,14 @@ from arena_trainers.evaluate.baselines import constants_of, solver_of
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.evaluate.result_rows import win_draw_loss
 from arena_trainers.evaluate.tables import reference_kind
-from arena_wrappers import BotPolicy, RandomPolicy, Reply, ScriptedPolicy, play
+from arena_wrappers import (
+    BotPolicy,
+    NoReplyError,
+    RandomPolicy,
+    Reply,
+    ScriptedPolicy,
+    play,
+)
 from arena_wrappers.episode_log import EpisodeLog
 
 KUHN = arena_envs.make_game("kuhn_poker")
@@ -266,14 +273,18 @@ class Stalling(RandomPolicy):
 
 
 def test_an_opponent_that_never_replies_leaves_nothing_to_measure():
-    with pytest.raises(NoReplyError, match="all 4 episodes .* RuntimeError: out of mem"):
+    with pytest.raises(
+        NoReplyError, match=r"all 4 episodes .* RuntimeError: out of mem"
+    ):
         evaluate(bettor(), KUHN, [Crashing()], 4, baselines=False)
 
 
 def test_timeouts_are_lost_and_counted_and_warned_of(tmp_path: Path):
     out = tmp_path / "log.jsonl"
     options = {"seats": [1], "baselines": False, "timeout": 0.2, "out": out}
-    with pytest.warns(UserWarning, match=r"'stalling' .* lost \(timeouts \d\), which is"):
+    with pytest.warns(
+        UserWarning, match=r"'stalling' .* lost \(timeouts \d\), which is"
+    ):
         found = evaluate(bettor(), KUHN, [Stalling()], 6, **options)
     lost = [e for e in EpisodeLog(out) if e.lost]
     assert 0 < len(lost) < 6

@@ -1,4 +1,6 @@
-"""Columns that a reward model supplies: its scores of the turns, compared at equal prompts.
+"""Credit of a generation batch: its turns as one batch, values, reward models, advantages.
+
+A reward model supplies columns: its scores of the turns, compared at equal prompts.
 
 A model of `arena train --trainer reward` scores a prompt x with a reply y. Its loss reads the
 differences of two replies to the same prompt alone. So a score f(x, y) is known up to a positive
@@ -30,27 +32,120 @@ The gradient of the return differs from it wherever scores and returns disagree.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from accelerate.utils import gather_object
 
+from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.credit.baselines import mean_of_others
 from arena_trainers.credit.batch import Bools, Floats, Ints
 from arena_trainers.credit.pools import Pools
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
+from arena_trainers.train.clock import Clock
+from arena_trainers.train.columns import estimate_credit, part_weights
 from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.critics import Critic
+from arena_trainers.train.matching import PreparedGames
 from arena_trainers.train.records import (
+    Played,
     RewardColumn,
+    Shares,
     Supplier,
     TurnRecord,
+    functions_of,
     reward_columns_of,
     rows_of_process,
+    turn_batch,
+    turn_records,
+    whole_row_lengths,
     with_supplied,
 )
 from arena_wrappers import Episode
 
-Shares = list[list[TurnRecord]]
+
+class Credited(NamedTuple):
+    """The turns of all processes as one batch, and their credit."""
+
+    turns: TurnBatch
+    credit: Credit
+
+
+class BatchCredit:
+    """The part of `TurnGRPOTrainer` that gives turns their credit.
+
+    All processes make the same calls, and get the same credit.
+
+    Args:
+        args: the trainer's settings.
+        games: the games, with the columns that the estimator reads.
+        critic: supplies the value columns, if there is one.
+        models: reward models that supply columns, by path.
+        clock: counts the time.
+        max_tokens: most tokens that run through a reward model at once.
+
+    Attributes:
+        state: the estimator's, from the batch before.
+        metrics: of the critic, for the latest batch.
+    """
+
+    def __init__(
+        self,
+        args: TurnGRPOConfig,
+        games: PreparedGames,
+        critic: Critic | None,
+        models: Mapping[str, RewardModel],
+        clock: Clock,
+        max_tokens: int,
+    ) -> None:
+        self.args, self.games, self.critic = args, games, critic
+        self.models, self.clock, self.max_tokens = models, clock, max_tokens
+        self.state: Mapping[str, Any] | None = None
+        self.metrics: dict[str, float] = {}
+
+    def records(self, played: Played) -> Shares:
+        """The records of all turns that were played, of each process."""
+        games, from_rewards = self.games, reward_columns_of(self.games.functions)
+        with self.clock.part("credit"):
+            own = turn_records(
+                played.episodes,
+                played.games,
+                played.seats,
+                games.rules,
+                games.columns,
+                functions_of(games.functions),
+                self.args.branching(()),
+            )
+            if from_rewards:
+                own = scored(own, played.episodes, self.models, self.max_tokens)
+            shares: Shares = gather_object([own])
+            return with_reward_columns(shares, from_rewards) if from_rewards else shares
+
+    def __call__(self, shares: Shares, trains: bool) -> Credited:
+        """The credit of a batch; if it is trained, the estimator's state and critic go on."""
+        args, games = self.args, self.games
+        records = [turn for share in shares for turn in share]
+        with self.clock.part("credit"):
+            turns = turn_batch(
+                shares,
+                part_weights(args, games.functions),
+                games.names,
+                games.columns,
+                [game.teams for game in games.rules],
+            )
+            if args.layout == "trajectory":
+                turns = replace(turns, row_length=whole_row_lengths(turns))
+            if self.critic is not None:
+                turns = self.critic.with_values(turns, records)
+            found = estimate_credit(args, turns, self.state)
+            self.metrics = {}
+            if self.critic is not None:
+                self.metrics = self.critic.after(turns, records, trains)
+            if trains:
+                self.state = found.state
+        return Credited(turns, found)
 
 
 def check_reward_models(
