@@ -11,7 +11,7 @@ from arena_trainers.evaluate import Row
 from arena_trainers.evaluate.tables import interval_text
 from arena_trainers.job.beside_equilibrium import comparison_table
 from arena_trainers.job.outcome import Interval, Outcome, Stage
-from arena_trainers.report.result_tables import WIDEST
+from arena_trainers.report.tables import WIDEST
 
 SCORE = (
     "score: 0 = uniform random play in this seat, 100 = the solver, both by their exact "
