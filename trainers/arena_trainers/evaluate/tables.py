@@ -54,6 +54,12 @@ def caption(found: Evaluation) -> str:
     for row in found.rows:
         if row.role == "policy":
             lines += _notes(row)
+    lines += [
+        f"lost: {row.num_lost} episodes of {row.policy} in seat {row.seat}"
+        f"{against(row.opponent)}, which count nowhere"
+        for row in found.rows
+        if row.num_lost
+    ]
     return "\n".join(lines)
 
 

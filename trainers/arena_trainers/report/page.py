@@ -31,6 +31,7 @@ from arena_trainers.report.episodes import (
     outcome_of,
     parsed_part,
     policies_of,
+    seats_of,
 )
 from arena_trainers.report.values import MoveSolver, MoveValues, estimates_of
 from arena_trainers.train.rollouts import TurnCredit
@@ -115,7 +116,7 @@ def _facts(episode: Episode) -> dict[str, Any]:
         "sample": str(episode.sample),
         "parent": episode.parent,
         "branch": episode.branch,
-        "policies": [policies.get(s, "") for s in range(len(episode.returns))],
+        "policies": [policies.get(s, "") for s in seats_of(episode)],
         "returns": list(episode.returns),
         "measures": dict(episode.measures),
         "outcome": outcome_of(episode),

@@ -16,6 +16,7 @@ from arena_trainers.report.episodes import (
     policies_of,
     read_line,
     read_lines,
+    seats_of,
     shown_text,
 )
 from arena_trainers.report.page import packed, page_data, rendered
@@ -154,8 +155,8 @@ def read_tournament(folder: Path, num_episodes: int) -> Played:
 def _lineup(line: Recorded) -> str:
     episode = line.rollout.episode
     names = policies_of(episode)
-    seats = range(len(episode.returns))
-    return lineup_name(episode.game, [names.get(seat, UNKNOWN) for seat in seats])
+    seats = [names.get(seat, UNKNOWN) for seat in seats_of(episode)]
+    return lineup_name(episode.game, seats)
 
 
 def _match(line: bytes) -> str | None:
