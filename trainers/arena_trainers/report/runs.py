@@ -17,7 +17,6 @@ from arena_trainers.report.episodes import (
     Recorded,
     not_blank,
     read_lines,
-from arena_wrappers import without_lost
     shown_text,
 )
 from arena_trainers.report.tables import (
@@ -27,6 +26,7 @@ from arena_trainers.report.tables import (
     result_tables,
     source_link,
 )
+from arena_wrappers import without_lost
 
 METRICS = "metrics.jsonl"
 STEP = re.compile(r"step-(\d+)\.jsonl")
