@@ -7,7 +7,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from arena_trainers.evaluate.baselines import HEURISTICS
+from arena_envs.bots import BOTS, make_bot
 from arena_trainers.evaluate.matches import Evaluation, SuiteEvaluation
 from arena_trainers.evaluate.result_rows import Row, against
 
@@ -92,7 +92,9 @@ def reference_kind(name: str) -> str:
         return "search"
     if name.startswith("core_"):
         return "solver of the core"
-    return "heuristic" if name in HEURISTICS.values() else "solver"
+    is_bot = name.partition(":")[0] in BOTS
+    is_exact = not is_bot or getattr(make_bot(name), "is_exact", False)
+    return "solver" if is_exact else "heuristic"
 
 
 def score_without_interval(row: Row, rows: Sequence[Row]) -> str:

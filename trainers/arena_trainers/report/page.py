@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs.scenes import Scene
-from arena_envs.scenes.colors import css, surfaces_css
-from arena_envs.scenes.svg import Drawing, drawing_of
+from arena_envs.scenes.svg import Drawing, css, drawing_of, surfaces_css
 from arena_trainers.extras import import_extra
 from arena_trainers.report.episodes import (
     BadLine,
