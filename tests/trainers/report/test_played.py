@@ -6,9 +6,12 @@ import re
 import pytest
 
 from arena_trainers.evaluate import evaluate
-from arena_trainers.report.played_files import read_evaluation, read_tournament
-from arena_trainers.report.played_page import played_page
-from arena_trainers.report.result_tables import Cell
+from arena_trainers.report.played_page import (
+    played_page,
+    read_evaluation,
+    read_tournament,
+)
+from arena_trainers.report.tables import Cell
 from arena_trainers.tournament import play_tournament
 from arena_wrappers import ScriptedPolicy
 
@@ -128,7 +131,7 @@ def test_each_payoff_of_a_tournament_opens_the_episodes_of_the_two(tmp_path):
 
 
 def test_few_episodes_of_long_games_fit_into_a_page(evaluation, monkeypatch):
-    monkeypatch.setattr("arena_trainers.report.played_files.MAX_TURNS", 1)
+    monkeypatch.setattr("arena_trainers.report.played_page.MAX_TURNS", 1)
     read = read_evaluation(evaluation[0], 9)
     sources = [line.source for line in read.episodes]
     assert len(sources) == len(set(sources))

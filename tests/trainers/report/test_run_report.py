@@ -9,14 +9,19 @@ from xml.etree import ElementTree
 
 import pytest
 
-from arena_trainers.report.chart_looks import legend_of
-from arena_trainers.report.chart_svg import chart_svg
-from arena_trainers.report.charts import Chart, Line, charts_of, missing_from
-from arena_trainers.report.estimates import ESTIMATORS, estimates_of
-from arena_trainers.report.reading import Recorded
-from arena_trainers.report.report_page import report_page
-from arena_trainers.report.result_tables import facts, result_tables
-from arena_trainers.report.run_files import read_run_files
+from arena_trainers.report.charts import (
+    Chart,
+    Line,
+    chart_svg,
+    charts_of,
+    legend_of,
+    missing_from,
+)
+from arena_trainers.report.episodes import Recorded
+from arena_trainers.report.run_page import report_page
+from arena_trainers.report.runs import read_run_files
+from arena_trainers.report.tables import facts, result_tables
+from arena_trainers.report.values import ESTIMATORS, estimates_of
 from arena_trainers.train.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import play
 
@@ -125,7 +130,7 @@ def test_groups_stay_whole_and_steps_are_thinned_out(folder, monkeypatch):
         (3 * group - 1, [20, 50]),
         (1, [50]),
     ):
-        monkeypatch.setattr("arena_trainers.report.run_files.MAX_TURNS", limit)
+        monkeypatch.setattr("arena_trainers.report.runs.MAX_TURNS", limit)
         run = read_run_files(folder, 2)
         wanted = [f"step {step}" for step in steps for _ in range(2)]
         assert [line.source for line in run.episodes] == wanted
