@@ -12,7 +12,6 @@ import pytest
 import arena_envs
 from arena_envs import CHANCE, TERMINAL, BaseGame, IllegalAction
 from arena_envs.game import fold
-from arena_envs.games._talk import Utterance, as_heard
 from arena_envs.games.bargaining import Bargaining
 from arena_envs.games.blackjack import Blackjack
 from arena_envs.games.hanabi import Hanabi
@@ -20,7 +19,9 @@ from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.games.nim import Nim
 from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_envs.hostile import quoted
-from arena_envs.scenes import Card, Cards, Scene, registry
+from arena_envs.scenes import Card, Cards, Scene
+from arena_envs.scenes import shapes as registry
+from arena_envs.talk import Utterance, as_heard
 from arena_envs.testing import CHECKS, BrokenRule, check_game, page_of
 from arena_envs.testing.sample import draw_sample
 

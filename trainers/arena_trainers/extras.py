@@ -77,7 +77,7 @@ def imported(name: str, wanted: str) -> Any:
         ValueError: there is no such module or attribute; the message starts with `wanted`.
     """
     module, _, attribute = name.partition(":")
-    sys.path.insert(0, os.getcwd())  # as `python -m` does
+    find_modules_here()
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:

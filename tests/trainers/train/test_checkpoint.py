@@ -17,7 +17,7 @@ from arena_trainers.train.checkpoint import (
     write_manifest,
 )
 from arena_trainers.train.checkpointed import CREDIT_STATE, load_credit, save_credit
-from arena_trainers.train.critic import FeatureCritic
+from arena_trainers.train.critics import FeatureCritic
 
 KUHN = arena_envs.make_game("kuhn_poker")
 STATE = {"pool": ["game", "seat"], "baselines": [[0, 0, 0.5]]}

@@ -51,7 +51,7 @@ from arena_trainers.train.checkpoint import (
     files_of,
     write_manifest,
 )
-from arena_trainers.train.game_plans import GamePlan, different_games
+from arena_trainers.train.games import GamePlan, different_games
 
 START_SCORES = "start-scores.json"
 STAGES: tuple[tuple[str, str, Callable[[Round], None]], ...] = (

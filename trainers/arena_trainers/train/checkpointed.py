@@ -28,15 +28,13 @@ from arena_trainers.train.checkpoint import (
     write_manifest,
 )
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.critic import FeatureCritic
-from arena_trainers.train.exact_critic import ExactCritic
+from arena_trainers.train.credit import BatchCredit
+from arena_trainers.train.critics import FeatureCritic
 from arena_trainers.train.failures import raised_everywhere
-from arena_trainers.train.game_plans import GamePlan
-from arena_trainers.train.matching import Matching
-from arena_trainers.train.prepared_games import PreparedGames
+from arena_trainers.train.games import GamePlan
+from arena_trainers.train.matching import Matching, PreparedGames, Tasks
 from arena_trainers.train.resume import keep_to_schedule
 from arena_trainers.train.sharding import load_whole
-from arena_trainers.train.tasks import Tasks
 
 CREDIT_STATE, CRITIC = "credit_state.json", "critic.pt"
 REFERENCE = "reference_model.pt"
@@ -193,17 +191,16 @@ class CheckpointedTrainer(BoundedForwardTrainer):
     """The part of `TurnGRPOTrainer` that writes models and checkpoints.
 
     Attributes:
-        critic: supplies values of turns, if there is one.
+        credit: gives turns their credit; its state and critic are saved.
         games: the games, as `prepare_games` made them.
         matching: assigns the seats of starts.
         tasks: assigns the games of starts.
     """
 
-    critic: FeatureCritic | ExactCritic | None
+    credit: BatchCredit
     games: PreparedGames
     matching: Matching
     tasks: Tasks
-    _credit_state: Mapping[str, Any] | None = None
     _prompt_json: str
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
@@ -259,7 +256,7 @@ class CheckpointedTrainer(BoundedForwardTrainer):
             self.matching.save(folder)
             self.tasks.save(folder)
             owner = credited_by(self.args, self.games.plans)
-            save_credit(folder, owner, self._credit_state, self.critic)
+            save_credit(folder, owner, self.credit.state, self.credit.critic)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
@@ -267,7 +264,7 @@ class CheckpointedTrainer(BoundedForwardTrainer):
             return
         keep_to_schedule(self.lr_scheduler)
         owner = credited_by(self.args, self.games.plans)
-        self._credit_state = load_credit(Path(checkpoint), owner, self.critic)
+        self.credit.state = load_credit(Path(checkpoint), owner, self.credit.critic)
         self.matching.load(Path(checkpoint))
         self.tasks.load(Path(checkpoint))
         load_reference(self, Path(checkpoint))
