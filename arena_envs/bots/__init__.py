@@ -49,15 +49,12 @@ The limit of the solvers is higher, and an argument.
 """
 
 import random
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from arena_envs.bots.simple import action_of
-from arena_envs.checks import did_you_mean
+from arena_envs.doors import Door
 from arena_envs.game import AnyGame
 
-__all__ = ["BOTS", "Bot", "make_bot"]
+__all__ = ["BOTS", "Bot", "bots", "make_bot"]
 
 
 class Bot(Protocol):
@@ -67,47 +64,48 @@ class Bot(Protocol):
         """A legal action of the seat to move."""
 
 
-class _Entry(NamedTuple):
-    path: str  # "module:attribute" below this package
-    argument: Callable[[str], Any] | None = None
-    is_required: bool = False
-
-
-_ENTRIES = {
-    "random": _Entry("simple:Uniform"),
-    "first": _Entry("simple:First"),
-    "constant": _Entry("simple:Constant", action_of, is_required=True),
-    "mcts": _Entry("mcts:MCTS", int),
-    "ismcts": _Entry("ismcts:ISMCTS", int),
-    "minimax": _Entry("solved:Minimax", int),
-    "cfr": _Entry("solved:CFR", int),
-    "core_cfr": _Entry("solved:CoreCFR", int),
-    "win_or_block": _Entry("greedy:WinOrBlock"),
-    "othello_greedy": _Entry("greedy:OthelloGreedy"),
-    "hanabi_convention": _Entry("hanabi:HanabiConvention"),
-    "always_cooperate": _Entry("repeated:AlwaysCooperate"),
-    "always_defect": _Entry("repeated:AlwaysDefect"),
-    "tit_for_tat": _Entry("repeated:TitForTat"),
-    "generous_tit_for_tat": _Entry("repeated:GenerousTitForTat", float),
-    "grim_trigger": _Entry("repeated:GrimTrigger"),
-    "win_stay_lose_shift": _Entry("repeated:WinStayLoseShift"),
-    "information_gain": _Entry("questions:InformationGain"),
-    "question_tree": _Entry("questions:QuestionTree"),
-    "sokoban_search": _Entry("sokoban:SokobanSearch"),
-    "bidder": _Entry("auction:Bidder", str, is_required=True),
-    "negotiator": _Entry("negotiation:Negotiator", str, is_required=True),
-    "persuader": _Entry("persuasion:Persuader", str, is_required=True),
-    "dealer": _Entry("deal:Dealer", str, is_required=True),
-    "promiser": _Entry("dilemma:Promiser", str, is_required=True),
-    "maze_walker": _Entry("maze:MazeWalker", str, is_required=True),
-    "referrer": _Entry("referential:Referrer", str, is_required=True),
-    "spy": _Entry("codenames:Spy", str, is_required=True),
-    "taboo": _Entry("taboo:TabooPlayer", str, is_required=True),
-    "werewolf_player": _Entry("werewolf:WerewolfPlayer", str, is_required=True),
-    "say_selector": _Entry("say_select:SaySelector", str, is_required=True),
-    "secret_holder": _Entry("secrets:SecretHolder", str, is_required=True),
-}
-BOTS = tuple(_ENTRIES)
+bots: Door[Bot] = Door(
+    "bot",
+    "",
+    {
+        name: f"arena_envs.bots.{path}"
+        for name, path in {
+            "random": "simple:Uniform",
+            "first": "simple:First",
+            "constant": "simple:Constant",
+            "mcts": "mcts:MCTS",
+            "ismcts": "ismcts:ISMCTS",
+            "minimax": "solved:Minimax",
+            "cfr": "solved:CFR",
+            "core_cfr": "solved:CoreCFR",
+            "win_or_block": "greedy:WinOrBlock",
+            "othello_greedy": "greedy:OthelloGreedy",
+            "hanabi_convention": "hanabi:HanabiConvention",
+            "always_cooperate": "repeated:AlwaysCooperate",
+            "always_defect": "repeated:AlwaysDefect",
+            "tit_for_tat": "repeated:TitForTat",
+            "generous_tit_for_tat": "repeated:GenerousTitForTat",
+            "grim_trigger": "repeated:GrimTrigger",
+            "win_stay_lose_shift": "repeated:WinStayLoseShift",
+            "information_gain": "questions:InformationGain",
+            "question_tree": "questions:QuestionTree",
+            "sokoban_search": "sokoban:SokobanSearch",
+            "bidder": "auction:Bidder",
+            "negotiator": "negotiation:Negotiator",
+            "persuader": "persuasion:Persuader",
+            "dealer": "deal:Dealer",
+            "promiser": "dilemma:Promiser",
+            "maze_walker": "maze:MazeWalker",
+            "referrer": "referential:Referrer",
+            "spy": "codenames:Spy",
+            "taboo": "taboo:TabooPlayer",
+            "werewolf_player": "werewolf:WerewolfPlayer",
+            "say_selector": "say_select:SaySelector",
+            "secret_holder": "secrets:SecretHolder",
+        }.items()
+    },
+)
+BOTS = tuple(bots.built_in)
 
 
 def make_bot(spec: str) -> Bot:
@@ -119,25 +117,4 @@ def make_bot(spec: str) -> Bot:
     >>> make_bot("mcts:50")
     MCTS(num_simulations=50, exploration=2.0)
     """
-    kind, colon, argument = spec.partition(":")
-    if kind not in _ENTRIES:
-        raise ValueError(f"unknown bot {spec!r}; {did_you_mean(kind, BOTS)}")
-    entry = _ENTRIES[kind]
-    module, attribute = entry.path.split(":")
-    constructor = getattr(import_module(f"arena_envs.bots.{module}"), attribute)
-    if not colon and not entry.is_required:
-        bot: Bot = constructor()
-        return bot
-    if entry.argument is None:
-        raise ValueError(f"bot {kind!r} takes no argument, got {spec!r}")
-    try:
-        value = entry.argument(argument)
-    except ValueError:
-        names: dict[Any, str] = {int: "an integer", float: "a number"}
-        name = names.get(entry.argument, "an action")
-        raise ValueError(f"want {name} after '{kind}:', got {spec!r}") from None
-    try:
-        bot = constructor(value)
-    except ValueError as error:
-        raise ValueError(f"{error} in {spec!r}") from None
-    return bot
+    return bots.make(spec)

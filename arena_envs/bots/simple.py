@@ -43,6 +43,8 @@ class Constant:
     action: int | str
 
     def __post_init__(self) -> None:
+        if isinstance(self.action, str) and not self.action.strip():
+            raise ValueError("want an action after 'constant:', got 'constant:'")
         if isinstance(self.action, int) and self.action < 0:
             raise ValueError(f"want an action of 0 or more, got {self.action}")
 
@@ -63,20 +65,6 @@ class Constant:
             )
             raise ValueError(f"{game!r} has {actions}, got {self.action}")
         return self.action if self.action in legal else legal[0]
-
-
-def action_of(text: str) -> int | str:
-    """The action that the argument of `constant` names: a number, or the text itself.
-
-    Raises:
-        ValueError: the text is empty.
-    """
-    if not text.strip():
-        raise ValueError("want an action")
-    try:
-        return int(text)
-    except ValueError:
-        return text
 
 
 def _read(game: AnyGame, state: Any, text: str) -> Any:

@@ -4,8 +4,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from arena_envs.checks import short
+from arena_envs.doors import BrokenPromise
 from arena_envs.game import AnyGame
-from arena_envs.testing.sample import BrokenRule, demand
+from arena_envs.testing.sample import demand
 
 
 def check_knobs(game: AnyGame) -> None:
@@ -22,7 +23,7 @@ def check_knobs(game: AnyGame) -> None:
             try:
                 replace(given, **{name: value})
             except ValueError as error:
-                raise BrokenRule(
+                raise BrokenPromise(
                     f"every value of the knob {name!r} builds the game; got "
                     f"{short(value)}: {error}. Remove this value from knobs."
                 ) from error

@@ -6,8 +6,7 @@ from datasets import Dataset
 from torch.nn.functional import logsigmoid
 
 from arena_trainers.offline.kto import MAX_REPETITIONS, _repeated
-from arena_trainers.offline.protocol import Given
-from arena_trainers.offline.registry import row_trainer
+from arena_trainers.offline.protocol import Given, row_trainer
 from arena_trainers.offline.settings import trainer_args
 
 # prompts and completions of uneven lengths; masks have holes, as multi-turn rows have

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from arena_envs.doors import imported
 from arena_trainers.credit.batch import INT_COLUMNS
-from arena_trainers.extras import imported
 from arena_trainers.lm.reward_folder import check_reward_model
 from arena_wrappers.episodes import Episode, Turn
 

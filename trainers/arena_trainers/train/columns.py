@@ -10,8 +10,8 @@ import numpy as np
 from arena_envs.game import AnyGame
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
+from arena_trainers.credit.by_name import estimators_with, find_estimator
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
-from arena_trainers.credit.registry import estimators_with, find_estimator
 from arena_trainers.train.column_functions import (
     SUPPLIED,
     Supplier,

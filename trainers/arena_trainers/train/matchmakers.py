@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from arena_trainers.matchmaking import Matchmaker
-from arena_trainers.matchmaking.protocol import missing_snapshot
-from arena_trainers.matchmaking.registry import assigns_seats, matchmaker_for
+from arena_trainers.matchmaking.protocol import (
+    assigns_seats,
+    matchmaker_for,
+    missing_snapshot,
+)
 from arena_trainers.train.checks import splits_weights
 from arena_trainers.train.engine import by_server
 from arena_trainers.train.game_plans import GamePlan

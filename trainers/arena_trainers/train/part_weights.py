@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from arena_envs.checks import did_you_mean
 from arena_trainers import credit
+from arena_trainers.credit.by_name import find_estimator
 from arena_trainers.credit.needs import needs_of
-from arena_trainers.credit.registry import find_estimator
 from arena_trainers.train.column_functions import part_of
 from arena_trainers.train.turn_records import PARTS
 

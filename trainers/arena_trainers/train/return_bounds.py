@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from arena_envs.game import AnyGame
 from arena_envs.sampling import random_states
 from arena_trainers import credit
+from arena_trainers.credit.by_name import find_estimator
 from arena_trainers.credit.needs import needs_of
-from arena_trainers.credit.registry import find_estimator
 from arena_trainers.train.turn_records import PARTS
 
 if TYPE_CHECKING:
