@@ -1,5 +1,6 @@
 """Ids of games: registered as strings, imported when they are made."""
 
+import inspect
 import re
 import warnings
 from collections.abc import Mapping
@@ -312,6 +313,21 @@ def _find(id: str) -> Entry:
     if versions:
         return _entries[max(versions, key=lambda known: int(known.rsplit("-v", 1)[1]))]
     raise ValueError(f"unknown game {id!r}; {did_you_mean(name, sorted(_entries))}")
+
+
+def game_parameters(id: str) -> list[str] | None:
+    """The names of a game's parameters; None if it takes any.
+
+    Args:
+        id: as for `make_game`.
+
+    Raises:
+        ValueError: unknown id or class.
+        ImportError: the game cannot be imported; says what to install.
+    """
+    known = inspect.signature(_find(id).game_class()).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    return None if takes_any else list(known)
 
 
 def _warn(plugin: str, message: str) -> None:

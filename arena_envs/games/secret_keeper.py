@@ -117,6 +117,7 @@ class SecretKeeper(BaseGame[State, Action]):
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     max_return = 1.0
+    teams = (0, 1, 1)
 
     def __post_init__(self) -> None:
         check_int("num_rounds", self.num_rounds, 1, 20)

@@ -33,7 +33,7 @@ from arena_trainers.credit.testing import (
 )
 from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of
 
-CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
+PLUGINS = Path(__file__).parents[2] / "docs" / "plugins.md"
 
 
 def to_go(turns):
@@ -428,10 +428,10 @@ def test_a_claim_of_columns_that_are_none_is_named(claim, wrong):
 
 
 def test_the_estimator_of_the_contributors_page_keeps_its_claims():
-    blocks = re.findall(r"```python\n(.*?)```", CONTRIBUTING.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PLUGINS.read_text(), re.DOTALL)
     (code,) = (block for block in blocks if "def my_estimator" in block)
     page: dict[str, Any] = {}
-    exec(compile(code, CONTRIBUTING.name, "exec"), page)
+    exec(compile(code, PLUGINS.name, "exec"), page)
     page["check_estimator"] = partial(check_estimator, num_batches=5)  # of 40
     page["test_my_estimator_keeps_its_claims"]()
     turns = random_batches(20, 0)[-1]

@@ -273,6 +273,23 @@ def test_arguments_are_checked(options, message):
         gymnasium.make("arena/KuhnPoker-v0", **options)
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        (
+            "frameskip",
+            "known are seat, opponents, .*num_players",
+        ),  # TorchRL's first try
+        ("opponent", "did you mean 'opponents'"),
+        ("num_player", "did you mean 'num_players'"),
+    ],
+)
+def test_an_unknown_argument_is_refused_as_by_a_call(name, hint):
+    message = f"got an unexpected keyword argument '{name}'; {hint}"
+    with pytest.raises(TypeError, match=message):
+        gymnasium.make("arena/KuhnPoker-v0", **{name: 1})
+
+
 def test_rendering_is_the_games():
     env = gymnasium.make("arena/KuhnPoker-v0", render_mode="ansi", observation="text")
     env.reset(seed=0)

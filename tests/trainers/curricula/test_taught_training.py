@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from arena_trainers.curricula import Outcome
-from arena_trainers.train.tasks import FILE
+from arena_trainers.train.matching import CURRICULUM_FILE
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 
@@ -92,7 +92,7 @@ def test_a_resumed_run_ends_with_the_same_weights(make_trainer, tmp_path, option
     state = whole.tasks.curriculum.state_dict()
     assert state["sums"]
     assert resumed.tasks.curriculum.state_dict() == state
-    found = json.loads((checkpoint / FILE).read_text())
+    found = json.loads((checkpoint / CURRICULUM_FILE).read_text())
     assert found["state"] != state
     new = make_trainer(**{**options, "curriculum": "band"})
     with pytest.raises(ValueError, match="want a checkpoint of curriculum"):

@@ -6,11 +6,14 @@ import pytest
 from rich.console import Console
 
 from arena_trainers.cli.usage import drawn, plain
-from arena_trainers.evaluate.matches import Evaluation, evaluate
+from arena_trainers.evaluate.matches import (
+    Evaluation,
+    SuiteEvaluation,
+    SuiteScore,
+    evaluate,
+)
 from arena_trainers.evaluate.result_rows import Row
-from arena_trainers.evaluate.suites import SuiteEvaluation, SuiteScore
-from arena_trainers.evaluate.tables import as_table, suite_table
-from arena_trainers.evaluate.terminal import evaluation_tables
+from arena_trainers.evaluate.tables import as_table, evaluation_tables, suite_table
 from arena_trainers.tournament import play_tournament
 from arena_trainers.tournament.picture import tournament_tables
 from arena_wrappers import ScriptedPolicy

@@ -21,7 +21,7 @@ from arena_trainers.job.progress import clock
 from arena_trainers.job.report import outcome_tables, score_with_interval
 from arena_trainers.job.results import frame_of
 from arena_trainers.job.settings import JobConfig
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 from arena_wrappers import (
     RandomPolicy,
     ScriptedPolicy,

@@ -22,7 +22,7 @@ from arena_trainers.lm import best_of
 from arena_trainers.lm.best_of import BestOfPolicy
 from arena_trainers.lm.reward_model import RewardModel
 from arena_trainers.train.checks import split_list
-from arena_trainers.train.game_plans import GamePlan, opponents
+from arena_trainers.train.games import GamePlan, opponents
 from arena_wrappers import Policy, ScriptedPolicy, make_policy, play
 from arena_wrappers.human import HumanPolicy
 from arena_wrappers.policies import turn_seed

@@ -120,8 +120,8 @@ def test_layers_that_the_model_lacks_are_refused_before_anything_is_written(
 def test_a_plug_in_that_trains_all_weights_is_refused_with_an_adapter(
     tmp_path, monkeypatch
 ):
-    """The plug-in of CONTRIBUTING."""
-    page = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text()
+    """The plug-in of docs/plugins.md."""
+    page = (Path(__file__).parents[3] / "docs" / "plugins.md").read_text()
     source = page.partition("# my_trainer.py")[2].partition("```")[0]
     (tmp_path / "whole_rows.py").write_text(source)
     info = tmp_path / "whole-1.0.dist-info"

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from arena_envs import make_game
 from arena_trainers.cli.main import app
 from arena_trainers.matchmaking.past import past_policies
-from arena_trainers.train.matching import FILE
-from arena_trainers.train.matchmakers import matchmaker_of
+from arena_trainers.train.games import matchmaker_of
+from arena_trainers.train.matching import MATCHMAKING_FILE
 
 EVERY = {"every": 1, "max_live": 2}
 RESUMED = {
@@ -218,7 +218,7 @@ def test_checkpoints_of_others_are_refused_before_the_first_step(matched, tmp_pa
     with pytest.raises(ValueError, match="want a checkpoint of opponents 'psro', got"):
         other.train(resume_from_checkpoint=str(checkpoint))
     matching = matched(**new).matching
-    path = checkpoint / FILE
+    path = checkpoint / MATCHMAKING_FILE
     text = path.read_text()
     path.write_text(json.dumps({**json.loads(text), "run": "abc"}))
     with pytest.raises(ValueError, match="of another run than the results in"):

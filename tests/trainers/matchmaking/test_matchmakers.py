@@ -166,6 +166,17 @@ def test_replicator_dynamics_find_the_mixed_equilibrium():
     np.testing.assert_allclose(dominated, [0.9, 0.1], atol=0.01)
 
 
+def test_replicator_dynamics_lose_little_in_random_games():
+    """The best response gains at most 3 % of the largest payoff; an equilibrium loses none."""
+    rng, losses = np.random.default_rng(0), []
+    for _ in range(60):
+        half = rng.standard_normal([rng.integers(2, 17)] * 2)
+        payoffs = half - half.T
+        found = projected_replicator_dynamics(payoffs)
+        losses.append((payoffs @ found).max() / np.abs(payoffs).max())
+    assert max(losses) < 0.03
+
+
 def test_a_mixture_draws_by_weight_and_asks_its_parts():
     weights = {"self": 1, "past_selves": 2, "random": 1, "mcts:10": 0}
     matchmaker = make_matchmaker({"mixture": {"weights": weights}})

@@ -18,7 +18,7 @@ from transformers import AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.job.callbacks import training_groups
-from arena_trainers.train.column_functions import RewardColumn
+from arena_trainers.train.records import RewardColumn
 
 
 class Recorder(TurnGRPOTrainer):

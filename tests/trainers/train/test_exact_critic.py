@@ -17,10 +17,9 @@ from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import estimate, returns_to_go, trajectories
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.checkpoint import CRITIC
-from arena_trainers.train.exact_critic import ExactCritic, check_exact
-from arena_trainers.train.game_plans import GamePlan
-from arena_trainers.train.global_batch import turn_batch
-from arena_trainers.train.turn_records import turn_records
+from arena_trainers.train.critics import ExactCritic, check_exact
+from arena_trainers.train.games import GamePlan
+from arena_trainers.train.records import turn_batch, turn_records
 from arena_wrappers import (
     PromptOptions,
     PromptWrapper,

@@ -16,15 +16,18 @@ from arena_trainers.job.preflight import check_columns
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.job.tiny import tiny_tokenizer
 from arena_trainers.lm.reward_model import check_same_texts
-from arena_trainers.train.column_functions import RewardColumn, load_functions
 from arena_trainers.train.columns import check_credit
-from arena_trainers.train.global_batch import turn_batch
+from arena_trainers.train.records import (
+    RewardColumn,
+    TurnRecord,
+    load_functions,
+    turn_batch,
+)
 from arena_trainers.train.reward_columns import (
     baseline,
     compared_turns,
     with_reward_columns,
 )
-from arena_trainers.train.turn_records import TurnRecord
 from arena_wrappers import PromptOptions
 
 KUHN = arena_envs.make_game("kuhn_poker")

@@ -6,7 +6,7 @@ import torch
 from accelerate.utils import gather_object
 
 from arena_trainers.train.checkpoint import CRITIC
-from arena_trainers.train.training_rows import loss_weighted
+from arena_trainers.train.records import loss_weighted
 from arena_wrappers import replay
 
 TREES = {

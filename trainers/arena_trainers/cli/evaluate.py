@@ -40,8 +40,12 @@ from arena_trainers.matchmaking import is_past
 from arena_wrappers import Policy, make_policy
 
 if TYPE_CHECKING:
-    from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
-    from arena_trainers.evaluate.suites import SuiteEvaluation, SuitePlan
+    from arena_trainers.evaluate.matches import (
+        Evaluation,
+        EvaluationPlan,
+        SuiteEvaluation,
+        SuitePlan,
+    )
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -148,7 +152,7 @@ def _nash_convs(
     policies: Sequence[Policy | str], env: GameEnv, prompt: Mapping[str, Any]
 ) -> dict[str, float]:
     """Exact NashConv of the policy and of the snapshots that it plays against, by name."""
-    from arena_trainers.evaluate.nash_convs import nash_convs
+    from arena_trainers.evaluate.exploit import nash_convs
 
     first, *others = policies
     past = [p for p in others if not isinstance(p, str) and is_past(p.name)]
@@ -158,7 +162,7 @@ def _nash_convs(
 def _suite_plan(
     policy: Policy | str, suite: str, options: Mapping[str, Any]
 ) -> "SuitePlan":
-    from arena_trainers.evaluate.suites import SuitePlan
+    from arena_trainers.evaluate.matches import SuitePlan
 
     return SuitePlan(suite, policy, **options)
 
@@ -216,15 +220,14 @@ def _want_game_or_suite(
 
 
 def _print(found: "Evaluation | SuiteEvaluation", convs: Mapping[str, float]) -> None:
-    from arena_trainers.evaluate.suites import SuiteEvaluation
-    from arena_trainers.evaluate.tables import suite_table
-    from arena_trainers.evaluate.terminal import evaluation_tables
+    from arena_trainers.evaluate.matches import SuiteEvaluation
+    from arena_trainers.evaluate.tables import evaluation_tables, suite_table
 
     if isinstance(found, SuiteEvaluation):
         print_tables([suite_table(found)])
     for one in found.evaluations if isinstance(found, SuiteEvaluation) else [found]:
         print_tables(evaluation_tables(one, terminal_width()))
         if convs:
-            from arena_trainers.evaluate.nash_convs import nash_conv_table
+            from arena_trainers.evaluate.tables import nash_conv_table
 
             print_tables([nash_conv_table(one.game, convs)])

@@ -11,7 +11,7 @@ from arena_trainers.job.outcome import EXACT_SOLVERS
 from arena_trainers.report.report_page import write_report
 from arena_trainers.report.run_files import read_run_files
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 
 REPORT = "report.html"
 NUM_GROUPS = 2  # of each step in the report, as `arena report` shows

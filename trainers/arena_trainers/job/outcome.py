@@ -15,11 +15,10 @@ from arena_trainers.evaluate import (
     tabular,
 )
 from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.evaluate.result_rows import measured, rows_of
-from arena_trainers.evaluate.scores import exact_scales, scored
+from arena_trainers.evaluate.result_rows import exact_scales, measured, rows_of, scored
 from arena_trainers.job.beside_equilibrium import Comparison, beside_equilibrium
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 from arena_wrappers import (
     Episode,
     EpisodePlan,

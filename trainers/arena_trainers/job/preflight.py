@@ -24,12 +24,10 @@ from arena_trainers.train.checks import (
     refuse_what_is_not_supported,
     split_list,
 )
-from arena_trainers.train.column_functions import load_functions
 from arena_trainers.train.columns import check_credit
-from arena_trainers.train.curricula import curriculum_of
 from arena_trainers.train.engine import check_server
 from arena_trainers.train.engine_adapters import NO_ADAPTER, plays_adapters
-from arena_trainers.train.game_plans import GamePlan, check_used
+from arena_trainers.train.games import GamePlan, check_used, curriculum_of
 from arena_trainers.train.options import (
     Option,
     is_of_installed_versions,
@@ -38,6 +36,7 @@ from arena_trainers.train.options import (
     unknown_option,
 )
 from arena_trainers.train.own_options import Draft
+from arena_trainers.train.records import load_functions
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.human import names_person
 

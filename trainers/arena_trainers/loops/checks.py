@@ -11,7 +11,7 @@ from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.loops.settings import LEARNER, Loop, PlayStage, Stages
 from arena_trainers.offline.protocol import row_trainer
 from arena_trainers.offline.settings import row_config, trainer_args
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 from arena_wrappers import make_policy
 
 COMPARE_SIBLINGS = ("branch_pairs", "revisions")  # selectors

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from arena_trainers.evaluate.results_file import results_path
+from arena_trainers.evaluate.result_rows import results_path
 from arena_trainers.report.episode_facts import policies_of
 from arena_trainers.report.reading import (
     BadLine,

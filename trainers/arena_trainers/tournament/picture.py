@@ -8,11 +8,9 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from arena_trainers.evaluate.nash_convs import nash_conv_table
+from arena_trainers.evaluate.tables import nash_conv_table
 from arena_trainers.extras import import_extra
-from arena_trainers.tournament.payoffs import Payoff
-from arena_trainers.tournament.ratings import Rating
-from arena_trainers.tournament.summary import GameSummary, Tournament
+from arena_trainers.tournament.summary import GameSummary, Payoff, Rating, Tournament
 
 NAME = 20  # longest name without a line break
 NUMBER = 8  # width of a column of numbers; headers of two words are folded

@@ -10,15 +10,18 @@ from typing import Any
 
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
-from arena_trainers.evaluate.arguments import env_of, seeds_of
 from arena_trainers.evaluate.baselines import prepared
-from arena_trainers.evaluate.matches import Progress
-from arena_trainers.evaluate.nash_convs import nash_convs
+from arena_trainers.evaluate.exploit import nash_convs
+from arena_trainers.evaluate.matches import Progress, env_of, seeds_of
 from arena_trainers.evaluate.replies import ReplyCount, given_prompts, lost_reply
 from arena_trainers.extras import import_extra
 from arena_trainers.tournament.log import Match, Result, TournamentLog, result_of
-from arena_trainers.tournament.payoffs import lineups_of
-from arena_trainers.tournament.summary import Tournament, meets_itself, summarise
+from arena_trainers.tournament.summary import (
+    Tournament,
+    lineups_of,
+    meets_itself,
+    summarise,
+)
 from arena_wrappers import (
     EpisodePlan,
     NoReplyError,

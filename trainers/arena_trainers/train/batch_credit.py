@@ -5,15 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from arena_trainers.credit import Credit, TurnBatch
-from arena_trainers.train.columns import estimate_credit
+from arena_trainers.train.columns import estimate_credit, part_weights
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.critic import FeatureCritic
-from arena_trainers.train.exact_critic import ExactCritic
-from arena_trainers.train.global_batch import turn_batch
-from arena_trainers.train.part_weights import part_weights
-from arena_trainers.train.prepared_games import PreparedGames
-from arena_trainers.train.training_rows import whole_row_lengths
-from arena_trainers.train.turn_records import TurnRecord
+from arena_trainers.train.critics import ExactCritic, FeatureCritic
+from arena_trainers.train.matching import PreparedGames
+from arena_trainers.train.records import TurnRecord, turn_batch, whole_row_lengths
 
 
 def credited_batch(

@@ -9,13 +9,10 @@ import torch
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.train.bounded_forward import BoundedForwardTrainer
 from arena_trainers.train.checkpoint import credited_by, load_credit, save_credit
-from arena_trainers.train.critic import FeatureCritic
-from arena_trainers.train.exact_critic import ExactCritic
-from arena_trainers.train.matching import Matching
-from arena_trainers.train.prepared_games import PreparedGames
+from arena_trainers.train.critics import ExactCritic, FeatureCritic
+from arena_trainers.train.matching import Matching, PreparedGames, Tasks
 from arena_trainers.train.resume import keep_to_schedule
 from arena_trainers.train.sharding import load_whole
-from arena_trainers.train.tasks import Tasks
 
 REFERENCE = "reference_model.pt"
 

@@ -41,17 +41,22 @@ from accelerate.utils import gather_object
 
 from arena_trainers.lm.reward_model import RewardModel
 from arena_trainers.train.clean_wins import clean_wins
-from arena_trainers.train.column_functions import functions_of, reward_columns_of
+from arena_trainers.train.columns import part_weights
 from arena_trainers.train.flat_groups import flat_groups
-from arena_trainers.train.global_batch import rows_of_process, turn_batch
-from arena_trainers.train.part_weights import part_weights
 from arena_trainers.train.playing import PlayingTrainer
+from arena_trainers.train.records import (
+    TurnRecord,
+    functions_of,
+    reward_columns_of,
+    rows_of_process,
+    turn_batch,
+    turn_records,
+)
 from arena_trainers.train.reward_columns import (
     compared_turns,
     scored,
     with_reward_columns,
 )
-from arena_trainers.train.turn_records import TurnRecord, turn_records
 
 Shares = list[list[TurnRecord]]
 

@@ -8,7 +8,7 @@ from arena_trainers.matchmaking import SELF, Seats
 from arena_trainers.train.checkpointed import CheckpointedTrainer
 from arena_trainers.train.matching import EVAL, TRAIN
 from arena_trainers.train.metrics import num_played
-from arena_trainers.train.turn_records import per_episode
+from arena_trainers.train.records import per_episode
 from arena_wrappers import Episode, EpisodePlan, play_plans
 
 REPLAY = 2**40  # between the samples of an episode that is played again

@@ -39,14 +39,15 @@ from arena_trainers.credit.baselines import mean_of_others
 from arena_trainers.credit.batch import Bools, Floats, Ints
 from arena_trainers.credit.pools import Pools
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
-from arena_trainers.train.column_functions import (
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.records import (
     RewardColumn,
     Supplier,
+    TurnRecord,
     reward_columns_of,
+    rows_of_process,
+    with_supplied,
 )
-from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.global_batch import rows_of_process
-from arena_trainers.train.turn_records import TurnRecord, with_supplied
 from arena_wrappers import Episode
 
 Shares = list[list[TurnRecord]]

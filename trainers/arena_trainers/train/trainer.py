@@ -46,29 +46,32 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.batch_credit import credited_batch
 from arena_trainers.train.checks import refuse_absolute_positions
 from arena_trainers.train.clock import TimedBackend
-from arena_trainers.train.column_functions import Supplier
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.critic import FeatureCritic, feature_critic
+from arena_trainers.train.critics import (
+    ExactCritic,
+    FeatureCritic,
+    exact_critic,
+    feature_critic,
+)
 from arena_trainers.train.engine import engine_backend, without_client
 from arena_trainers.train.engine_adapters import with_adapters
-from arena_trainers.train.exact_critic import ExactCritic, exact_critic
 from arena_trainers.train.filtering import FilteringTrainer
-from arena_trainers.train.game_plans import check_replies, episode_starts
-from arena_trainers.train.matching import Matching
+from arena_trainers.train.games import check_replies, episode_starts
+from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
 from arena_trainers.train.metrics import metrics, tally
-from arena_trainers.train.prepared_games import PreparedGames, prepare_games
-from arena_trainers.train.reward_columns import (
-    check_reward_models,
-    load_reward_models,
-)
-from arena_trainers.train.tasks import Tasks
-from arena_trainers.train.training_rows import (
+from arena_trainers.train.records import (
     Row,
+    Supplier,
+    TurnRecord,
     loss_weighted,
     training_rows,
     trajectory_rows,
     weighted,
     with_placeholder_rows,
+)
+from arena_trainers.train.reward_columns import (
+    check_reward_models,
+    load_reward_models,
 )
 from arena_trainers.train.trl_rows import (
     episode_return,
@@ -76,7 +79,6 @@ from arena_trainers.train.trl_rows import (
     relog_advantages,
     replay_rows,
 )
-from arena_trainers.train.turn_records import TurnRecord
 from arena_wrappers import Policy
 
 

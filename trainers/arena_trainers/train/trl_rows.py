@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from accelerate.utils import gather_object
 
-from arena_trainers.train.training_rows import Row
+from arena_trainers.train.records import Row
 
 
 def episode_return(episode_return: list[float], **_: Any) -> list[float | None]:

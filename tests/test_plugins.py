@@ -1,4 +1,4 @@
-"""The plug-ins of CONTRIBUTING pass their tests."""
+"""The plug-ins of docs/plugins.md pass their tests."""
 
 import importlib
 import re
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+PAGE = (Path(__file__).parents[1] / "docs" / "plugins.md").read_text()
 BLOCKS = dict(re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE, re.DOTALL))
 
 
