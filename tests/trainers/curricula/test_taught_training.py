@@ -35,7 +35,9 @@ def test_all_episodes_of_a_start_play_the_task_of_the_curriculum(
     spec = {"weights": {"start": {NAMES[1]: 1}, "end": {NAMES[0]: 1}}}
     options = {"games": ["kuhn_poker", THREE], "num_generations": 4, "max_steps": 9}
     trainer = make_trainer(
-        **options, episodes_per_step=16, curriculum={**spec, "steps": 4}
+        **options,
+        episodes_per_step=16,
+        curriculum={"weights": {**spec["weights"], "steps": 4}},
     )
     generated(trainer)
     assert trainer.last_games == [1] * 16
