@@ -8,27 +8,24 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium
 import pettingzoo
 
+from arena_envs.catalogue import GAMES, Facts, Split
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import Door, Expression, expression, imported
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame, Information, Kind
-from arena_envs.scenes.registry import add_scene
-from arena_envs.spaces import Content
-
-Split = Literal["train", "held_out"]
-Facts = tuple[Kind, int, Information]  # kind, number of players and information
+from arena_envs.nodes import Content
 
 METHODS = ("initial_state", "current_player", "legal_actions", "apply", "observe")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What the registry holds of a game.
+    """A game in the registry.
 
     Attributes:
         id: the id of the game, or `"module:Class"` of a game without an id.
@@ -84,7 +81,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class GameInfo:
-    """What `game_infos()` tells about a registered game.
+    """The facts of a registered game, as `game_infos()` lists them.
 
     Attributes:
         id: such as `"kuhn_poker-v0"`.
@@ -116,7 +113,6 @@ def register(
     extra: str | None = None,
     facts: Facts | None = None,
     plugin: str | None = None,
-    scene: str | None = None,
     **params: Any,
 ) -> None:
     """Makes a game known here, to PettingZoo and (one seat of it) to Gymnasium.
@@ -131,8 +127,6 @@ def register(
         facts: kind, number of players and information, such as `("mixed", 2, "perfect")`.
             `game_infos()` lists them if the game's extra is not installed.
         plugin: the distribution that the game comes from, if not this one.
-        scene: `"module:function"` that draws the states of the class, see
-            `arena_envs.scenes.add_scene`; None shows the texts of `observe`.
         **params: parameters of the class, where the id is a preset.
 
     Raises:
@@ -146,8 +140,6 @@ def register(
         raise ValueError(
             f"want facts of game {id!r}, which has an extra, got {facts!r}"
         )
-    if scene:
-        add_scene(entry_point, scene)
     _entries[id] = Entry(id, entry_point, params, split, extra, facts, plugin)
     for name in (id, _in_camel_case(id)):
         if hasattr(pettingzoo, "register"):  # since 1.27
@@ -203,11 +195,7 @@ class _Games(Door[AnyGame]):
 
 
 games = _Games(
-    "game",
-    "arena.games",
-    {},
-    kit="arena_envs.testing:check_game",
-    noun="parameter",
+    "game", "arena.games", {}, kit="arena_envs.testing:check_game", noun="parameter"
 )
 
 
@@ -335,3 +323,16 @@ def _warn(plugin: str, message: str) -> None:
     warnings.warn_explicit(
         message, UserWarning, f"<plug-in {plugin}>", 1, registry=_warned
     )
+
+
+for _id, _listed in GAMES.items():
+    _game, _params, _split, _extra, _facts, _ = _listed
+    register(
+        _id,
+        f"arena_envs.games.{_game}",
+        split=_split,
+        extra=_extra,
+        facts=_facts,
+        **_params,
+    )
+register_plugins()

@@ -42,6 +42,7 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.scenes.shapes import Cell, Scene, Track, turn_title
 
 MAX_PILES, MAX_SIZE = 10, 100
 SPELLINGS = (
@@ -81,6 +82,7 @@ class Nim(BaseGame[State, int]):
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
+    scene = "arena_envs.games.nim:scene"
 
     def __post_init__(self) -> None:
         sizes = self.pile_sizes
@@ -185,3 +187,17 @@ class Nim(BaseGame[State, int]):
             f"pile. The player who takes the last object of all {last}. Your score is 1 if "
             "you win and -1 if you lose."
         )
+
+
+def scene(game: Nim, state: State, viewer: int | None) -> Scene:
+    """The piles, with what was taken in gray."""
+    piles = [
+        Track(
+            f"pile {number}: {left} of {size}",
+            [Cell("o", "green")] * left + [Cell("", "gone")] * (size - left),
+        )
+        for number, (left, size) in enumerate(
+            zip(state.piles, game.pile_sizes, strict=True), 1
+        )
+    ]
+    return Scene(turn_title(game, state, viewer), piles)

@@ -125,7 +125,7 @@ def test_an_endpoint_that_never_replies_is_an_error(
     words = ("tournament", "random", dead, "-g", "nim", "-n", "2")
     done = arena_here(*words, "--out", str(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("error: 4 of 4 episodes were lost: policy 'm@http")
+    assert done.stderr.startswith("error: 4 of 4 episodes were lost (m@http")
     assert done.stderr.endswith(
         "; finished episodes are kept; the same command resumes\n"
     )

@@ -23,7 +23,14 @@ from arena_trainers.evaluate.baselines import constants_of, solver_of
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.evaluate.result_rows import win_draw_loss
 from arena_trainers.evaluate.tables import reference_kind
-from arena_wrappers import BotPolicy, RandomPolicy, Reply, ScriptedPolicy, play
+from arena_wrappers import (
+    BotPolicy,
+    NoReplyError,
+    RandomPolicy,
+    Reply,
+    ScriptedPolicy,
+    play,
+)
 from arena_wrappers.episode_log import EpisodeLog
 
 KUHN = arena_envs.make_game("kuhn_poker")
@@ -216,7 +223,7 @@ class Mumbling:
 
     def act(self, requests):
         return [
-            Reply("", error="no connection")
+            Reply("", instead="refusal")
             if r.seed % 3 == 0
             else Reply("well...")
             if r.seed % 3 == 1
@@ -235,7 +242,7 @@ def test_an_own_forfeit_is_a_loss_and_its_reason_is_counted(tmp_path: Path):
     turns = [t for e in EpisodeLog(out) for t in e.turns if t.seat == 0]
     counts = {
         reason: sum(turn.invalid == reason for turn in turns)
-        for reason in ("error", "format")
+        for reason in ("refusal", "format")
     }
     assert min(counts.values()) > 5
     assert row.invalid == {r: n / len(turns) for r, n in counts.items()}
@@ -265,33 +272,60 @@ class Stalling(RandomPolicy):
         return super().act(requests)
 
 
-@pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
-def test_an_opponent_that_crashes_forfeits_and_the_run_goes_on(tmp_path: Path):
-    out = tmp_path / "log.jsonl"
-    found = evaluate(bettor(), KUHN, [Crashing(), passer()], 4, out=out)
-    against = {(r.opponent, r.seat): r for r in found.rows if r.role == "policy"}
-    assert against["crashing", "all"].wins == 1
-    assert against["crashing", "all"].invalid == {}
-    assert against["passer", "all"].wins == 1
-    crashed = [e for e in EpisodeLog(out) if e.turns[-1].policy == "crashing"]
-    for episode in crashed:
-        turn = episode.turns[-1]
-        assert episode.forfeited_by == turn.seat
-        assert (turn.invalid, turn.detail) == ("error", "RuntimeError: out of memory")
-    assert len(crashed) == 4 * 2 * 4  # four players, two seats
+def test_an_opponent_that_never_replies_leaves_nothing_to_measure():
+    with pytest.raises(
+        NoReplyError, match=r"all 4 episodes .* RuntimeError: out of mem"
+    ):
+        evaluate(bettor(), KUHN, [Crashing()], 4, baselines=False)
 
 
-@pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
-def test_an_opponent_that_stalls_forfeits_and_the_run_goes_on(tmp_path: Path):
+def test_timeouts_are_lost_and_counted_and_warned_of(tmp_path: Path):
     out = tmp_path / "log.jsonl"
-    policy = bettor()
     options = {"seats": [1], "baselines": False, "timeout": 0.2, "out": out}
-    found = evaluate(policy, KUHN, [Stalling()], 6, **options)
-    forfeits = [e for e in EpisodeLog(out) if e.forfeited_by == 0]
-    assert 0 < len(forfeits) < 6
-    for episode in forfeits:
-        assert episode.turns[-1].detail == "TimeoutError: no reply within 0.2 s"
-    assert found.rows[0].num_episodes == 6
+    with pytest.warns(
+        UserWarning, match=r"'stalling' .* lost \(timeouts \d\), which is"
+    ):
+        found = evaluate(bettor(), KUHN, [Stalling()], 6, **options)
+    lost = [e for e in EpisodeLog(out) if e.lost]
+    assert 0 < len(lost) < 6
+    assert {e.turns[-1].detail for e in lost} == {"TimeoutError: no reply within 0.2 s"}
+    assert found.rows[0].num_episodes == 6 - len(lost)
+    assert found.rows[0].num_lost == len(lost)
+
+
+class Unsteady:
+    """Always passes; while it is ill, gives no reply to some requests, by their seed."""
+
+    name, is_ill, asked = "unsteady", True, 0
+
+    def act(self, requests):
+        self.asked += len(requests)
+        return [
+            Reply("", error="no connection")
+            if self.is_ill and request.seed % 10 == 0
+            else Reply(request.wrap("pass"))
+            for request in requests
+        ]
+
+
+@pytest.mark.filterwarnings("ignore:.* are lost:UserWarning")
+def test_lost_episodes_count_nowhere_and_the_same_call_plays_them_again(tmp_path: Path):
+    policy, out = Unsteady(), tmp_path / "log.jsonl"
+    found = evaluate(policy, KUHN, ["random"], 60, baselines=False, out=out)
+    kept = [e for e in EpisodeLog(out) if e.lost is None]
+    rows = {row.seat: row for row in found.rows}
+    assert 5 < rows["all"].num_lost == 120 - len(kept)
+    own = [e for e in kept if e.turns[0].policy == "unsteady"]  # in seat 0
+    assert rows[0].mean_return == sum(e.returns[0] for e in own) / len(own)
+    assert rows[0].invalid == {}
+    policy.is_ill, policy.asked = False, 0
+    again = evaluate(policy, KUHN, ["random"], 60, baselines=False, out=out)
+    assert policy.asked < 2 * rows["all"].num_lost
+    assert again == evaluate(policy, KUHN, ["random"], 60, baselines=False)
+    num_lines = len(list(EpisodeLog(out)))
+    assert num_lines == 120 + rows["all"].num_lost
+    evaluate(policy, KUHN, ["random"], 60, baselines=False, out=out)  # a new one
+    assert len(list(EpisodeLog(out))) == num_lines + 120
 
 
 @pytest.mark.parametrize("chunk", [1, 7])

@@ -14,7 +14,7 @@ from arena_envs.solvers import Table, expected_returns, uniform_table
 from arena_trainers.evaluate.baselines import is_small
 from arena_trainers.evaluate.exploit import tabular
 from arena_trainers.evaluate.intervals import mean_interval
-from arena_wrappers import Policy, PromptOptions, RandomPolicy
+from arena_wrappers import NoReplyError, Policy, PromptOptions, RandomPolicy
 from arena_wrappers.episode_log import append_bytes
 from arena_wrappers.episodes import Episode
 from arena_wrappers.noisy import without_noise
@@ -38,6 +38,7 @@ class Row:
             in games of one seat.
         seat: the seat, or "all".
         num_episodes: number of episodes.
+        num_lost: lost episodes, which count nowhere else; see `Episode.lost`.
         mean_return: mean return.
         low: lower end of its 95 % interval; the mean over the seats of one seed is one
             observation.
@@ -83,6 +84,7 @@ class Row:
     score_interval: tuple[float, float] | None = None
     num_distinct: int = 0
     measures: Mapping[str, Measured] = field(default_factory=dict)
+    num_lost: int = 0
 
 
 Episodes = Mapping[int, Sequence[Episode]]  # by the seat of a policy, in order of seeds
@@ -108,6 +110,7 @@ def _row(
     game: AnyGame, policy: str, role: Role, opponent: str, episodes: Episodes
 ) -> Row:
     seats = tuple(episodes)
+    episodes, num_lost = _without_lost(policy, opponent, episodes)
     played = [(seat, episode) for seat in seats for episode in episodes[seat]]
     scores = [
         sum(e.returns[seat] for seat, e in zip(seats, one_seed, strict=True))
@@ -130,6 +133,7 @@ def _row(
         opponent=opponent,
         seat=seats[0] if len(seats) == 1 else "all",
         num_episodes=len(unique),
+        num_lost=num_lost,
         num_distinct=len({json.dumps(list(episode.actions)) for episode in unique}),
         measures=measured(game, unique),
         mean_return=sum(scores) / len(scores),
@@ -142,6 +146,27 @@ def _row(
         num_turns=len(turns) / len(played),
         num_tokens=sum(map(len, tokens)) / len(played) if tokens else None,
     )
+
+
+def _without_lost(
+    policy: str, opponent: str, episodes: Episodes
+) -> tuple[Episodes, int]:
+    """The episodes of the seeds that are complete in all seats, and the number of lost ones.
+
+    Raises:
+        NoReplyError: none is left.
+    """
+    rounds = list(zip(*episodes.values(), strict=True))
+    lost = {id(e): e for one_seed in rounds for e in one_seed if e.lost is not None}
+    kept = [one_seed for one_seed in rounds if all(e.lost is None for e in one_seed)]
+    if not kept:
+        first = next(iter(lost.values()))
+        raise NoReplyError(
+            f"all {len(rounds)} episodes of {policy} in seat {', '.join(map(str, episodes))}"
+            f"{against(opponent)} are lost: {first.lost}"
+        )
+    left = zip(*kept, strict=True)
+    return dict(zip(episodes, map(list, left), strict=True)), len(lost)
 
 
 def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Measured]:

@@ -7,7 +7,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from arena_trainers.evaluate.baselines import HEURISTICS
+from arena_envs.bots import BOTS, make_bot
 from arena_trainers.evaluate.matches import Evaluation, SuiteEvaluation
 from arena_trainers.evaluate.result_rows import Row, against
 
@@ -54,6 +54,12 @@ def caption(found: Evaluation) -> str:
     for row in found.rows:
         if row.role == "policy":
             lines += _notes(row)
+    lines += [
+        f"lost: {row.num_lost} episodes of {row.policy} in seat {row.seat}"
+        f"{against(row.opponent)}, which count nowhere"
+        for row in found.rows
+        if row.num_lost
+    ]
     return "\n".join(lines)
 
 
@@ -86,7 +92,9 @@ def reference_kind(name: str) -> str:
         return "search"
     if name.startswith("core_"):
         return "solver of the core"
-    return "heuristic" if name in HEURISTICS.values() else "solver"
+    is_bot = name.partition(":")[0] in BOTS
+    is_exact = not is_bot or getattr(make_bot(name), "is_exact", False)
+    return "solver" if is_exact else "heuristic"
 
 
 def score_without_interval(row: Row, rows: Sequence[Row]) -> str:

@@ -17,6 +17,7 @@ from arena_trainers.report.result_tables import (
     source_link,
 )
 from arena_trainers.report.run_files import RunFiles
+from arena_wrappers import without_lost
 
 
 class Start(NamedTuple):
@@ -162,11 +163,11 @@ def _start_cell(group: Sequence[Recorded]) -> Cell | str:
     """Mean returns of a group; a click opens its first episode, with those of all runs."""
     if not group:
         return NONE
-    returns = [line.rollout.episode.returns for line in group]
+    returns = [e.returns for e in without_lost(line.rollout.episode for line in group)]
     means = [sum(values) / len(values) for values in zip(*returns, strict=True)]
-    text = ", ".join(f"{mean:+.3g}" for mean in means)
-    if len(group) > 1:
-        text += f" ({len(group)} episodes)"
+    text = ", ".join(f"{mean:+.3g}" for mean in means) or "lost"
+    if len(returns) > 1:
+        text += f" ({len(returns)} episodes)"
     first = group[0]
     return Cell(text, f"#{urlencode({'from': first.source, 'line': first.line})}")
 

@@ -7,6 +7,8 @@ from arena_wrappers.prompts import PromptOptions, seat_options
 
 def outcome_of(episode: Episode) -> str:
     """How an episode ended, in a few words that many episodes share."""
+    if episode.lost is not None:
+        return "lost"
     if episode.forfeited_by is not None:
         return f"player_{episode.forfeited_by} forfeits"
     if episode.truncated:
@@ -26,6 +28,12 @@ def outcome_of(episode: Episode) -> str:
     if len(leading) == len(episode.returns):
         return "equal returns"
     return f"{', '.join(leading)} ahead"
+
+
+def seats_of(episode: Episode) -> range:
+    """The seats of an episode; of a lost one, those up to the last that took a turn."""
+    last = max((turn.seat for turn in episode.turns), default=-1)
+    return range(max(len(episode.returns), last + 1))
 
 
 def policies_of(episode: Episode) -> dict[int, str]:

@@ -65,6 +65,8 @@ def _words(turn: Turn, full: bool) -> Iterator[str]:
 
 def end_line(episode: Episode) -> str:
     """How an episode ended, and its returns."""
+    if episode.lost is not None:
+        return f"lost, without returns: {printable(episode.lost)}"
     returns = (f"player_{i} {value:g}" for i, value in enumerate(episode.returns))
     parts = [f"returns: {', '.join(returns)}"]
     if episode.forfeited_by is not None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from arena_envs.game import AnyGame
-from arena_envs.scenes import Scene, Talk, Utterance, scene_of
+from arena_envs.scenes import Bubble, Scene, Talk, scene_of
 from arena_wrappers import Episode, ReplayError
 from arena_wrappers.replay import final_state, game_of, turn_states
 
@@ -68,7 +68,7 @@ def _prompts(episode: Episode, fault: str) -> Frames:
     scenes = []
     for turn in episode.turns:
         text = turn.messages[-1]["content"] if turn.messages else ""
-        said = Utterance(None, text, audience=f"player_{turn.seat}")
+        said = Bubble(None, text, audience=f"player_{turn.seat}")
         scenes.append(
             [Scene("The prompt, since there is no replay.", [Talk("", [said])])]
         )

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from arena_envs.scenes.colors import css, surfaces_css
+from arena_envs.scenes.svg import css, surfaces_css
 from arena_trainers.extras import import_extra
 from arena_trainers.report.page_data import packed, page_data
 from arena_trainers.report.reading import BadLine, Recorded

@@ -8,7 +8,12 @@ from dataclasses import asdict
 from typing import Any
 
 from arena_envs.scenes.svg import drawing_of
-from arena_trainers.report.episode_facts import outcome_of, parsed_part, policies_of
+from arena_trainers.report.episode_facts import (
+    outcome_of,
+    parsed_part,
+    policies_of,
+    seats_of,
+)
 from arena_trainers.report.estimates import estimates_of
 from arena_trainers.report.frames import frames_of
 from arena_trainers.report.move_values import MoveSolver, MoveValues
@@ -94,7 +99,7 @@ def _facts(episode: Episode) -> dict[str, Any]:
         "sample": str(episode.sample),
         "parent": episode.parent,
         "branch": episode.branch,
-        "policies": [policies.get(s, "") for s in range(len(episode.returns))],
+        "policies": [policies.get(s, "") for s in seats_of(episode)],
         "returns": list(episode.returns),
         "measures": dict(episode.measures),
         "outcome": outcome_of(episode),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from arena_trainers.evaluate.result_rows import results_path
-from arena_trainers.report.episode_facts import policies_of
+from arena_trainers.report.episode_facts import policies_of, seats_of
 from arena_trainers.report.reading import (
     BadLine,
     Recorded,
@@ -149,8 +149,8 @@ def read_tournament(folder: Path, num_episodes: int) -> Played:
 def _lineup(line: Recorded) -> str:
     episode = line.rollout.episode
     names = policies_of(episode)
-    seats = range(len(episode.returns))
-    return lineup_name(episode.game, [names.get(seat, UNKNOWN) for seat in seats])
+    seats = [names.get(seat, UNKNOWN) for seat in seats_of(episode)]
+    return lineup_name(episode.game, seats)
 
 
 def _match(line: bytes) -> str | None:

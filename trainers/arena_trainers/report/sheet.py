@@ -1,8 +1,7 @@
 """An episode as one SVG file: its scenes side by side, in rows."""
 
 from arena_envs.scenes import Scene
-from arena_envs.scenes.colors import css
-from arena_envs.scenes.svg import Drawing, drawing_of
+from arena_envs.scenes.svg import Drawing, css, drawing_of
 from arena_trainers.report.episode_facts import outcome_of, parsed_part
 from arena_trainers.report.episode_lines import is_hidden
 from arena_trainers.report.frames import frames_of
