@@ -73,7 +73,7 @@ bots: Door[Bot] = Door(
     {  # the bots of games stand in the catalogue
         "random": f"{_HERE}.simple:Uniform",
         "first": f"{_HERE}.simple:First",
-        "constant": f"{_HERE}.simple:Constant",
+        "constant": f"{_HERE}.simple:constant",
         "mcts": f"{_HERE}.mcts:MCTS",
         "ismcts": f"{_HERE}.ismcts:ISMCTS",
         "minimax": f"{_HERE}.solved:Minimax",
