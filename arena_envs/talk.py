@@ -42,13 +42,14 @@ Utterance(move='vote', values=(3,), message='', audience=())
 ['Night 1: a wolf spoke.']
 """
 
+import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from arena_envs.game import IllegalAction, counted
 from arena_envs.hostile import quoted
@@ -60,10 +61,10 @@ __all__ = [
     "Move",
     "OneOf",
     "Player",
+    "Scripted",
     "Utterance",
     "Word",
     "as_heard",
-    "check_style",
     "every",
     "example",
     "how_to_write",
@@ -514,12 +515,35 @@ def how_to_write(
     return " ".join(texts)
 
 
-def check_style(style: object, styles: Iterable[str]) -> None:
-    """Refuses a style that is none of `styles`.
+@dataclass(frozen=True)
+class Scripted:
+    """A scripted player of a language game, in one of its styles.
+
+    A subclass names its `game` and its `styles`, and has a method `reply`.
+
+    Args:
+        style: one of `styles`.
 
     Raises:
-        ValueError: the style is another one.
+        ValueError: another style; when it plays, another game.
     """
-    known = list(styles)
-    if style not in known:
-        raise ValueError(f"want a style among {', '.join(known)}, got {style!r:.80}")
+
+    style: str
+
+    game: ClassVar[type]
+    styles: ClassVar[Iterable[str]]
+
+    def __post_init__(self) -> None:
+        if self.style not in (known := list(self.styles)):
+            raise ValueError(
+                f"want a style among {', '.join(known)}, got {self.style!r:.80}"
+            )
+
+    def __call__(self, game: Any, state: Any, rng: random.Random) -> Utterance:
+        if not isinstance(game, self.game):
+            raise ValueError(f"want {self.game.__name__}, got {game!r}")
+        return self.reply(game, state, rng)
+
+    def reply(self, game: Any, state: Any, rng: random.Random) -> Utterance:
+        """An utterance of the seat to move."""
+        raise NotImplementedError

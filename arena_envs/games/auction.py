@@ -56,7 +56,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
     BaseGame,
     IllegalAction,
     Information,
@@ -66,8 +65,7 @@ from arena_envs.game import (
     counted,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
-from arena_envs.talk import Utterance, check_style
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import Utterance
 
 TALK, BID, TIE, OVER = PHASES = ("talk", "bid", "tie", "over")
 SEALED_FIRST, SEALED_SECOND, ASCENDING = FORMATS = ("first", "second", "ascending")
@@ -629,8 +627,7 @@ STYLES = ("greedy", "honest", "silent")
 WORTH = re.compile(r"worth ([0-9]{1,4}) to me")
 
 
-@dataclass(frozen=True)
-class Bidder:
+class Bidder(talk.Scripted):
     """Bids in an auction in one of three styles.
 
     | Style    | Before the sale                      | Bids                                  |
@@ -643,22 +640,11 @@ class Bidder:
     is left of its budget. In ascending auctions it raises by 1 up to that bid. At
     first price it bids (N - 1) / N of the value among N players, rounded down, at least 1 of a value
     above 0. At second price with one item, `silent` plays the dominant strategy.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
     """
 
-    style: str
+    game, styles = Auction, STYLES
 
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Auction):
-            raise ValueError(f"want Auction, got {game!r}")
+    def reply(self, game: Auction, state: State, rng: random.Random) -> Utterance:
         seat = game.current_player(state)
         value, left = (
             game.value(state, seat, state.item),
@@ -718,7 +704,7 @@ def scene(game: Auction, state: State, viewer: int | None) -> Scene:
     events = state.past if viewer is None else known_events(state, viewer)
     shown = [each for each in events if each.phase != TALK or each.said.message]
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         amount = f" {said.values[0]}" if said.values else ""
         does = "speaks" if said.message else f"{said.move}s{amount}"
         return f"{does} (item {shown[turn].item + 1})"

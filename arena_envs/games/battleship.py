@@ -503,9 +503,6 @@ class Battleship(Board, BaseGame[State, int]):
             return TERMINAL
         return (len(state.placed) + len(state.shots)) % 2
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         if len(state.placed) < 2 * len(self.ship_sizes):
             return self._legal_placements(state)

@@ -55,7 +55,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
     BaseGame,
     IllegalAction,
     Information,
@@ -64,8 +63,7 @@ from arena_envs.game import (
 )
 from arena_envs.games.kits.words import NAMES, check_used, forms, read_words
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
-from arena_envs.talk import Utterance, check_style
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import Utterance
 
 ASSASSIN, NEUTRAL, UNKNOWN = "x", "n", "?"
 ROLES = ("0", "1", ASSASSIN, NEUTRAL, UNKNOWN)
@@ -543,49 +541,6 @@ class Codenames(BaseGame[State, Action]):
 LETTERS = "abcdefghijklmnopqrstuvwxy"
 
 
-@dataclass(frozen=True)
-class Spy:
-    """Plays codenames in one of four styles, as spymaster and as operative.
-
-    Words are numbered in alphabetical order, those that have left the board too.
-
-    | Style     | Spymaster: clue                          | Operative: guesses                     |
-    |-----------|------------------------------------------|----------------------------------------|
-    | `honest`  | the number of its first word, as "two 1" | that word, and stops                   |
-    | `greedy`  | the number of its first word, as "two 1" | that word, then any, until it must stop |
-    | `silent`  | always the first legal clue              | any word, and stops                    |
-    | `optimal` | letters for all its words, as "adf 3"    | these words, and stops                 |
-
-    An operative that cannot read a clue guesses any word.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
-    """
-
-    style: str
-
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Codenames):
-            raise ValueError(f"want Codenames, got {game!r}")
-        hints, reads = STYLES[self.style]
-        if game.current_player(state) % 2 == 0:
-            return hints(game, state)
-        clue = [said for said in state.said if said.move == "clue"][-1].values[0]
-        free = [p for p in range(game.num_words) if p not in state.guessed]
-        meant = [place for place in reads(clue) if place in free]
-        has_guessed = state.said[-1].move == "guess"
-        if has_guessed and not meant and self.style != "greedy":
-            return STOPPED
-        place = meant[0] if meant else rng.choice(free)
-        return Utterance("guess", (game.boards[state.board][place],))
-
-
 def _own(game: Codenames, state: State) -> list[int]:
     """Places of the words that the team has yet to find."""
     return [
@@ -638,6 +593,38 @@ STYLES: dict[str, tuple[Spymaster, Reading]] = {
     "silent": (_first_legal, _read_nothing),
 }
 
+
+class Spy(talk.Scripted):
+    """Plays codenames in one of four styles, as spymaster and as operative.
+
+    Words are numbered in alphabetical order, those that have left the board too.
+
+    | Style     | Spymaster: clue                          | Operative: guesses                     |
+    |-----------|------------------------------------------|----------------------------------------|
+    | `honest`  | the number of its first word, as "two 1" | that word, and stops                   |
+    | `greedy`  | the number of its first word, as "two 1" | that word, then any, until it must stop |
+    | `silent`  | always the first legal clue              | any word, and stops                    |
+    | `optimal` | letters for all its words, as "adf 3"    | these words, and stops                 |
+
+    An operative that cannot read a clue guesses any word.
+    """
+
+    game, styles = Codenames, STYLES
+
+    def reply(self, game: Codenames, state: State, rng: random.Random) -> Utterance:
+        hints, reads = STYLES[self.style]
+        if game.current_player(state) % 2 == 0:
+            return hints(game, state)
+        clue = [said for said in state.said if said.move == "clue"][-1].values[0]
+        free = [p for p in range(game.num_words) if p not in state.guessed]
+        meant = [place for place in reads(clue) if place in free]
+        has_guessed = state.said[-1].move == "guess"
+        if has_guessed and not meant and self.style != "greedy":
+            return STOPPED
+        place = meant[0] if meant else rng.choice(free)
+        return Utterance("guess", (game.boards[state.board][place],))
+
+
 COLUMNS = 4  # of a board of codenames
 
 TONES = {"0": "red", "1": "blue", "x": "dark", "n": "yellow", "?": ""}
@@ -660,7 +647,7 @@ def scene(game: Codenames, state: State, viewer: int | None) -> Scene:
         title = f"words to find: {left}; words that are guessed have a frame"
         shapes.append(Table(title, ("",) * COLUMNS, rows))
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         if said.move == "clue":
             return f"gives the clue {said.values[0]} {said.values[1]}"
         if not said.values:

@@ -53,7 +53,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
     BaseGame,
     IllegalAction,
     Information,
@@ -62,8 +61,7 @@ from arena_envs.game import (
     check_int,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
-from arena_envs.talk import CENT, Amount, Utterance, check_style, money
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import CENT, Amount, Utterance, money
 
 ROLES = ("seller", "buyer")
 
@@ -491,49 +489,6 @@ SELLER = 0
 _STATED = re.compile(r"worth ([0-9]{1,9}(?:\.[0-9]{1,2})?) to me", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Negotiator:
-    """Plays negotiation in one of four styles.
-
-    - `honest` says what the product is worth to it, and believes the other player. It offers,
-      and accepts, half of the gains from trade; it leaves if there are none. While it does not
-      know the other value, it asks for half of what it could gain at most, and accepts every gain.
-    - `greedy` says nothing and asks for the value that is best for itself among those that the other
-      player may have. It accepts gains in the last round only.
-    - `silent` says nothing. It asks for as much as `greedy` in round 1 and for no gain in the last
-      round, with equal steps in between, and accepts what it would ask for.
-    - `optimal` says nothing and plays the subgame-perfect equilibrium of complete information.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game, or `optimal` without complete
-            information.
-    """
-
-    style: str
-
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Negotiation):
-            raise ValueError(f"want Negotiation, got {game!r}")
-        seat, turn = game.current_player(state), len(state.said)
-        wanted, message = STYLES[self.style](game, state, seat)
-        if turn % 2 == 0:
-            price = 0 if wanted is None else min(max(wanted, 0), game.highest)
-            if wanted is None and seat == SELLER:
-                price = game.highest  # nobody buys at this price
-            return Utterance("offer", (price,), message)
-        price = state.said[-1].values[0]
-        sign = 1 if seat == SELLER else -1
-        if wanted is not None and sign * (price - wanted) >= 0:
-            return Utterance("accept", (), message)
-        return Utterance("leave" if wanted is None else "reject", (), message)
-
-
 # the price to ask for, None if no sale can pay; a message
 Wanted = tuple[int | None, str]
 
@@ -581,6 +536,40 @@ STYLES: dict[str, Callable[[Negotiation, State, int], Wanted]] = {
     "optimal": _optimal,
     "silent": _silent,
 }
+
+
+class Negotiator(talk.Scripted):
+    """Plays negotiation in one of four styles.
+
+    - `honest` says what the product is worth to it, and believes the other player. It offers,
+      and accepts, half of the gains from trade; it leaves if there are none. While it does not
+      know the other value, it asks for half of what it could gain at most, and accepts every gain.
+    - `greedy` says nothing and asks for the value that is best for itself among those that the other
+      player may have. It accepts gains in the last round only.
+    - `silent` says nothing. It asks for as much as `greedy` in round 1 and for no gain in the last
+      round, with equal steps in between, and accepts what it would ask for.
+    - `optimal` says nothing and plays the subgame-perfect equilibrium of complete information.
+
+    Raises:
+        ValueError: when it plays: `optimal` without complete
+            information.
+    """
+
+    game, styles = Negotiation, STYLES
+
+    def reply(self, game: Negotiation, state: State, rng: random.Random) -> Utterance:
+        seat, turn = game.current_player(state), len(state.said)
+        wanted, message = STYLES[self.style](game, state, seat)
+        if turn % 2 == 0:
+            price = 0 if wanted is None else min(max(wanted, 0), game.highest)
+            if wanted is None and seat == SELLER:
+                price = game.highest  # nobody buys at this price
+            return Utterance("offer", (price,), message)
+        price = state.said[-1].values[0]
+        sign = 1 if seat == SELLER else -1
+        if wanted is not None and sign * (price - wanted) >= 0:
+            return Utterance("accept", (), message)
+        return Utterance("leave" if wanted is None else "reject", (), message)
 
 
 def _worst(game: Negotiation, state: State, seat: int) -> int:
@@ -632,7 +621,7 @@ def scene(game: Negotiation, state: State, viewer: int | None) -> Scene:
         rows.append([Cell(row[0], f"seat{seat}"), Cell(row[1])])
     shapes: list[Any] = [Table("a product", ("seat", "its worth"), rows)]
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         does = (
             f"offers a price of {money(said.values[0])}"
             if said.values

@@ -55,7 +55,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
     BaseGame,
     IllegalAction,
     Information,
@@ -66,8 +65,7 @@ from arena_envs.game import (
     counted,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, Track, talk_of, turn_title
-from arena_envs.talk import Utterance, check_style
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import Utterance
 
 ROLES = ("seller", "buyer")
 MYOPIC = (
@@ -380,42 +378,6 @@ def _share(kept: Sequence[bool]) -> float:
     return sum(kept) / len(kept) if kept else 1.0
 
 
-@dataclass(frozen=True)
-class Persuader:
-    """Plays persuasion in one of four styles, as the seller and as the buyer.
-
-    | Style     | Seller                                   | Buyer: buys                         |
-    |-----------|------------------------------------------|-------------------------------------|
-    | `honest`  | recommends high quality and says so      | what is said to be of high quality  |
-    | `greedy`  | recommends all, and says high quality    | what has paid so far, if recommended |
-    | `silent`  | warns of all                             | all, if the prior pays; else nothing |
-    | `optimal` | as if committed: low quality with chance q | what is recommended               |
-
-    `greedy` buys if the value times the share of high quality among the recommended products that
-    it bought, with one product of the prior added, is at least the price. `silent` plays the babbling
-    equilibrium. The pair of `optimal` players is the benchmark of commitment.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
-    """
-
-    style: str
-
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Persuasion):
-            raise ValueError(f"want Persuasion, got {game!r}")
-        sells, buys = STYLES[self.style]
-        if game.current_player(state) == SELLER:
-            return sells(game, state.qualities[-1], rng)
-        return BUY if buys(game, state) else SKIP
-
-
 def _says(game: Persuasion, said: Utterance, quality: str) -> Utterance:
     words = f"The quality is {quality}."
     fits = game.messages and len(words) <= game.max_message
@@ -474,6 +436,30 @@ STYLES: dict[str, tuple[Seller, Buyer]] = {
 }
 
 
+class Persuader(talk.Scripted):
+    """Plays persuasion in one of four styles, as the seller and as the buyer.
+
+    | Style     | Seller                                   | Buyer: buys                         |
+    |-----------|------------------------------------------|-------------------------------------|
+    | `honest`  | recommends high quality and says so      | what is said to be of high quality  |
+    | `greedy`  | recommends all, and says high quality    | what has paid so far, if recommended |
+    | `silent`  | warns of all                             | all, if the prior pays; else nothing |
+    | `optimal` | as if committed: low quality with chance q | what is recommended               |
+
+    `greedy` buys if the value times the share of high quality among the recommended products that
+    it bought, with one product of the prior added, is at least the price. `silent` plays the babbling
+    equilibrium. The pair of `optimal` players is the benchmark of commitment.
+    """
+
+    game, styles = Persuasion, STYLES
+
+    def reply(self, game: Persuasion, state: State, rng: random.Random) -> Utterance:
+        sells, buys = STYLES[self.style]
+        if game.current_player(state) == SELLER:
+            return sells(game, state.qualities[-1], rng)
+        return BUY if buys(game, state) else SKIP
+
+
 def scene(game: Persuasion, state: State, viewer: int | None) -> Scene:
     """The products so far, as far as the viewer knows their quality, and the talk."""
     if game.myopic and viewer == BUYER:
@@ -485,7 +471,7 @@ def scene(game: Persuasion, state: State, viewer: int | None) -> Scene:
     ]
     shapes: list[Any] = [Track("products; those that are bought are green", cells)]
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         return f"{said.move}s (round {turn // 2 + 1})"
 
     shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)

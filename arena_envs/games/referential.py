@@ -58,7 +58,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
     BaseGame,
     IllegalAction,
     Information,
@@ -69,8 +68,7 @@ from arena_envs.game import (
 )
 from arena_envs.games.kits.words import check_used, check_words, words_of
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
-from arena_envs.talk import Utterance, check_style
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import Utterance
 
 SHIPPED = "attributes"  # arena_envs/words/attributes.csv
 _WORD = re.compile("[a-z]{1,20}")
@@ -533,46 +531,6 @@ class Referential(BaseGame[State, Action]):
         return State(tuple(order), state.targets, tuple(said))
 
 
-@dataclass(frozen=True)
-class Referrer:
-    """Plays the referential game in one of four styles, as the describer and as the picker.
-
-    | Style     | Describer: says                           | Picker: picks                       |
-    |-----------|-------------------------------------------|-------------------------------------|
-    | `honest`  | all values of the target                  | what has most of the values said    |
-    | `greedy`  | its value that the fewest objects have    | what has most of the values said    |
-    | `silent`  | always the first word                     | any object                          |
-    | `optimal` | word k for object k in alphabetical order | object k in alphabetical order      |
-
-    Pickers draw among equally good objects. The code of `optimal` is a convention: it works with
-    itself. Where it hears no word of the code, it picks any object.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
-    """
-
-    style: str
-
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Referential):
-            raise ValueError(f"want Referential, got {game!r}")
-        says, fits = STYLES[self.style]
-        if game.current_player(state) == DESCRIBER:
-            words = says(game, state, state.targets[-1])
-            if len(words) > game.max_message:
-                words = words[: game.max_message].strip()
-            return Utterance("say", (), words)
-        scores = [fits(game, state, number) for number in state.objects]
-        best = [n for n, score in enumerate(scores, 1) if score == max(scores)]
-        return Utterance("pick", (rng.choice(best),))
-
-
 def _names_all(game: Referential, state: State, target: int) -> str:
     return game.names[target]
 
@@ -617,6 +575,34 @@ STYLES: dict[str, tuple[Describer, Fit]] = {
 }
 
 
+class Referrer(talk.Scripted):
+    """Plays the referential game in one of four styles, as the describer and as the picker.
+
+    | Style     | Describer: says                           | Picker: picks                       |
+    |-----------|-------------------------------------------|-------------------------------------|
+    | `honest`  | all values of the target                  | what has most of the values said    |
+    | `greedy`  | its value that the fewest objects have    | what has most of the values said    |
+    | `silent`  | always the first word                     | any object                          |
+    | `optimal` | word k for object k in alphabetical order | object k in alphabetical order      |
+
+    Pickers draw among equally good objects. The code of `optimal` is a convention: it works with
+    itself. Where it hears no word of the code, it picks any object.
+    """
+
+    game, styles = Referential, STYLES
+
+    def reply(self, game: Referential, state: State, rng: random.Random) -> Utterance:
+        says, fits = STYLES[self.style]
+        if game.current_player(state) == DESCRIBER:
+            words = says(game, state, state.targets[-1])
+            if len(words) > game.max_message:
+                words = words[: game.max_message].strip()
+            return Utterance("say", (), words)
+        scores = [fits(game, state, number) for number in state.objects]
+        best = [n for n, score in enumerate(scores, 1) if score == max(scores)]
+        return Utterance("pick", (rng.choice(best),))
+
+
 def scene(game: Referential, state: State, viewer: int | None) -> Scene:
     """The objects in the order of the viewer, with target and pick of the round, and the talk."""
     is_ordered = viewer in (None, PICKER)
@@ -635,7 +621,7 @@ def scene(game: Referential, state: State, viewer: int | None) -> Scene:
     title = f"objects; round {number + 1} of {game.num_rounds}"
     table = Table(title, ("number", "object", "", ""), rows)
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         what = (
             f"picks {game.names[state.picked[turn // 2]]}" if turn % 2 else "describes"
         )

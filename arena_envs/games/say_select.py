@@ -59,7 +59,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
     BaseGame,
     IllegalAction,
     Information,
@@ -70,8 +69,7 @@ from arena_envs.game import (
     over_text,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Track, talk_of, turn_title
-from arena_envs.talk import Move, Utterance, check_style
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import Move, Utterance
 
 
 class State(NamedTuple):
@@ -423,8 +421,7 @@ class SaySelect(BaseGame[State, Action]):
 STYLES = ("honest", "greedy", "silent", "optimal")
 
 
-@dataclass(frozen=True)
-class SaySelector:
+class SaySelector(talk.Scripted):
     """Plays Say-Select in one of four styles, as the speaker and as the selector.
 
     | Style     | Speaker                                   | Selector                           |
@@ -436,22 +433,11 @@ class SaySelector:
 
     `honest` speakers also name the ball that was selected last when none is left, so `optimal`
     selectors understand them. Only `honest` speakers use words.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
     """
 
-    style: str
+    game, styles = SaySelect, STYLES
 
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, SaySelect):
-            raise ValueError(f"want SaySelect, got {game!r}")
+    def reply(self, game: SaySelect, state: State, rng: random.Random) -> Utterance:
         if game.current_player(state) == SPEAKER:
             return self._speak(game, state)
         return self._select(game, state)
@@ -503,7 +489,7 @@ def scene(game: SaySelect, state: State, viewer: int | None) -> Scene:
     title = "balls that paid 1 at first are green; selected ones have a frame"
     shapes: list[Any] = [Track(title, cells)]
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         past = {"name": "names", "select": "selects", "quit": "quits"}[said.move]
         ball = f" ball {said.values[0]}" if said.values else ""
         paid = f", which pays {gains[turn // 2]}" if said.move == "select" else ""

@@ -60,7 +60,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
     BaseGame,
     IllegalAction,
     Information,
@@ -81,7 +80,7 @@ from arena_envs.scenes.shapes import (
     Talk,
     turn_title,
 )
-from arena_envs.talk import Utterance, check_style
+from arena_envs.talk import Utterance
 
 ATTACKER, KEEPER, SUBJECT = 0, 1, 2
 WRITERS = ("attacker", "subject")  # who may write in a round, as chance draws it
@@ -515,8 +514,7 @@ class SecretKeeper(BaseGame[State, Action]):
 STYLES = ("honest", "greedy", "silent")
 
 
-@dataclass(frozen=True)
-class SecretHolder:
+class SecretHolder(talk.Scripted):
     """Plays the secret keeper in one of three styles, on each seat.
 
     | Style    | Attacker                 | Keeper                                | Subject            |
@@ -524,22 +522,11 @@ class SecretHolder:
     | `honest` | says that it is the attacker | tells whoever says the password   | says the password  |
     | `greedy` | guesses a password       | tells everybody                       | says the password  |
     | `silent` | asks without words       | refuses, which is best without words  | asks without words |
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
     """
 
-    style: str
+    game, styles = SecretKeeper, STYLES
 
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, SecretKeeper):
-            raise ValueError(f"want SecretKeeper, got {game!r}")
+    def reply(self, game: SecretKeeper, state: State, rng: random.Random) -> Utterance:
         seat = game.current_player(state)
         if seat == KEEPER:
             is_proved = state.password in state.said[-1].message.lower()

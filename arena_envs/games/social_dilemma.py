@@ -61,7 +61,6 @@ from numpy.typing import NDArray
 from arena_envs import talk
 from arena_envs.game import (
     TERMINAL,
-    AnyGame,
     BaseGame,
     IllegalAction,
     Information,
@@ -71,7 +70,7 @@ from arena_envs.game import (
     counted,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
-from arena_envs.talk import Utterance, check_style
+from arena_envs.talk import Utterance
 
 COOPERATE, DEFECT = 0, 1
 NAMES = ("cooperate", "defect")
@@ -348,9 +347,6 @@ class SocialDilemma(BaseGame[State, Utterance]):
         past, place = divmod(turn, self._num_in_round)
         return (past + place) % self.num_players
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[Utterance, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         if len(state.rounds) == self.num_rounds:
             return ()
@@ -489,8 +485,7 @@ PROMISES, PASSED = TALK[:2], TALK[2]
 STYLES = ("honest", "greedy", "silent")
 
 
-@dataclass(frozen=True)
-class Promiser:
+class Promiser(talk.Scripted):
     """Plays social dilemmas in one of three styles.
 
     - `honest` does what it promises; without talk it defects. It promises to cooperate if no other
@@ -498,22 +493,11 @@ class Promiser:
       has promised to cooperate; else it promises to defect.
     - `greedy` promises to cooperate, and defects.
     - `silent` passes and defects, which is the equilibrium of the prisoner's dilemma.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
     """
 
-    style: str
+    game, styles = SocialDilemma, STYLES
 
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, SocialDilemma):
-            raise ValueError(f"want SocialDilemma, got {game!r}")
+    def reply(self, game: SocialDilemma, state: State, rng: random.Random) -> Utterance:
         seat, past = game.current_player(state), len(state.rounds)
         if game.is_talking(state):
             if self.style == "silent":

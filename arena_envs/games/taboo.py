@@ -65,7 +65,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
     BaseGame,
     IllegalAction,
     Information,
@@ -77,8 +76,7 @@ from arena_envs.game import (
 )
 from arena_envs.games.kits.words import check_used, check_words, said_among, words_of
 from arena_envs.scenes.shapes import Card, Cards, Scene, talk_of, turn_title
-from arena_envs.talk import Utterance, check_style
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import Utterance
 
 SHIPPED = "taboo"  # arena_envs/words/taboo.csv
 MAX_CARDS = 1000
@@ -555,41 +553,6 @@ class Taboo(BaseGame[State, Action]):
 PASS = Utterance("say", (), GO_ON)
 
 
-@dataclass(frozen=True)
-class TabooPlayer:
-    """Plays taboo in one of four styles, in each seat. All know the cards.
-
-    | Style     | Describer, attacker: says    | Guesser                  | Defender                 |
-    |-----------|------------------------------|--------------------------|--------------------------|
-    | `honest`  | the clue of the card         | the word of a clue heard | guesses the word of a clue |
-    | `greedy`  | the word, letter by letter   | the word of a clue heard | says the word of a clue  |
-    | `silent`  | "go on"                      | a word not yet guessed   | "go on"                  |
-    | `optimal` | the clue; attacker: "go on"  | the word of a clue heard | "go on"                  |
-
-    A guesser that hears no clue of a card guesses a word that it has not yet guessed, and a defender
-    says "go on". `optimal` is best in the finite core.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
-    """
-
-    style: str
-
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Taboo):
-            raise ValueError(f"want Taboo, got {game!r}")
-        gives, guesses = STYLES[self.style]
-        if game.current_player(state) == GIVER:
-            return gives(game, state)
-        return guesses(game, state, rng)
-
-
 def _clue(game: Taboo, state: State) -> Utterance:
     return Utterance("say", (), game.deck[state.word].clue)
 
@@ -650,6 +613,29 @@ STYLES: dict[str, tuple[Giver, Guesser]] = {
 }
 
 
+class TabooPlayer(talk.Scripted):
+    """Plays taboo in one of four styles, in each seat. All know the cards.
+
+    | Style     | Describer, attacker: says    | Guesser                  | Defender                 |
+    |-----------|------------------------------|--------------------------|--------------------------|
+    | `honest`  | the clue of the card         | the word of a clue heard | guesses the word of a clue |
+    | `greedy`  | the word, letter by letter   | the word of a clue heard | says the word of a clue  |
+    | `silent`  | "go on"                      | a word not yet guessed   | "go on"                  |
+    | `optimal` | the clue; attacker: "go on"  | the word of a clue heard | "go on"                  |
+
+    A guesser that hears no clue of a card guesses a word that it has not yet guessed, and a defender
+    says "go on". `optimal` is best in the finite core.
+    """
+
+    game, styles = Taboo, STYLES
+
+    def reply(self, game: Taboo, state: State, rng: random.Random) -> Utterance:
+        gives, guesses = STYLES[self.style]
+        if game.current_player(state) == GIVER:
+            return gives(game, state)
+        return guesses(game, state, rng)
+
+
 def scene(game: Taboo, state: State, viewer: int | None) -> Scene:
     """The word with the forbidden words, as far as the viewer knows them, and the talk."""
     is_open = viewer in (None, 0) or game.current_player(state) == TERMINAL
@@ -659,7 +645,7 @@ def scene(game: Taboo, state: State, viewer: int | None) -> Scene:
         forbidden = [Card(word) for word in game.deck[state.word].forbidden]
         shapes += [Cards("forbidden words", forbidden)] if forbidden else []
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         does = f"guesses {said.values[0]}" if said.values else "speaks"
         return f"{does} (round {turn // 2 + 1})"
 
