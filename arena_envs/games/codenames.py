@@ -55,7 +55,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
     IllegalAction,
     Information,
     Kind,
@@ -153,23 +152,6 @@ def clashes(clue: str, word: str) -> bool:
 def clash_of(clue: str, words: Sequence[str]) -> str | None:
     """The first word that a clue is too close to; None if it is allowed."""
     return next((word for word in words if clashes(clue, word)), None)
-
-
-def measured(state: State) -> dict[str, float]:
-    """Hits, found per clue and assassin, as the page defines them."""
-    teams = [
-        str(seat // 2)
-        for seat, said in zip(state.seats, state.said, strict=True)
-        if said.move == "guess"
-    ]
-    roles = [state.key[place] for place in state.guessed]
-    hits = sum(role == team for role, team in zip(roles, teams, strict=True))
-    num_clues = sum(said.move == "clue" for said in state.said)
-    return {
-        "hits": hits / len(roles) if roles else 1.0,
-        "found_per_clue": hits / max(1, num_clues),
-        "assassin": float(ASSASSIN in roles),
-    }
 
 
 def features(
@@ -279,32 +261,6 @@ def history(state: State, seat: int) -> Iterator[str]:
     )
 
 
-def rules_text(seat: int, num_words: int, num_agents: int) -> str:
-    """The rules as this seat reads them."""
-    neutral = num_words - 2 * num_agents - 2
-    how = (
-        'You give a clue with "clue", a word and a number: "clue animal 2".',
-        'You guess with "guess" and a word on the board: "guess dog". "stop" ends the turn.',
-    )
-    return (
-        "This is codenames, a game of two teams. Team red is player_0, its spymaster, and "
-        "player_1, its operative; team blue is player_2, its spymaster, and player_3, its "
-        f"operative. {num_words} words are on the board: {num_agents + 1} are red, "
-        f"{num_agents} {'is' if num_agents == 1 else 'are'} blue, {neutral} are neutral, and one is "
-        "the assassin. Only the spymasters know which. Red begins, and the teams take turns. The "
-        "spymaster says a clue: one word and a "
-        f"number from 1 to {num_agents + 1}, which says how many words the clue is about. "
-        "Then the operative guesses words on the board, at least one and at most one more than the "
-        "number. Each word that is guessed leaves the board, and all learn what it was. If it is "
-        "not of the team's own color, the turn ends. After a guess the operative may stop. A team "
-        "wins when all its words are guessed, by either team, and it loses at once if it guesses "
-        "the assassin. A clue must not be a word on the board in any form, such as its plural, and "
-        "neither may start or end with the other if both have four letters or more. "
-        f"If your team wins you score 1, else -1. You are player_{seat}, {SEATS[seat]}. "
-        f"{how[seat % 2]} Your action has no message."
-    )
-
-
 Action = Utterance | int  # chance draws a board, then places of words
 
 GUESS = talk.Move("guess", (talk.Word(2),), message="no")
@@ -313,7 +269,7 @@ STOPPED = Utterance("stop")
 
 
 @dataclass(frozen=True)
-class Codenames(BaseGame[State, Action]):
+class Codenames(talk.TalkGame[State, Action]):
     """Codenames for two teams of two.
 
     Args:
@@ -335,7 +291,7 @@ class Codenames(BaseGame[State, Action]):
     words: str | Path | Sequence[str] = "nouns"
 
     num_players = 4
-    num_actions = None
+    max_message = 0
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "imperfect"
     zero_sum = True
@@ -450,7 +406,20 @@ class Codenames(BaseGame[State, Action]):
         return self._won_by(1 - seat // 2)
 
     def measures(self, state: State) -> dict[str, float]:
-        return measured(state)
+        """Hits, found per clue and assassin, as the page defines them."""
+        teams = [
+            str(seat // 2)
+            for seat, said in zip(state.seats, state.said, strict=True)
+            if said.move == "guess"
+        ]
+        roles = [state.key[place] for place in state.guessed]
+        hits = sum(role == team for role, team in zip(roles, teams, strict=True))
+        num_clues = sum(said.move == "clue" for said in state.said)
+        return {
+            "hits": hits / len(roles) if roles else 1.0,
+            "found_per_clue": hits / max(1, num_clues),
+            "assassin": float(ASSASSIN in roles),
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -501,21 +470,21 @@ class Codenames(BaseGame[State, Action]):
             return words[action] if words else f"board {action}"
         return talk.written(action, (self.clue, GUESS, STOP))
 
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        if self.current_player(state) % 2 == 0:
+            return (self.clue,)
+        return (GUESS, STOP) if self._may_stop(state) else (GUESS,)
+
     def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
+        said: Utterance = super().parse(state, text)
         words = self.free_words(state)
-        if player % 2 == 0:
-            said = talk.read(text, (self.clue,), 0)
+        if said.move == "clue":
             if word := clash_of(said.values[0], words):
                 raise IllegalAction(
                     f"want a clue that is not too close to the word {word!r} on the board, got "
                     f"{said.values[0]!r}"
                 )
             return said
-        moves = (GUESS, STOP) if self._may_stop(state) else (GUESS,)
-        said = talk.read(text, moves, 0)
         if said.move == "guess" and said.values[0] not in words:
             raise IllegalAction(
                 f"want one of the words {', '.join(words)}, got {said.values[0]!r}"
@@ -523,7 +492,28 @@ class Codenames(BaseGame[State, Action]):
         return said
 
     def rules(self, seat: int) -> str:
-        return rules_text(seat, self.num_words, self.num_agents)
+        neutral = self.num_words - 2 * self.num_agents - 2
+        how = (
+            'You give a clue with "clue", a word and a number: "clue animal 2".',
+            'You guess with "guess" and a word on the board: "guess dog". "stop" ends the turn.',
+        )
+        return (
+            "This is codenames, a game of two teams. Team red is player_0, its spymaster, and "
+            "player_1, its operative; team blue is player_2, its spymaster, and player_3, its "
+            f"operative. {self.num_words} words are on the board: {self.num_agents + 1} are red, "
+            f"{self.num_agents} {'is' if self.num_agents == 1 else 'are'} blue, {neutral} are neutral, and one is "
+            "the assassin. Only the spymasters know which. Red begins, and the teams take turns. The "
+            "spymaster says a clue: one word and a "
+            f"number from 1 to {self.num_agents + 1}, which says how many words the clue is about. "
+            "Then the operative guesses words on the board, at least one and at most one more than the "
+            "number. Each word that is guessed leaves the board, and all learn what it was. If it is "
+            "not of the team's own color, the turn ends. After a guess the operative may stop. A team "
+            "wins when all its words are guessed, by either team, and it loses at once if it guesses "
+            "the assassin. A clue must not be a word on the board in any form, such as its plural, and "
+            "neither may start or end with the other if both have four letters or more. "
+            f"If your team wins you score 1, else -1. You are player_{seat}, {SEATS[seat]}. "
+            f"{how[seat % 2]} Your action has no message."
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """For an operative, other roles of the words that are still on the board."""

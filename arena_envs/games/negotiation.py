@@ -44,7 +44,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -64,21 +62,6 @@ from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import CENT, Amount, Utterance, money
 
 ROLES = ("seller", "buyer")
-
-
-class Parameters(Protocol):
-    """The parameters that the rules tell."""
-
-    @property
-    def scale(self) -> int: ...
-    @property
-    def num_rounds(self) -> int: ...
-    @property
-    def factors(self) -> Sequence[Sequence[float]]: ...
-    @property
-    def outside(self) -> Sequence[float]: ...
-    @property
-    def complete_information(self) -> bool: ...
 
 
 def stage_text(
@@ -153,7 +136,7 @@ def measured(
     }
 
 
-def rules_text(game: Parameters) -> str:
+def rules_text(game: "Negotiation") -> str:
     """The rules, for either seat, without the paragraph about messages."""
     scale, highest = game.scale, 2 * game.scale
     order = (
@@ -188,7 +171,7 @@ def _next_text(num_rounds: int) -> str:
     )
 
 
-def _pay_text(game: Parameters) -> str:
+def _pay_text(game: "Negotiation") -> str:
     first, second = (money(round(game.scale * CENT * share)) for share in game.outside)
     without = (
         "Without a sale both get 0."
@@ -266,7 +249,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Negotiation(BaseGame[State, Action]):
+class Negotiation(talk.TalkGame[State, Action]):
     """Sale of a product by alternating offers of a price.
 
     Args:
@@ -294,7 +277,6 @@ class Negotiation(BaseGame[State, Action]):
     max_message: int = 300
 
     num_players = 2
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     max_chance_nodes = 2  # both factors
     scene = "arena_envs.games.negotiation:scene"
@@ -461,18 +443,11 @@ class Negotiation(BaseGame[State, Action]):
             return talk.written(action, self.moves)
         return f"factor {action:.10g}"
 
-    def parse(self, state: State, text: str) -> Utterance:
-        if self.current_player(state) < 0:
-            raise IllegalAction("nobody is to move")
-        moves = ANSWERS if len(state.said) % 2 else self.moves[:1]
-        return talk.read(text, moves, self._longest)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return ANSWERS if len(state.said) % 2 else self.moves[:1]
 
     def rules(self, seat: int) -> str:
-        return f"{rules_text(self)} {talk.how_to_write(self.moves, self._longest)}"
-
-    @property
-    def _longest(self) -> int:
-        return self.max_message if self.messages else 0
+        return f"{rules_text(self)} {talk.how_to_write(self.moves, self.longest)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the hidden factor of the other seat again."""

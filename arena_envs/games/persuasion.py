@@ -55,8 +55,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -188,7 +186,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Persuasion(BaseGame[State, Action]):
+class Persuasion(talk.TalkGame[State, Action]):
     """Repeated cheap talk about the quality of products.
 
     Args:
@@ -211,7 +209,6 @@ class Persuasion(BaseGame[State, Action]):
     max_message: int = 300
 
     num_players = 2
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     min_return = -1.0
@@ -349,21 +346,14 @@ class Persuasion(BaseGame[State, Action]):
     def action_text(self, state: State, action: Action) -> str:
         return action if isinstance(action, str) else talk.written(action, MOVES)
 
-    def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
-        return talk.read(text, ADVICE if player == SELLER else CHOICES, self._longest)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return CHOICES if len(state.said) % 2 else ADVICE
 
     def rules(self, seat: int) -> str:
         rules = rules_text(seat, self.num_rounds, self.prior, self.value)
-        how = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self._longest)
+        how = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self.longest)
         others = [MYOPIC[seat]] if self.myopic else []
         return " ".join([rules, *others, how])
-
-    @property
-    def _longest(self) -> int:
-        return self.max_message if self.messages else 0
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the qualities again that the seat does not know."""

@@ -58,8 +58,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_int,
@@ -177,31 +175,6 @@ class State(NamedTuple):
         return sum(target == picked for target, picked in pairs)
 
 
-def measured(
-    state: State, names: Sequence[str], words: Sequence[str], num_rounds: int
-) -> dict[str, float]:
-    """Success, truthfulness and words, as the page defines them.
-
-    Args:
-        state: of the game.
-        names: of all objects.
-        words: all values of attributes.
-        num_rounds: of the game.
-    """
-    pairs = list(zip(state.targets, state.said[::2], strict=False))
-    true = total = 0
-    for target, said in pairs:
-        values = words_of(said.message) & {*words}
-        total += len(values)
-        true += len(values & {*names[target].split()})
-    num_words = sum(len(said.message.split()) for _, said in pairs)
-    return {
-        "success": state.num_right / num_rounds,
-        "truthfulness": true / total if total else 1.0,
-        "words": num_words / max(1, len(pairs)),
-    }
-
-
 ROLES = ("describer", "picker")
 
 
@@ -310,7 +283,7 @@ SAY = talk.Move("say", message="must")
 
 
 @dataclass(frozen=True)
-class Referential(BaseGame[State, Action]):
+class Referential(talk.TalkGame[State, Action]):
     """Describe an object in words; the other player picks it.
 
     Args:
@@ -335,7 +308,6 @@ class Referential(BaseGame[State, Action]):
     attributes: str | Path | Rows = SHIPPED
 
     num_players = 2
-    num_actions = None
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "imperfect"
     min_return = 0.0
@@ -426,7 +398,26 @@ class Referential(BaseGame[State, Action]):
         return (paid, paid)
 
     def measures(self, state: State) -> dict[str, float]:
-        return measured(state, self.names, self.words, self.num_rounds)
+        """Success, truthfulness and words, as the page defines them.
+
+        Args:
+            state: of the game.
+            names: of all objects.
+            words: all values of attributes.
+            num_rounds: of the game.
+        """
+        pairs = list(zip(state.targets, state.said[::2], strict=False))
+        true = total = 0
+        for target, said in pairs:
+            values = words_of(said.message) & {*self.words}
+            total += len(values)
+            true += len(values & {*self.names[target].split()})
+        num_words = sum(len(said.message.split()) for _, said in pairs)
+        return {
+            "success": state.num_right / self.num_rounds,
+            "truthfulness": true / total if total else 1.0,
+            "words": num_words / max(1, len(pairs)),
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -500,12 +491,11 @@ class Referential(BaseGame[State, Action]):
             return self.names[action]
         return talk.written(action, (SAY, self.pick))
 
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return (SAY if self.current_player(state) == DESCRIBER else self.pick,)
+
     def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
-        move = SAY if player == DESCRIBER else self.pick
-        said = talk.read(text, (move,), self.max_message)
+        said: Utterance = super().parse(state, text)
         word = fold(said.message)
         return said._replace(message=word) if word in self.words else said
 

@@ -59,8 +59,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -97,24 +95,6 @@ class State(NamedTuple):
         """The balls that pay 1 now, ascending."""
         balls = self.selected
         return [ball for ball in self.paying if ball not in balls]
-
-
-def measures(state: State) -> dict[str, float]:
-    """Efficiency, score share, truthfulness and agreement, as the page of the game defines them."""
-    gains, most = state.gains, max(1, len(state.paying))
-    is_true, agrees = [], []
-    for turn, each in enumerate(state.said):
-        if turn % 2 == 0:
-            left = State(state.paying, state.said[:turn]).left
-            is_true.append(each.values[0] in left)
-        elif each.move == "select":
-            agrees.append(each.values == state.said[turn - 1].values)
-    return {
-        "efficiency": gains.count(1) / most,
-        "score_share": sum(gains) / most,
-        "truthfulness": _share(is_true),
-        "agreement": _share(agrees),
-    }
 
 
 def _share(kept: Sequence[bool]) -> float:
@@ -223,7 +203,7 @@ QUIT = Utterance("quit")
 
 
 @dataclass(frozen=True)
-class SaySelect(BaseGame[State, Action]):
+class SaySelect(talk.TalkGame[State, Action]):
     """A speaker who knows which balls pay, and a selector who does not.
 
     Args:
@@ -244,7 +224,6 @@ class SaySelect(BaseGame[State, Action]):
     max_message: int = 300
 
     num_players = 2
-    num_actions = None
     teams = (0, 0)
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "imperfect"
@@ -327,7 +306,20 @@ class SaySelect(BaseGame[State, Action]):
 
     def measures(self, state: State) -> dict[str, float]:
         """Efficiency, score share, truthfulness and agreement, as the page defines them."""
-        return measures(state)
+        gains, most = state.gains, max(1, len(state.paying))
+        is_true, agrees = [], []
+        for turn, each in enumerate(state.said):
+            if turn % 2 == 0:
+                left = State(state.paying, state.said[:turn]).left
+                is_true.append(each.values[0] in left)
+            elif each.move == "select":
+                agrees.append(each.values == state.said[turn - 1].values)
+        return {
+            "efficiency": gains.count(1) / most,
+            "score_share": sum(gains) / most,
+            "truthfulness": _share(is_true),
+            "agreement": _share(agrees),
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -385,20 +377,13 @@ class SaySelect(BaseGame[State, Action]):
             return action
         return talk.written(action, (*self.moves[SPEAKER], *self.moves[SELECTOR]))
 
-    def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
-        return talk.read(text, self.moves[player], self._longest)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return self.moves[self.current_player(state)]
 
     def rules(self, seat: int) -> str:
-        speaks, most = self._longest > 0, self.max_paying
+        speaks, most = self.longest > 0, self.max_paying
         rules = rules_text(self.num_balls, most, self.num_rounds, speaks)
-        return f"{rules} {talk.how_to_write(self.moves[seat], self._longest)}"
-
-    @property
-    def _longest(self) -> int:
-        return self.max_message if self.messages else 0
+        return f"{rules} {talk.how_to_write(self.moves[seat], self.longest)}"
 
     def possible(self, state: State) -> list[tuple[tuple[int, ...], float]]:
         """The draws that fit what `player_1` has seen paid, with their prior probabilities."""

@@ -61,8 +61,6 @@ from numpy.typing import NDArray
 from arena_envs import talk
 from arena_envs.game import (
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -273,7 +271,7 @@ def _talk_text(num_players: int, talk_turns: int, once: bool) -> str:
 
 
 @dataclass(frozen=True)
-class SocialDilemma(BaseGame[State, Utterance]):
+class SocialDilemma(talk.TalkGame[State, Utterance]):
     """A repeated game of cooperating or defecting, with talk.
 
     Args:
@@ -301,7 +299,6 @@ class SocialDilemma(BaseGame[State, Utterance]):
     messages: bool = True
     max_message: int = 200
 
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 0
@@ -444,11 +441,8 @@ class SocialDilemma(BaseGame[State, Utterance]):
     def action_text(self, state: State, action: Utterance) -> str:
         return talk.written(action, (PROMISE, SAY, PASS, CHOOSE))
 
-    def parse(self, state: State, text: str) -> Utterance:
-        if self.current_player(state) == TERMINAL:
-            raise IllegalAction("nobody is to move")
-        moves = self._talked if self.is_talking(state) else (CHOOSE,)
-        return talk.read(text, moves, self.max_message if self.messages else 0)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return self._talked if self.is_talking(state) else (CHOOSE,)
 
     def rules(self, seat: int) -> str:
         rules = rules_text(
@@ -456,8 +450,7 @@ class SocialDilemma(BaseGame[State, Utterance]):
         )
         moves = (*self._talked, CHOOSE) if self.talk_turns else (CHOOSE,)
         hearers = "the other player" if self.num_players == 2 else "the other players"
-        longest = self.max_message if self.messages else 0
-        return f"{rules} {talk.how_to_write(moves, longest, hearers)}"
+        return f"{rules} {talk.how_to_write(moves, self.longest, hearers)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""

@@ -65,8 +65,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -207,17 +205,6 @@ def attacker_return(state: State) -> float:
     return 1.0 if state.end in ("said", "missed") else -1.0
 
 
-def measured(state: State) -> dict[str, float]:
-    """Success, forbidden, uttered and words, as the page defines them."""
-    counts = [len(said.message.split()) for said in state.said[::2]]
-    return {
-        "success": float(state.end == "guessed"),
-        "forbidden": float(state.end == "broken"),
-        "uttered": float(state.end == "said"),
-        "words": sum(counts) / max(1, len(counts)),
-    }
-
-
 ROLES = {False: ("describer", "guesser"), True: ("attacker", "defender")}
 TASKS = {
     False: ("give a clue", "guess the word"),
@@ -345,7 +332,7 @@ GO_ON = "go on"
 
 
 @dataclass(frozen=True)
-class Taboo(BaseGame[State, Action]):
+class Taboo(talk.TalkGame[State, Action]):
     """Taboo, cooperative or adversarial.
 
     Args:
@@ -369,7 +356,6 @@ class Taboo(BaseGame[State, Action]):
     cards: str | Path | Rows = SHIPPED
 
     num_players = 2
-    num_actions = None
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 1
     max_return = 1.0
@@ -463,7 +449,14 @@ class Taboo(BaseGame[State, Action]):
         return (paid, paid)
 
     def measures(self, state: State) -> dict[str, float]:
-        return measured(state)
+        """Success, forbidden, uttered and words, as the page defines them."""
+        counts = [len(said.message.split()) for said in state.said[::2]]
+        return {
+            "success": float(state.end == "guessed"),
+            "forbidden": float(state.end == "broken"),
+            "uttered": float(state.end == "said"),
+            "words": sum(counts) / max(1, len(counts)),
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -527,13 +520,13 @@ class Taboo(BaseGame[State, Action]):
     def action_text(self, state: State, action: Action) -> str:
         return action if isinstance(action, str) else talk.written(action, (SAY, GUESS))
 
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return self._moves(self.current_player(state))
+
     def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
-        said = talk.read(text, self._moves(player), self.max_message)
+        said: Utterance = super().parse(state, text)
         folded = said._replace(message=fold(said.message))
-        return folded if folded in self.core[player] else said
+        return folded if folded in self.core[self.current_player(state)] else said
 
     def rules(self, seat: int) -> str:
         tell = adversarial_text if self.adversarial else rules_text
