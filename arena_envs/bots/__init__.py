@@ -78,7 +78,7 @@ class _Entry(NamedTuple):
 _ENTRIES = {  # the bots of games stand in the catalogue
     "random": _Entry("arena_envs.bots.simple:Uniform"),
     "first": _Entry("arena_envs.bots.simple:First"),
-    "constant": _Entry("arena_envs.bots.simple:Constant", action_of, is_required=True),
+    "constant": _Entry("arena_envs.bots.simple:constant", action_of, is_required=True),
     "mcts": _Entry("arena_envs.bots.mcts:MCTS", int),
     "ismcts": _Entry("arena_envs.bots.ismcts:ISMCTS", int),
     "minimax": _Entry("arena_envs.bots.solved:Minimax", int),

@@ -54,7 +54,7 @@ def test_a_tournament_writes_results_summary_and_picture(
         "mini_hanabi-v0",
         f"{hanabi.payoffs[0][1].mean:.3f}",
         f"= {hanabi.cross_play.gap:.3f}",
-        "Ratings: tic_tac_toe-v0",
+        "Ranking: tic_tac_toe-v0",
         f"{board.ratings[0].elo:.0f}",
         "Nash average",
     ):

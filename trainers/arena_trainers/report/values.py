@@ -1,6 +1,7 @@
-"""The value of each legal action at the turns of an episode, where a solver is feasible."""
+"""What else is known of recorded turns: other estimators' advantages, values of each legal action."""
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,10 +16,78 @@ from arena_envs.solvers import (
     optimal_joint_policy,
 )
 from arena_envs.solvers.perfect_information import PerfectInformation
+from arena_trainers.credit import FlatPoolWarning
+from arena_trainers.credit.recorded import credited
 from arena_trainers.evaluate.baselines import MAX_SOLVED_STATES
-from arena_trainers.report.episode_lines import printable
-from arena_trainers.report.frames import Frames, is_built_in
+from arena_trainers.report.episodes import Frames, Recorded, is_built_in, printable
 from arena_wrappers import Episode, Turn
+
+# they need no columns but those of records
+ESTIMATORS = ("mars", "mars_loo", "grpo", "dr_grpo", "rloo", "rae")
+
+Estimates = dict[str, list[float | None] | str]
+
+
+def estimates_of(recorded: Sequence[Recorded]) -> list[Estimates]:
+    """The advantages of each episode's turns by each of `ESTIMATORS`, with default options.
+
+    The episodes of a source are one batch. Training compared whole batches, of which a run
+    stores a few groups: estimators whose pools are larger than a group give other values
+    here than in training.
+
+    Args:
+        recorded: episodes with the credit of their turns.
+
+    Returns:
+        For each episode, by name of the estimator: one advantage per turn, None for turns
+        of policies without credit; or why the estimator refuses the episodes. Empty for
+        episodes of a source without credit.
+    """
+    found: list[Estimates] = [{} for _ in recorded]
+    sources: dict[str, list[int]] = {}
+    for number, line in enumerate(recorded):
+        sources.setdefault(line.source, []).append(number)
+    for numbers in sources.values():
+        members = [recorded[number] for number in numbers]
+        policies = {
+            turn.policy
+            for line in members
+            for turn, earned in zip(
+                line.rollout.episode.turns, line.rollout.credit, strict=True
+            )
+            if earned is not None
+        }
+        for name in ESTIMATORS if policies else ():
+            values = _estimate(members, name, policies)
+            for place, number in enumerate(numbers):
+                found[number][name] = (
+                    values if isinstance(values, str) else values[place]
+                )
+    return found
+
+
+def _estimate(
+    members: Sequence[Recorded], name: str, policies: set[str]
+) -> list[list[float | None]] | str:
+    """The advantages by episode and turn, or why there are none."""
+    episodes: list[Any] = [line.rollout.episode for line in members]
+    try:
+        with (
+            warnings.catch_warnings()
+        ):  # few stored groups have flat pools; zeros show it
+            warnings.simplefilter("ignore", FlatPoolWarning)
+            trajectories = credited(
+                episodes, name, policies=policies, columns=None, within_turn="uniform"
+            )
+    except ValueError as error:
+        return str(error)
+    advantages = {
+        id(one.turn): one.advantage
+        for trajectory in trajectories
+        for one in trajectory.turns
+    }
+    return [[advantages.get(id(turn)) for turn in e.turns] for e in episodes]
+
 
 MAX_GAMES = 8  # that a page solves; each takes up to 2 s of CPU time
 NUM_ITERATIONS = 1000  # of CFR+

@@ -1,29 +1,38 @@
-"""Writes the report of one or several runs: results, curves and replays in one page."""
+"""Writes the report of one or several runs: results, curves and replays in one page.
 
-from collections.abc import Sequence
+Keeps the report of runs that still go on up to date.
+"""
+
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from arena_trainers.report.chart_looks import Key, legend_of
-from arena_trainers.report.chart_svg import chart_svg
-from arena_trainers.report.charts import Chart, charts_of, missing_from
-from arena_trainers.report.comparison import (
+from arena_trainers.report.charts import (
+    Chart,
+    Key,
+    chart_svg,
+    charts_of,
+    legend_of,
+    missing_from,
+)
+from arena_trainers.report.page import packed, page_data, rendered
+from arena_trainers.report.runs import (
+    RunFiles,
     compared_charts,
     compared_tables,
     link_of,
     named,
+    read_runs,
     setting_table,
     start_table,
 )
-from arena_trainers.report.page import rendered
-from arena_trainers.report.page_data import packed, page_data
-from arena_trainers.report.result_tables import (
+from arena_trainers.report.tables import (
     TextTable,
     fact_table,
     result_tables,
     source_link,
 )
-from arena_trainers.report.run_files import RunFiles
 from arena_wrappers.files import whole_file
 
 SCRIPTS = ("replay.js", "report.js")
@@ -120,3 +129,62 @@ def _sources(
     )
     heading = "Episodes" if len(runs) == 1 else f"Episodes of {run.name}"
     return heading, [(text, source_link(source)) for text, source in found]
+
+
+SECONDS = 30  # between two pages
+RESULTS = "results.json"  # a run writes it at its end
+WATCHED = ("*.jsonl", "*.yaml", "results.json", "rollouts/step-*.jsonl")
+
+Stamp = tuple[str, int, int]  # path, time and size of a file
+
+
+def follow(
+    path: Path,
+    folders: Sequence[Path],
+    num_groups: int,
+    *,
+    seconds: int = SECONDS,
+    wait: Callable[[float], object] = time.sleep,
+) -> tuple[list[RunFiles], bool]:
+    """Writes a report anew while files of its runs change; returns when all runs have ended.
+
+    The page is live: it reloads itself. The last page, also that after Ctrl-C, is not.
+
+    Args:
+        path: the HTML file.
+        folders: the run folders.
+        num_groups: groups of episodes to show of each step.
+        seconds: time between two looks at the files, and between reloads of the page.
+        wait: waits for a number of seconds.
+
+    Returns:
+        The files of the runs in the last page, and whether all runs have ended.
+
+    Raises:
+        ValueError: as `read_runs` and `write_report` do.
+    """
+    seen: list[Stamp] = []
+    try:
+        while not _have_ended(folders):
+            found = _stamps(folders)
+            if found != seen:
+                runs = read_runs(folders, num_groups)
+                write_report(path, *runs, live_seconds=seconds)
+                seen = found
+            wait(seconds)
+    except KeyboardInterrupt:
+        pass  # the page must stop to reload itself
+    runs = read_runs(folders, num_groups)
+    write_report(path, *runs)
+    return runs, _have_ended(folders)
+
+
+def _have_ended(folders: Sequence[Path]) -> bool:
+    return all((folder / RESULTS).is_file() for folder in folders)
+
+
+def _stamps(folders: Sequence[Path]) -> list[Stamp]:
+    """What changes when a run writes a file that a report reads."""
+    paths = {path for f in folders for pattern in WATCHED for path in f.glob(pattern)}
+    stats = ((str(path), path.stat()) for path in sorted(paths))
+    return [(name, found.st_mtime_ns, found.st_size) for name, found in stats]
