@@ -10,8 +10,8 @@ from gymnasium import spaces
 from pettingzoo.utils.wrappers.base import BaseWrapper
 
 from arena_envs.checks import did_you_mean
-from arena_envs.env import GameEnv
-from arena_envs.spaces import MAX_TEXT, AnyText
+from arena_envs.env import AnyText, GameEnv
+from arena_envs.game import MAX_TEXT
 from arena_wrappers.formats import InvalidReply
 from arena_wrappers.prompts import History, Message, Parsing, PromptOptions
 from arena_wrappers.refusals import ask_again, said_by_author

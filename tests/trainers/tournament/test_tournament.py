@@ -125,6 +125,29 @@ def test_cooperative_games_show_how_much_worse_strangers_are() -> None:
     assert (game.ratings, game.nash, found.ratings) == (None, None, None)
 
 
+def test_a_ranking_is_by_nash_average_where_elo_has_the_solver_behind_random() -> None:
+    names = ["constant:0", "random", "cfr", "constant:1"]
+    found = play_tournament(names, ["kuhn_poker"], 60)
+    (game,) = found.games
+    elos = {rating.policy: rating.elo for rating in game.ratings}
+    assert elos["cfr"] < elos["random"]
+    assert game.ranking[0] == "cfr"
+    assert found.mean_ranks[2] == 1
+    (table,) = [t for t in tournament_tables(found) if "Ranking" in str(t.title)]
+    assert list(table.columns[0].cells) == list(game.ranking)
+
+
+def test_a_ranking_without_nash_average_is_by_mean_return() -> None:
+    """One bettor takes two antes; one passer loses an ante to two bettors."""
+    bet, passing = always("bet"), always("pass")
+    game = GameEnv(KuhnPoker(num_players=3))
+    found = play_tournament([passing, bet], [game], 5)
+    (summary,) = found.games
+    assert summary.ranking == ("bet", "pass")
+    assert [mean.mean for mean in summary.means] == [-1, 2]
+    assert summary.means[0].num_episodes == 15
+
+
 def test_ratings_count_all_competitive_games_together() -> None:
     found = play_tournament(
         ["random", "minimax"], ["tic_tac_toe", "nim"], 20, self_pairs=True
@@ -221,7 +244,7 @@ def test_names_and_reasons_are_printed_as_they_are() -> None:
     console.print(as_table(evaluate(policies[0], "nim", num_episodes=2)))
     shown = console.export_text()
     assert "format: " in shown
-    # the payoffs twice, ratings, forfeits, and three rows of the evaluation
+    # the payoffs twice, the ranking, forfeits, and three rows of the evaluation
     assert shown.count("lm:[bold]/[/x]") == 7
 
 
@@ -434,7 +457,7 @@ class Refusing(RandomPolicy):
     [
         ((["random"], ["nim"]), "want at least 2 policies, got 1"),
         ((["random", "cfr", "random"], ["nim"]), "'random' 2 times"),
-        (([Refusing(), "rndom"], ["nim"]), "unknown policy 'rndom'"),
+        (([Refusing(), "rndom"], ["nim"]), "no policy 'rndom'"),
         (([Refusing(), "random"], []), "want at least 1 games, got 0"),
         (([Refusing(), "random"], ["nim", "nim"]), "different games, got 'nim-v0' 2"),
         (([Refusing(), "random"], ["nimm"]), "unknown game 'nimm'"),

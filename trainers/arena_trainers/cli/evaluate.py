@@ -71,7 +71,9 @@ def evaluate(
 ) -> None:
     """Measure a policy against opponents.
 
-    It plays in every seat. Results have confidence intervals and are compared with baselines.
+    It plays in every seat. Results have confidence intervals and are compared with baselines. The
+    score is 0 for uniform random play and 100 for a best response to the same opponent, both
+    exact; "-" with the reason where the game cannot be enumerated.
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an

@@ -31,9 +31,8 @@ from arena_trainers.evaluate.result_rows import (
     Row,
     against,
     append_results,
-    exact_scales,
     rows_of,
-    sampled_scales,
+    scales_of,
     scored,
 )
 from arena_wrappers import (
@@ -333,15 +332,7 @@ class EvaluationPlan:
             for role, entry in entries.items()
         }
         rows = [row for role_rows in found.values() for row in role_rows]
-        if "solver" not in found:
-            return rows
-        scales = None
-        if not isinstance(opponent, str):
-            solver = entries["solver"]
-            scales = exact_scales(self._wrapper.env, solver, opponent, self._seats)
-        if scales is None:
-            scales = sampled_scales(found["uniform"], found["solver"])
-        return scored(self.rules, rows, scales)
+        return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
 
     def _best_constant(self, opponent: Policy | Literal["self"]) -> Policy:
         def mean(policy: Policy) -> float:
