@@ -2,9 +2,7 @@
 
 import random
 import runpy
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -148,10 +146,7 @@ class Drawn(KuhnPoker):
     scene = f"{__name__}:plain"
 
 
-def test_a_game_declares_the_function_that_draws_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(plain=plain))
+def test_a_game_declares_the_function_that_draws_it() -> None:
     assert scene_of(Drawn(), Drawn().initial_state()).title == "drawn by plain"
 
 

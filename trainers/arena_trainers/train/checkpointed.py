@@ -15,8 +15,8 @@ from transformers import (
     TrainingArguments,
 )
 
+from arena_trainers.credit.by_name import find_estimator
 from arena_trainers.credit.needs import keeps_state
-from arena_trainers.credit.registry import find_estimator
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.train.bounded_forward import BoundedForwardTrainer
 from arena_trainers.train.checkpoint import (
