@@ -167,7 +167,7 @@ def test_what_was_never_finished_takes_no_place_of_a_whole_checkpoint(tmp_path):
     assert sorted(tmp_path.iterdir()) == [made[0], made[2]]
 
 
-PAST = {"matchmaker": "past_selves", "every": 1}
+PAST = {"past_selves": {"every": 1}}
 
 
 class Killed(BaseException):

@@ -165,11 +165,7 @@ def _run(request: Request) -> None:
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FULL_TEXTS = (
     *(f"(os error {number})" for number in sorted(_FULL)),  # of safetensors
-    *(
-        "iostream error",
-        "unexpected pos",
-        "PytorchStreamWriter failed",
-    ),  # of torch.save
+    *("iostream error", "unexpected pos", "PytorchStreamWriter"),  # of torch.save
 )
 
 

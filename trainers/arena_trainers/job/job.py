@@ -33,9 +33,7 @@ from arena_trainers.job.run_folder import (
     METRICS,
     RESULTS,
     START,
-    check_new,
-    check_same_model,
-    checkpoint_to_resume,
+    begin_from,
     extend,
     finish_model,
     new_folder,
@@ -105,13 +103,8 @@ class TrainingJob:
         self.model = None if self.is_tiny else model_folder(self.job.model).absolute()
         warm = self.job.warm_start_steps > 0
         self.start = folder / START if self.model is None or warm else self.model
-        self.checkpoint = None
-        if resume:
-            say = self.say if self.is_main else lambda text: None
-            self.checkpoint = checkpoint_to_resume(folder, say, self.args.world_size)
-            check_same_model(self.checkpoint, self.start)
-        if not resume and self.is_main:
-            check_new(folder)
+        told = self.start, self.args, self.say
+        self.checkpoint = begin_from(folder, *told, resume=resume)
         self.tokenizer = load_tokenizer(self.job, self.model, plans, self.args.prompt)
         lengths = longest_replies(self.tokenizer, plans, self.args.reply_format)
         if self.is_tiny and "max_completion_length" not in settings:

@@ -221,15 +221,8 @@ def read_run(folder: Path, max_steps: int | None = None) -> dict[str, Any]:
     return settings if max_steps is None else {**settings, "max_steps": max_steps}
 
 
-def checkpoint_to_resume(
-    folder: Path, say: Callable[[str], None] = lambda text: None, processes: int = 0
-) -> Path:
+def checkpoint_to_resume(folder: Path) -> Path:
     """The newest valid checkpoint of a run.
-
-    Args:
-        folder: the run folder.
-        say: is told which newer checkpoints are skipped, and why.
-        processes: of this run; 0 if it need not be compared with those of the checkpoint.
 
     Raises:
         ValueError: there is none; says why, and what to do.
@@ -237,15 +230,41 @@ def checkpoint_to_resume(
     found = newest_checkpoint(folder)
     if found.checkpoint is None:
         raise ValueError(_no_checkpoint(folder, found.skipped))
-    for clause in found.skipped:
-        say(f"skipped {clause}")
-    saved = read_manifest(found.checkpoint)["processes"]
-    if processes and saved != processes:
-        say(
-            f"{found.checkpoint.name} is of {saved} processes, this run has {processes}: its "
-            "random states begin anew, and it differs from an unbroken run"
-        )
     return found.checkpoint
+
+
+def begin_from(
+    folder: Path, start: Path, args: Any, say: Callable[[str], None], *, resume: bool
+) -> Path | None:
+    """The checkpoint that a run goes on from; None for a new run, whose folder is checked.
+
+    Args:
+        folder: the run folder.
+        start: the model that the run began with.
+        args: the trainer's settings; their main process speaks.
+        say: is told which newer checkpoints are skipped, and why.
+        resume: whether the run goes on.
+
+    Raises:
+        ValueError: there is no valid checkpoint of this model, or the folder is in use.
+    """
+    is_main = args.process_index == 0
+    if not resume:
+        if is_main:
+            check_new(folder)
+        return None
+    checkpoint = checkpoint_to_resume(folder)
+    check_same_model(checkpoint, start)
+    saved = read_manifest(checkpoint)["processes"]
+    told = [f"skipped {clause}" for clause in newest_checkpoint(folder).skipped]
+    if saved != args.world_size:
+        told.append(
+            f"{checkpoint.name} is of {saved} processes, this run has {args.world_size}: its "
+            "random states begin anew, so that it differs from an unbroken run"
+        )
+    for line in told if is_main else ():
+        say(line)
+    return checkpoint
 
 
 def _no_checkpoint(folder: Path, skipped: Sequence[str]) -> str:

@@ -23,9 +23,7 @@ from arena_trainers.job.results import step_zero
 from arena_trainers.job.run_folder import (
     METRICS,
     START,
-    check_new,
-    check_same_model,
-    checkpoint_to_resume,
+    begin_from,
     extend,
     finish_model,
     new_folder,
@@ -101,15 +99,10 @@ class RowJob:
         disable_progress_bar()  # of transformers; the run has its own
         self.model = None if is_tiny else model_folder(self.job.model).absolute()
         self.start = folder / START if self.model is None else self.model
-        self.checkpoint = None
-        if resume:
-            say = self.say if self.is_main else lambda text: None
-            self.checkpoint = checkpoint_to_resume(folder, say, self.args.world_size)
-            check_same_model(self.checkpoint, self.start)
+        told = self.start, self.args, self.say
+        self.checkpoint = begin_from(folder, *told, resume=resume)
         if self.kind.plays and self.model is not None:
             check_language_model(self.job.model)
-        if not resume and self.is_main:
-            check_new(folder)
         if self.rows.batch_size < self.kind.least:
             raise ValueError(
                 f"want batch_size of at least {self.kind.least} for trainer "
