@@ -168,7 +168,7 @@ def test_turns_of_candidates_after_the_branch_would_turn_it_around(name):
 @pytest.mark.parametrize("discount", [0.5, 1.0])
 def test_what_is_not_fair_still_pays_for_the_turns_before(discount):
     """Returns-to-go of the branch turns as if all turns were unselected."""
-    found = trees("one state").batch
+    found = trees("many states").batch
     first = found.turn == 0
     options = {"discount": discount, "scale": "none"}
     got = estimate("at_grpo", found, **options).advantage
