@@ -5,9 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+<<<<<<< HEAD
 from arena_trainers.data import joined, select
 from arena_trainers.data.registry import _KNOWN
+=======
+from arena_trainers.data import select
+>>>>>>> main
 from arena_trainers.data.rows import messages_of
+from arena_trainers.data.selection import selectors
 from arena_trainers.data.testing import check_selector
 from arena_wrappers import Branching, Episode, Reply, ScriptedPolicy, Turn, play
 
@@ -389,7 +394,7 @@ OPTIONS: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(_KNOWN.built_in))
+@pytest.mark.parametrize("name", sorted(selectors.built_in))
 def test_a_selector_keeps_its_promises(name, tmp_path):
     options = dict(OPTIONS.get(name, {}))
     if name == "mixed":
@@ -398,4 +403,4 @@ def test_a_selector_keeps_its_promises(name, tmp_path):
         (tmp_path / "chat.jsonl").write_text(
             (json.dumps({"messages": chat}) + "\n") * 99
         )
-    check_selector(_KNOWN.built_in[name], **options)
+    check_selector(selectors.find(name), **options)
