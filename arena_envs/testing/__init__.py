@@ -12,6 +12,15 @@ information is imperfect, it does not find a text that leaves out a public fact 
 """
 
 from arena_envs.testing.check import CHECKS, PAGE_ROWS, check_game, page_of
-from arena_envs.testing.sample import BrokenRule
+from arena_envs.testing.sample import BrokenRule, Sample, draw_sample, random_episode
 
-__all__ = ["CHECKS", "PAGE_ROWS", "BrokenRule", "check_game", "page_of"]
+__all__ = [
+    "CHECKS",
+    "PAGE_ROWS",
+    "BrokenRule",
+    "Sample",
+    "check_game",
+    "draw_sample",
+    "page_of",
+    "random_episode",
+]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from arena_envs.registration import make_game
+from arena_envs import make_game
 from arena_trainers.curricula.protocol import Curriculum, Outcome, Task
 
 STEPS = range(61)  # at which batches are played
