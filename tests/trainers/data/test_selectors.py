@@ -5,12 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-<<<<<<< HEAD
 from arena_trainers.data import joined, select
-from arena_trainers.data.registry import _KNOWN
-=======
-from arena_trainers.data import select
->>>>>>> main
 from arena_trainers.data.rows import messages_of
 from arena_trainers.data.selection import selectors
 from arena_trainers.data.testing import check_selector
