@@ -44,7 +44,6 @@ from trl.models import unwrap_model_for_generation
 from arena_trainers import credit
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.batch_credit import credited_batch
-from arena_trainers.train.checks import refuse_absolute_positions
 from arena_trainers.train.clock import TimedBackend
 from arena_trainers.train.column_functions import Supplier
 from arena_trainers.train.config import TurnGRPOConfig
@@ -163,7 +162,6 @@ class TurnGRPOTrainer(FilteringTrainer):
                 rollout_func=replay_rows,
                 **kwargs,
             )
-        refuse_absolute_positions(self.model.config.model_type)
         self._set_up_policies()
 
     def _set_up_policies(self) -> None:
@@ -213,6 +211,8 @@ class TurnGRPOTrainer(FilteringTrainer):
                 advantage = weighted(advantage, self.last_turns)
             self._rows = self._training_rows(advantage)
             label = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
+        with self.clock.part("training"):
+            self.agreement.check(self._rows)
         with self.clock.part("rest"):
             output: dict[str, Any] = super()._generate_and_score_completions(label)
         with self.clock.part("credit"):

@@ -21,7 +21,7 @@ def replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
     return {
         "prompt_ids": [list(row.prompt_ids) for row in rows],
         "completion_ids": [list(row.completion_ids) for row in rows],
-        "logprobs": sampling_logprobs(rows) if trainer.use_vllm else None,
+        "logprobs": sampling_logprobs(rows),
         "env_mask": [list(row.loss_mask) for row in rows],
         "episode_return": [row.episode_return for row in rows],
     }
