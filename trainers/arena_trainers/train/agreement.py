@@ -2,8 +2,8 @@
 
 **Before step 1** a few rows of the first batch are scored as training will: padded on the left,
 two of them behind one prompt, by TRL's fused output layer, in chunks. Each is also scored by a
-plain forward pass of its own: no padding, no mask, the model's own logits. The largest difference
-of two log-probabilities must be within `tolerance`. Else prompt sharing or the fused layer is
+plain forward pass of its own: no padding, no mask, the model's own logits. The `gap_of`
+their log-probabilities must be within `tolerance`. Else prompt sharing or the fused layer is
 switched off, if that repairs it, with a warning; else training is refused. The check is made
 again when the longest row has doubled, because attention windows are only seen beyond them.
 
@@ -13,6 +13,7 @@ one. Cut sampling (top-k, top-p, min-p, repetition penalty) is not corrected, by
 the gap is what it costs. Of a token that is cut, π(token) is never lowered by its return.
 """
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,13 +21,12 @@ from typing import Any, NamedTuple
 import torch
 from accelerate.utils import gather_object
 
-from arena_trainers.lm.scoring import evaluating, takes, tolerance
+from arena_trainers.lm.scoring import evaluating, gap_of, takes, tolerance
 from arena_trainers.train.engine import changes_draws, training_dtype
 from arena_trainers.train.prompt_sharing import may_share_prompts
 from arena_trainers.train.training_rows import Row
 
 MAX_REPLY = 64  # tokens of each row that the check compares: the last ones
-MEAN_IN_HALF = 0.1  # nats; a mean gap in half precision, above which a step warns
 
 
 class Way(NamedTuple):
@@ -72,7 +72,7 @@ class Agreement:
     def _choose(self, rows: Sequence[Row]) -> None:
         trainer = self.trainer
         model = trainer.accelerator.unwrap_model(trainer.model)
-        bound = tolerance(getattr(torch, training_dtype(trainer)))
+        bound = tolerance(self._dtype)
         shares = may_share_prompts(model)
         ways = [Way(s, f) for f in (True, False) for s in (True, False) if s <= shares]
         if trainer.args.cast_lm_head_to_fp32:  # TRL's layer alone does so
@@ -98,7 +98,7 @@ class Agreement:
         way: Way,
         ways: Sequence[Way],
     ) -> float:
-        """Largest difference to the plain log-probabilities; infinite if they cannot run so."""
+        """The gap to the plain log-probabilities; infinite if rows cannot run in this way."""
         ids, mask, width = padded_rows(rows, self.trainer.accelerator.device)
         model = self.trainer.accelerator.unwrap_model(self.trainer.model)
         try:
@@ -106,10 +106,15 @@ class Agreement:
         except (RuntimeError, TypeError, ValueError, IndexError, AttributeError):
             if way == ways[-1]:
                 raise
-            return float("inf")
+            return math.inf
         found = [scores.logprobs[i, : len(own)] for i, own in enumerate(wanted)]
-        apart = (torch.cat(found) - torch.cat(list(wanted))).abs().max()
-        return float(apart) if bool(apart.isfinite()) else float("inf")
+        return gap_of((torch.cat(found) - torch.cat(list(wanted))).abs(), self._dtype)
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        """The precision of training's forward passes."""
+        dtype: torch.dtype = getattr(torch, training_dtype(self.trainer))
+        return dtype
 
     def measure(
         self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: dict[str, Any]
@@ -145,11 +150,12 @@ class Agreement:
 
     def _warn(self, mean: float, largest: float) -> None:
         """Warns of a gap beyond rounding; again only if it has doubled."""
-        args, dtype = self.trainer.args, getattr(torch, training_dtype(self.trainer))
-        cut = changes_draws(args)
-        is_half = dtype != torch.float32 or bool(args.use_vllm)
-        found, bound = (mean, MEAN_IN_HALF) if is_half else (largest, tolerance(dtype))
-        is_wide = found > bound or cut is not None
+        args, cut = self.trainer.args, changes_draws(self.trainer.args)
+        dtype = (
+            torch.bfloat16 if args.use_vllm else self._dtype
+        )  # an engine rounds alike
+        found = largest if dtype == torch.float32 else mean
+        is_wide = found > tolerance(dtype) or cut is not None
         if not is_wide or found <= 2 * self._warned:
             return
         self._warned = found
