@@ -2,15 +2,16 @@
 
 **Before step 1** a few rows of the first batch are scored as training will: padded on the left,
 two of them behind one prompt, by TRL's fused output layer, in chunks. Each is also scored by a
-plain forward pass of its own: no padding, no mask, the model's own logits. The `gap_of`
-their log-probabilities must be within `tolerance`. Else prompt sharing or the fused layer is
-switched off, if that repairs it, with a warning; else training is refused. The check is made
-again when the longest row has doubled, because attention windows are only seen beyond them.
+plain forward pass of its own: no padding, no mask, the model's own logits. `gap_of` their
+log-probabilities must be within `tolerance`. Else prompt sharing or the fused layer is switched
+off if that repairs it, with a warning. Otherwise training is refused. The check is made again
+when the longest row has doubled, because an attention window shows in longer rows alone.
 
-**Every step** the gap is measured: |log-probability as sampled, less as trained| of each token that is
-trained, before the weights move. It is of rounding alone if the sampled policy is the trained
-one. Cut sampling (top-k, top-p, min-p, repetition penalty) is not corrected, by any backend:
-the gap is what it costs. Of a token that is cut, π(token) is never lowered by its return.
+**Every step** the gap abs(log-probability as sampled - as trained) of each trained token is
+measured, before the weights move. It is of rounding alone if the policy that plays is the one
+that is trained. No backend corrects cut sampling (top-k, top-p, min-p, repetition penalty): the
+gap shows it, and a warning says so. A token that is cut is never played, so no return lowers its
+probability.
 """
 
 import math
