@@ -1,5 +1,5 @@
-# All targets but `adapters`, `browser`, `engine` and `scale` work in .venv, which they make
-# when it is missing or out of date.
+# All targets but `adapters`, `browser`, `docs`, `engine` and `scale` work in .venv, which they
+# make when it is missing or out of date.
 #
 #   make train   trains the default recipe; options: make train ARGS="--seed 1"
 #   make quick   runs the tests of tests/quick.txt, in a minute
@@ -9,6 +9,7 @@
 #   make scale   runs the tests of sharding and servers on a CPU, and those of vLLM, likewise
 #   make adapters runs the tests of other frameworks, in environments of their own
 #   make browser tests pages in a headless Chromium, in an environment of its own
+#   make docs    runs every block of the documentation in a fresh clone; half an hour
 #   make mutants plants small faults, and looks whether the tests find them
 #   make lint    ruff and mypy
 #   make format  ruff's fixes and format
@@ -33,7 +34,7 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .DELETE_ON_ERROR:
-.PHONY: train quick test slow engine scale adapters browser mutants lint format wheel clean
+.PHONY: train quick test slow engine scale adapters browser docs mutants lint format wheel clean
 
 train: $(VENV)/.train
 	$(BIN)/arena train $(ARGS)
@@ -58,7 +59,12 @@ adapters: $(VENV)/.dev
 	$(BIN)/python tests/adapters/run.py --environments $(ADAPTERS) $(ARGS)
 
 browser: $(BROWSER)/.made
+	@which chromium chromium-browser google-chrome | grep -q . || { \
+	  echo 'want Chromium or Chrome; install it, as by: apt-get install chromium' >&2; exit 1; }
 	$(BROWSER)/bin/python -m pytest -m slow tests/browser $(ARGS)
+
+docs:
+	$(PYTHON) tests/packaging/check_docs.py $(ARGS)
 
 mutants: $(VENV)/.dev
 	$(BIN)/python tests/mutants/run.py $(ARGS)

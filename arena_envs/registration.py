@@ -3,24 +3,85 @@
 import inspect
 import re
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
 import gymnasium
 import pettingzoo
 
+from arena_envs.catalogue import GAMES, Facts, Split
 from arena_envs.checks import did_you_mean
-from arena_envs.entries import Entry, Facts, Split
+from arena_envs.doors import Door, Expression, expression, imported
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame, Information, Kind
-from arena_envs.scenes.registry import add_scene
-from arena_envs.spaces import Content
+from arena_envs.nodes import Content
+
+METHODS = ("initial_state", "current_player", "legal_actions", "apply", "observe")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A game in the registry.
+
+    Attributes:
+        id: the id of the game, or `"module:Class"` of a game without an id.
+        entry_point: `"module:attribute"` of the class.
+        params: parameters of the class.
+        split: whether the game is for training or held out for evaluation.
+        extra: the extra of this distribution that the game needs, or None.
+        facts: what `game_infos()` tells of the game if its class cannot be imported.
+        plugin: the distribution of the game; None for games of this distribution.
+        has_id: whether the game is registered under an id.
+    """
+
+    id: str
+    entry_point: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    split: Split = "train"
+    extra: str | None = None
+    facts: Facts | None = None
+    plugin: str | None = None
+    has_id: bool = True
+
+    def game_class(self) -> Any:
+        """The class of the game.
+
+        A class without an id is not called here, because its name may come from a file that a
+        stranger wrote.
+
+        Raises:
+            ValueError: a game without an id has no such module or class.
+            ImportError: the class cannot be imported; says what to install.
+        """
+        if not self.has_id:
+            wanted = "a game as 'module:Class'"
+            found = imported(self.id, wanted)
+            if isinstance(found, type) and all(hasattr(found, m) for m in METHODS):
+                return found
+            raise ValueError(f"want {wanted}, got {self.id!r}: {found!r:.80}, no game")
+        module, _, attribute = self.entry_point.partition(":")
+        try:
+            return getattr(import_module(module), attribute)
+        except Exception as error:  # a stranger's module may raise anything at import
+            advice = ""
+            if self.extra:
+                advice = f"; install it with: pip install 'arena-envs[{self.extra}]'"
+            elif self.plugin is None:
+                raise
+            origin = f" of plug-in {self.plugin!r}" if self.plugin else ""
+            raise ImportError(
+                f"game {self.id!r}{origin} cannot be loaded from {self.entry_point!r}: "
+                f"{type(error).__name__}: {error}{advice}"
+            ) from error
 
 
 @dataclass(frozen=True)
 class GameInfo:
-    """What `game_infos()` tells about a registered game.
+    """The facts of a registered game, as `game_infos()` lists them.
 
     Attributes:
         id: such as `"kuhn_poker-v0"`.
@@ -52,7 +113,6 @@ def register(
     extra: str | None = None,
     facts: Facts | None = None,
     plugin: str | None = None,
-    scene: str | None = None,
     **params: Any,
 ) -> None:
     """Makes a game known here, to PettingZoo and (one seat of it) to Gymnasium.
@@ -67,8 +127,6 @@ def register(
         facts: kind, number of players and information, such as `("mixed", 2, "perfect")`.
             `game_infos()` lists them if the game's extra is not installed.
         plugin: the distribution that the game comes from, if not this one.
-        scene: `"module:function"` that draws the states of the class, see
-            `arena_envs.scenes.add_scene`; None shows the texts of `observe`.
         **params: parameters of the class, where the id is a preset.
 
     Raises:
@@ -82,8 +140,6 @@ def register(
         raise ValueError(
             f"want facts of game {id!r}, which has an extra, got {facts!r}"
         )
-    if scene:
-        add_scene(entry_point, scene)
     _entries[id] = Entry(id, entry_point, params, split, extra, facts, plugin)
     for name in (id, _in_camel_case(id)):
         if hasattr(pettingzoo, "register"):  # since 1.27
@@ -116,20 +172,50 @@ def register_plugins() -> None:
             _warn(plugin, f"game {point.name!r} of {plugin} is skipped: {error}")
 
 
+class _Games(Door[AnyGame]):
+    """The door of games, whose ids have versions."""
+
+    def names(self) -> list[str]:
+        return sorted(_entries)
+
+    def read(self, spec: str | Mapping[str, Any]) -> Expression:
+        one = expression(spec)
+        path = one.name if one.argument is None else f"{one.name}:{one.argument}"
+        return Expression(_find(path).id, None, one.inner, one.options)
+
+    def _is_name(self, name: str) -> bool:
+        try:
+            return _find(name).has_id
+        except ValueError:
+            return False
+
+    def find(self, name: str) -> Any:
+        entry = _find(name)
+        return partial(entry.game_class(), **entry.params)
+
+
+games = _Games(
+    "game", "arena.games", {}, kit="arena_envs.testing:check_game", noun="parameter"
+)
+
+
 def make_game(id: str, **params: Any) -> AnyGame:
     """The rules of a game.
 
     Args:
         id: `"kuhn_poker-v0"`, `"kuhn_poker"` (the newest version) or either with
-            `"arena/"` before it; or `"module:Class"` of a game that has no id.
+            `"arena/"` before it; or `"module:Class"` of a game that has no id. Parameters may
+            follow, as in `"kuhn_poker(num_players=3)"`.
         **params: parameters of the game; its page lists them.
 
     Raises:
         ValueError: unknown id, class or parameter, or a parameter out of range.
         ImportError: the game cannot be imported; says what to install.
     """
-    entry = _find(id)
-    return _build(entry, {**entry.params, **params})
+    if not isinstance(id, str):
+        raise ValueError(f"want the id of a game as a string, got {id!r}")
+    one = games.read(id)
+    return games.make({one.name: {**one.options, **params}})
 
 
 def make(
@@ -161,7 +247,7 @@ def make(
     game = make_game(id, **params)
     return GameEnv(
         game,
-        id=_find(id).id,
+        id=games.read(id).name,
         max_turns=max_turns,
         render_mode=render_mode,
         observation=observation,
@@ -193,7 +279,7 @@ def _info(entry: Entry) -> GameInfo:
     if entry.facts:
         kind, num_players, information = entry.facts
     else:
-        game = _build(entry, dict(entry.params))
+        game = games.make(entry.id)
         kind, num_players, information = game.kind, game.num_players, game.information
     return GameInfo(
         id=entry.id,
@@ -206,8 +292,6 @@ def _info(entry: Entry) -> GameInfo:
 
 
 def _find(id: str) -> Entry:
-    if not isinstance(id, str):
-        raise ValueError(f"want the id of a game as a string, got {id!r}")
     name = id.removeprefix("arena/")
     if ":" in name:
         return Entry(name, name, has_id=False)
@@ -219,26 +303,19 @@ def _find(id: str) -> Entry:
     raise ValueError(f"unknown game {id!r}; {did_you_mean(name, sorted(_entries))}")
 
 
-def _build(entry: Entry, params: dict[str, Any]) -> AnyGame:
-    constructor = entry.game_class()
-    known = inspect.signature(constructor).parameters
+def game_parameters(id: str) -> list[str] | None:
+    """The names of a game's parameters; None if it takes any.
+
+    Args:
+        id: as for `make_game`.
+
+    Raises:
+        ValueError: unknown id or class.
+        ImportError: the game cannot be imported; says what to install.
+    """
+    known = inspect.signature(_find(id).game_class()).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
-    for name in params:
-        if name not in known and not takes_any:
-            raise ValueError(
-                f"game {entry.id!r} has no parameter {name!r}; "
-                f"{did_you_mean(name, known)}"
-            )
-    missing = [p.name for p in known.values() if _is_required(p)]
-    if lacking := [name for name in missing if name not in params]:
-        raise ValueError(f"game {entry.id!r} needs the parameter {lacking[0]!r}")
-    game: AnyGame = constructor(**params)
-    return game
-
-
-def _is_required(parameter: inspect.Parameter) -> bool:
-    variadic = (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-    return parameter.default is parameter.empty and parameter.kind not in variadic
+    return None if takes_any else list(known)
 
 
 def _warn(plugin: str, message: str) -> None:
@@ -246,3 +323,16 @@ def _warn(plugin: str, message: str) -> None:
     warnings.warn_explicit(
         message, UserWarning, f"<plug-in {plugin}>", 1, registry=_warned
     )
+
+
+for _id, _listed in GAMES.items():
+    _game, _params, _split, _extra, _facts, _ = _listed
+    register(
+        _id,
+        f"arena_envs.games.{_game}",
+        split=_split,
+        extra=_extra,
+        facts=_facts,
+        **_params,
+    )
+register_plugins()

@@ -29,7 +29,7 @@ from arena_trainers.job.settings import build_configs, load_recipe
 from arena_trainers.job.start import load_tokenizer, make_start
 from arena_trainers.lm import cached_backend
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.prepared_games import prepare_games
+from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer
 
 SKIPPED = 10  # steps at the start, which are not measured
@@ -37,7 +37,7 @@ QUIET = Console(quiet=True)
 
 
 def past(max_live: int) -> dict[str, Any]:
-    return {"matchmaker": "past_selves", "max_live": max_live}
+    return {"past_selves": {"max_live": max_live}}
 
 
 OPPONENTS: dict[str, Any] = {  # name: value of --opponents

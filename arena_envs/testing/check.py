@@ -1,5 +1,7 @@
 """`check_game`: all checks of the kit in their order."""
 
+import re
+import sys
 import traceback
 import warnings
 from collections.abc import Callable
@@ -7,21 +9,50 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs import game as rules_of_all
+from arena_envs.doors import BrokenPromise
 from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
-from arena_envs.testing import (
-    declarations,
-    environment,
-    knowledge,
-    page,
-    pictures,
-    rounds,
-    rules,
-    sufficiency,
-    talk,
-    texts,
+from arena_envs.testing import environment, knowledge, rules, texts
+from arena_envs.testing import knowledge as pictures
+from arena_envs.testing import knowledge as sufficiency
+from arena_envs.testing import rules as declarations
+from arena_envs.testing import rules as rounds
+from arena_envs.testing import texts as talk
+from arena_envs.testing.sample import Sample, demand, draw_sample
+
+PAGE_ROWS = (
+    *("Create", "Agents", "Kind", "Actions", "Rewards", "Length", "Known value"),
+    "Source",
 )
-from arena_envs.testing.sample import BrokenRule, Sample, draw_sample
+
+
+def page_of(game: Any) -> str:
+    """The docstring of the module of a game, or of a game's class; empty without one."""
+    owner = game if isinstance(game, type) else type(game)
+    return (sys.modules[owner.__module__].__doc__ or "").strip()
+
+
+def check_page(game: Any) -> None:
+    """The module's docstring is a page: title, table with all rows, rules."""
+    page = page_of(game)
+    demand(bool(page), "the module of a game has a docstring, which is its page")
+    rule = "the page starts with a title, a colon and a sentence, and then a blank line"
+    demand(
+        bool(re.match(r"[^\n:|]+: [^\n|]+(\n[^\n|]+)*\n\n", page)),
+        rule,
+        page,
+        fix="Start it as in 'Nim: take objects from piles.'",
+    )
+    rows = tuple(re.findall(r"^\| (\w[\w ]*?) +\|", page, re.MULTILINE))
+    rule = f"the table of the page has the rows Property, {', '.join(PAGE_ROWS)}"
+    demand(rows == ("Property", *PAGE_ROWS), rule, rows)
+    rule = "the rules follow the table of the page"
+    demand(
+        "\n\n" in page.partition("| Source")[2],
+        rule,
+        fix="Write the rules below the table, after a blank line.",
+    )
+
 
 CHECKS: tuple[Callable[[Sample], None], ...] = (
     rules.check_actions,
@@ -75,7 +106,7 @@ def check_game(
             package, and a game of another package gets a warning without a page.
 
     Raises:
-        BrokenRule: names the game, the first rule that it breaks and what to do.
+        BrokenPromise: names the game, the first rule that it breaks and what to do.
         ValueError: the id is unknown, or `num_episodes` is no integer above 0.
     """
     if type(num_episodes) is not int or num_episodes < 1:
@@ -90,10 +121,10 @@ def check_game(
     if needs_page is False:
         return
     try:
-        page.check_page(game)
-    except BrokenRule as error:
+        check_page(game)
+    except BrokenPromise as error:
         if needs_page or type(game).__module__.startswith("arena_envs."):
-            raise BrokenRule(f"{game!r} breaks a rule: {error}") from error
+            raise BrokenPromise(f"{game!r} breaks a rule: {error}") from error
         warnings.warn(
             f"{game!r} has no page for `arena show`: {error}; write one as in "
             f"arena_envs.games.nim{OPT_OUT}",
@@ -104,16 +135,16 @@ def check_game(
 def _run(check: Callable[..., Any], game: AnyGame, *args: Any) -> Any:
     try:
         return check(*args)
-    except BrokenRule as error:
-        raise BrokenRule(f"{game!r} breaks a rule: {error}") from error
+    except BrokenPromise as error:
+        raise BrokenPromise(f"{game!r} breaks a rule: {error}") from error
     except Exception as error:  # of the game's own code, which may raise anything
         what = f"raised {type(error).__name__}: {error}"
         if call := _call_of(game, error):
-            raise BrokenRule(
+            raise BrokenPromise(
                 f"{game!r} breaks a rule: {call[0]} {what} ({call[1]})"
             ) from error
         title = str(check.__doc__).partition("\n")[0]
-        raise BrokenRule(f"{game!r} breaks a rule: {title} It {what}") from error
+        raise BrokenPromise(f"{game!r} breaks a rule: {title} It {what}") from error
 
 
 def _call_of(game: AnyGame, error: Exception) -> tuple[str, str] | None:

@@ -1,7 +1,8 @@
 """Makes the environments of the adapters, runs their tests, and writes what was found.
 
-Run by `make adapters`. Results go to `results.json` beside this file and to
-`docs/adapters.md`. Environments that exist are used as they are.
+Run by `make adapters`. All frameworks are run, whichever fail. Results of those that pass go to
+`results.json` beside this file and to `docs/adapters.md`. The failures are listed at the end,
+and the exit status is 1. Environments that exist are used as they are.
 
     python tests/adapters/run.py sb3 rllib     # some frameworks; the others keep their results
 """
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import tomllib
 import venv
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -23,12 +25,16 @@ MODULES = ROOT / "wrappers" / "arena_wrappers" / "adapters"
 RESULTS = HERE / "results.json"
 
 
+class Failed(Exception):
+    """The tests of a framework failed."""
+
+
 def python_of(environment: Path) -> Path:
     """The interpreter of an environment, which is made if it is missing."""
-    python = environment / "bin" / "python"
-    if python.exists():
+    python, made = environment / "bin" / "python", environment / ".made"
+    if made.exists():
         return python
-    venv.create(environment, with_pip=True)
+    venv.create(environment, with_pip=True, clear=True)
     wanted = HERE / "requirements" / f"{environment.name}.txt"
     pip = [str(python), "-m", "pip", "install", "--quiet"]
     # torch first and by itself: together with the rest, pip may choose a build with CUDA
@@ -36,6 +42,7 @@ def python_of(environment: Path) -> Path:
         if line.startswith("torch=="):
             subprocess.run([*pip, line], check=True)
     subprocess.run([*pip, "-r", str(wanted), "-e", f"{ROOT}[chess,poker]"], check=True)
+    made.touch()
     return python
 
 
@@ -53,7 +60,7 @@ def run_tests(name: str, python: Path, distributions: list[str]) -> dict[str, An
         ]
         done = subprocess.run(command, cwd=ROOT, check=False)
         if done.returncode:
-            sys.exit(f"the tests of {name} failed: see above")
+            raise Failed("its tests failed: see above")
         suite = ElementTree.parse(report).getroot()[0].attrib
         learned = [
             element.attrib["value"]
@@ -88,14 +95,36 @@ def main() -> None:
     if unknown := set(args.names) - set(frameworks):
         parser.error(f"want some of {', '.join(frameworks)}, got {sorted(unknown)}")
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for name in args.names or frameworks:
+
+    def run(name: str) -> None:
         told = frameworks[name]
         python = python_of(args.environments / told["environment"])
         results[name] = run_tests(name, python, told["distributions"])
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
         print(f"{name}: {results[name]}", flush=True)
+
+    failed = failures(args.names or frameworks, run)
     build = [sys.executable, str(ROOT / "docs" / "build_adapters.py"), "--write"]
     subprocess.run(build, check=True)
+    if failed:
+        sys.exit("\n".join(f"{name} failed: {why}" for name, why in failed.items()))
+
+
+def failures(names: Iterable[str], run: Callable[[str], None]) -> dict[str, str]:
+    """Runs all frameworks; why each that fails does.
+
+    Args:
+        names: of the frameworks.
+        run: makes the environment of a framework and runs its tests.
+    """
+    failed = {}
+    for name in names:
+        try:
+            run(name)
+        except (Failed, subprocess.CalledProcessError) as error:
+            failed[name] = str(error)
+            print(f"{name} failed: {error}", flush=True)
+    return failed
 
 
 if __name__ == "__main__":

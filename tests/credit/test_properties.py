@@ -14,8 +14,7 @@ from arena_trainers.credit.testing import (
     checks_of,
     full_batch,
 )
-from arena_trainers.train.global_batch import turn_batch
-from arena_trainers.train.turn_records import TurnRecord
+from arena_trainers.train.records import TurnRecord, turn_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 few = settings(max_examples=6)  # of each estimator, and there are many

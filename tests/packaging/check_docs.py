@@ -29,6 +29,7 @@ PAGES = (
     "docs/data.md",
     "docs/replay.md",
     "CONTRIBUTING.md",
+    "docs/plugins.md",
 )
 MAX_SECONDS = 1800  # of a block
 TYPED = "1\n" * 200  # to whatever asks: the first legal action

@@ -49,3 +49,16 @@ def test_the_workflow_covers_every_python_that_the_package_names() -> None:
         if "strategy" in job
     ]
     assert matrices == [named, named]
+
+
+def test_what_takes_long_runs_every_night() -> None:
+    """Each by one command: a target of the Makefile."""
+    workflow = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())
+    (job,) = workflow["jobs"].values()
+    targets = job["strategy"]["matrix"]["target"]
+    assert sorted(targets) == [
+        *("adapters", "browser", "docs", "engine", "scale", "slow"),
+    ]
+    assert job["steps"][-1] == {"run": "make ${{ matrix.target }}"}
+    makefile = (ROOT / "Makefile").read_text()
+    assert all(f"\n{target}:" in makefile for target in targets)

@@ -249,7 +249,7 @@ def test_opponents_may_be_named():
         observation="all",
     )
     episode(env, 0, random.Random(0))
-    with pytest.raises(ValueError, match="unknown policy 'radnom'"):
+    with pytest.raises(ValueError, match="no policy 'radnom'"):
         gymnasium.make("arena/KuhnPoker-v0", opponents="radnom")
 
 
@@ -271,6 +271,23 @@ def test_opponents_may_be_named():
 def test_arguments_are_checked(options, message):
     with pytest.raises(ValueError, match=message):
         gymnasium.make("arena/KuhnPoker-v0", **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        (
+            "frameskip",
+            "known are seat, opponents, .*num_players",
+        ),  # TorchRL's first try
+        ("opponent", "did you mean 'opponents'"),
+        ("num_player", "did you mean 'num_players'"),
+    ],
+)
+def test_an_unknown_argument_is_refused_as_by_a_call(name, hint):
+    message = f"got an unexpected keyword argument '{name}'; {hint}"
+    with pytest.raises(TypeError, match=message):
+        gymnasium.make("arena/KuhnPoker-v0", **{name: 1})
 
 
 def test_rendering_is_the_games():

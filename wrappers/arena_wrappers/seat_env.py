@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arena_envs
-from arena_envs.env import GameEnv
-from arena_envs.game import AnyGame
-from arena_envs.nodes import action_mask
+from arena_envs.checks import did_you_mean
+from arena_envs.env import AnyText, GameEnv
+from arena_envs.game import MAX_TEXT, AnyGame
+from arena_envs.nodes import Content, action_mask
+from arena_envs.registration import game_parameters
 from arena_envs.scenes.rendering import missing_package, render_modes, rendered
-from arena_envs.spaces import MAX_TEXT, AnyText, Content
 from arena_wrappers.formats import parse_reply
 from arena_wrappers.opponents import Opponents
 from arena_wrappers.policies import Policy, turn_seed
@@ -226,6 +227,19 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         return {"outcome": outcome, "illegal_action": True}
 
 
+def _check_names(game: str, params: Mapping[str, Any]) -> None:
+    """Refuses unknown arguments as a call does: TorchRL then goes on without `frameskip`."""
+    if (of_game := game_parameters(game)) is None:
+        return
+    own = ("seat", "opponents", "observation", "reply", "max_turns", "render_mode")
+    for name in params:
+        if name not in (known := (*own, *of_game)):
+            raise TypeError(
+                f"{game} got an unexpected keyword argument {name!r}; "
+                f"{did_you_mean(name, known)}"
+            )
+
+
 def make_seat_env(
     game: str | AnyGame,
     seat: Seat = 0,
@@ -247,8 +261,11 @@ def make_seat_env(
 
     Raises:
         ValueError: as for `arena_envs.make`, `make_policy` and `SeatEnv`.
-        TypeError: `render_mode` is `"rgb_array"` without the extra `render`.
+        TypeError: an unknown argument, or `render_mode` is `"rgb_array"` without the extra
+            `render`.
     """
+    if isinstance(game, str):
+        _check_names(game, params)
     if params.get("render_mode") == "rgb_array" and missing_package():
         # Stable-Baselines3's `make_vec_env` asks for pictures, and after a TypeError without
         raise TypeError("'rgb_array' needs: pip install 'arena-envs[render]'")

@@ -34,6 +34,15 @@ def test_an_episode_of_every_game_ends(id: str) -> None:
     assert len(info["outcome"]["returns"]) == arena_envs.make_game(id).num_players
 
 
+def test_an_episode_that_ends_before_the_first_turn_of_a_seat_is_sampled() -> None:
+    """Team red finds the assassin in its first guess."""
+    env = gem.make("arena:codenames-v0", seat=2)
+    env.reset(seed=1)
+    assert not env.unwrapped._chat.env.env.agents
+    _, reward, terminated, _, _ = env.step(env.sample_random_action())
+    assert (reward, terminated) == (0.0, True)
+
+
 def replay(env: gem.Env, seed: int | None) -> list[str]:
     seen, over = [env.reset(seed=seed)[0]], False
     while not over:

@@ -10,7 +10,7 @@ import arena_envs
 
 pytest.importorskip("torchrl", reason="torchrl is not installed: make adapters")
 
-from torchrl.envs import PettingZooWrapper
+from torchrl.envs import ActionMask, GymEnv, PettingZooWrapper, TransformedEnv
 from torchrl.envs.utils import check_env_specs
 
 from arena_wrappers.adapters.open_masks import OpenMasks
@@ -51,3 +51,15 @@ def test_a_rollout_pays_what_random_play_pays(record_property) -> None:
     record_property("learned", f"random play, {len(returns)} episodes")
     assert set(returns.tolist()) <= {-2.0, -1.0, 1.0, 2.0}
     assert abs(float(returns.mean()) - 0.125) < 5 * 1.5 / len(returns) ** 0.5
+
+
+def test_one_seat_plays_by_its_gymnasium_id_without_forfeits() -> None:
+    """TorchRL tries the argument `frameskip` first. Random play of player_0 pays 1/8."""
+    seat = GymEnv("arena_envs:arena/KuhnPoker-v0", opponents="random")
+    env = TransformedEnv(seat, ActionMask())
+    check_env_specs(env)
+    env.set_seed(0)
+    steps = env.rollout(2000, break_when_any_done=False)
+    num_episodes = int(steps["next", "done"].sum())
+    mean = float(steps["next", "reward"].sum()) / num_episodes
+    assert abs(mean - 0.125) < 5 * 1.5 / num_episodes**0.5

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from arena_trainers.curricula import Outcome
-from arena_trainers.train.tasks import FILE
+from arena_trainers.train.matching import CURRICULUM_FILE
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 
@@ -18,13 +18,13 @@ BAND = {
         {"id": "kuhn_poker", **AGAINST},
         {**THREE, "opponents": ["self", "random", "random"]},
     ],
-    "curriculum": {"curriculum": "band", "low": 0.4, "high": 0.5},
+    "curriculum": {"band": {"low": 0.4, "high": 0.5}},
 }
 OVER_KNOBS = {
     "games": [
         {"id": "guess_number", "params": {"max_guesses": 2}, "knobs": ["num_numbers"]}
     ],
-    "curriculum": {"curriculum": "band", "low": 0.05},
+    "curriculum": {"band": {"low": 0.05}},
     "on_invalid": "random",
 }
 
@@ -32,25 +32,29 @@ OVER_KNOBS = {
 def test_all_episodes_of_a_start_play_the_task_of_the_curriculum(
     make_trainer, generated
 ):
-    spec = {"curriculum": "weights", "start": {NAMES[1]: 1}, "end": {NAMES[0]: 1}}
+    spec = {"weights": {"start": {NAMES[1]: 1}, "end": {NAMES[0]: 1}}}
     options = {"games": ["kuhn_poker", THREE], "num_generations": 4, "max_steps": 9}
     trainer = make_trainer(
-        **options, episodes_per_step=16, curriculum={**spec, "steps": 4}
+        **options,
+        episodes_per_step=16,
+        curriculum={"weights": {**spec["weights"], "steps": 4}},
     )
     generated(trainer)
-    assert trainer.last_games == [1] * 16
+    assert trainer.last_played.games == [1] * 16
     assert {len(episode.returns) for episode in trainer.last_episodes} == {3}
     trainer.state.global_step = 2
     generated(trainer)
     games = {}
-    for episode, game in zip(trainer.last_episodes, trainer.last_games, strict=True):
+    for episode, game in zip(
+        trainer.last_episodes, trainer.last_played.games, strict=True
+    ):
         games.setdefault(episode.seed, set()).add(game)
     assert all(len(found) == 1 for found in games.values())
     assert set.union(*games.values()) == {0, 1}
 
 
 def test_a_horizon_truncates_at_first(make_trainer, generated):
-    trainer = make_trainer(curriculum={"curriculum": "horizon", "horizons": [1, None]})
+    trainer = make_trainer(curriculum="horizon(horizons=[1, null])")
     generated(trainer)
     assert {len(episode.turns) for episode in trainer.last_episodes} == {1}
     cut = [e for e in trainer.last_episodes if e.truncated]
@@ -69,7 +73,7 @@ def test_outcomes_are_the_returns_of_the_seats_that_learn(make_trainer, generate
     seen: list[Outcome] = []
     trainer.tasks.curriculum.update = lambda outcomes, step: seen.extend(outcomes)
     generated(trainer)
-    played = zip(trainer.last_episodes, trainer.last_games, strict=True)
+    played = zip(trainer.last_episodes, trainer.last_played.games, strict=True)
     rules = trainer.games.rules
     for outcome, (episode, game) in zip(seen, played, strict=True):
         low, high = rules[game].min_return, rules[game].max_return
@@ -92,7 +96,7 @@ def test_a_resumed_run_ends_with_the_same_weights(make_trainer, tmp_path, option
     state = whole.tasks.curriculum.state_dict()
     assert state["sums"]
     assert resumed.tasks.curriculum.state_dict() == state
-    found = json.loads((checkpoint / FILE).read_text())
+    found = json.loads((checkpoint / CURRICULUM_FILE).read_text())
     assert found["state"] != state
     new = make_trainer(**{**options, "curriculum": "band"})
     with pytest.raises(ValueError, match="want a checkpoint of curriculum"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import arena_envs
-from arena_trainers.evaluate.nash_convs import nash_convs
+from arena_trainers.evaluate.exploit import nash_convs
 from arena_trainers.tournament import play_tournament
 from arena_trainers.tournament.picture import draw_matrix, tournament_tables
 from arena_wrappers import PromptOptions, RandomPolicy, ScriptedPolicy
@@ -35,7 +35,10 @@ def test_policies_with_probabilities_are_measured_in_small_competitive_games():
 def test_a_tournament_shows_it_beside_the_matrix(tmp_path):
     found = play_tournament(["random", "first"], ["kuhn_poker"], 2)
     (game,) = found.games
-    assert game.nash_conv == {"random": pytest.approx(11 / 12)}
+    assert game.nash_conv == {
+        "random": pytest.approx(11 / 12),
+        "first": pytest.approx(2),  # each seat takes the other's ante
+    }
     titles = [table.title for table in tournament_tables(found)]
     assert "Exact NashConv: kuhn_poker-v0" in titles
     draw_matrix(found, tmp_path / "with.png")

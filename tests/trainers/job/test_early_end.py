@@ -16,7 +16,7 @@ from arena_trainers.job.curves import read_metrics
 from arena_trainers.job.job import TrainingJob
 from arena_trainers.job.patience import Patience
 from arena_trainers.job.settings import JobConfig, load_recipe
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 from arena_wrappers import RandomPolicy, make_policy
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")

@@ -23,8 +23,8 @@ from arena_trainers.job.closing import NUM_GROUPS, closing_lines
 from arena_trainers.job.curves import read_metrics
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.report.run_files import read_run_files
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.report.runs import read_run_files
+from arena_trainers.train.games import GamePlan
 from arena_trainers.train.rollouts import read_rollouts
 from arena_wrappers import PromptOptions, read_episodes, replay
 
@@ -409,7 +409,7 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--max_completion_length", "0"], "max_completion_length"),
         (["--loss_type", "foo"], "want loss_type from"),
         (["--warm_start_episodes", "0"], "want warm_start_episodes of at least 1"),
-        (["--warm_start_teacher", "cfrr"], "unknown policy 'cfrr'; did you mean 'cfr"),
+        (["--warm_start_teacher", "cfrr"], "no policy 'cfrr'; did you mean 'cfr"),
         (["--max_tokens_per_forward", "0"], "want max_tokens_per_forward above 0"),
         (["--scale_rewards", "batch"], "does not support scale_rewards"),
         (

@@ -7,7 +7,7 @@ import arena_envs
 from arena_trainers.job.job import TrainingJob
 from arena_trainers.job.recipe_columns import mars_length, mars_valid, spiral_forfeit
 from arena_trainers.job.settings import load_recipe
-from arena_trainers.train.column_functions import load_functions
+from arena_trainers.train.records import load_functions
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 from arena_wrappers.episodes import Turn
 

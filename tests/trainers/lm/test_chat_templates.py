@@ -11,7 +11,7 @@ import arena_envs
 from arena_trainers.job.tiny import tiny_model
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.training_rows import Row, trajectory_rows
+from arena_trainers.train.records import Row, trajectory_rows
 from arena_wrappers import PromptWrapper, play
 
 FOLDER = Path(trl.__file__).parent / "chat_templates"

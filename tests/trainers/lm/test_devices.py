@@ -11,7 +11,7 @@ from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.sampling import SeededSampler
 from arena_trainers.lm.scoring import left_padded
-from arena_trainers.train.game_plans import GamePlan, opponents
+from arena_trainers.train.games import GamePlan, opponents
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from arena_trainers.evaluate import (
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, read_prompt_file
 from arena_trainers.tournament import play_tournament
-from arena_trainers.train.exact_critic import ExactCritic, check_exact
-from arena_trainers.train.game_plans import GamePlan, opponents
+from arena_trainers.train.critics import ExactCritic, check_exact
+from arena_trainers.train.games import GamePlan, opponents
 from arena_wrappers import (
     PromptOptions,
     RandomPolicy,

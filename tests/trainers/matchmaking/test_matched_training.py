@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from arena_envs import make_game
 from arena_trainers.cli.main import app
 from arena_trainers.matchmaking.past import past_policies
-from arena_trainers.train.matching import FILE
-from arena_trainers.train.matchmakers import matchmaker_of
+from arena_trainers.train.games import matchmaker_of
+from arena_trainers.train.matching import MATCHMAKING_FILE
 
 EVERY = {"every": 1, "max_live": 2}
 RESUMED = {
@@ -37,7 +37,7 @@ def matchmaker(name, **options):
         if name != "mixture"
         else {"options": {"prioritised": EVERY, "psro": {**EVERY, "num_matches": 2}}}
     )
-    return {"matchmaker": name, **own, **options}
+    return {name: {**own, **options}}
 
 
 def weights(trainer):
@@ -69,23 +69,25 @@ def test_a_start_has_one_assignment_and_the_seat_that_learns_changes(
     )
     generated(trainer)
     groups = {}
-    for episode, seats in zip(trainer.last_episodes, trainer.last_seats, strict=True):
+    for episode, seats in zip(
+        trainer.last_episodes, trainer.last_played.seats, strict=True
+    ):
         groups.setdefault(episode.seed, set()).add(seats)
         for turn in episode.turns:
             assert turn.policy == seats[turn.seat]
     assert all(len(assigned) == 1 for assigned in groups.values())
     assert set.union(*groups.values()) == {("self", "self@0"), ("self@0", "self")}
-    learned = {(r.episode, r.seat) for r in trainer.last_records}
-    own = {(n, s.index("self")) for n, s in enumerate(trainer.last_seats)}
+    learned = {(r.episode, r.seat) for r in trainer.last_kept.records}
+    own = {(n, s.index("self")) for n, s in enumerate(trainer.last_played.seats)}
     assert learned == own
-    assert trainer.last_turns.opponent.tolist() == [0] * len(trainer.last_records)
+    assert trainer.last_turns.opponent.tolist() == [0] * len(trainer.last_kept.records)
     logged = trainer._metrics["train"]
     (mean,) = logged["arena/kuhn_poker/against/self@0/return"]
-    pairs = zip(trainer.last_episodes, trainer.last_seats, strict=True)
+    pairs = zip(trainer.last_episodes, trainer.last_played.seats, strict=True)
     assert mean == np.mean([e.returns[s.index("self")] for e, s in pairs])
     first = [
         e.returns[0]
-        for e, s in zip(trainer.last_episodes, trainer.last_seats, strict=True)
+        for e, s in zip(trainer.last_episodes, trainer.last_played.seats, strict=True)
         if s[0] == "self"
     ]
     assert logged["arena/kuhn_poker/player_0/return"] == [np.mean(first)]
@@ -94,12 +96,12 @@ def test_a_start_has_one_assignment_and_the_seat_that_learns_changes(
 def test_opponents_are_numbered_by_who_plays_the_other_seats(matched, generated):
     weights = {"self": 1, "random": 1}
     trainer = matched(
-        opponents={"matchmaker": "mixture", "weights": weights},
+        opponents={"mixture": {"weights": weights}},
         episodes_per_step=32,
         credit_args={"pool": ["game", "opponent"]},
     )
     generated(trainer)
-    names = [record.opponent for record in trainer.last_records]
+    names = [record.opponent for record in trainer.last_kept.records]
     assert set(names) == {("self",), ("random",)}
     numbers = trainer.last_turns.opponent.tolist()
     assert len(set(zip(names, numbers, strict=True))) == 2
@@ -108,7 +110,7 @@ def test_opponents_are_numbered_by_who_plays_the_other_seats(matched, generated)
 def test_one_policy_plays_all_seats_but_the_one_that_learns(matched, generated):
     trainer = matched(opponents="random", episodes_per_step=32)
     generated(trainer)
-    assert set(trainer.last_seats) == {("self", "random"), ("random", "self")}
+    assert set(trainer.last_played.seats) == {("self", "random"), ("random", "self")}
 
 
 def logprobs(policy):
@@ -162,7 +164,7 @@ def test_a_snapshot_plays_as_the_model_was_and_leaves_the_learner_alone(
 
 def test_memory_is_that_of_max_live_snapshots_and_old_files_go(matched):
     options = {"every": 1, "max_live": 4, "window": 6}
-    trainer = matched(opponents={"matchmaker": "past_selves", **options})
+    trainer = matched(opponents={"past_selves": {**options}})
     store, made, seen = trainer.matching.store, trainer.games.matchmaker, {}
 
     def look():
@@ -218,7 +220,7 @@ def test_checkpoints_of_others_are_refused_before_the_first_step(matched, tmp_pa
     with pytest.raises(ValueError, match="want a checkpoint of opponents 'psro', got"):
         other.train(resume_from_checkpoint=str(checkpoint))
     matching = matched(**new).matching
-    path = checkpoint / FILE
+    path = checkpoint / MATCHMAKING_FILE
     text = path.read_text()
     path.write_text(json.dumps({**json.loads(text), "run": "abc"}))
     with pytest.raises(ValueError, match="of another run than the results in"):
@@ -268,8 +270,8 @@ MIXED = {"id": "kuhn_poker", "opponents": "past_selves"}
             "set its every to a multiple of 2",
         ),
         (
-            {"opponents": {"matchmaker": "mixture", "weights": {"minimix": 1}}},
-            "unknown policy 'minimix'",
+            {"opponents": {"mixture": {"weights": {"minimix": 1}}}},
+            "no policy 'minimix'",
         ),
     ],
 )
@@ -311,7 +313,9 @@ def test_games_with_opponents_of_their_own_keep_them(matched, generated):
     games = ["kuhn_poker", {"id": "kuhn_poker", "opponents": ["random", "self"]}]
     trainer = matched(games=games, episodes_per_step=16)
     generated(trainer)
-    assigned = set(zip(trainer.last_games, trainer.last_seats, strict=True))
+    assigned = set(
+        zip(trainer.last_played.games, trainer.last_played.seats, strict=True)
+    )
     assert {seats for game, seats in assigned if game == 1} == {("random", "self")}
     assert {seats for game, seats in assigned if game == 0} <= {
         ("self", "self@0"),

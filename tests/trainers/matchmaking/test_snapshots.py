@@ -12,7 +12,7 @@ from arena_trainers.matchmaking import BaseMatchmaker, Match, snapshots
 from arena_trainers.matchmaking.snapshots import SnapshotStore
 from arena_trainers.train import failures, matching
 from arena_trainers.train.clock import Clock
-from arena_trainers.train.matching import FILE, Matching
+from arena_trainers.train.matching import MATCHMAKING_FILE, Matching
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_only_the_main_process_reads_checkpoints(process, monkeypatch, tmp_path)
     """It deletes old ones, so another process may meet half of one."""
     monkeypatch.setattr(failures, "broadcast_object_list", lambda objects: None)
     (tmp_path / "checkpoint-1").mkdir()
-    (tmp_path / "checkpoint-1" / FILE).write_text("{")
+    (tmp_path / "checkpoint-1" / MATCHMAKING_FILE).write_text("{")
     main, other = process(0), process(1)
     other._advance(other.games.matchmaker, 0)
     with pytest.raises(ValueError, match="Expecting"):

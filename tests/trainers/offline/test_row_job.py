@@ -10,7 +10,7 @@ import yaml
 from arena_trainers.evaluate import exploitability
 from arena_trainers.job.run_folder import with_start
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.offline.registry import names
+from arena_trainers.offline.protocol import names
 from arena_wrappers import Branching, play, write_episodes
 
 SMALL = ["--hidden_size", 16, "--num_layers", 1, "--eval_episodes", 10]
@@ -137,13 +137,13 @@ def test_every_trainer_trains(rows, train, tmp_path, name):
         assert "want a language model, got the reward model" in done.stderr
 
 
-PAGE = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "plugins.md").read_text()
 
 
 def test_a_trainer_of_another_distribution_trains_and_is_evaluated(
     rows, train, tmp_path, monkeypatch
 ):
-    """The plug-in of CONTRIBUTING."""
+    """The plug-in of docs/plugins.md."""
     source = PAGE.partition("# my_trainer.py")[2].partition("```")[0]
     (tmp_path / "plain_rows.py").write_text(source)
     info = tmp_path / "plain-1.0.dist-info"
@@ -203,6 +203,12 @@ def test_a_run_that_stopped_early_is_started_anew_with_options_that_it_has(tmp_p
     assert with_start(tmp_path) == f"--model {tmp_path / 'start'}"
     (tmp_path / "config.yaml").write_text("seed: 1\n")
     assert with_start(tmp_path).endswith(" --warm_start_steps 0")
+
+
+def test_kto_refuses_a_step_of_one_row(rows, train, tmp_path):
+    words = ["--trainer", "kto", "--data", rows("rule_labels"), "--batch_size", 1]
+    done = train(*words, "--output-dir", "run", status=2)
+    assert "want batch_size of at least 2 for trainer 'kto', got 1" in done.stderr
 
 
 def test_rows_longer_than_max_length_are_refused(rows, train, tmp_path):

@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.train.agreement import checked_rows
-from arena_trainers.train.training_rows import Row
+from arena_trainers.train.records import Row
 
 # random models never win
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")

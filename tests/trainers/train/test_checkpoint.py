@@ -5,7 +5,7 @@ import pytest
 import arena_envs
 from arena_trainers.train import CREDIT_STATE
 from arena_trainers.train.checkpoint import load_credit, save_credit
-from arena_trainers.train.critic import FeatureCritic
+from arena_trainers.train.critics import FeatureCritic
 
 KUHN = arena_envs.make_game("kuhn_poker")
 STATE = {"pool": ["game", "seat"], "baselines": [[0, 0, 0.5]]}

@@ -10,8 +10,8 @@ import arena_envs
 from arena_envs.solvers import action_values, uniform_table
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import estimate
-from arena_trainers.train.column_functions import supplied_by
 from arena_trainers.train.columns import check_credit
+from arena_trainers.train.records import supplied_by
 
 KUHN = arena_envs.make_game("kuhn_poker")
 VALUES = action_values(KUHN, uniform_table(KUHN))
@@ -107,7 +107,7 @@ def test_values_from_functions_take_the_place_of_a_critic(make_trainer, generate
     generated(trainer)
     turns = trainer.last_turns
     assert len(set(turns.value.tolist())) > 2
-    assert trainer.critic is None
+    assert trainer.credit.critic is None
     wanted = estimate("gae", turns).advantage
     assert trainer.last_credit.advantage.tolist() == wanted.tolist()
 

@@ -19,8 +19,7 @@ from arena_trainers.train.columns import (
     check_credit,
     check_credit_columns,
 )
-from arena_trainers.train.global_batch import turn_batch
-from arena_trainers.train.turn_records import turn_records
+from arena_trainers.train.records import turn_batch, turn_records
 from arena_wrappers import PromptWrapper, Reply, play
 
 BOTH = ("self", "self")

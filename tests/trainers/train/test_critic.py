@@ -11,9 +11,8 @@ import arena_envs
 from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, TERMINAL
 from arena_trainers.credit import estimate
-from arena_trainers.train.critic import FeatureCritic
-from arena_trainers.train.global_batch import turn_batch
-from arena_trainers.train.turn_records import turn_records
+from arena_trainers.train.critics import FeatureCritic
+from arena_trainers.train.records import turn_batch, turn_records
 from arena_wrappers import PromptWrapper, RandomPolicy, Reply, play
 
 KUHN = arena_envs.make_game("kuhn_poker")

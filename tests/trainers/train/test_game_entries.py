@@ -7,8 +7,7 @@ import pytest
 
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.train.game_entries import expanded
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan, expanded
 
 
 @dataclass(frozen=True)

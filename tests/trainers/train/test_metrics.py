@@ -10,7 +10,7 @@ import torch
 from arena_trainers.credit import TurnBatch, estimate
 from arena_trainers.train import metrics
 from arena_trainers.train.clock import Clock, Meter
-from arena_trainers.train.training_rows import loss_weighted, weighted
+from arena_trainers.train.records import loss_weighted, weighted
 
 BOTH = ("self", "self")
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
@@ -21,7 +21,7 @@ def turn(seat, invalid=None):
 
 
 def episode(returns, *turns):
-    return SimpleNamespace(returns=returns, turns=turns, parent=None)
+    return SimpleNamespace(returns=returns, turns=turns, parent=None, lost=None)
 
 
 EPISODES = [

@@ -16,15 +16,18 @@ from arena_trainers.job.preflight import check_columns
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.job.tiny import tiny_tokenizer
 from arena_trainers.lm.reward_model import check_same_texts
-from arena_trainers.train.column_functions import RewardColumn, load_functions
 from arena_trainers.train.columns import check_credit
-from arena_trainers.train.global_batch import turn_batch
-from arena_trainers.train.reward_columns import (
+from arena_trainers.train.credit import (
     baseline,
     compared_turns,
     with_reward_columns,
 )
-from arena_trainers.train.turn_records import TurnRecord
+from arena_trainers.train.records import (
+    RewardColumn,
+    TurnRecord,
+    load_functions,
+    turn_batch,
+)
 from arena_wrappers import PromptOptions
 
 KUHN = arena_envs.make_game("kuhn_poker")
@@ -165,7 +168,7 @@ def test_a_step_reads_the_scores_of_the_tokens_as_played(
         advantage = trainer.last_credit.advantage
         assert advantage == pytest.approx(scores - mean, abs=1e-5)
     assert trainer._metrics["train"]["arena/compared_turns"][0] > 0.5
-    (model,) = trainer.reward_models.values()
+    (model,) = trainer.credit.models.values()
     assert all(p.grad is None for p in model.model.parameters())
 
 

@@ -8,7 +8,7 @@ import torch
 
 import arena_envs
 from arena_trainers.credit import TurnBatch
-from arena_trainers.train.training_rows import (
+from arena_trainers.train.records import (
     Row,
     loss_weighted,
     trajectory_rows,

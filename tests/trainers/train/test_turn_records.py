@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 from arena_trainers.credit import estimate
-from arena_trainers.train.global_batch import rows_of_process, turn_batch
-from arena_trainers.train.training_rows import training_rows, with_placeholder_rows
-from arena_trainers.train.turn_records import turn_records
+from arena_trainers.train.records import (
+    rows_of_process,
+    training_rows,
+    turn_batch,
+    turn_records,
+    with_placeholder_rows,
+)
 from arena_wrappers import Branching, Episode, Turn
 
 

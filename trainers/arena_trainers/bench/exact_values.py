@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from arena_envs.solvers.sweeps import (
+from arena_envs.solvers.tree import (
     best_response_of,
     edge_weights,
+    game_tree,
     reach_of,
     values_of,
 )
-from arena_envs.solvers.tree import game_tree
 from arena_trainers.bench.graph import Floats, tree_columns
 from arena_trainers.bench.tabular import Played, TabularPolicy
 from arena_trainers.credit import TurnBatch

@@ -14,7 +14,7 @@ from arena_trainers.job.settings import JobConfig, build_configs
 from arena_trainers.job.start import load_tokenizer, make_start
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.prepared_games import PreparedGames, prepare_games
+from arena_trainers.train.matching import PreparedGames, prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer
 
 SCORED_AT_ONCE = 64  # rows; larger passes of a tiny model take longer

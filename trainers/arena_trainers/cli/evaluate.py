@@ -40,8 +40,12 @@ from arena_trainers.matchmaking import is_past
 from arena_wrappers import Policy, make_policy
 
 if TYPE_CHECKING:
-    from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
-    from arena_trainers.evaluate.suites import SuiteEvaluation, SuitePlan
+    from arena_trainers.evaluate.matches import (
+        Evaluation,
+        EvaluationPlan,
+        SuiteEvaluation,
+        SuitePlan,
+    )
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -67,13 +71,16 @@ def evaluate(
 ) -> None:
     """Measure a policy against opponents.
 
-    It plays in every seat. Results have confidence intervals and are compared with baselines.
+    It plays in every seat. Results have confidence intervals and are compared with baselines. The
+    score is 0 for uniform random play and 100 for a best response to the same opponent, both
+    exact; "-" with the reason where the game cannot be enumerated.
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
     opponent may also be "self", or past:RUN for all snapshots of a run: in small competitive
-    games with their exact NashConv. Episodes with an endpoint do not wait for each other. If
-    a policy gives no reply in a game, the status is 1. --out FILE.jsonl also appends the
+    games with their exact NashConv. Episodes with an endpoint do not wait for each other. An
+    episode in which a policy gives no reply is lost: it counts nowhere, the status is 1, and
+    with --out the same command plays it again. --out FILE.jsonl also appends the
     results to FILE.results.jsonl; `arena report FILE.jsonl` shows both.
 
     A model that was saved here is prompted and sampled as in its training. The file
@@ -111,7 +118,7 @@ def evaluate(
         typer.echo(json.dumps(found.to_dict() | more, indent=1))
     else:
         _print(found, convs)
-    _end(plan.unanswered())
+    _end(plan.unanswered(), out)
 
 
 def _env(
@@ -148,7 +155,7 @@ def _nash_convs(
     policies: Sequence[Policy | str], env: GameEnv, prompt: Mapping[str, Any]
 ) -> dict[str, float]:
     """Exact NashConv of the policy and of the snapshots that it plays against, by name."""
-    from arena_trainers.evaluate.nash_convs import nash_convs
+    from arena_trainers.evaluate.exploit import nash_convs
 
     first, *others = policies
     past = [p for p in others if not isinstance(p, str) and is_past(p.name)]
@@ -158,7 +165,7 @@ def _nash_convs(
 def _suite_plan(
     policy: Policy | str, suite: str, options: Mapping[str, Any]
 ) -> "SuitePlan":
-    from arena_trainers.evaluate.suites import SuitePlan
+    from arena_trainers.evaluate.matches import SuitePlan
 
     return SuitePlan(suite, policy, **options)
 
@@ -185,11 +192,15 @@ def _num_lines(path: Path | None) -> int:
         return sum(1 for _ in file)
 
 
-def _end(unanswered: Sequence[str]) -> None:
-    """Ends with status 1 if a policy gave no reply in a game."""
-    for text in unanswered:
+def _end(lost: Sequence[str], out: Path | None) -> None:
+    """Ends with status 1 if episodes are lost."""
+    for text in lost:
         typer.echo(f"error: {text}", err=True)
-    if unanswered:
+    if lost:
+        again = "the same command plays them again"
+        if out is None:
+            again = "--out FILE keeps the others, and then the same command plays them again"
+        typer.echo(f"error: lost episodes count nowhere; {again}", err=True)
         raise typer.Exit(1)
 
 
@@ -216,15 +227,14 @@ def _want_game_or_suite(
 
 
 def _print(found: "Evaluation | SuiteEvaluation", convs: Mapping[str, float]) -> None:
-    from arena_trainers.evaluate.suites import SuiteEvaluation
-    from arena_trainers.evaluate.tables import suite_table
-    from arena_trainers.evaluate.terminal import evaluation_tables
+    from arena_trainers.evaluate.matches import SuiteEvaluation
+    from arena_trainers.evaluate.tables import evaluation_tables, suite_table
 
     if isinstance(found, SuiteEvaluation):
         print_tables([suite_table(found)])
     for one in found.evaluations if isinstance(found, SuiteEvaluation) else [found]:
         print_tables(evaluation_tables(one, terminal_width()))
         if convs:
-            from arena_trainers.evaluate.nash_convs import nash_conv_table
+            from arena_trainers.evaluate.tables import nash_conv_table
 
             print_tables([nash_conv_table(one.game, convs)])

@@ -12,17 +12,20 @@ The intervals of `evaluate` need scipy (extra `eval`).
 
 from arena_trainers.evaluate.exploit import (
     Exploitability,
+    SampledExploitability,
     exploitability,
     legal_rate,
+    sampled_exploitability,
     tabular,
 )
-from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan, evaluate
-from arena_trainers.evaluate.result_rows import Row
-from arena_trainers.evaluate.sampled import (
-    SampledExploitability,
-    sampled_exploitability,
+from arena_trainers.evaluate.matches import (
+    Evaluation,
+    EvaluationPlan,
+    SuiteEvaluation,
+    evaluate,
+    evaluate_suite,
 )
-from arena_trainers.evaluate.suites import SuiteEvaluation, evaluate_suite
+from arena_trainers.evaluate.result_rows import Row
 
 __all__ = [
     "Evaluation",

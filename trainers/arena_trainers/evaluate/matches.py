@@ -1,32 +1,144 @@
-"""`evaluate`: returns of a policy and of baselines against opponents, seat by seat."""
+"""`evaluate` and `evaluate_suite`: a policy and baselines against opponents, seat by seat.
 
+The suite "mars" is the protocol of MARSHAL (https://arxiv.org/abs/2510.15414): 1000
+episodes per seat against the opponents of the released evaluation. Differences:
+
+- The score formulas are unpublished. Ours are inferred from published tables and reproduce
+  their numbers. Scores are approximately comparable; returns are exact.
+- MCTS: ours plays one random rollout per leaf and proves results; theirs plays ten rollouts
+  without proofs.
+- Leduc poker: ours is dealt by its rules; theirs from 24 equally likely deals.
+- Prompts are this project's.
+"""
+
+import json
+import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import arena_envs
+from arena_envs.checks import did_you_mean
 from arena_envs.env import GameEnv
-from arena_envs.game import AnyGame
-from arena_trainers.evaluate.arguments import checked_seats, env_of, seeds_of
+from arena_envs.game import CHANCE, AnyGame
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.intervals import import_stats
-from arena_trainers.evaluate.repetition import repetition_warnings
 from arena_trainers.evaluate.replies import ReplyCount, given_prompts
-from arena_trainers.evaluate.result_rows import Role, Row, rows_of
-from arena_trainers.evaluate.results_file import append_results
-from arena_trainers.evaluate.scores import exact_scales, sampled_scales, scored
+from arena_trainers.evaluate.result_rows import (
+    Role,
+    Row,
+    against,
+    append_results,
+    rows_of,
+    scales_of,
+    scored,
+)
 from arena_wrappers import (
     EpisodePlan,
     Policy,
     PromptWrapper,
+    RandomPolicy,
     make_policy,
+    play,
     stream_plans,
 )
 from arena_wrappers.asking import checked_timeout
 from arena_wrappers.endings import tell_people
 from arena_wrappers.episode_log import EpisodeLog
 from arena_wrappers.episodes import Episode, params_of
+from arena_wrappers.live_episodes import EnvCache
+
+
+def env_of(game: AnyGame | GameEnv | str) -> GameEnv:
+    """The environment of a game that is given as an id, as rules or as environment."""
+    if isinstance(game, str):
+        return arena_envs.make(game)
+    return game if isinstance(game, GameEnv) else GameEnv(game)
+
+
+def seeds_of(seed: Any, num_episodes: Any) -> range:
+    """The seeds `seed .. seed + num_episodes - 1`.
+
+    Raises:
+        ValueError: want an integer `num_episodes` of at least 1 and `seed` of at least 0.
+    """
+    if type(num_episodes) is not int or num_episodes < 1:
+        raise ValueError(f"want num_episodes of at least 1, got {num_episodes!r}")
+    if type(seed) is not int or seed < 0:
+        raise ValueError(f"want a seed of at least 0, got {seed!r}")
+    return range(seed, seed + num_episodes)
+
+
+def checked_seats(game: AnyGame, seats: Any) -> Sequence[int]:
+    """The seats that are evaluated, in ascending order; "all" means every seat.
+
+    Raises:
+        ValueError: the game lacks one of the seats, or `seats` is empty.
+    """
+    if isinstance(seats, str) and seats == "all":
+        return range(game.num_players)
+    last = game.num_players - 1
+    for seat in seats:
+        if type(seat) is not int or seat not in range(game.num_players):
+            raise ValueError(f"want seats from 0 to {last}, got {seat!r}")
+    if not seats:
+        raise ValueError(f"want 'all' or seats from 0 to {last}, got none")
+    return sorted(set(seats))
+
+
+FEW = 0.1  # distinct games per episode; fewer may lead to a warning
+STEP = 64  # random games played at a time
+
+
+def repetition_warnings(
+    game: AnyGame, rows: Sequence[Row], make: Callable[[], PromptWrapper]
+) -> tuple[str, ...]:
+    """One line for each opponent against which the evaluated policy repeats games.
+
+    A policy repeats games if two things hold: fewer than `FEW` of its episodes are distinct
+    games, and uniform random play shows more than twice as many distinct games in as many
+    episodes. Games that begin with chance, such as a deal, get no warning: their episodes
+    are independent even between deterministic policies.
+
+    Args:
+        game: the rules.
+        rows: rows of an evaluation.
+        make: makes an environment of the game.
+    """
+    if game.current_player(game.initial_state()) == CHANCE:
+        return ()
+    last = {row.opponent: row for row in rows if row.role == "policy"}  # of all seats
+    return tuple(
+        _repetition(row)
+        for row in last.values()
+        if row.num_distinct < FEW * row.num_episodes
+        and _has_more(make, 2 * row.num_distinct, row.num_episodes)
+    )
+
+
+def _has_more(make: Callable[[], PromptWrapper], few: int, num_episodes: int) -> bool:
+    """Whether `num_episodes` episodes of random play have more than `few` distinct games."""
+    seen: set[str] = set()
+    for start in range(0, num_episodes, STEP):
+        seeds = range(start, min(start + STEP, num_episodes))
+        seen |= {json.dumps(list(e.actions)) for e in play(make, RandomPolicy(), seeds)}
+        if len(seen) > few:
+            return True
+    return False
+
+
+def _repetition(row: Row) -> str:
+    if row.opponent in {"self", ""}:
+        advice = f"evaluate noisy:0.2({row.policy})"
+    else:
+        advice = f"vary play with --against 'noisy:0.2({row.opponent})'"
+    return (
+        f"{row.policy}{against(row.opponent)}: {row.num_distinct} distinct games in "
+        f"{row.num_episodes} episodes, so intervals are too narrow; {advice}"
+    )
+
 
 CHUNK = 256  # episodes in flight
 TRIAL = 32  # most episodes per seat for the choice of the best constant policy
@@ -74,10 +186,13 @@ def evaluate(
 ) -> Evaluation:
     """Plays a policy and baselines against opponents; mean returns with 95 % intervals.
 
-    All policies play the same seeds, and so the same deals. An invalid reply, an exception
-    in a policy or a timeout forfeits the episode, which counts. A policy reads prompts by
+    All policies play the same seeds, and so the same deals. An invalid reply forfeits the
+    episode, which counts. An episode is lost if a policy gives no reply (an exception, a
+    timeout, a server that fails): it is left out of every mean and counted (`Row.num_lost`).
+    A policy reads prompts by
     the options that it carries (`Policy`), such as those of a saved model. Warns
-    (UserWarning) if most of its replies are invalid, or if it plays few distinct games.
+    (UserWarning) if most of its replies are invalid, if it loses more than 1 % of its
+    episodes, or if it plays few distinct games.
 
     Args:
         policy: the evaluated policy, or its string for `make_policy`.
@@ -93,12 +208,15 @@ def evaluate(
         timeout: longest call of a policy, in seconds, see `play`.
         out: file to which each finished episode, also of the baselines, is appended as a
             line of JSON. The results are appended to a file beside it, see `results_file`.
+            If it holds lost episodes that were not played again, this evaluation goes on:
+            it plays these and those that are missing.
         progress: called after each episode with the numbers of episodes done and in all.
 
     Raises:
         ValueError: unknown policy or game, a seat or number out of range, or a game that a
             solver refuses; before any episode is played.
         ModuleNotFoundError: scipy is missing.
+        NoReplyError: all episodes of a row are lost.
 
     >>> found = evaluate("random", "tic_tac_toe", ["random"], 20, baselines=False)
     >>> [(row.seat, row.num_episodes) for row in found.rows]
@@ -160,8 +278,8 @@ class EvaluationPlan:
             raise ValueError("want at least one opponent, got none")
         if baselines:
             _refuse_people(self._opponents)
-        num_trials = min(TRIAL, num_episodes)
-        self._trial_seeds = range(self._seeds.stop, self._seeds.stop + num_trials)
+        stop = self._seeds.stop
+        self._trial_seeds = range(stop, stop + min(TRIAL, num_episodes))
         self._baselines = _fixed_baselines(rules) if baselines else {}
         self._constants = (
             list(map(make_policy, constants_of(rules))) if baselines else []
@@ -175,9 +293,11 @@ class EvaluationPlan:
 
         Raises:
             OSError: an episode could not be written; earlier ones stay readable.
+            NoReplyError: all episodes of a row are lost.
         """
         self._progress, self._num_done = progress, 0
         self._replies = ReplyCount()
+        self._kept = _unfinished(self._log or ())
         rows = [row for opponent in self._opponents for row in self._compare(opponent)]
         found = Evaluation(
             self.name,
@@ -192,8 +312,8 @@ class EvaluationPlan:
         return found
 
     def unanswered(self) -> tuple[str, ...]:
-        """A clause for each policy that gave no reply at all in the last `run`."""
-        return self._replies.unanswered()
+        """A clause for each policy that lost episodes in the last `run`."""
+        return self._replies.lost()
 
     def _compare(self, opponent: Policy | Literal["self"]) -> list[Row]:
         """Rows of the policy and of all baselines against one opponent."""
@@ -212,20 +332,15 @@ class EvaluationPlan:
             for role, entry in entries.items()
         }
         rows = [row for role_rows in found.values() for row in role_rows]
-        if "solver" not in found:
-            return rows
-        scales = None
-        if not isinstance(opponent, str):
-            solver = entries["solver"]
-            scales = exact_scales(self._wrapper.env, solver, opponent, self._seats)
-        if scales is None:
-            scales = sampled_scales(found["uniform"], found["solver"])
-        return scored(self.rules, rows, scales)
+        return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
 
     def _best_constant(self, opponent: Policy | Literal["self"]) -> Policy:
         def mean(policy: Policy) -> float:
             episodes = self._play(policy, opponent, self._trial_seeds, None)
-            return sum(e.returns[seat] for seat in episodes for e in episodes[seat])
+            paid = [
+                e.returns[s] for s in episodes for e in episodes[s] if e.lost is None
+            ]
+            return sum(paid) / len(paid) if paid else -math.inf
 
         return max(self._constants, key=mean)
 
@@ -251,17 +366,8 @@ class EvaluationPlan:
             for prompts in [given_prompts(lineup, self._given)]
             for s in seeds
         ]
-        done: dict[int, Episode] = {}
-        for index, episode in stream_plans(
-            plans, batch_size=CHUNK, timeout=self._timeout
-        ):
-            if log is not None:
-                log.append([episode])
-            done[index] = episode
-            tell_people(episode, self.rules, plans[index].policies)
-            self._replies.add(episode)
-            self._count_one()
         size = len(seeds)
+        done = self._play_plans(plans, log)
         parts = [
             [done[index] for index in range(start, start + size)]
             for start in range(0, len(plans), size)
@@ -270,7 +376,45 @@ class EvaluationPlan:
             parts *= len(self._seats)
         return dict(zip(self._seats, parts, strict=True))
 
-    def _count_one(self) -> None:
+    def _play_plans(
+        self, plans: Sequence[EpisodePlan], log: EpisodeLog | None
+    ) -> dict[int, Episode]:
+        """The episodes of the plans; those that an unfinished evaluation wrote are not played."""
+        done: dict[int, Episode] = {}
+        if log is not None and self._kept:
+            done = {n: e for n, plan in enumerate(plans) if (e := self._found(plan))}
+        for episode in done.values():
+            self._add(episode)
+        left = [index for index in range(len(plans)) if index not in done]
+        for place, episode in stream_plans(
+            [plans[index] for index in left], batch_size=CHUNK, timeout=self._timeout
+        ):
+            if log is not None:
+                log.append([episode])
+            index = left[place]
+            done[index] = episode
+            tell_people(episode, self.rules, plans[index].policies)
+            self._add(episode)
+        return done
+
+    def _found(self, plan: EpisodePlan) -> Episode | None:
+        """The episode of a plan among those that an unfinished evaluation wrote."""
+        names = [policy.name for policy in plan.policies]
+        header = EnvCache(plan.env_fn, plan.own_prompts).header
+        return next(
+            (
+                episode
+                for episode in self._kept.get(plan.seed, ())
+                if episode.sample == plan.sample
+                and all(turn.policy == names[turn.seat] for turn in episode.turns)
+                and all(_is_equal(getattr(episode, k), v) for k, v in header.items())
+            ),
+            None,
+        )
+
+    def _add(self, episode: Episode) -> None:
+        """Counts an episode and its replies."""
+        self._replies.add(episode)
         self._num_done += 1
         if self._progress is not None:
             self._progress(self._num_done, self.num_episodes)
@@ -280,6 +424,29 @@ class EvaluationPlan:
         entries = 1 + len(self._baselines) + bool(self._constants)
         trials = len(self._constants) * len(self._trial_seeds)
         return lineups * (entries * len(self._seeds) + trials)
+
+
+def _unfinished(episodes: Iterable[Episode]) -> dict[int, list[Episode]]:
+    """The episodes of a file by seed, without those that are lost.
+
+    Nothing if every lost episode was played again: then a new evaluation begins.
+    """
+    kept: dict[int, list[Episode]] = {}
+    lost: dict[tuple[Any, ...], list[set[tuple[int, str]]]] = {}
+    for episode in episodes:
+        seats = {(turn.seat, turn.policy) for turn in episode.turns}
+        key = episode.game, json.dumps(episode.params), episode.seed, episode.sample
+        if episode.lost is not None:
+            lost.setdefault(key, []).append(seats)
+            continue
+        kept.setdefault(episode.seed, []).append(episode)
+        if key in lost:
+            lost[key] = [others for others in lost[key] if not others <= seats]
+    return kept if any(lost.values()) else {}
+
+
+def _is_equal(recorded: Any, value: Any) -> bool:
+    return bool(recorded == json.loads(json.dumps(value)))
 
 
 def _refuse_people(opponents: Sequence[Policy | Literal["self"]]) -> None:
@@ -298,3 +465,195 @@ def _fixed_baselines(game: AnyGame) -> dict[Role, Policy]:
     if solver is not None:
         found["solver"] = prepared(solver, game)
     return found
+
+
+class SuiteGame:
+    """A game of a suite.
+
+    Args:
+        id: id of the game.
+        opponents: strings of the opponents.
+        score: function of the game and a mean return; None if the formula is unknown.
+        formula: the same formula in words.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        opponents: tuple[str, ...],
+        score: Callable[[AnyGame, float], float] | None = None,
+        formula: str = "unknown",
+    ) -> None:
+        self.id, self.opponents = id, opponents
+        self.score, self.formula = score, formula
+
+
+def _board_score(game: AnyGame, mean: float) -> float:
+    return 100 * (1 + mean)
+
+
+def _hanabi_score(game: AnyGame, mean: float) -> float:
+    return 100 * mean / game.max_return
+
+
+BOARD: Any = (_board_score, "100 (1 + mean return): 100 if every episode is a draw")
+HANABI: Any = (_hanabi_score, "100 mean return / largest return")
+
+
+SUITES = {
+    "mars": (
+        SuiteGame("tic_tac_toe", ("mcts:100", "mcts:1000"), *BOARD),
+        SuiteGame("connect_four", ("mcts:10", "mcts:100"), *BOARD),
+        SuiteGame("kuhn_poker", ("cfr",)),
+        SuiteGame("leduc_poker", ("cfr",)),
+        SuiteGame("mini_hanabi", ("self",), *HANABI),
+        SuiteGame("simple_hanabi", ("self",), *HANABI),
+    )
+}
+
+
+@dataclass(frozen=True)
+class SuiteScore:
+    """Result of a policy in one seat of one game of a suite.
+
+    Attributes:
+        game: id of the game.
+        opponents: the mean is over these opponents.
+        seat: the seat; "all" in self-play.
+        mean_return: mean return.
+        score: score by the formula of the suite; None if the formula is unknown.
+        formula: the inferred formula of the score, in words.
+    """
+
+    game: str
+    opponents: tuple[str, ...]
+    seat: int | Literal["all"]
+    mean_return: float
+    score: float | None
+    formula: str
+
+
+@dataclass(frozen=True)
+class SuiteEvaluation:
+    """A policy's evaluations in the games of a suite.
+
+    Attributes:
+        suite: name of the suite.
+        policy: name of the policy.
+        scores: one per game and seat.
+        evaluations: one per game, with intervals and baselines.
+    """
+
+    suite: str
+    policy: str
+    scores: tuple[SuiteScore, ...]
+    evaluations: tuple[Evaluation, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of all evaluations."""
+        return tuple(text for found in self.evaluations for text in found.warnings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The evaluations as JSON can hold them."""
+        return asdict(self)
+
+
+def evaluate_suite(
+    suite: str,
+    policy: Policy | str,
+    num_episodes: int = 1000,
+    *,
+    seed: int = 0,
+    prompt: Mapping[str, Any] | None = None,
+    baselines: bool = True,
+    timeout: float | None = None,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+) -> SuiteEvaluation:
+    """Evaluates a policy by a published protocol.
+
+    Args:
+        suite: `"mars"`, see the docstring of this module.
+        policy: the evaluated policy, or its string for `make_policy`.
+        num_episodes: episodes per opponent and seat, on the same seeds in each seat.
+        seed: as for `evaluate`, like the arguments below.
+        prompt: arguments of the `PromptWrapper`; they override the options of policies.
+        baselines: whether the games' baselines are evaluated, too.
+        timeout: longest call of a policy, in seconds.
+        out: file to which each finished episode is appended.
+        progress: called after each episode.
+
+    Raises:
+        ValueError: as for `evaluate`, or an unknown suite; before any episode is played.
+        ModuleNotFoundError: scipy is missing.
+    """
+    plan = SuitePlan(
+        suite,
+        policy,
+        num_episodes,
+        seed=seed,
+        prompt=prompt,
+        baselines=baselines,
+        timeout=timeout,
+        out=out,
+    )
+    found = plan.run(progress)
+    for text in found.warnings:
+        warnings.warn(text, stacklevel=2)
+    return found
+
+
+class SuitePlan:
+    """The evaluations of a suite, checked and ready to run; see `evaluate_suite`."""
+
+    def __init__(
+        self, suite: str, policy: Policy | str, num_episodes: int = 1000, **options: Any
+    ) -> None:
+        if suite not in SUITES:
+            raise ValueError(f"unknown suite {suite!r}; {did_you_mean(suite, SUITES)}")
+        self.suite = suite
+        self.policy = make_policy(policy) if isinstance(policy, str) else policy
+        self._plans = [
+            EvaluationPlan(
+                self.policy, game.id, game.opponents, num_episodes, **options
+            )
+            for game in SUITES[suite]
+        ]
+        self.num_episodes = sum(plan.num_episodes for plan in self._plans)
+
+    def run(self, progress: Progress | None = None) -> SuiteEvaluation:
+        """Plays all episodes; raises as `EvaluationPlan.run` does."""
+        scores, evaluations, before = [], [], 0
+        for game, plan in zip(SUITES[self.suite], self._plans, strict=True):
+            found = plan.run(progress and self._shifted(progress, before))
+            before += plan.num_episodes
+            evaluations.append(found)
+            scores += _scores(game, plan.rules, found)
+        return SuiteEvaluation(
+            self.suite, self.policy.name, tuple(scores), tuple(evaluations)
+        )
+
+    def unanswered(self) -> tuple[str, ...]:
+        """As `EvaluationPlan.unanswered`, for all games."""
+        return tuple(text for plan in self._plans for text in plan.unanswered())
+
+    def _shifted(self, progress: Progress, before: int) -> Progress:
+        return lambda done, _: progress(before + done, self.num_episodes)
+
+
+def _scores(game: SuiteGame, rules: AnyGame, found: Evaluation) -> list[SuiteScore]:
+    in_self_play = game.opponents == ("self",)
+    scores = []
+    for seat in ["all"] if in_self_play else range(rules.num_players):
+        means = [
+            row.mean_return
+            for row in found.rows
+            if row.role == "policy" and row.seat == seat
+        ]
+        mean = sum(means) / len(means)
+        score = None if game.score is None else game.score(rules, mean)
+        scores.append(
+            SuiteScore(found.game, game.opponents, seat, mean, score, game.formula)  # type: ignore[arg-type]
+        )
+    return scores

@@ -1,22 +1,24 @@
-"""An evaluation as one table with all columns, for pipes; `terminal` fits a width."""
+"""An evaluation as tables: with all columns for pipes, or within a terminal's width."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from arena_trainers.evaluate.baselines import HEURISTICS
-from arena_trainers.evaluate.matches import Evaluation
+from arena_envs.bots import BOTS, make_bot
+from arena_trainers.evaluate.matches import Evaluation, SuiteEvaluation
 from arena_trainers.evaluate.result_rows import Row, against
-from arena_trainers.evaluate.suites import SuiteEvaluation
+
+SCORE = "score: 0 = uniform random play, 100 = a best response (one seat: optimal play); exact"
 
 
 def as_table(found: Evaluation) -> Table:
     """All rows and columns of an evaluation."""
     heads = ["policy", "against", "role", "seat", "episodes", "distinct", "return"]
-    heads += ["95 %", "score", "win/draw/loss", "invalid", "turns", "tokens"]
-    cells = [_cells(row, found.rows) for row in found.rows]
+    heads += ["95 %", "score (95 %)", "win/draw/loss", "invalid", "turns", "tokens"]
+    cells = [_cells(row) for row in found.rows]
     if all(row.num_tokens is None for row in found.rows):
         heads, cells = heads[:-1], [row[:-1] for row in cells]
     if not any(row.opponent for row in found.rows):
@@ -46,35 +48,44 @@ def caption(found: Evaluation) -> str:
     lines = []
     if found.known_value:
         lines.append(f"Known value: {found.known_value}")
-    lines += _legend(found.rows)
-    if any(row.score_interval is not None for row in found.rows):
-        lines.append("Scores use the exact returns of the baselines")
-    elif any(row.normalised is not None for row in found.rows):
-        lines.append("Scores use the sampled returns of the baselines")
+    lines += score_notes(found.rows)
+    lines += _references(found.rows)
     for row in found.rows:
         if row.role == "policy":
             lines += _notes(row)
+    lines += [
+        f"lost: {row.num_lost} episodes of {row.policy} in seat {row.seat}"
+        f"{against(row.opponent)}, which count nowhere"
+        for row in found.rows
+        if row.num_lost
+    ]
     return "\n".join(lines)
 
 
-def _legend(rows: Sequence[Row]) -> list[str]:
+def score_notes(rows: Sequence[Row]) -> list[str]:
     """Lines that explain the scores 0, 100 and "-"."""
-    scored = [row for row in rows if row.normalised is not None]
-    solvers = dict.fromkeys(row.policy for row in scored if row.role == "solver")
-    lines = []
-    for name in solvers:
-        kind = reference_kind(name)
-        full = f"the {kind} ({name})" if kind.startswith("solver") else name
-        lines.append(f"score: 0 = uniform random play, 100 = {full}")
-        if kind == "search":
-            lines.append(f"{name} is a search, not a solver")
-        elif kind == "heuristic":
-            lines.append(f"{name} is a heuristic, not a solver")
-        if any(score_without_interval(row, rows) == "-" for row in scored):
-            lines.append(
-                f"score -: the 95 % intervals of uniform random play and {name} overlap"
-            )
+    reasons: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.no_score:
+            where = f"seat {row.seat}{against(row.opponent)}"
+            reasons.setdefault(row.no_score, {})[where] = None
+    lines = [SCORE] if any(row.score is not None for row in rows) else []
+    for reason, places in reasons.items():
+        is_everywhere = all(row.no_score == reason for row in rows)
+        where = "" if is_everywhere else f" ({', '.join(places)})"
+        lines.append(f"score -: {reason}{where}")
     return lines
+
+
+def _references(rows: Sequence[Row]) -> list[str]:
+    """A line for each solver baseline that is a search or a heuristic."""
+    names = dict.fromkeys(row.policy for row in rows if row.role == "solver")
+    kinds = {name: reference_kind(name) for name in names}
+    return [
+        f"{name} is a {kind}, not a solver"
+        for name, kind in kinds.items()
+        if not kind.startswith("solver")
+    ]
 
 
 def reference_kind(name: str) -> str:
@@ -86,26 +97,17 @@ def reference_kind(name: str) -> str:
         return "search"
     if name.startswith("core_"):
         return "solver of the core"
-    return "heuristic" if name in HEURISTICS.values() else "solver"
+    is_bot = name.partition(":")[0] in BOTS
+    is_exact = not is_bot or getattr(make_bot(name), "is_exact", False)
+    return "solver" if is_exact else "heuristic"
 
 
-def score_without_interval(row: Row, rows: Sequence[Row]) -> str:
-    """The score of a row among all rows of an evaluation.
-
-    "-" if it is undefined, or if the 95 % intervals of uniform play and solver overlap;
-    empty without a solver.
-    """
-    ends = {
-        other.role: other
-        for other in rows
-        if (other.opponent, other.seat) == (row.opponent, row.seat)
-    }
-    if "solver" not in ends:
-        return ""
-    overlap = ends["solver"].low <= ends["uniform"].high
-    if row.normalised is None or (row.score_interval is None and overlap):
+def score_text(row: Row, interval: bool = True) -> str:
+    """The score of a row with its interval; "-" if it has none."""
+    if row.score is None or row.score_interval is None:
         return "-"
-    return f"{row.normalised:z.1f}"
+    low, high = row.score_interval
+    return f"{row.score:z.1f}" + (f" ({low:z.0f} to {high:z.0f})" if interval else "")
 
 
 def percentages(row: Row) -> list[str]:
@@ -159,7 +161,7 @@ def suite_table(found: SuiteEvaluation) -> Table:
     return table
 
 
-def _cells(row: Row, rows: Sequence[Row]) -> list[str]:
+def _cells(row: Row) -> list[str]:
     results = "/".join(f"{share}%" for share in percentages(row))
     invalid = ", ".join(f"{reason} {rate:.1%}" for reason, rate in row.invalid.items())
     return [
@@ -171,9 +173,156 @@ def _cells(row: Row, rows: Sequence[Row]) -> list[str]:
         str(row.num_distinct),
         f"{row.mean_return:z.3f}",
         f"{row.low:z.3f} to {row.high:z.3f}",
-        score_without_interval(row, rows),
+        score_text(row),
         results,
         invalid or "0",
         f"{row.num_turns:.1f}",
         "" if row.num_tokens is None else f"{row.num_tokens:.1f}",
     ]
+
+
+NAME = 20  # longest name without a line break
+SHARES = "win/draw\n/loss %"
+DROPPED = ("turns", "tokens", SHARES, "invalid")  # in this order
+
+
+def evaluation_tables(found: Evaluation, width: int | None) -> list[Table]:
+    """One table per opponent, with the columns that fit into `width` characters.
+
+    Policy, seat, number of episodes, return, interval and score always stay. None as width
+    gives one table with all columns.
+    """
+    if width is None:
+        return [as_table(found)]
+    opponents = dict.fromkeys(row.opponent for row in found.rows)
+    tables = [_table(found, opponent, width) for opponent in opponents]
+    remarks = [caption(found), *_invalid(found.rows)]
+    tables[-1].caption = escape("\n".join(filter(None, remarks))) or None
+    return tables
+
+
+def _table(found: Evaluation, opponent: str, width: int) -> Table:
+    rows = [row for row in found.rows if row.opponent == opponent]
+    columns = {
+        "policy": _names(rows),
+        "seat": [str(row.seat) for row in rows],
+        **_counts(rows),
+        "return": [f"{row.mean_return:z.3f}" for row in rows],
+        "95 %": [f"{row.low:z.3f} to {row.high:z.3f}" for row in rows],
+        **_optional(rows),
+    }
+    widths, gap = _fitting(columns, width)
+    table = Table(
+        title=escape(f"{title(found)}{against(opponent)}"),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, gap - 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+    for name in widths:
+        is_name = name == "policy"
+        table.add_column(
+            name,
+            justify="left" if is_name else "right",
+            no_wrap=not is_name,
+            overflow="fold",
+            width=widths[name],
+        )
+    for cells in zip(*(columns[name] for name in widths), strict=True):
+        table.add_row(*map(escape, cells))
+    return table
+
+
+def _fitting(
+    columns: Mapping[str, Sequence[str]], width: int
+) -> tuple[dict[str, int], int]:
+    """Widths of the columns that fit, and the number of spaces between them.
+
+    Columns are dropped in the order of `DROPPED`; the policy's gets the remaining space.
+    """
+    widths = {
+        name: max(len(line) for text in (name, *cells) for line in text.split("\n"))
+        for name, cells in columns.items()
+    }
+    longest, widths["policy"] = widths["policy"], min(widths["policy"], NAME)
+    for name in DROPPED:
+        if name in widths and _total(widths, 1) > width:
+            del widths[name]
+    gap = 2 if _total(widths, 2) <= width else 1
+    spare = max(0, width - _total(widths, gap))
+    widths["policy"] = min(longest, widths["policy"] + spare)
+    return widths, gap
+
+
+def _total(widths: Mapping[str, int], gap: int) -> int:
+    return sum(widths.values()) + gap * (len(widths) - 1)
+
+
+def _invalid(rows: Sequence[Row]) -> list[str]:
+    """Lines with the evaluated policy's invalid replies by reason, which have no column."""
+    last = {row.opponent: row for row in rows if row.role == "policy"}  # of all seats
+    return [
+        f"invalid replies{against(opponent)}: "
+        + ", ".join(f"{reason} {rate:.1%}" for reason, rate in row.invalid.items())
+        for opponent, row in last.items()
+        if row.invalid
+    ]
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    """A policy's name in its first row, the kind of a baseline in its second."""
+    cells: list[str] = []
+    for (name, role), group in groupby(rows, lambda row: (row.policy, row.role)):
+        kind = {
+            "solver": reference_kind(name),
+            "constant": "best constant",
+        }.get(role, role)
+        lines = [name] if role == "policy" else [name, f"  ({kind})"]
+        number = len(list(group))
+        found = lines + [""] * (number - len(lines))
+        cells += ["\n".join(found)] if number == 1 else found
+    return cells
+
+
+def _counts(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Numbers of episodes; in brackets the distinct ones, if some repeat."""
+    if all(row.num_distinct == row.num_episodes for row in rows):
+        return {"n": [str(row.num_episodes) for row in rows]}
+    return {
+        "n\n(distinct)": [f"{row.num_episodes} ({row.num_distinct})" for row in rows]
+    }
+
+
+def _optional(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """The optional columns for which the rows have values."""
+    columns = {}
+    columns["score"] = [score_text(row, interval=False) for row in rows]
+    if any(row.wins is not None for row in rows):
+        columns[SHARES] = ["/".join(percentages(row)) for row in rows]
+    if any(row.invalid for row in rows):
+        columns["invalid"] = [f"{sum(row.invalid.values()):.1%}" for row in rows]
+    columns["turns"] = [f"{row.num_turns:.1f}" for row in rows]
+    if any(row.num_tokens is not None for row in rows):
+        columns["tokens"] = [
+            "" if row.num_tokens is None else f"{row.num_tokens:.1f}" for row in rows
+        ]
+    return columns
+
+
+def nash_conv_table(game: str, found: Mapping[str, float]) -> Table:
+    """A row for each policy, in the order of `found`."""
+    table = Table(
+        title=escape(f"Exact NashConv: {game}"),
+        caption="0 = an equilibrium; of the policy among its legal replies",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+    table.add_column("policy", overflow="fold")
+    table.add_column("NashConv", justify="right", no_wrap=True)
+    for name, value in found.items():
+        table.add_row(escape(name), f"{value:.4f}")
+    return table

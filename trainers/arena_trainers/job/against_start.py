@@ -19,7 +19,7 @@ from transformers import (
 )
 
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.game_plans import GamePlan, different_games
+from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers import EpisodePlan, Policy, play, play_plans
 
 if TYPE_CHECKING:

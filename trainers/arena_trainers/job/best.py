@@ -30,7 +30,7 @@ from transformers import (
 
 from arena_trainers.job.against_start import SCORE
 from arena_trainers.job.run_folder import partial
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 
 if TYPE_CHECKING:
     from arena_trainers.train.trainer import TurnGRPOTrainer

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 from arena_wrappers import RandomPolicy, play
 from arena_wrappers.prompts import Message
 

@@ -21,7 +21,7 @@ from arena_trainers.job.run_folder import CONFIG
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.lm.merged import CARD
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 
 if TYPE_CHECKING:
     from arena_trainers.job.job import TrainingJob

@@ -7,7 +7,7 @@ from arena_trainers.job.escaped import escaped
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 from arena_wrappers import Episode, RandomPolicy, Turn, play
 
 FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples

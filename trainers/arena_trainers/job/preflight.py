@@ -18,18 +18,16 @@ from arena_trainers.lm import best_of
 from arena_trainers.lm.models import adapter_base
 from arena_trainers.lm.reward_folder import check_language_model
 from arena_trainers.matchmaking import make_matchmaker, names
-from arena_trainers.matchmaking.registry import names_matchmaker
+from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.train.checks import (
     check_ranges,
     refuse_what_is_not_supported,
     split_list,
 )
-from arena_trainers.train.column_functions import load_functions
 from arena_trainers.train.columns import check_credit
-from arena_trainers.train.curricula import curriculum_of
 from arena_trainers.train.engine import check_server
 from arena_trainers.train.engine_adapters import NO_ADAPTER, plays_adapters
-from arena_trainers.train.game_plans import GamePlan, check_used
+from arena_trainers.train.games import GamePlan, check_used, curriculum_of
 from arena_trainers.train.options import (
     Option,
     is_of_installed_versions,
@@ -38,6 +36,7 @@ from arena_trainers.train.options import (
     unknown_option,
 )
 from arena_trainers.train.own_options import Draft
+from arena_trainers.train.records import load_functions
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.human import names_person
 
@@ -208,9 +207,9 @@ def _stand_in(model: str) -> RandomPolicy:
     return RandomPolicy()
 
 
-_STAND_INS: dict[str, Callable[[str], Policy]] = {
+_STAND_INS: dict[str, Callable[..., Policy]] = {
     "lm": _stand_in,
-    "best_of": lambda argument: best_of.check(argument, _STAND_INS),
+    "best_of": best_of.check,
 }
 
 

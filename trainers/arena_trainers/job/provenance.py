@@ -16,7 +16,7 @@ from transformers import TrainingArguments
 import arena_envs
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 
 PACKAGES = ("arena-envs", "torch", "transformers", "trl", "accelerate", "numpy")
 # options that change the results, and whose defaults depend on the machine or the games

@@ -7,7 +7,7 @@ from arena_trainers.job.curves import Frame
 from arena_trainers.job.outcome import Outcome, Stage
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 
 
 def results_of(outcomes: Sequence[Outcome], late: float | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from arena_trainers.job.warm_start import warm_start
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 from arena_wrappers import FORMATS, PromptOptions, RandomPolicy, make_policy, play
 
 

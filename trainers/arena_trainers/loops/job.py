@@ -38,7 +38,7 @@ from arena_trainers.loops.stages import (
     train_round,
     write_scores,
 )
-from arena_trainers.train.game_plans import GamePlan, different_games
+from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers.files import whole_file
 
 START_SCORES = "start-scores.json"

@@ -19,8 +19,8 @@ from arena_trainers.data import (
     select,
     write_rows,
 )
+from arena_trainers.evaluate.exploit import nash_convs
 from arena_trainers.evaluate.matches import EvaluationPlan
-from arena_trainers.evaluate.nash_convs import nash_convs
 from arena_trainers.job.run_folder import CONFIG, newest_checkpoint, partial
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.job.stopping import Stopper
@@ -30,7 +30,7 @@ from arena_trainers.loops.aggregate import newest_of_kind, write_aggregated
 from arena_trainers.loops.settings import LEARNER, Loop, PlayStage, Stages
 from arena_trainers.offline.job import RowJob
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import GamePlan
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
 from arena_wrappers.files import whole_file
 
@@ -159,8 +159,7 @@ def select_round(one: Round) -> None:
     """
     shutil.rmtree(one.folder / PARTS, ignore_errors=True)  # they are joined
     episodes = list(read_episodes(one.folder / EPISODES))
-    options = dict(one.stages.select)
-    name = options.pop("selector")
+    ((name, options),) = one.stages.select.items()
     found = select(name, episodes, seed=one.drawn("select"), **options)
     if not found.rows:
         why = ", ".join(f"{reason} ({num})" for reason, num in found.dropped.items())

@@ -145,9 +145,11 @@ def projected_replicator_dynamics(
 
         π ← P(π + rate · π ⊙ (A π - πᵀ A π))
 
-    P projects onto the strategies whose entries are at least floor / n; section 3.1 of
-    https://arxiv.org/abs/1711.00832. The result is the mean over all steps. Payoffs are
-    divided by the largest, so that their unit does not matter.
+    Section 3.1 of https://arxiv.org/abs/1711.00832. P raises entries to floor / n and scales
+    what lies above it, so that the sum is 1. The paper's P is the nearest such point: it takes
+    the same amount from all entries, which can hold a good row at the floor for ever. The
+    result is the mean over all steps. Payoffs are divided by the largest, so that their unit
+    does not matter.
 
     Args:
         payoffs: float64[n, n], what the row gets against the column.
@@ -170,20 +172,8 @@ def projected_replicator_dynamics(
     for _ in range(num_steps):
         fitness = scaled @ strategy
         strategy = strategy + rate * strategy * (fitness - strategy @ fitness)
-        strategy = least + _projected(strategy - least, 1 - floor)
+        above = np.maximum(strategy - least, 0)
+        strategy = least + (1 - floor) * above / above.sum()
         total += strategy
     mean: Floats = total / total.sum()
     return mean
-
-
-def _projected(point: Floats, mass: float) -> Floats:
-    """The nearest point with entries of at least 0 that add up to `mass`.
-
-    Duchi et al., "Efficient Projections onto the l1-Ball for Learning in High Dimensions"
-    (2008), figure 1.
-    """
-    ordered = np.sort(point)[::-1]
-    excess = (np.cumsum(ordered) - mass) / np.arange(1, len(point) + 1)
-    shift = excess[np.flatnonzero(ordered > excess)[-1]]
-    found: Floats = np.maximum(point - shift, 0)
-    return found

@@ -1,8 +1,24 @@
-"""What a trainer offers that learns from rows: `RowTrainer`."""
+"""What a trainer offers that learns from rows: `RowTrainer`; trainers by name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+from arena_envs.checks import did_you_mean
+from arena_envs.doors import Door
+from arena_trainers.job.run_folder import SELF_PLAY
+
+
+class Cut(NamedTuple):
+    """How many rows a step has, and how many run at once.
+
+    Attributes:
+        batch_size: rows of an optimizer step, all processes together.
+        at_once: most rows that a process runs at once.
+    """
+
+    batch_size: int
+    at_once: int
 
 
 @dataclass(frozen=True)
@@ -16,6 +32,7 @@ class Given:
         rows: `datasets.Dataset` with the token columns of `docs/data.md`.
         tokenizer: of the model.
         pad_id: the token that pads.
+        cut: how many rows a step has, and how many run at once.
         peft_config: of the new adapter that is trained; None to train all weights, or where
             the model has an adapter.
     """
@@ -25,6 +42,7 @@ class Given:
     rows: Any
     tokenizer: Any
     pad_id: int
+    cut: Cut
     peft_config: Any
 
 
@@ -35,9 +53,9 @@ class RowTrainer:
     Attributes:
         rows: the kind of rows: `"completions"`, `"pairs"` or `"labels"`.
         config: dataclass of the options, a subclass of `transformers.TrainingArguments`.
-        make: makes a `transformers.Trainer`, whose data collator reads the rows as they are.
-            Raises ValueError at options that do not fit.
-        least: fewest rows in a forward pass.
+        make: makes a trainer that is `WholeSteps`, whose data collator reads the rows as
+            they are. Raises ValueError at options that do not fit.
+        least: fewest rows of a step.
         plays: whether the trained model chooses replies, so that it is evaluated in the
             games of the rows. A reward model does not.
     """
@@ -47,3 +65,40 @@ class RowTrainer:
     make: Callable[[Given], Any]
     least: int = 1
     plays: bool = True
+
+
+row_trainers: Door[RowTrainer] = Door(
+    "trainer",
+    "arena.trainers",
+    {
+        name: f"arena_trainers.offline.{name}:{name}"
+        for name in ("dpo", "kto", "reward", "sft")
+    },
+)
+
+
+def names() -> list[str]:
+    """Names of all trainers; `turn_grpo` learns by self-play, the others from rows."""
+    return sorted([*row_trainers.names(), SELF_PLAY])
+
+
+def check_name(name: str) -> None:
+    """Raises ValueError for an unknown trainer."""
+    if not row_trainers.knows(name) and ":" not in str(name):
+        raise ValueError(f"no trainer {name!r}; {did_you_mean(str(name), names())}")
+
+
+def row_trainer(name: str) -> RowTrainer:
+    """The trainer of a name; imports its libraries.
+
+    Raises:
+        ValueError: there is no such trainer, or its plug-in gives something else.
+        ImportError: its plug-in cannot be imported.
+    """
+    check_name(name)
+    made = row_trainers.make(name)
+    if not isinstance(made, RowTrainer):
+        raise ValueError(
+            f"trainer {name!r}: want a function that returns a RowTrainer, got {made!r:.60}"
+        )
+    return made

@@ -5,17 +5,20 @@ Both need the extra `eval` (scipy, openskill).
 """
 
 from arena_trainers.tournament.log import Match, Result, TournamentLog
-from arena_trainers.tournament.payoffs import CrossPlay, Payoff, lineups_of
-from arena_trainers.tournament.ratings import (
+from arena_trainers.tournament.round_robin import TournamentPlan, play_tournament
+from arena_trainers.tournament.summary import (
+    CrossPlay,
+    GameSummary,
     NashAverage,
     Outcome,
+    Payoff,
     Rating,
+    Tournament,
     fit_elo,
+    lineups_of,
     nash_average,
     rate,
 )
-from arena_trainers.tournament.round_robin import TournamentPlan, play_tournament
-from arena_trainers.tournament.summary import GameSummary, Tournament
 
 __all__ = [
     "CrossPlay",

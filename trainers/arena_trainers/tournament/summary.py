@@ -1,15 +1,395 @@
-"""The results of a tournament, by game and in all."""
+"""The results of a tournament: ratings, payoffs by game, and the whole."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from arena_envs.game import AnyGame
+from arena_trainers.evaluate.intervals import mean_interval
+from arena_trainers.extras import import_extra
 from arena_trainers.tournament.log import Match, Result
-from arena_trainers.tournament.payoffs import CrossPlay, Payoff, Scores
-from arena_trainers.tournament.ratings import NashAverage, Rating, nash_average, rate
 from arena_wrappers.episodes import params_of
+
+Floats = NDArray[np.float64]
+
+MEAN_ELO = 1500
+POINTS = 400 / np.log(10)  # of Elo per natural log of the odds
+WIDTH = 1.96  # standard errors on each side of a 95 % interval
+EPSILON = 1e-7  # a smaller probability counts as 0
+
+
+class Outcome(NamedTuple):
+    """The result of an episode between two policies.
+
+    Attributes:
+        first: index of a policy.
+        second: index of the other.
+        score: 1 if the first won, 0.5 for a draw, 0 if it lost.
+    """
+
+    first: int
+    second: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Rating:
+    """The ratings of a policy in a tournament.
+
+    Attributes:
+        policy: name of the policy.
+        elo: maximum-likelihood Elo; the mean over policies is 1500.
+        elo_low: lower end of its 95 % interval.
+        elo_high: upper end.
+        mu: mean of OpenSkill's belief; the prior has 25.
+        sigma: standard deviation of this belief; the prior has 25/3.
+    """
+
+    policy: str
+    elo: float
+    elo_low: float
+    elo_high: float
+    mu: float
+    sigma: float
+
+
+def rate(policies: Sequence[str], outcomes: Sequence[Outcome]) -> tuple[Rating, ...]:
+    """Elo and OpenSkill ratings of all policies.
+
+    Args:
+        policies: names of the policies.
+        outcomes: results; OpenSkill updates its beliefs in this order.
+
+    Raises:
+        ModuleNotFoundError: scipy or openskill is missing.
+    """
+    elos, errors = fit_elo(len(policies), outcomes)
+    beliefs = _openskill(len(policies), outcomes)
+    return tuple(
+        Rating(
+            name, elo, elo - WIDTH * error, elo + WIDTH * error, belief.mu, belief.sigma
+        )
+        for name, elo, error, belief in zip(
+            policies, elos.tolist(), errors.tolist(), beliefs, strict=True
+        )
+    )
+
+
+def fit_elo(num_policies: int, outcomes: Sequence[Outcome]) -> tuple[Floats, Floats]:
+    """Elo ratings and their standard errors.
+
+    Maximises Σ w_ij log σ(θ_i - θ_j) over θ (Bradley and Terry 1952). w_ij is the number of
+    wins of i over j; a draw is half a win for both. Each pair that met gets one draw more,
+    which keeps the rating of a policy that always wins finite. The errors follow from the
+    curvature at the maximum; they assume independent episodes.
+
+    Args:
+        num_policies: n.
+        outcomes: results of episodes.
+
+    Returns:
+        float64[n] ratings with mean 1500, float64[n] standard errors of their distances
+        from the mean.
+
+    Raises:
+        ModuleNotFoundError: scipy is missing.
+
+    >>> elos, _ = fit_elo(2, [Outcome(0, 1, 1.0)] * 9 + [Outcome(0, 1, 0.0)] * 0)
+    >>> round(float(elos[0] - elos[1]), 3), round(400 * float(np.log10(9.5 / 0.5)), 3)
+    (511.501, 511.501)
+    """
+    wins = np.zeros((num_policies, num_policies))
+    for first, second, score in outcomes:
+        wins[first, second] += score
+        wins[second, first] += 1 - score
+    wins += 0.5 * (wins + wins.T > 0)
+    games = wins + wins.T
+
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        gaps = theta[:, None] - theta[None, :]
+        chances = 1 / (1 + np.exp(-gaps))
+        gradient = (games * chances - wins).sum(1)
+        return float((wins * np.logaddexp(0, -gaps)).sum()), gradient
+
+    optimize = import_extra("scipy.optimize", "eval")
+    start = np.zeros(num_policies)
+    options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 10_000}
+    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    theta = found.x - found.x.mean()
+    chances = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
+    weights = games * chances * (1 - chances)
+    information = np.diag(weights.sum(1)) - weights
+    errors = np.sqrt(np.diag(np.linalg.pinv(information)))
+    return MEAN_ELO + POINTS * theta, POINTS * errors
+
+
+def _openskill(num_policies: int, outcomes: Sequence[Outcome]) -> list[Any]:
+    model = import_extra("openskill.models", "eval").PlackettLuce()
+    beliefs = [model.rating() for _ in range(num_policies)]
+    for first, second, score in outcomes:
+        ranks = [1.0, 1.0] if score == 0.5 else [2.0 - score, 1.0 + score]
+        teams = [[beliefs[first]], [beliefs[second]]]
+        (beliefs[first],), (beliefs[second],) = model.rate(teams, ranks=ranks)
+    return beliefs
+
+
+class NashAverage(NamedTuple):
+    """Nash averaging: ratings that adding a copy of a policy does not change.
+
+    Attributes:
+        weights: probability of each policy in the maximum-entropy equilibrium.
+        ratings: mean payoff of each policy against this equilibrium; 0 for the policies in
+            its support, at most 0 for the others.
+    """
+
+    weights: tuple[float, ...]
+    ratings: tuple[float, ...]
+
+
+def nash_average(payoffs: ArrayLike) -> NashAverage:
+    """The maximum-entropy equilibrium of the game of choosing a policy.
+
+    Balduzzi et al., *Re-evaluating Evaluation* (2018), https://arxiv.org/abs/1806.02643.
+    It is discontinuous where payoffs tie, so also read the intervals of the payoffs.
+
+    Args:
+        payoffs: float64[n, n], mean return of the row against the column in a zero-sum
+            game. Measured payoffs are not exactly antisymmetric: the function uses
+            (payoffs - payoffs') / 2. It does not read the diagonal.
+
+    Raises:
+        ValueError: `payoffs` is no square matrix, or not finite off the diagonal.
+        ModuleNotFoundError: scipy is missing.
+
+    >>> found = nash_average([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+    >>> [round(weight, 4) for weight in found.weights]
+    [0.3333, 0.3333, 0.3333]
+    """
+    matrix = np.array(payoffs, np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise ValueError(f"want a square matrix of payoffs, got shape {matrix.shape}")
+    np.fill_diagonal(matrix, 0)
+    if not np.isfinite(matrix).all():
+        raise ValueError("want finite payoffs of all pairs")
+    skew = (matrix - matrix.T) / 2
+    scale = float(np.abs(skew).max()) or 1.0
+    inside = _inner_equilibrium(skew / scale)
+    support = inside > EPSILON
+    weights = np.zeros(len(skew))
+    weights[support] = _most_even(skew[:, support] / scale, inside[support])
+    return NashAverage(tuple(weights.tolist()), tuple((skew @ weights).tolist()))
+
+
+def _inner_equilibrium(skew: Floats) -> Floats:
+    """An equilibrium of full support: it plays each policy that some equilibrium plays."""
+    optimize = import_extra("scipy.optimize", "eval")
+    size = len(skew)
+    corners = []
+    for policy in range(size):
+        found = optimize.linprog(
+            c=-np.eye(size)[policy],
+            A_ub=skew,
+            b_ub=np.zeros(size),
+            A_eq=np.ones((1, size)),
+            b_eq=[1.0],
+            method="highs",
+        )
+        if not found.success:
+            raise RuntimeError(f"the linear program was not solved: {found.message}")
+        corners.append(np.maximum(found.x, 0))
+    mean = np.mean(corners, axis=0)
+    return np.asarray(mean / mean.sum())
+
+
+def _most_even(skew: Floats, start: Floats) -> Floats:
+    """The equilibrium of maximum entropy, found from one of full support."""
+    optimize = import_extra("scipy.optimize", "eval")
+    start = start / start.sum()
+    limits = np.maximum(skew @ start, 0)  # allows for rounding in the constraints
+    found = optimize.minimize(
+        lambda p: float(p @ np.log(p)),
+        start,
+        jac=lambda p: np.log(p) + 1,
+        bounds=[(EPSILON**2, 1)] * len(start),
+        constraints=[
+            {"type": "eq", "fun": lambda p: p.sum() - 1, "jac": np.ones_like},
+            {
+                "type": "ineq",
+                "fun": lambda p: limits - skew @ p,
+                "jac": lambda p: -skew,
+            },
+        ],
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 1000},
+    )
+    best = np.asarray(found.x if found.success else start, np.float64)
+    return np.asarray(best / best.sum())
+
+
+Lineup = tuple[int, ...]  # the policy in each seat, by its index
+
+
+@dataclass(frozen=True)
+class Payoff:
+    """Mean return of one policy in one seat, with another policy in all other seats.
+
+    Attributes:
+        mean: mean return, each seat with the same weight.
+        low: lower end of its 95 % interval; the episodes of one seed are one observation.
+        high: upper end.
+        num_episodes: number of episodes.
+    """
+
+    mean: float
+    low: float
+    high: float
+    num_episodes: int
+
+
+@dataclass(frozen=True)
+class CrossPlay:
+    """The gap between the returns of self-play and cross-play.
+
+    Attributes:
+        self_play: mean return of policies with copies of themselves.
+        cross_play: mean return over ordered pairs of different policies.
+        gap: `self_play - cross_play`.
+        low: lower end of the gap's 95 % interval.
+        high: upper end.
+    """
+
+    self_play: float
+    cross_play: float
+    gap: float
+    low: float
+    high: float
+
+
+def lineups_of(num_policies: int, num_players: int, self_pairs: bool) -> list[Lineup]:
+    """Each policy in one seat, every seat in turn, against each other policy in the rest.
+
+    With two seats these are all pairs in both orders.
+
+    >>> lineups_of(2, 2, self_pairs=False)
+    [(0, 1), (1, 0)]
+    >>> lineups_of(2, 3, self_pairs=True)[:4]
+    [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)]
+    """
+    found: dict[Lineup, None] = {}
+    for row in range(num_policies):
+        for column in range(num_policies):
+            if row == column and not self_pairs:
+                continue
+            for seat in range(num_players):
+                found[_lineup(row, column, seat, num_players)] = None
+    return list(found)
+
+
+def _lineup(row: int, column: int, seat: int, num_players: int) -> Lineup:
+    return tuple(row if s == seat else column for s in range(num_players))
+
+
+class Scores:
+    """The results of one game of a tournament.
+
+    Args:
+        game: the rules.
+        label: label of the game in `Match`.
+        policies: names of the policies.
+        seeds: seeds of each lineup.
+        done: results; at least all those of this game.
+    """
+
+    def __init__(
+        self,
+        game: AnyGame,
+        label: str,
+        policies: Sequence[str],
+        seeds: range,
+        done: Mapping[Match, Result],
+    ) -> None:
+        self.game, self.label, self.policies = game, label, policies
+        self.seeds, self.done = seeds, done
+
+    def result(self, lineup: Lineup, seed: int) -> Result:
+        """The result of an episode."""
+        names = tuple(self.policies[index] for index in lineup)
+        return self.done[Match(self.label, names, seed)]
+
+    def payoff(self, row: int, column: int) -> Payoff:
+        """Return of the row policy in one seat, with copies of the column policy in the rest."""
+        lineups = 1 if row == column else self.game.num_players
+        return self._payoff(self._scores(row, column), lineups)
+
+    def mean_return(self, row: int) -> Payoff:
+        """Return of a policy, averaged over the other policies."""
+        others = [c for c in range(len(self.policies)) if c != row]
+        scores = _means([self._scores(row, column) for column in others])
+        return self._payoff(scores, len(others) * self.game.num_players)
+
+    def _payoff(self, scores: Sequence[float], num_lineups: int) -> Payoff:
+        low, high = mean_interval(scores, self.game.min_return, self.game.max_return)
+        mean = sum(scores) / len(scores)
+        return Payoff(mean, low, high, len(scores) * num_lineups)
+
+    def cross_play(self) -> CrossPlay:
+        """Self-play against cross-play, over all policies."""
+        size = range(len(self.policies))
+        own = _means([self._scores(row, row) for row in size])
+        mixed = _means([self._scores(r, c) for r in size for c in size if r != c])
+        gaps = [a - b for a, b in zip(own, mixed, strict=True)]
+        spread = self.game.max_return - self.game.min_return
+        low, high = mean_interval(gaps, -spread, spread)
+        first, second, gap = (sum(v) / len(v) for v in (own, mixed, gaps))
+        return CrossPlay(first, second, gap, low, high)
+
+    def outcomes(self) -> list[Outcome]:
+        """Win, draw or loss of each episode between two policies, in order of the seeds.
+
+        The return of the policy with one seat is compared with the mean return of the
+        other seats. The policy that forfeits loses.
+        """
+        size, num_players = len(self.policies), self.game.num_players
+        return [
+            self._outcome(row, column, seat, seed)
+            for seed in self.seeds
+            for row in range(size)
+            for column in range(size)
+            for seat in range(num_players if num_players > 2 else 1)
+            if row != column
+        ]
+
+    def _outcome(self, row: int, column: int, seat: int, seed: int) -> Outcome:
+        num_players = self.game.num_players
+        result = self.result(_lineup(row, column, seat, num_players), seed)
+        own = result.returns[seat]
+        others = (sum(result.returns) - own) / (num_players - 1)
+        if result.forfeited_by is not None:
+            return Outcome(row, column, float(result.forfeited_by != seat))
+        if abs(own - others) < 1e-9:
+            return Outcome(row, column, 0.5)
+        return Outcome(row, column, float(own > others))
+
+    def _scores(self, row: int, column: int) -> list[float]:
+        """Mean return of the row policy over all seats, by seed."""
+        num_players = self.game.num_players
+        lineups = [_lineup(row, column, s, num_players) for s in range(num_players)]
+        return [
+            sum(
+                self.result(lineup, seed).returns[seat]
+                for seat, lineup in enumerate(lineups)
+            )
+            / num_players
+            for seed in self.seeds
+        ]
+
+
+def _means(lists: Sequence[Sequence[float]]) -> list[float]:
+    return [sum(values) / len(values) for values in zip(*lists, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -22,6 +402,9 @@ class GameSummary:
         kind: kind of the game.
         payoffs: return of the row's policy in one seat, with the column's in all other
             seats; None if they did not meet.
+        means: mean return of each policy, averaged over the other policies.
+        ranking: names of the policies, the best first: by Nash average, and equal ones and
+            games without it by mean return.
         ratings: ratings in competitive games, else None.
         nash: Nash average in competitive zero-sum games of two seats, else None.
         cross_play: self-play against cross-play in cooperative games, else None.
@@ -32,6 +415,8 @@ class GameSummary:
     params: Mapping[str, Any]
     kind: str
     payoffs: tuple[tuple[Payoff | None, ...], ...]
+    means: tuple[Payoff, ...]
+    ranking: tuple[str, ...]
     ratings: tuple[Rating, ...] | None
     nash: NashAverage | None
     cross_play: CrossPlay | None
@@ -47,6 +432,7 @@ class Tournament:
         num_episodes: episodes per lineup.
         seed: seed of the first episode of each lineup.
         games: one summary per game.
+        mean_ranks: mean rank of each policy over the games, 1 for the best.
         ratings: ratings over all competitive games together; None without such games.
         forfeits: per policy, its number of forfeits by reason.
         warnings: one line per policy and game with mostly invalid replies.
@@ -56,6 +442,7 @@ class Tournament:
     num_episodes: int
     seed: int
     games: tuple[GameSummary, ...]
+    mean_ranks: tuple[float, ...]
     ratings: tuple[Rating, ...] | None
     forfeits: Mapping[str, Mapping[str, int]]
     warnings: tuple[str, ...] = ()
@@ -79,11 +466,16 @@ def summarise(
     scores = [Scores(game, name, policies, seeds, done) for name, game in games.items()]
     competitive = [one for one in scores if one.game.kind == "competitive"]
     outcomes = [outcome for one in competitive for outcome in one.outcomes()]
+    summaries = tuple(_summary(one, self_pairs) for one in scores)
     return Tournament(
         policies=tuple(policies),
         num_episodes=len(seeds),
         seed=seeds.start,
-        games=tuple(_summary(one, self_pairs) for one in scores),
+        games=summaries,
+        mean_ranks=tuple(
+            sum(game.ranking.index(name) + 1 for game in summaries) / len(summaries)
+            for name in policies
+        ),
         ratings=rate(policies, outcomes) if competitive else None,
         forfeits=_forfeits(done),
     )
@@ -108,11 +500,18 @@ def _summary(scores: Scores, self_pairs: bool) -> GameSummary:
     nash = None
     if is_competitive and game.num_players == 2 and game.zero_sum:
         nash = nash_average([[c.mean if c else 0.0 for c in row] for row in payoffs])
+    means = tuple(map(scores.mean_return, size))
+    best_first = sorted(
+        size,
+        key=lambda i: (-round(nash.ratings[i], 9) if nash else 0.0, -means[i].mean),
+    )
     return GameSummary(
         game=scores.label,
         params=params_of(game),
         kind=game.kind,
         payoffs=payoffs,
+        means=means,
+        ranking=tuple(policies[index] for index in best_first),
         ratings=rate(policies, scores.outcomes()) if is_competitive else None,
         nash=nash,
         cross_play=scores.cross_play() if game.kind == "cooperative" else None,

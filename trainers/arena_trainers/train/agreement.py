@@ -25,7 +25,7 @@ from accelerate.utils import gather_object
 from arena_trainers.lm.scoring import evaluating, gap_of, takes, tolerance
 from arena_trainers.train.engine import changes_draws, training_dtype
 from arena_trainers.train.prompt_sharing import may_share_prompts
-from arena_trainers.train.training_rows import Row
+from arena_trainers.train.records import Row
 
 MAX_REPLY = 64  # tokens of each row that the check compares: the last ones
 

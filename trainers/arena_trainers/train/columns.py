@@ -1,31 +1,199 @@
-"""Checks of the estimator's columns and options before training, and its credit."""
+"""Checks of an estimator before training: its columns, options, parts of the reward, bounds.
 
+This module imports neither TRL nor torch.
+"""
+
+import random
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
+from arena_envs.sampling import random_states
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
+from arena_trainers.credit.by_name import estimators_with, find_estimator
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
-from arena_trainers.credit.registry import estimators_with, find_estimator
-from arena_trainers.train.column_functions import (
+from arena_trainers.train.engine import check_engine_columns
+from arena_trainers.train.records import (
+    PARTS,
     SUPPLIED,
     Supplier,
+    TurnRecord,
     check_functions,
     part_of,
+    turn_batch,
 )
-from arena_trainers.train.engine import check_engine_columns
-from arena_trainers.train.global_batch import turn_batch
-from arena_trainers.train.part_weights import check_part_weights, part_weights
-from arena_trainers.train.return_bounds import check_bounds
-from arena_trainers.train.turn_records import PARTS, TurnRecord
 
 if TYPE_CHECKING:
     from arena_trainers.train.config import TurnGRPOConfig
+
+
+def part_weights(
+    args: "TurnGRPOConfig", functions: Collection[str]
+) -> dict[str, float]:
+    """Weights of the parts of the reward, by name.
+
+    These are the parts in `part_weights`, and those that column functions supply. A supplied
+    part has weight 0 unless `part_weights` sets it.
+    """
+    given = [part for name in functions if (part := part_of(name))]
+    return {**dict.fromkeys(given, 0.0), **args.part_weights}
+
+
+def check_part_weights(args: "TurnGRPOConfig", functions: Collection[str]) -> None:
+    """Checks the names and weights of `part_weights`.
+
+    Raises:
+        ValueError: a weight for an unknown part, or weight 0 for the part that the
+            estimator needs as a reward (`paid_part` of its `needs`).
+    """
+    known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
+    for name in args.part_weights:
+        if name not in known:
+            raise ValueError(
+                f"part_weights names {name!r}, which is not a reward part; "
+                f"{did_you_mean(str(name), known)}"
+            )
+    option = needs_of(find_estimator(args.credit)).paid_part
+    if option is None:
+        return
+    part = {**credit.default_options(args.credit), **args.credit_args}[option]
+    if part_weights(args, functions).get(part, 1.0) == 0:
+        raise ValueError(
+            f"credit {args.credit!r} needs as {option} a reward part with a weight other "
+            f"than 0, got {part!r} with weight 0; set part_weights to {{{part!r}: 1.0}}"
+        )
+
+
+NUM_GAMES = 100  # random games that are played to see whether seats are paid early
+SLACK = 1e-9  # rounding of a sum of rewards
+
+
+def return_bounds(
+    game: AnyGame, args: "TurnGRPOConfig", weights: Mapping[str, float]
+) -> tuple[float, float]:
+    """Bounds of the weighted return of a trajectory, forfeits and penalties included.
+
+    Args:
+        game: the rules.
+        args: settings; `penalty`, `on_invalid` and `max_retries` set the cost of invalid
+            replies.
+        weights: weights of the reward parts; 1 where none is given.
+    """
+    found = part_bounds(game, args)
+    ends = [_times(found[part], weights.get(part, 1.0)) for part in PARTS]
+    return sum(low for low, _ in ends), sum(high for _, high in ends)
+
+
+def part_bounds(
+    game: AnyGame, args: "TurnGRPOConfig"
+) -> dict[str, tuple[float, float]]:
+    """Bounds of each part of a trajectory's return, without weights.
+
+    The game's part lies between `min_return` and `max_return` of the game. These bounds are
+    widened if a seat is paid before its first turn: a trajectory begins with this turn, so
+    it lacks the early payment, and the seat may lose it again later.
+    """
+    low, high = game.min_return, game.max_return
+    limited = [s for s in args.games if isinstance(s, dict) and s.get("max_turns")]
+    if limited or args.curriculum is not None:
+        low, high = (
+            min(low, 0.0),
+            max(high, 0.0),
+        )  # an episode may be cut before any payment
+    if pays_early(game):
+        low, high = low - max(high, 0.0), high - min(low, 0.0)
+    invalid = {
+        "forfeit": 1,
+        "retry": args.max_retries * game.max_turns + 1,
+        "random": game.max_turns,
+    }[args.on_invalid]
+    return {"game": (low, high), "format": (-args.penalty * invalid, 0.0)}
+
+
+def _times(ends: tuple[float, float], weight: float) -> tuple[float, float]:
+    low, high = sorted(weight * end + 0.0 for end in ends)  # no -0
+    return low, high
+
+
+def pays_early(game: AnyGame) -> bool:
+    """Whether random play finds an episode that pays a seat before its first turn."""
+    rng = random.Random(0)
+    for _ in range(NUM_GAMES):
+        moved = set[int]()
+        for state, player in random_states(game, rng):
+            if moved.issuperset(range(game.num_players)):
+                break
+            paid = game.returns(state)
+            if any(paid[seat] for seat in range(len(paid)) if seat not in moved):
+                return True
+            moved.add(player)
+    return False
+
+
+def check_bounds(
+    args: "TurnGRPOConfig", games: Sequence[AnyGame], weights: Mapping[str, float]
+) -> None:
+    """Raises if a return can lie outside of the bounds that the estimator's options set.
+
+    Which options these are is declared by the estimator (`return_bounds` of `needs`). A
+    bound may be a number, or a mapping from parts of the reward to numbers.
+
+    Raises:
+        ValueError: names the bound and the value that it needs.
+    """
+    options = {**credit.default_options(args.credit), **args.credit_args}
+    names = needs_of(find_estimator(args.credit)).return_bounds or ()
+    for side, name in enumerate(names):
+        given = options[name]
+        by_part = given if isinstance(given, Mapping) else {None: given}
+        for part, bound in by_part.items():
+            if not isinstance(bound, Real):
+                continue  # the estimator checks it
+            what = name if part is None else f"{name}[{part!r}]"
+            _check_known(args, weights, what, part)
+            for game in games:
+                end = _ends(game, args, weights, part)[side]
+                beyond = float(bound) - end if side == 0 else end - float(bound)
+                if beyond > SLACK:
+                    raise ValueError(
+                        f"want a {what} of {end:g} or {('less', 'more')[side]}, got "
+                        f"{bound!r}: {type(game).__name__} can pay {end:g}, with penalties "
+                        "and part_weights"
+                    )
+
+
+def _check_known(
+    args: "TurnGRPOConfig", weights: Mapping[str, float], what: str, part: str | None
+) -> None:
+    """Raises if a bound is set for a part of the reward without known bounds."""
+    counted = [part] if part is not None else [p for p in weights if weights[p]]
+    others = [other for other in counted if other not in PARTS]
+    if others:
+        raise ValueError(
+            f"credit {args.credit!r} cannot check {what}: the bounds of the reward part "
+            f"{others[0]!r} are not known; leave {what} out"
+        )
+
+
+def _ends(
+    game: AnyGame,
+    args: "TurnGRPOConfig",
+    weights: Mapping[str, float],
+    part: str | None,
+) -> tuple[float, float]:
+    """Bounds of a part of the reward, or of the whole return if it is None."""
+    if part is None:
+        return return_bounds(game, args, weights)
+    weight = weights.get(part, 1.0) or 1.0  # a part of weight 0 is read without weight
+    return _times(part_bounds(game, args)[part], weight)
+
 
 ALWAYS = (
     *("game", "episode", "seat", "turn", "group", "team"),

@@ -1,9 +1,10 @@
-"""Who plays whom in the episodes of a trainer: assignments, snapshots, matches, results."""
+"""What each start plays, and who plays it: games built once, tasks, seats, snapshots, matches."""
 
 import json
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import numpy as np
 import torch
 from accelerate.utils import gather_object
 
+from arena_envs.game import AnyGame
+from arena_trainers.curricula import Curriculum, Outcome, Task
+from arena_trainers.lm.adapters import share_base
 from arena_trainers.lm.cached_backend import CachedBackend
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.vllm_backend import VLLMBackend
@@ -27,15 +31,232 @@ from arena_trainers.matchmaking import (
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
 from arena_trainers.train.clock import Clock, TimedBackend
+from arena_trainers.train.columns import check_credit
 from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.critics import check_exact
 from arena_trainers.train.failures import raised_everywhere
-from arena_trainers.train.game_plans import GamePlan
+from arena_trainers.train.games import (
+    GamePlan,
+    check_used,
+    curriculum_of,
+    is_constant,
+    matchmaker_of,
+    opponents,
+)
 from arena_trainers.train.owned_state import read_owned
-from arena_trainers.train.prepared_games import PreparedGames
-from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
+from arena_trainers.train.records import Supplier
+from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.files import whole_file
+from arena_wrappers.noisy import without_noise
 
-FILE = "matchmaking.json"  # of a checkpoint
+
+@dataclass(frozen=True)
+class PreparedGames:
+    """What `prepare_games` built and checked.
+
+    Attributes:
+        plans: the games.
+        opponents: who plays the seats that do not learn, by policy string.
+        functions: functions and reward models that supply columns of the turn batch, by
+            column.
+        columns: the columns of the turn batch that are gathered for the estimator and for
+            the critic.
+        matchmaker: assigns the seats of the games that have no `opponents` of their own.
+        curriculum: chooses the game and the length of each start.
+    """
+
+    plans: Sequence[GamePlan]
+    opponents: Mapping[str, Policy]
+    functions: Mapping[str, Supplier]
+    columns: tuple[str, ...]
+    matchmaker: Matchmaker | None = None
+    curriculum: Curriculum | None = None
+
+    @property
+    def rules(self) -> list[AnyGame]:
+        """The rules of each game."""
+        return [plan.game for plan in self.plans]
+
+    @property
+    def names(self) -> list[str]:
+        """The name of each game, with its parameters; a repeated name gets a number."""
+        found: list[str] = []
+        for number, plan in enumerate(self.plans):
+            before = [earlier.name for earlier in self.plans[:number]].count(plan.name)
+            found.append(f"{plan.name} #{before + 1}" if before else plan.name)
+        return found
+
+    @property
+    def models(self) -> list[LMPolicy]:
+        """The language models among the opponents."""
+        inner = [without_noise(policy) for policy in self.opponents.values()]
+        return [policy for policy in inner if isinstance(policy, LMPolicy)]
+
+    def place_opponents(self, learner: LMPolicy, device: Any) -> None:
+        """Moves language models among the opponents to a device, or onto the learner's base."""
+        for policy in self.models:
+            if not share_base(policy, learner):
+                policy.model.to(device)
+
+    def episode_plan(
+        self,
+        start: Mapping[str, Any],
+        policies: Sequence[Policy],
+        sample: int,
+        branch: Branching | None,
+    ) -> EpisodePlan:
+        """The episode, or the turn tree, that a row of the data set starts.
+
+        Args:
+            start: the row, with `game` and `seed`, and `max_turns` by a curriculum.
+            policies: who plays each seat.
+            sample: number of the episode among those of the same start.
+            branch: where episodes branch, if they do.
+        """
+        env_fn = self.plans[start["game"]].env_of(start.get("max_turns"))
+        seed = int(start["seed"])
+        return EpisodePlan(env_fn, policies, seed, sample, branch=branch)
+
+
+def prepare_games(
+    args: TurnGRPOConfig,
+    policies: Mapping[str, Policy] | None = None,
+    columns: Mapping[str, Supplier] | None = None,
+    *,
+    plans: Sequence[GamePlan] | None = None,
+) -> PreparedGames:
+    """Builds the games of a run and loads their opponents; checks both and the credit.
+
+    Args:
+        args: the trainer's settings.
+        policies: policies by name, for opponents that are objects and not strings.
+        columns: functions and reward models that supply columns, by column.
+        plans: the games, if they are built already; by default those of `args.games`.
+
+    Raises:
+        ValueError: settings that do not fit together, see `GamePlan`, `check_used`,
+            `check_credit`, `opponents`, `check_exact`, `matchmaker_of` and `curriculum_of`.
+    """
+    if plans is None:
+        plans = [GamePlan(spec, args) for spec in args.games]
+    check_used(args, plans)
+    found = check_credit(args, [plan.game for plan in plans], columns)
+    if args.critic == "features":
+        found = (*found, "features")
+    matchmaker = matchmaker_of(args, plans)
+    seated = opponents(plans, args, policies or {}, matchmaker)
+    check_exact(args, plans, seated)
+    given = dict(columns or {})
+    curriculum = curriculum_of(args, plans)
+    return PreparedGames(tuple(plans), seated, given, found, matchmaker, curriculum)
+
+
+CURRICULUM_FILE = "curriculum.json"  # of a checkpoint
+CHOICES = 3  # what is drawn for, beside the purposes of `Matching`
+
+
+class Tasks:
+    """The tasks of starts, by a curriculum; without one, starts stay as they are.
+
+    All processes make the same calls, and get the same tasks.
+
+    Args:
+        games: the games, with their curriculum if there is one.
+        args: the trainer's settings.
+    """
+
+    def __init__(self, games: PreparedGames, args: TurnGRPOConfig) -> None:
+        self.games, self.args, self.curriculum = games, args, games.curriculum
+
+    def assign(
+        self, starts: Sequence[Mapping[str, Any]], step: int, batch: int
+    ) -> list[Mapping[str, Any]]:
+        """This process's starts with the game and `max_turns` of their tasks.
+
+        Args:
+            starts: rows of the data set, one for each episode.
+            step: optimizer steps so far.
+            batch: number of the generation batch.
+        """
+        curriculum = self.curriculum
+        if curriculum is None:
+            return list(starts)
+        keys = [(row["game"], int(row["seed"])) for row in starts]
+        rng = np.random.default_rng([self.args.seed, batch, CHOICES])
+        numbers = {name: number for number, name in enumerate(self.games.names)}
+        tasks: dict[tuple[int, int], dict[str, Any]] = {}
+        for key in dict.fromkeys(gather_object(keys)):
+            task = self._checked(curriculum.propose(step, rng))
+            game = key[0] if task.game is None else numbers[task.game]
+            tasks[key] = {"game": game, "max_turns": task.max_turns}
+        return [{**row, **tasks[key]} for row, key in zip(starts, keys, strict=True)]
+
+    def report(
+        self,
+        episodes: Sequence[Episode],
+        games: Sequence[int],
+        seats: Sequence[Seats],
+        step: int,
+    ) -> None:
+        """Tells the curriculum how the episodes of all processes ended."""
+        if self.curriculum is None:
+            return
+        own = [
+            self._outcome(episode, game, who)
+            for episode, game, who in zip(episodes, games, seats, strict=True)
+            if episode.parent is None
+            and not is_constant(self.games.rules[game].zero_sum, who)
+        ]
+        self.curriculum.update([Outcome(*found) for found in gather_object(own)], step)
+
+    def save(self, checkpoint: Path) -> None:
+        """Writes the curriculum's state; only the main process calls it."""
+        if self.curriculum is not None:
+            content = {**self._owner, "state": self.curriculum.state_dict()}
+            with whole_file(checkpoint / CURRICULUM_FILE) as file:
+                file.write(json.dumps(content))
+
+    def load(self, checkpoint: Path) -> None:
+        """Goes on from a checkpoint.
+
+        Raises:
+            ValueError: it is of another curriculum, or of other games.
+        """
+        if self.curriculum is None:
+            return
+        found = read_owned(checkpoint / CURRICULUM_FILE, self._owner)
+        self.curriculum.load_state_dict(found["state"])
+
+    @property
+    def _owner(self) -> dict[str, Any]:
+        """Whose outcomes a state is made of."""
+        return {"curriculum": self.args.curriculum, "games": self.games.names}
+
+    def _outcome(self, episode: Episode, game: int, seats: Seats) -> Outcome:
+        rules = self.games.rules[game]
+        pairs = zip(episode.returns, seats, strict=True)
+        mean = float(np.mean([value for value, who in pairs if who == SELF]))
+        share = (mean - rules.min_return) / (rules.max_return - rules.min_return)
+        return Outcome(self.games.names[game], min(max(share, 0.0), 1.0))
+
+    def _checked(self, task: Task) -> Task:
+        """A task that a curriculum gave.
+
+        Raises:
+            ValueError: an unknown game, or a limit that is no integer above 0.
+        """
+        limit = task.max_turns
+        is_limit = limit is None or (isinstance(limit, int) and limit > 0)
+        if is_limit and task.game in (None, *self.games.names):
+            return task
+        raise ValueError(
+            f"curriculum {self.args.curriculum!r}: want a game of {self.games.names} and "
+            f"max_turns above 0, or None, got {task!r}; see "
+            "arena_trainers.curricula.testing.check_curriculum"
+        )
+
+
+MATCHMAKING_FILE = "matchmaking.json"  # of a checkpoint
 TRAIN, MATCHES, EVAL = range(3)  # what the choices are drawn for
 
 Key = tuple[int, int]  # index of the game, and seed: the same for a group
@@ -152,7 +373,7 @@ class Matching:
                 "snapshots": sorted(self.store.steps),
                 "state": matchmaker.state_dict(),
             }
-            with whole_file(checkpoint / FILE) as file:
+            with whole_file(checkpoint / MATCHMAKING_FILE) as file:
                 file.write(json.dumps(content))
 
     def load(self, checkpoint: Path) -> None:
@@ -165,7 +386,7 @@ class Matching:
         matchmaker = self.games.matchmaker
         if matchmaker is None:
             return
-        found = read_owned(checkpoint / FILE, self._owner)
+        found = read_owned(checkpoint / MATCHMAKING_FILE, self._owner)
         source = checkpoint.parent / FOLDER
         with raised_everywhere():  # afterwards copies are there
             self.store.resume(found["snapshots"], found["run"], source)
@@ -210,7 +431,7 @@ class Matching:
 
     def _in_checkpoints(self) -> Iterator[int]:
         """The snapshots that some checkpoint of the run needs."""
-        files = Path(str(self.args.output_dir)).glob(f"checkpoint-*/{FILE}")
+        files = Path(str(self.args.output_dir)).glob(f"checkpoint-*/{MATCHMAKING_FILE}")
         return chain.from_iterable(
             json.loads(file.read_text())["snapshots"] for file in files
         )

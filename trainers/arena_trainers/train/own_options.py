@@ -11,10 +11,10 @@ from arena_envs.checks import did_you_mean
 from arena_trainers.credit import WITHIN_TURN
 from arena_trainers.curricula import make_curriculum
 from arena_trainers.matchmaking import make_matchmaker
-from arena_trainers.matchmaking.registry import names_matchmaker
+from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.train.checks import check_critic, split_list
-from arena_trainers.train.game_entries import expanded
-from arena_trainers.train.training_rows import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
+from arena_trainers.train.games import check_opponents, expanded
+from arena_trainers.train.records import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS
 from arena_wrappers import Branching
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
@@ -174,23 +174,3 @@ class Draft(OwnOptions):
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"the draft has no option {name!r}")
-
-
-def check_opponents(opponents: Any) -> None:
-    """Raises ValueError unless they are a string, a list of strings, or a matchmaker."""
-    if isinstance(opponents, Mapping):
-        return
-    seats = [opponents] if isinstance(opponents, str) else opponents
-    if not isinstance(seats, list) or not all(isinstance(seat, str) for seat in seats):
-        raise ValueError(
-            f"want opponents as a string or a list, got {opponents!r}; write a policy "
-            "string, a list with one for each seat, or a matchmaker such as past_selves"
-        )
-    if isinstance(opponents, str):
-        return
-    for seat in seats:
-        if names_matchmaker(seat):
-            raise ValueError(
-                f"want policy strings in a list of opponents, got the matchmaker {seat!r}, "
-                f"which assigns all seats; give it alone: --opponents {seat}"
-            )

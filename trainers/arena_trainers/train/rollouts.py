@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena_trainers.credit import Credit, TurnBatch
-from arena_trainers.train.training_rows import turn_weights
-from arena_trainers.train.turn_records import TurnRecord
+from arena_trainers.train.records import TurnRecord, turn_weights
 from arena_wrappers import Episode
 from arena_wrappers.files import whole_file
 

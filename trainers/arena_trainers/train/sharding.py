@@ -17,7 +17,7 @@ from trl.models.utils import add_hooks, remove_hooks
 from arena_trainers.lm.transformers_backend import TransformersBackend
 from arena_trainers.lm.whole import whole_models
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.prepared_games import PreparedGames
+from arena_trainers.train.matching import PreparedGames
 from arena_trainers.train.timed import TimedTrainer
 
 

@@ -76,8 +76,12 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
         return self._chat.prompt()[-1]["content"], *result
 
     def sample_random_action(self) -> str:
-        """A reply with a random legal action."""
-        return self._wrap(self._rng.choice(self._chat.env.env.legal_texts()))
+        """A reply with a random legal action.
+
+        An empty one where the episode ended before the seat's first turn: `step` reports this,
+        whatever the reply.
+        """
+        return self._wrap(self._rng.choice(self._chat.env.env.legal_texts() or [""]))
 
     def spawn(self, same_state: bool = False, **kwargs: Any) -> "GemEnv":
         """Another environment of these arguments; with `same_state`, a copy that goes on.

@@ -1,0 +1,262 @@
+"""Estimators by name: those of this package, and those of other distributions."""
+
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from arena_envs.doors import Door
+from arena_envs.doors import check_options as check_given
+from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.estimators.adca import adca
+from arena_trainers.credit.estimators.canon import canon
+from arena_trainers.credit.estimators.gae import bi_level_gae, gae, turn_ppo
+from arena_trainers.credit.estimators.grpo import episode, normalise_then_sum
+from arena_trainers.credit.estimators.mars import mars, mars_loo
+from arena_trainers.credit.estimators.mars_released import mars_released
+from arena_trainers.credit.estimators.mt_grpo import mt_grpo
+from arena_trainers.credit.estimators.outcome import (
+    dr_grpo,
+    flow_grpo,
+    grpo_passk,
+    rloo,
+)
+from arena_trainers.credit.estimators.poad import poad
+from arena_trainers.credit.estimators.rae import rae
+from arena_trainers.credit.estimators.reinforce_plus_plus import (
+    reinforce_plus_plus_baseline,
+)
+from arena_trainers.credit.estimators.salt import salt
+from arena_trainers.credit.estimators.states import agentprm, at_grpo, gigpo
+from arena_trainers.credit.estimators.strata import bnpo, stratified_grpo
+from arena_trainers.credit.estimators.teams import advevo_public_baseline, matpo
+from arena_trainers.credit.estimators.token_entropy import aepo, hapo
+from arena_trainers.credit.estimators.utterance import archer, counterfactual
+from arena_trainers.credit.needs import Needs, keeps_state, needs_of
+from arena_trainers.credit.pools import Credit, check_choice
+from arena_trainers.credit.results import (
+    check_finite,
+    check_selected,
+    warn_of_flat_pools,
+)
+from arena_trainers.credit.tokens import NEEDED_WITHIN, WITHIN_TURN, credit_within
+from arena_trainers.credit.trajectories import require, trajectories
+
+Estimator = Callable[..., Credit]
+ALIASES = {"grpo": "episode"}  # a second name of a built-in: its own name
+_ESTIMATORS: tuple[Estimator, ...] = (
+    *(adca, advevo_public_baseline, aepo, agentprm, archer, at_grpo, bi_level_gae),
+    *(bnpo, canon, counterfactual, dr_grpo, episode, flow_grpo, gae, gigpo),
+    *(grpo_passk, hapo, mars, mars_loo, mars_released, matpo, mt_grpo),
+    *(normalise_then_sum, poad, rae, reinforce_plus_plus_baseline, rloo, salt),
+    *(stratified_grpo, turn_ppo),
+)
+estimators: Door[Credit] = Door(
+    "estimator",
+    "arena.credit",
+    {f.__name__: f for f in _ESTIMATORS},
+    given=("turns", "state"),
+    aliases=ALIASES,
+    kit="arena_trainers.credit.testing:check_estimator",
+)
+
+
+def estimate(
+    name: str | Estimator,
+    turns: TurnBatch,
+    *,
+    state: Mapping[str, Any] | None = None,
+    within_turn: str = "uniform",
+    **options: Any,
+) -> Credit:
+    """Computes the advantage of every turn, or of every token.
+
+    Numbers may come from float32. A spread of at most 1e-6 of the sum of absolute rewards
+    counts as rounding, and its pool as flat (`arena_trainers.credit.rounding`).
+
+    Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or
+    of equal returns, or if one of two comparisons that an estimator adds is 0. The report
+    tells which pools.
+
+    Args:
+        name: name of the estimator (`estimator_names()` lists all), or the function.
+        turns: the turns of the whole batch, of all processes.
+        state: the state that the estimator returned for the batch before, if it keeps one.
+        within_turn: how tokens share the advantage of their turn. `"uniform"`: all have it.
+            `"entropy"`: by the column `tokens.entropy` (`by_token_entropy`, biased).
+            `"values"`: by the column `tokens.value`, in the advantage's unit
+            (`by_value_differences` with λ = 1, adds no bias).
+        **options: options of the estimator; its docstring explains them.
+
+    Returns:
+        The advantages in the order of the rows, the next state, and the report. Advantages
+        are per token if `per_token` is true of the estimator and `within_turn`. The report
+        is always about turns.
+
+    Raises:
+        ValueError: unknown estimator or option; an option out of range; a missing column;
+            turns with `unselected` = false for an estimator that compares all turns; a
+            state for an estimator without state; `within_turn` for an estimator that
+            credits tokens; a wrong number of advantages; an advantage that is not finite; an
+            advantage other than 0 where `unselected` is false.
+        TypeError: the estimator returned something other than `Credit`.
+        ImportError: the estimator's plug-in cannot be imported.
+
+    >>> one = dict(game=[0, 0], seat=[0, 0], turn=[0, 0], group=[0, 0])
+    >>> turns = TurnBatch(reward=[1, 4], episode=[0, 1], **one)
+    >>> advantage, state, report = estimate("mars", turns)
+    >>> advantage
+    array([-1.5,  1.5])
+    >>> for pool in report:
+    ...     print(pool.key, pool.size, pool.mean)
+    {'game': 0, 'seat': 0} 2 2.5
+    """
+    function, own_name = find_estimator(name), name_of(name)
+    _check(function, own_name, options)
+    declared = needs_of(function)
+    tokens, own_tokens = per_token(name, within_turn), declared.per_token
+    if keeps_state(function):
+        options["state"] = state
+    elif state is not None:
+        raise ValueError(f"estimator {own_name!r} keeps no state, got {state!r}")
+    live = trajectories(turns)
+    if not live.unselected.all() and not declared.unselected_only:
+        row = live.row[~live.unselected].min()
+        raise ValueError(
+            f"estimator {own_name!r} does not support turns that were selected by their "
+            f"return, got unselected[{row}] = False; use "
+            f"{estimators_with(lambda needs: needs.unselected_only)}"
+        )
+    require(live, *declared.columns, *NEEDED_WITHIN[within_turn])
+    result = function(live, **options)
+    if not isinstance(result, Credit):
+        raise TypeError(
+            f"want a Credit of estimator {own_name!r}, got {type(result).__name__}; make "
+            "one with with_report(advantage, pools, stats)"
+        )
+    advantage = live.scatter(result.advantage, own_tokens)
+    check_finite(own_name, advantage)
+    check_selected(own_name, turns, advantage, own_tokens)
+    if tokens and not own_tokens:
+        credited = credit_within(live, result.advantage, within_turn)
+        advantage = live.scatter(credited, per_token=True)
+        check_finite(own_name, advantage)
+    warn_of_flat_pools(own_name, result.report)
+    return result._replace(advantage=advantage)
+
+
+def estimator_names() -> list[str]:
+    """Names of all estimators, without `ALIASES`; a built-in hides a plug-in of its name."""
+    return estimators.names()
+
+
+def estimators_with(fits: Callable[[Needs], bool]) -> str:
+    """The built-in estimators with needs that fit, as a text for errors.
+
+    >>> estimators_with(lambda needs: "team" in needs.columns)
+    "'advevo_public_baseline'"
+    """
+    return " or ".join(repr(f.__name__) for f in _ESTIMATORS if fits(needs_of(f)))
+
+
+def name_of(name: str | Estimator) -> str:
+    """The own name of an estimator that is given by name or as a function.
+
+    >>> name_of("mars"), name_of(mars), name_of("grpo")
+    ('mars', 'mars', 'episode')
+    """
+    if isinstance(name, str):
+        return ALIASES.get(name, name)
+    return getattr(name, "__name__", repr(name))
+
+
+def find_estimator(name: str | Estimator) -> Estimator:
+    """The estimator of this name or `"module:function"`; a function is returned unchanged.
+
+    Raises:
+        ValueError: unknown estimator, or neither a name nor a function.
+        ImportError: the estimator's plug-in cannot be imported.
+    """
+    if callable(name):
+        return name
+    if not isinstance(name, str):
+        raise ValueError(
+            f"want the name of an estimator or a function, got {name!r:.80}"
+        )
+    return estimators.find(estimators.read(name).name)
+
+
+def needed_columns(
+    name: str | Estimator, within_turn: str = "uniform"
+) -> tuple[str, ...]:
+    """The columns of `TurnBatch` that an estimator always reads, as it declares them.
+
+    Args:
+        name: name of the estimator, or the function itself.
+        within_turn: as in `estimate`.
+
+    Raises:
+        ValueError: unknown estimator, or no such `within_turn`.
+    """
+    check_choice("within_turn", within_turn, WITHIN_TURN)
+    needed = (*needs_of(find_estimator(name)).columns, *NEEDED_WITHIN[within_turn])
+    return tuple(dict.fromkeys(needed))
+
+
+def per_token(name: str | Estimator, within_turn: str = "uniform") -> bool:
+    """Whether advantages are per token: by `within_turn`, or by the estimator's `needs`.
+
+    Args:
+        name: name of the estimator, or the function itself.
+        within_turn: as in `estimate`.
+
+    Raises:
+        ValueError: unknown estimator or `within_turn`, or a `within_turn` other than
+            `"uniform"` for an estimator that credits tokens.
+    """
+    check_choice("within_turn", within_turn, WITHIN_TURN)
+    of_tokens = needs_of(find_estimator(name)).per_token
+    if of_tokens and within_turn != "uniform":
+        raise ValueError(
+            f"estimator {name_of(name)!r} credits tokens itself; want within_turn "
+            f"'uniform', got {within_turn!r}"
+        )
+    return of_tokens or within_turn != "uniform"
+
+
+def check_options(name: str, options: Collection[str]) -> None:
+    """Raises ValueError for an unknown estimator or option, as `estimate` does.
+
+    >>> check_options("mars", {"discont": 0.9})
+    Traceback (most recent call last):
+        ...
+    ValueError: estimator 'mars' has no option 'discont'; did you mean 'discount'? \
+Options are discount, pool, scale, ddof, eps, baseline
+    """
+    _check(find_estimator(name), name_of(name), options)
+
+
+def docstring(name: str) -> str:
+    """The docstring of an estimator; "" if it has none.
+
+    Raises:
+        ValueError: unknown estimator.
+    """
+    return inspect.getdoc(find_estimator(name)) or ""
+
+
+def default_options(name: str | Estimator) -> dict[str, Any]:
+    """The options of an estimator with their defaults, without `state`.
+
+    Raises:
+        ValueError: unknown estimator.
+    """
+    parameters = list(inspect.signature(find_estimator(name)).parameters.values())[1:]
+    return {
+        p.name: p.default
+        for p in parameters
+        if p.name != "state" and p.kind is not p.VAR_KEYWORD
+    }
+
+
+def _check(function: Estimator, name: str, options: Collection[str]) -> None:
+    check_given(f"estimator {name!r}", function, options, ("state",), (None,))

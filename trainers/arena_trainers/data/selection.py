@@ -1,0 +1,179 @@
+"""Selectors by name, what they choose, and episodes that are held out."""
+
+import inspect
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from arena_envs.doors import Door
+from arena_envs.game import check_int
+from arena_trainers.data.played import draw, games_of
+from arena_trainers.data.rows import AnyRow, Completion, Dropped, Pair, Row, content_of
+from arena_trainers.data.turn_rows import want_episodes
+from arena_wrappers import Episode, without_lost
+
+Chosen = Iterable[AnyRow | Dropped]
+_OURS = ("episodes", "seed")  # arguments of a selector that are no options
+_HERE = "arena_trainers.data"
+selectors: Door[Chosen] = Door(
+    "selector",
+    "arena.selectors",
+    {
+        "wins": f"{_HERE}.outcomes:wins",
+        "best_of_group": f"{_HERE}.outcomes:best_of_group",
+        "solver_replies": f"{_HERE}.solvers:solver_replies",
+        "mixed": f"{_HERE}.mixing:mixed",
+        "outcome_pairs": f"{_HERE}.outcomes:outcome_pairs",
+        "branch_pairs": f"{_HERE}.trees:branch_pairs",
+        "feedback_pairs": f"{_HERE}.verdicts:feedback_pairs",
+        "rule_labels": f"{_HERE}.verdicts:rule_labels",
+        "solver_labels": f"{_HERE}.solvers:solver_labels",
+        "revisions": f"{_HERE}.trees:revisions",
+    },
+    given=_OURS,
+    kit=f"{_HERE}.testing:check_selector",
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a selector chose.
+
+    Attributes:
+        rows: of one kind, in an order that does not depend on that of the episodes.
+        num_merged: rows that were the same as another one, and are now part of it.
+        dropped: how many episodes of a seat, or turns, were not chosen, by reason.
+    """
+
+    rows: Sequence[AnyRow]
+    num_merged: int
+    dropped: Mapping[str, int]
+
+
+def names() -> list[str]:
+    """Names of all selectors; a built-in hides a plug-in of its name."""
+    return selectors.names()
+
+
+def run_selector(
+    name: str, episodes: Sequence[Episode], seed: int, options: Mapping[str, Any]
+) -> Chosen:
+    """What a selector yields, as it comes.
+
+    Raises:
+        ValueError: an unknown selector or option, or a missing one.
+        ImportError: the selector's plug-in cannot be imported.
+    """
+    one = selectors.read(name)
+    given = {one.name: {**one.options, **options}}
+    return selectors.make(given, episodes=episodes, seed=seed)
+
+
+def select(
+    name: str, episodes: Sequence[Episode], /, *, seed: int = 0, **options: Any
+) -> Selection:
+    """Chooses rows to train on from recorded episodes.
+
+    Equal rows of one start (game and seed), seat and turn are merged: weights add up, the margin
+    of a pair is the mean. Equal rows of different seeds stay, because it matters how often
+    chance leads to a state.
+
+    Args:
+        name: of the selector, or an expression such as `"wins(top=0.2)"`.
+        episodes: the records, in any order. `Episode.parent` counts them from 0. Lost ones
+            give no rows.
+        seed: of the selector's draws.
+        **options: of the selector.
+
+    Raises:
+        ValueError: an unknown selector, option or game; rows of more than one kind.
+        ImportError: the selector's plug-in cannot be imported.
+        TypeError: `episodes` is no list, or the selector yields something else than rows.
+
+    >>> from arena_wrappers import play
+    >>> found = select("wins", play("kuhn_poker", "random", [0]))
+    >>> {row.reason for row in found.rows}, dict(found.dropped)
+    ({'return above 0'}, {'return not above 0': 1})
+    """
+    check_int("seed", seed, 0, 2**63)
+    want_episodes(episodes)
+    games_of(episodes)  # raises at an unknown one
+    played = without_lost(episodes)
+    rows: dict[tuple[Any, ...], list[AnyRow]] = {}
+    dropped: Counter[str] = Counter()
+    if len(played) < len(episodes):
+        dropped["the episode is lost"] = len(episodes) - len(played)
+    for entry in run_selector(name, played, seed, options):
+        if isinstance(entry, Row):
+            rows.setdefault(content_of(entry), []).append(entry)
+        elif isinstance(entry, Dropped):
+            dropped[entry.reason] += entry.num
+        else:
+            raise TypeError(f"selector {name!r}: want rows, got {entry!r:.60}")
+    kinds = sorted({key[0] for key in rows})
+    if len(kinds) > 1:
+        raise ValueError(
+            f"selector {name!r}: want rows of one kind, got {' and '.join(kinds)}"
+        )
+    merged = [_merged(rows[key]) for key in sorted(rows)]
+    num_merged = sum(map(len, rows.values())) - len(merged)
+    return Selection(merged, num_merged, dropped)
+
+
+def _merged(same: Sequence[AnyRow]) -> AnyRow:
+    """One row for several with the same content."""
+    first = min(same, key=lambda row: (row.sample, row.reason))
+    if isinstance(first, Pair):
+        margins = sorted(row.margin for row in same if isinstance(row, Pair))
+        return replace(first, margin=sum(margins) / len(margins))
+    weights = sorted(row.weight for row in same if isinstance(row, Completion))
+    return replace(first, weight=sum(weights))
+
+
+def held_out(
+    episodes: Sequence[Episode], share: float
+) -> tuple[list[Episode], list[Episode]]:
+    """The episodes to train on, and those that are held out, by their seeds.
+
+    A seed is on the same side in every call with the same share, whatever the game; a higher
+    share holds out further ones.
+
+    Args:
+        episodes: `Episode.parent` counts them from 0.
+        share: of the seeds to hold out, 0 to 1.
+    """
+    if not 0 <= share < 1:
+        raise ValueError(f"want a share of at least 0 and below 1, got {share}")
+    sides: tuple[list[Episode], list[Episode]] = ([], [])
+    places: list[int] = []
+    for episode in episodes:
+        side = sides[draw(0, "held out", episode.seed) < share * 2**63]
+        places.append(len(side))
+        side.append(episode)
+    for side in sides:
+        for number, episode in enumerate(side):
+            if episode.parent is not None and episode.parent < len(places):
+                side[number] = replace(episode, parent=places[episode.parent])
+    return sides
+
+
+def described() -> list[tuple[str, str, str]]:
+    """Name, options with defaults, and first line of the docstring of each selector."""
+    told = []
+    for name in names():
+        if name not in selectors.built_in:
+            told.append((name, "", "a plug-in"))
+            continue
+        selector = selectors.find(name)
+        given = inspect.signature(selector).parameters.values()
+        shown = [
+            option.name
+            if option.default is option.empty
+            else f"{option.name}={option.default}"
+            for option in given
+            if option.name not in _OURS
+        ]
+        summary = (inspect.getdoc(selector) or "").partition("\n")[0]
+        told.append((name, ", ".join(shown), summary))
+    return told

@@ -1,0 +1,430 @@
+"""The games of a run: entries of `games`, plans with their seats, opponents, and starts.
+
+An entry that names `knobs` becomes one game for each value of them. A matchmaker assigns
+the seats of games without `opponents` of their own; a curriculum chooses among the games.
+
+This module imports neither TRL nor torch.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from arena_envs.checks import did_you_mean
+from arena_envs.registration import make, make_game
+from arena_trainers.curricula import Curriculum, make_curriculum
+from arena_trainers.evaluate.baselines import prepared
+from arena_trainers.lm import best_of
+from arena_trainers.lm.models import prompt_folder
+from arena_trainers.lm.prompt_file import read_prompt_file
+from arena_trainers.matchmaking import Matchmaker
+from arena_trainers.matchmaking.protocol import (
+    assigns_seats,
+    matchmaker_for,
+    missing_snapshot,
+    names_matchmaker,
+)
+from arena_trainers.train.checks import splits_weights
+from arena_trainers.train.engine import by_server
+from arena_wrappers import Policy, PromptWrapper, make_policy
+from arena_wrappers.play import EnvFn
+from arena_wrappers.policy_strings import Maker
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.train.config import TurnGRPOConfig
+
+KEYS = ("id", "params", "max_turns", "weight", "opponents")
+MAX_VALUES = 30  # games of one entry
+
+
+def checked_entry(spec: Any, keys: Sequence[str] = KEYS) -> dict[str, Any]:
+    """An entry as a dict.
+
+    Args:
+        spec: an id, or a dict.
+        keys: the keys that it may have.
+
+    Raises:
+        ValueError: another key, no id, or a value that means nothing.
+    """
+    given = {"id": spec} if isinstance(spec, str) else spec
+    if not isinstance(given, dict) or not {"id"} <= given.keys() <= {*keys}:
+        raise ValueError(f"want a game as id or dict of {sorted(keys)}, got {spec!r}")
+    params, weight = given.get("params", {}), given.get("weight", 1.0)
+    if not isinstance(params, dict):
+        raise ValueError(f"want params of {given['id']} as a mapping, got {params!r}")
+    if not isinstance(weight, int | float) or not 0 < weight < math.inf:
+        raise ValueError(f"want weight of {given['id']} above 0, got {weight!r}")
+    return given
+
+
+def expanded(entries: Sequence[Any]) -> list[Any]:
+    """Entries without `knobs`: one for each value of the knobs that an entry names.
+
+    Several knobs give all combinations of their values. The games of an entry share its
+    weight equally, and have its other keys.
+
+    Args:
+        entries: ids and dicts; `knobs` of a dict is True for all knobs of its game, or a list
+            of names.
+
+    Raises:
+        ValueError: an entry is malformed, its game lacks knobs or one of this name or refuses a
+            value, a knob is also one of `params`, or there are more than 30 combinations.
+    """
+    found: list[Any] = []
+    for spec in entries:
+        entry = checked_entry(spec, (*KEYS, "knobs"))
+        found += _by_value(entry) if "knobs" in entry else [spec]
+    return found
+
+
+def _by_value(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The entry with each combination of the values of its knobs."""
+    id, params = entry["id"], entry.get("params", {})
+    values = _chosen(entry)
+    num_values = math.prod(map(len, values.values()))
+    if num_values > MAX_VALUES:
+        raise ValueError(
+            f"want at most {MAX_VALUES} combinations of the knobs of {id}, got {num_values} "
+            f"of {list(values)}; name fewer knobs"
+        )
+    weight = entry.get("weight", 1.0) / num_values
+    rest = {name: value for name, value in entry.items() if name != "knobs"}
+    found = []
+    for chosen in itertools.product(*values.values()):
+        knobs = dict(zip(values, chosen, strict=True))
+        try:
+            make_game(id, **params, **knobs)
+        except ValueError as error:
+            raise ValueError(
+                f"{id} refuses the values {knobs} of its knobs ({error}); name fewer knobs, "
+                "or list the game several times with other params"
+            ) from error
+        found.append({**rest, "params": {**params, **knobs}, "weight": weight})
+    return found
+
+
+def _chosen(entry: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """The values of the knobs that an entry names, by knob."""
+    id, names, params = entry["id"], entry["knobs"], entry.get("params", {})
+    known = getattr(make_game(id, **params), "knobs", {})  # the fact is optional
+    if not known:
+        raise ValueError(
+            f"{id} has no knobs{' with these params' if params else ''}; leave knobs out, and "
+            "list the game several times with other params"
+        )
+    names = list(known) if names is True else names
+    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not is_list or not names:
+        raise ValueError(
+            f"want knobs of {id} as true or a list of {list(known)}, got {names!r}"
+        )
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{id} has no knob {name!r}; {did_you_mean(name, known)}")
+        if name in params:
+            raise ValueError(
+                f"want {name} of {id} in params or in knobs, got it in both; leave it out of "
+                "one of them"
+            )
+    return {name: known[name] for name in names}
+
+
+class GamePlan:
+    """A game of the trainer: its environments, and who plays each seat.
+
+    Args:
+        spec: an id, or a dict of id, params, max_turns, weight and opponents.
+        args: the trainer's settings.
+
+    Attributes:
+        id: the id.
+        params: the parameters that were given.
+        max_turns: after how many turns episodes are truncated, if that was given.
+        weight: how often the game starts, relative to the others.
+        name: the id, with the parameters and the limit of turns that were given.
+        game: the rules.
+        has_own: whether the game names opponents of its own.
+        seats: who plays each seat; None if they are assigned for each start.
+        learners: which seats learn, in some starts at least.
+        env_fn: makes an environment of the game; all of them share `game`.
+
+    Raises:
+        ValueError: a key, the game, a parameter or a policy is unknown, or no seat learns.
+    """
+
+    def __init__(self, spec: str | Mapping[str, Any], args: "TurnGRPOConfig") -> None:
+        given = checked_entry(spec)
+        self.id: str = given["id"]
+        self.params: dict[str, Any] = given.get("params", {})
+        self.max_turns: int | None = given.get("max_turns")
+        self.weight: float = given.get("weight", 1.0)
+        self.name = _name(self.id, self.params, self.max_turns)
+        env = make(self.id, max_turns=self.max_turns, **self.params)
+        self.game = env.game
+        num_players = self.game.num_players
+        self.seats: list[str] | None = None
+        self.has_own = "opponents" in given
+        if self.has_own or not assigns_seats(args.opponents):
+            who = given.get("opponents", args.opponents)
+            self.seats = _checked_seats(who, self.id, num_players)
+        self.learners = [s == "self" for s in self.seats or ["self"] * num_players]
+        # one function for all episodes, so that they share their caches
+        self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
+        self._prompt_options = args.prompt_options
+        self._cut: dict[int, EnvFn] = {}
+
+    def env_of(self, max_turns: int | None) -> EnvFn:
+        """Makes environments that truncate episodes after `max_turns` or earlier."""
+        if max_turns is None or (self.max_turns or math.inf) <= max_turns:
+            return self.env_fn
+        if max_turns not in self._cut:
+            env = make(self.id, max_turns=max_turns, **self.params)
+            self._cut[max_turns] = PromptWrapper(env, **self._prompt_options).clone
+        return self._cut[max_turns]
+
+
+def different_games(plans: Sequence[GamePlan]) -> list[GamePlan]:
+    """The first plan of each name: a game may be listed again with other opponents."""
+    found: dict[str, GamePlan] = {}
+    for plan in plans:
+        found.setdefault(plan.name, plan)
+    return list(found.values())
+
+
+def check_used(args: Any, plans: Sequence[GamePlan]) -> None:
+    """Raises ValueError if `opponents` is given and all games have opponents of their own."""
+    if args.opponents != "self" and all(plan.has_own for plan in plans):
+        ids = ",".join(dict.fromkeys(plan.id for plan in plans))
+        raise ValueError(
+            f"want a game without opponents of its own for opponents {args.opponents!r}, "
+            f"got none; leave opponents out, or give the games anew: --games {ids}"
+        )
+
+
+def _name(id: str, params: Mapping[str, Any], max_turns: int | None) -> str:
+    """The id, with the parameters and the limit of turns that were given."""
+    named = params if max_turns is None else {**params, "max_turns": max_turns}
+    values = ", ".join(f"{k}={v}" for k, v in sorted(named.items()))
+    return f"{id}({values})" if values else id
+
+
+def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
+    """The policy string of each seat.
+
+    Raises:
+        ValueError: a wrong number of seats, or no seat that learns.
+    """
+    check_opponents(who)
+    if names_matchmaker(who):
+        raise ValueError(
+            f"want opponents of {id} as a policy string or a list, got {who!r}; give a "
+            "matchmaker to the whole run, such as --opponents past_selves"
+        )
+    seats = [who] * num_players if isinstance(who, str) else list(who)
+    if len(seats) != num_players:
+        raise ValueError(
+            f"{id} has {num_players} seats, opponents names {len(seats)}; name one for "
+            "each seat, or one string for all"
+        )
+    if "self" not in seats:
+        raise ValueError(
+            f"want a seat of {id} that learns, got opponents {who!r}; write 'self' for "
+            "it in a list, such as [self, random], or give one policy to the whole run, "
+            "such as --opponents random"
+        )
+    return seats
+
+
+def opponents(
+    plans: Sequence[GamePlan],
+    args: "TurnGRPOConfig",
+    given: Mapping[str, Policy],
+    matchmaker: Matchmaker | None = None,
+) -> dict[str, Policy]:
+    """The policies of the seats that do not learn, by policy string; without snapshots.
+
+    Args:
+        plans: the games.
+        args: settings. A language model has the prompt and sampling options of its
+            `arena_prompt.json`; without that file, those of the learner.
+        given: policies by string; `make_policy` makes the others.
+        matchmaker: assigns the seats of the games without `seats`.
+
+    Raises:
+        ValueError: a string names no policy, a bot cannot play a game, or a model's chat
+            template cannot show its earlier replies.
+    """
+    from arena_trainers.lm.policy import LMPolicy
+
+    def load(path: str) -> Policy:
+        own = read_prompt_file(prompt_folder(path))
+        sampling = own and {"batch_size": args.rollout_batch_size}
+        sampling = sampling or args.sampling_options
+        policy = LMPolicy.from_pretrained(path, device=args.device, **sampling)
+        check_replies(args, policy)
+        return policy
+
+    makers: dict[str, Maker] = {
+        "lm": load,
+        "best_of": partial(best_of.load, device=args.device),
+    }
+    found = dict(given)
+    assigned = () if matchmaker is None else matchmaker.policies
+    for plan in plans:
+        for spec in assigned if plan.seats is None else plan.seats:
+            if spec == "self":
+                continue
+            if spec not in found:
+                found[spec] = make_policy(spec, makers)
+            prepared(found[spec], plan.game)
+    return found
+
+
+def check_replies(args: "TurnGRPOConfig", policy: "LMPolicy") -> None:
+    """Refuses a chat template that cannot show earlier replies, if prompts contain them.
+
+    Raises:
+        ValueError: names the options without earlier replies.
+    """
+    history = args.history if policy.prompt is None else policy.prompt.history
+    if history == "transcript" or args.on_invalid == "retry":
+        policy.chat.check_replies()
+
+
+def episode_starts(args: "TurnGRPOConfig", weights: Sequence[float]) -> "Dataset":
+    """The training set: starts of episodes, games drawn by weight, seeds by `args.seed`."""
+    from datasets import Dataset
+
+    num_starts = args.num_starts
+    if num_starts is None:
+        # TRL fills both in
+        per_batch = (args.generation_batch_size or 1) // (args.num_generations or 1)
+        batches = math.ceil(args.max_steps * args.generations_per_step)
+        num_starts = batches * per_batch if args.max_steps > 0 else 1000
+    rng = np.random.default_rng(args.seed)
+    chances = np.asarray(weights, float) / np.sum(weights)
+    games = rng.choice(len(weights), size=num_starts, p=chances)
+    seeds = rng.integers(2**62, size=num_starts)
+    labels = [f"{game}:{seed}" for game, seed in zip(games, seeds, strict=True)]
+    return Dataset.from_dict({"prompt": labels, "game": games, "seed": seeds})
+
+
+def check_opponents(opponents: Any) -> None:
+    """Raises ValueError unless they are a string, a list of strings, or a matchmaker."""
+    if isinstance(opponents, Mapping):
+        return
+    seats = [opponents] if isinstance(opponents, str) else opponents
+    if not isinstance(seats, list) or not all(isinstance(seat, str) for seat in seats):
+        raise ValueError(
+            f"want opponents as a string or a list, got {opponents!r}; write a policy "
+            "string, a list with one for each seat, or a matchmaker such as past_selves"
+        )
+    if isinstance(opponents, str):
+        return
+    for seat in seats:
+        if names_matchmaker(seat):
+            raise ValueError(
+                f"want policy strings in a list of opponents, got the matchmaker {seat!r}, "
+                f"which assigns all seats; give it alone: --opponents {seat}"
+            )
+
+
+def curriculum_of(args: Any, plans: Sequence[GamePlan]) -> Curriculum | None:
+    """The curriculum that the settings name, ready for its games; None if they name none.
+
+    Args:
+        args: the trainer's settings.
+        plans: the games.
+
+    Raises:
+        ValueError: an option or a game does not fit the curriculum, a game is listed twice,
+            or the curriculum reads a success that is the same in every episode.
+    """
+    if args.curriculum is None:
+        return None
+    curriculum = make_curriculum(args.curriculum)
+    names = [plan.name for plan in plans]
+    if len(set(names)) < len(names):
+        raise ValueError(
+            f"want each game once with a curriculum, got {names}; merge the games that are "
+            "listed twice"
+        )
+    curriculum.prepare({plan.name: plan.game for plan in plans})
+    for plan in plans:
+        if curriculum.reads_success and is_constant(
+            plan.game.zero_sum, plan.seats or ()
+        ):
+            raise ValueError(
+                f"the curriculum {args.curriculum!r} reads the success, which in self-play "
+                f"of {plan.name} is the same in every episode; give it opponents, or a "
+                "curriculum by steps"
+            )
+    return curriculum
+
+
+def is_constant(zero_sum: bool, seats: Sequence[str]) -> bool:
+    """Whether the mean return of the seats that learn is the same in every episode."""
+    return zero_sum and bool(seats) and all(who == "self" for who in seats)
+
+
+MAX_CHECKED_STEPS = 10_000  # of a run, to find out which snapshots are wanted when
+
+
+def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
+    """What assigns the seats of each start, ready for its games; None if they are fixed.
+
+    Args:
+        args: the trainer's settings.
+        plans: the games.
+
+    Raises:
+        ValueError: an option or a game does not fit the matchmaker, no game has a seat for
+            an opponent, or a setting does not support snapshots.
+    """
+    if not assigns_seats(args.opponents):
+        return None
+    matchmaker = matchmaker_for(args.opponents)
+    games = {plan.name: plan.game for plan in plans if plan.seats is None}
+    if all(game.num_players == 1 for game in games.values()):
+        raise ValueError(
+            f"want a game of several seats for opponents {args.opponents!r}, got "
+            f"{', '.join(games)}; leave opponents out"
+        )
+    matchmaker.prepare(games)
+    if matchmaker.max_live > 0:
+        _check_snapshots(args, matchmaker)
+    return matchmaker
+
+
+def _check_snapshots(args: Any, matchmaker: Matchmaker) -> None:
+    """Refuses settings under which snapshots cannot be taken or played."""
+    who = f"opponents {args.opponents!r}, which plays snapshots of the model"
+    if by_server(args):
+        raise ValueError(
+            f"vllm_mode 'server' does not support {who}: the server gets the weights of the "
+            "learner alone; leave vllm_mode and the settings of the server out, or give lm: "
+            "opponents"
+        )
+    if splits_weights(args):
+        raise ValueError(
+            f"sharded training does not support {who}: it has not been tested with it; "
+            "train with plain data parallelism, or give lm: opponents"
+        )
+    last = args.max_steps if args.max_steps > 0 else MAX_CHECKED_STEPS
+    steps = range(0, min(last, MAX_CHECKED_STEPS), args.window)
+    missing = missing_snapshot(matchmaker, steps)
+    if missing is not None:
+        raise ValueError(
+            f"matchmaker {args.opponents!r} wants at step {missing[0]} the snapshot of step "
+            f"{missing[1]}, when none is taken; set its every to a multiple of {args.window}, "
+            "the optimizer steps that share a generation batch"
+        )
