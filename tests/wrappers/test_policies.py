@@ -137,3 +137,47 @@ def test_a_bot_that_knows_its_probabilities_tells_them():
     assert sum(probabilities) == pytest.approx(1)
     assert illegal == 0
     assert not hasattr(make_policy("mcts"), "action_probs")
+
+
+MODULE = """
+from arena_wrappers import RandomPolicy
+
+class Mine(RandomPolicy):
+    def __init__(self, name="mine"):
+        self.name = name
+
+def load(argument):
+    return Mine(f"loaded {argument!r}")
+
+mine, number = Mine("made"), 7
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ("some_policies:Mine", "mine"),
+        ("some_policies:Mine:yours", "yours"),
+        ("some_policies:load", "loaded ''"),
+        ("some_policies:load:a:b", "loaded 'a:b'"),
+        ("some_policies:mine", "made"),
+        ("noisy:0.5(some_policies:mine)", "noisy:0.5(some_policies:mine)"),
+    ],
+)
+def test_a_module_names_a_policy(spec, name, tmp_path, monkeypatch):
+    (tmp_path / "some_policies.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert make_policy(spec).name == name
+
+
+def test_a_module_without_such_a_policy_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "no_policies.py").write_text(MODULE)
+    (tmp_path / "broken_policies.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, found in (("number", "7"), ("absent", "None")):
+        with pytest.raises(ValueError, match=f"want module:name .* gives {found}$"):
+            make_policy(f"no_policies:{name}")
+    with pytest.raises(ImportError, match="fails at import: ZeroDivisionError"):
+        make_policy("broken_policies:Mine")
+    with pytest.raises(ValueError, match="or a module 'absent_policies' here"):
+        make_policy("absent_policies:Mine")

@@ -1,7 +1,10 @@
 """Policies named by strings, such as `"mcts:1000"` or `"lm:PATH"`."""
 
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
+from inspect import signature
 
 from arena_envs.bots import BOTS, make_bot
 from arena_envs.checks import did_you_mean
@@ -31,6 +34,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     | `"noisy:P(STRING)"` | any of these but a person, with a random legal action at probability P |
     | `"best_of:N(STRING, reward:PATH)"` | the best of N replies of any of these but a person or an endpoint, by a reward model |
     | a kind of the entry-point group `arena.policies` | its function, called with the argument |
+    | `"module:name"`, `"module:name:ARGUMENT"` | a policy, or what a class or function makes |
 
     Options may follow the name or the URL of an endpoint:
     `"api:MODEL@http://localhost:8000/v1#reply_format=boxed#temperature=0.7"`. They
@@ -65,8 +69,46 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
         return (ScoringBotPolicy if scores else BotPolicy)(bot, name=spec)
     known = {point.name: point for point in entry_points(group="arena.policies")}
     if kind not in known:
-        raise ValueError(f"unknown policy {spec!r}; {_hint(kind, known)}")
+        if not _is_module(kind):
+            hint = _hint(kind, known)
+            more = f"; or a module {kind!r} here" if ":" in spec else ""
+            raise ValueError(f"unknown policy {spec!r}; {hint}{more}")
+        return _of_module(spec)
     policy: Policy = known[kind].load()(argument)
+    return policy
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):  # the parent is missing or no package
+        return False
+
+
+def _of_module(spec: str) -> Policy:
+    """The policy that `module:name` or `module:name:ARGUMENT` gives.
+
+    A class or function is called with ARGUMENT. Without one it is called without arguments,
+    or with an empty string if it wants a string.
+    """
+    module, _, rest = spec.partition(":")
+    name, has_argument, argument = rest.partition(":")
+    try:
+        found = getattr(import_module(module), name, None)
+    except Exception as error:  # a stranger's module may raise anything at import
+        raise ImportError(f"policy {spec!r} fails at import: {error!r}") from error
+    if callable(found) and (isinstance(found, type) or not hasattr(found, "act")):
+        try:
+            call = signature(found).bind(*[argument] if has_argument else [])
+        except TypeError:
+            call = signature(found).bind(argument)
+        found = found(*call.args)
+    if not callable(getattr(found, "act", None)) or not hasattr(found, "name"):
+        raise ValueError(
+            f"want module:name of a policy, with a name and act(requests), got {spec!r}, "
+            f"which gives {found!r:.80}"
+        )
+    policy: Policy = found
     return policy
 
 

@@ -5,14 +5,18 @@ import json
 import typer
 
 from arena_trainers.cli.options import (
+    AsCsv,
     AsJson,
+    AsLatex,
     FirstSeed,
     Games,
     PairEpisodes,
+    Params,
     PolicyNames,
     ResultsFolder,
     SelfPairs,
     Timeout,
+    read_envs,
 )
 from arena_trainers.cli.policy_options import (
     PolicyOptions,
@@ -20,6 +24,9 @@ from arena_trainers.cli.policy_options import (
     takes_policy_options,
 )
 from arena_trainers.cli.usage import (
+    latex,
+    one_form,
+    print_csv,
     print_tables,
     running,
     terminal_width,
@@ -44,7 +51,10 @@ def tournament(
     *,
     how: PolicyOptions,
     timeout: Timeout = None,
+    params: Params = None,
     as_json: AsJson = False,
+    as_csv: AsCsv = False,
+    as_latex: AsLatex = False,
 ) -> None:
     """Rate policies that play against each other.
 
@@ -58,19 +68,26 @@ def tournament(
 
     arena tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a
 
+    arena tournament random cfr -g kuhn_poker -g nim -p kuhn_poker.num_players=3 --out runs/p
+
     arena tournament lm:a lm:b -g mini_hanabi -n 500 --out runs/b
 
     arena tournament human cfr -g kuhn_poker -n 5 --out runs/c
     """
     from arena_trainers.extras import import_extra
     from arena_trainers.tournament import TournamentPlan
-    from arena_trainers.tournament.picture import draw_matrix, tournament_tables
+    from arena_trainers.tournament.picture import (
+        draw_matrix,
+        records_of,
+        tournament_tables,
+    )
 
     import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
+        one_form(json=as_json, csv=as_csv, latex=as_latex)
         plan = TournamentPlan(
             how.policies(policies),
-            games,
+            read_envs(games, params),
             num_episodes,
             seed=seed,
             self_pairs=self_pairs,
@@ -87,5 +104,9 @@ def tournament(
     show_warnings(found.warnings)
     if as_json:
         typer.echo(text)
+    elif as_csv:
+        print_csv(records_of(found))
+    elif as_latex:
+        typer.echo("\n\n".join(map(latex, tournament_tables(found))))
     else:
         print_tables(tournament_tables(found, terminal_width()))
