@@ -220,6 +220,16 @@ class BaseGame(Generic[S, A]):
     def teams(self: Game[S, A]) -> Sequence[int]:
         return range(self.num_players)
 
+    def chance_outcomes(self, state: S) -> Sequence[tuple[A, float]]:
+        """No outcomes, which is right without chance."""
+        return ()
+
+    def information_state(self: Game[S, A], state: S, seat: int) -> Hashable:
+        """`state` itself, which is right where information is perfect."""
+        if self.information != "perfect":
+            raise NotImplementedError(f"{self!r} hides information: define this key")
+        return state
+
     def parse(self: Game[S, A], state: S, text: str) -> A:
         """Reads canonical texts, whatever their case and white space."""
         wanted = fold(text)

@@ -13,8 +13,9 @@ text that begins with a move of the second form is read as this move; its colon 
 
 How a new language game uses this module:
 
-1. It declares each `Move`. `num_actions` is None, and actions are `Utterance`s.
-2. `parse` calls `read` with the moves that are allowed in the state; `action_text` calls `written`.
+1. It inherits `TalkGame` and declares each `Move`. Actions are `Utterance`s.
+2. `moves_at` gives the moves that are allowed in a state, with which `parse` calls `read`;
+   `action_text` calls `written`.
 3. `legal_actions` gives a finite core of utterances, enough to play the game (`every` lists those
    of a move). Players may say more, such as other amounts and any message. A method `core_state`,
    the state with the `nearest` utterances of the core, lets the bot `core_cfr` play against them.
@@ -22,6 +23,7 @@ How a new language game uses this module:
    characters fills up to 12n of the 20,000 characters of a text.
 5. A message that not all seats read has an `audience`. Then `information_state` has the utterances
    `as_heard` by the seat, and `resample` may change what the seat has not heard.
+6. Scripted players with styles inherit `Scripted`.
 
 For example:
 
@@ -42,15 +44,16 @@ Utterance(move='vote', values=(3,), message='', audience=())
 ['Night 1: a wolf spoke.']
 """
 
+import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from arena_envs.game import IllegalAction, counted
+from arena_envs.game import A, BaseGame, IllegalAction, S, counted
 from arena_envs.hostile import quoted
 
 __all__ = [
@@ -60,10 +63,11 @@ __all__ = [
     "Move",
     "OneOf",
     "Player",
+    "Scripted",
+    "TalkGame",
     "Utterance",
     "Word",
     "as_heard",
-    "check_style",
     "every",
     "example",
     "how_to_write",
@@ -514,12 +518,61 @@ def how_to_write(
     return " ".join(texts)
 
 
-def check_style(style: object, styles: Iterable[str]) -> None:
-    """Refuses a style that is none of `styles`.
+class TalkGame(BaseGame[S, A]):
+    """Defaults of a language game.
+
+    A subclass declares the moves of each state by `moves_at`, and has the parameter
+    `max_message`. A parameter `messages` may switch messages off.
+    """
+
+    num_actions = None
+    max_message: int
+    messages: bool = True
+
+    @property
+    def longest(self) -> int:
+        """Longest message in characters; 0 without messages."""
+        return self.max_message if self.messages else 0
+
+    def moves_at(self, state: S) -> tuple[Move, ...]:
+        """The moves of the seat to move."""
+        raise NotImplementedError
+
+    def parse(self: Any, state: S, text: str) -> Any:
+        if self.current_player(state) < 0:
+            raise IllegalAction("nobody is to move")
+        return read(text, self.moves_at(state), self.longest)
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A scripted player of a language game, in one of its styles.
+
+    A subclass names its `game` and its `styles`, and has a method `reply`.
+
+    Args:
+        style: one of `styles`.
 
     Raises:
-        ValueError: the style is another one.
+        ValueError: another style; when it plays, another game.
     """
-    known = list(styles)
-    if style not in known:
-        raise ValueError(f"want a style among {', '.join(known)}, got {style!r:.80}")
+
+    style: str
+
+    game: ClassVar[type]
+    styles: ClassVar[Iterable[str]]
+
+    def __post_init__(self) -> None:
+        if self.style not in (known := list(self.styles)):
+            raise ValueError(
+                f"want a style among {', '.join(known)}, got {self.style!r:.80}"
+            )
+
+    def __call__(self, game: Any, state: Any, rng: random.Random) -> Utterance:
+        if not isinstance(game, self.game):
+            raise ValueError(f"want {self.game.__name__}, got {game!r}")
+        return self.reply(game, state, rng)
+
+    def reply(self, game: Any, state: Any, rng: random.Random) -> Utterance:
+        """An utterance of the seat to move."""
+        raise NotImplementedError

@@ -56,9 +56,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -66,8 +63,7 @@ from arena_envs.game import (
     counted,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
-from arena_envs.talk import Utterance, check_style
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import Utterance
 
 TALK, BID, TIE, OVER = PHASES = ("talk", "bid", "tie", "over")
 SEALED_FIRST, SEALED_SECOND, ASCENDING = FORMATS = ("first", "second", "ascending")
@@ -351,57 +347,6 @@ def how_to_write(max_message: int) -> str:
     return talk.how_to_write(moves, max_message, "the other players")
 
 
-def measured(game: Any, state: State) -> dict[str, float]:
-    """Efficiency, revenue and overbids."""
-    seats = range(game.num_players)
-    best = had = paid = 0
-    for item, (seat, price) in enumerate(state.sales):
-        best += max(game.value(state, other, item) for other in seats)
-        had += game.value(state, seat, item) if seat != NOBODY else 0
-        paid += price
-    over = [
-        each.said.values[0] > game.value(state, each.seat, each.item)
-        for each in state.past
-        if each.said.move == "bid" and each.said.values[0]
-    ]
-    return {
-        "efficiency": had / best if best else 1.0,
-        "revenue": paid / (game.budget * game.num_players),
-        "overbids": sum(over) / len(over) if over else 0.0,
-    }
-
-
-def features_of(game: Any, state: State, seat: int) -> NDArray[np.float32]:
-    """The array that `Auction.features` returns."""
-    n, whole = game.num_players, game.budget
-    head = np.zeros(n + len(game.personas) + 6, np.float32)
-    head[seat] = 1
-    for persona in state.personas[seat : seat + 1]:
-        head[n + persona] = 1
-    head[n + len(game.personas) + PHASES.index(state.phase)] = 1
-    head[-2:] = state.item, state.price / whole
-    players = np.zeros((4, n), np.float32)
-    players[0, state.mover] = 1
-    if state.leader != NOBODY:
-        players[1, state.leader] = 1
-    players[2, list(state.dropped)] = 1
-    players[3] = [money_left(state, other, whole) / whole for other in range(n)]
-    items = np.zeros((len(game.items), 2 + 4 * n), np.float32)
-    if len(state.personas) > seat:
-        items[:, 0] = np.divide(game.values[state.personas[seat]], whole)
-    for item, sale in enumerate(state.sales):
-        items[item, 1] = sale.price / whole
-        if sale.seat != NOBODY:
-            items[item, 2 + sale.seat] = 1
-    for item, _, other, said in known_events(state, seat):
-        if said.message:
-            items[item, 2 + n + other] = 1
-        elif said.move == "bid":
-            items[item, 2 + 2 * n + other] = 1
-            items[item, 2 + 3 * n + other] = said.values[0] / whole
-    return np.concatenate([head, players.ravel(), items.ravel()])
-
-
 Action = Utterance | int  # chance draws a persona, or a buyer among equal bids
 
 SPEECH = (talk.Move("pass"),)
@@ -410,7 +355,7 @@ LEAVING = talk.Move("drop", message="no")
 
 
 @dataclass(frozen=True)
-class Auction(BaseGame[State, Action]):
+class Auction(talk.TalkGame[State, Action]):
     """Sales of several items to players with private values and budgets.
 
     Args:
@@ -434,7 +379,6 @@ class Auction(BaseGame[State, Action]):
     messages: bool = True
     max_message: int = 200
 
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     min_return = -1.0
@@ -558,7 +502,22 @@ class Auction(BaseGame[State, Action]):
 
     def measures(self, state: State) -> dict[str, float]:
         """Efficiency, revenue and overbids, as the page defines them."""
-        return measured(self, state)
+        seats = range(self.num_players)
+        best = had = paid = 0
+        for item, (seat, price) in enumerate(state.sales):
+            best += max(self.value(state, other, item) for other in seats)
+            had += self.value(state, seat, item) if seat != NOBODY else 0
+            paid += price
+        over = [
+            each.said.values[0] > self.value(state, each.seat, each.item)
+            for each in state.past
+            if each.said.move == "bid" and each.said.values[0]
+        ]
+        return {
+            "efficiency": had / best if best else 1.0,
+            "revenue": paid / (self.budget * self.num_players),
+            "overbids": sum(over) / len(over) if over else 0.0,
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -583,7 +542,33 @@ class Auction(BaseGame[State, Action]):
         in words, whether the seat knows a bid of it, and the highest one (2 + 4N). Money is divided
         by `budget`.
         """
-        return features_of(self, state, seat)
+        n, whole = self.num_players, self.budget
+        head = np.zeros(n + len(self.personas) + 6, np.float32)
+        head[seat] = 1
+        for persona in state.personas[seat : seat + 1]:
+            head[n + persona] = 1
+        head[n + len(self.personas) + PHASES.index(state.phase)] = 1
+        head[-2:] = state.item, state.price / whole
+        players = np.zeros((4, n), np.float32)
+        players[0, state.mover] = 1
+        if state.leader != NOBODY:
+            players[1, state.leader] = 1
+        players[2, list(state.dropped)] = 1
+        players[3] = [money_left(state, other, whole) / whole for other in range(n)]
+        items = np.zeros((len(self.items), 2 + 4 * n), np.float32)
+        if len(state.personas) > seat:
+            items[:, 0] = np.divide(self.values[state.personas[seat]], whole)
+        for item, sale in enumerate(state.sales):
+            items[item, 1] = sale.price / whole
+            if sale.seat != NOBODY:
+                items[item, 2 + sale.seat] = 1
+        for item, _, other, said in known_events(state, seat):
+            if said.message:
+                items[item, 2 + n + other] = 1
+            elif said.move == "bid":
+                items[item, 2 + 2 * n + other] = 1
+                items[item, 2 + 3 * n + other] = said.values[0] / whole
+        return np.concatenate([head, players.ravel(), items.ravel()])
 
     def action_text(self, state: State, action: Action) -> str:
         if isinstance(action, int):
@@ -593,20 +578,17 @@ class Auction(BaseGame[State, Action]):
         bid = talk.Move("bid", (talk.Integer(0, self.budget),), "no")
         return talk.written(action, (*SPEECH, bid, LEAVING))
 
-    def parse(self, state: State, text: str) -> Utterance:
-        if self.current_player(state) < 0:
-            raise IllegalAction("nobody is to move")
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
         if state.phase == TALK:
-            return talk.read(text, SPEECH, self.max_message)
+            return SPEECH
         low, high = self._bids(state)
         bid = talk.Move("bid", (talk.Integer(low, high),), "no")
         if self.pricing != ASCENDING:
-            return talk.read(text, (bid,), 0)
-        return talk.read(text, (bid, LEAVING) if low <= high else (LEAVING,), 0)
+            return (bid,)
+        return (bid, LEAVING) if low <= high else (LEAVING,)
 
     def rules(self, seat: int) -> str:
-        longest = self.max_message if self.messages else 0
-        return f"{rules_text(self)} {how_to_write(longest)}"
+        return f"{rules_text(self)} {how_to_write(self.longest)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws personas of other seats, and their sealed bids that are not opened."""
@@ -629,8 +611,7 @@ STYLES = ("greedy", "honest", "silent")
 WORTH = re.compile(r"worth ([0-9]{1,4}) to me")
 
 
-@dataclass(frozen=True)
-class Bidder:
+class Bidder(talk.Scripted):
     """Bids in an auction in one of three styles.
 
     | Style    | Before the sale                      | Bids                                  |
@@ -643,22 +624,11 @@ class Bidder:
     is left of its budget. In ascending auctions it raises by 1 up to that bid. At
     first price it bids (N - 1) / N of the value among N players, rounded down, at least 1 of a value
     above 0. At second price with one item, `silent` plays the dominant strategy.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
     """
 
-    style: str
+    game, styles = Auction, STYLES
 
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Auction):
-            raise ValueError(f"want Auction, got {game!r}")
+    def reply(self, game: Auction, state: State, rng: random.Random) -> Utterance:
         seat = game.current_player(state)
         value, left = (
             game.value(state, seat, state.item),
@@ -718,7 +688,7 @@ def scene(game: Auction, state: State, viewer: int | None) -> Scene:
     events = state.past if viewer is None else known_events(state, viewer)
     shown = [each for each in events if each.phase != TALK or each.said.message]
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         amount = f" {said.values[0]}" if said.values else ""
         does = "speaks" if said.message else f"{said.move}s{amount}"
         return f"{does} (item {shown[turn].item + 1})"

@@ -62,8 +62,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -247,7 +245,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bargaining(BaseGame[State, Action]):
+class Bargaining(talk.TalkGame[State, Action]):
     """Division of `pie` by alternating offers.
 
     Args:
@@ -272,7 +270,6 @@ class Bargaining(BaseGame[State, Action]):
     max_message: int = 300
 
     num_players = 2
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     max_chance_nodes = 2  # both discount factors
     min_return = 0.0
@@ -436,20 +433,13 @@ class Bargaining(BaseGame[State, Action]):
             return talk.written(action, self.moves)
         return f"discount factor {action:.10g}"
 
-    def parse(self, state: State, text: str) -> Utterance:
-        if self.current_player(state) < 0:
-            raise IllegalAction("nobody is to move")
-        moves = ANSWERS if len(state.said) % 2 else self.moves[:1]
-        return talk.read(text, moves, self._longest)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return ANSWERS if len(state.said) % 2 else self.moves[:1]
 
     def rules(self, seat: int) -> str:
         known = self.complete_information
         rules = rules_text(self.pie, self.num_rounds, self.discounts, known)
-        return f"{rules} {talk.how_to_write(self.moves, self._longest)}"
-
-    @property
-    def _longest(self) -> int:
-        return self.max_message if self.messages else 0
+        return f"{rules} {talk.how_to_write(self.moves, self.longest)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the hidden factor of the other seat again."""

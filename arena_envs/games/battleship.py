@@ -311,68 +311,6 @@ class _Search:
 LETTERS = "ABCDE"  # of the ships
 
 
-def _text_of(board: Board, state: State, seat: int) -> str:
-    """The view of a seat: the seat to move, its shots and its own ships."""
-    lines = [f"You are player_{seat}. {_now(board, state, seat)}"]
-    if len(state.placed) == 2 * len(board.ship_sizes):
-        lines += _shots(board, state, seat)
-    lines.append("Your ships (letters; small where hit) and misses (m):")
-    return "\n".join([*lines, *_grid(board, _own_ships(board, state, seat))])
-
-
-def _features_of(board: Board, state: State, seat: int) -> NDArray[np.float32]:
-    """Planes of squares, then whose turn it is, ships placed and shots fired.
-
-    Planes: each own ship; shots of the other seat, by time; own shots that missed, hit
-    and hit a ship that is sunk; own shots by time (the share of all shots fired by then).
-    """
-    n, num_ships = board.num_squares, len(board.ship_sizes)
-    planes = np.zeros((num_ships + 5, n), np.float32)
-    for plane, ship in zip(planes, board.ships(state, seat), strict=False):
-        plane[list(board.squares[ship])] = 1
-    own, other = state.shots[seat::2], state.shots[1 - seat :: 2]
-    times = np.arange(1, board.num_shots + 1, dtype=np.float32) / board.num_shots
-    planes[num_ships, list(other)] = times[: len(other)]
-    told = board.outcomes(board.ships(state, 1 - seat), own)
-    latest = dict(zip(own, told, strict=True))
-    rows = [num_ships + 1 + (MISS, HIT, SUNK).index(told) for told in latest.values()]
-    planes[rows, list(latest)] = 1
-    planes[num_ships + 4, list(own)] = times[: len(own)]
-    over = board.is_over(state)
-    turn = (len(state.placed) + len(state.shots)) % 2
-    rest = [
-        *(not over and turn == seat, not over and turn != seat, over, seat),
-        *(len(state.placed[s::2]) / num_ships for s in (seat, 1 - seat)),
-        *(len(shots) / board.num_shots for shots in (own, other)),
-    ]
-    return np.concatenate([planes.ravel(), np.array(rest, np.float32)])
-
-
-def _rules_of(board: Board, seat: int) -> str:
-    """The rules, as a seat reads them before the first turn."""
-    width, height = board.board_width, board.board_height
-    letters = "abcdefghij"
-    sizes = ", ".join(map(str, board.ship_sizes))
-    ship = board.placement_name(
-        next(iter(board.placements[max(board.ship_sizes)].values()))
-    )
-    shots = counted(board.num_shots, "shot")
-    again = "may" if board.allow_repeated_shots else "may not"
-    return (
-        f"This is Battleship. Each player has a board of {counted(width, 'column')}, a to "
-        f"{letters[width - 1]}, and {counted(height, 'row')}, 1 to {height}, and hides "
-        f"{counted(len(board.ship_sizes), 'ship')} of length {sizes} on it, each in a row "
-        "or column. Ships may touch but not overlap. First the players place their ships in "
-        "turn, one at a time in this order; nobody sees the other's. A placement is "
-        f'written as the first and last square, such as "{ship}". Then they shoot in turn, from player_0 on, {shots} '
-        f'each. A shot is written as a square, such as "{board.square_name(0)}", and you '
-        f"{again} shoot at a square again. The shooter is told whether the shot missed, "
-        "hit a ship, or hit a ship all of whose squares are now hit, which is sunk. The "
-        "game ends when all shots are fired or all ships of a player are sunk. "
-        f"{_score(board)}"
-    )
-
-
 def _score(board: Board) -> str:
     values = [f"{value:.10g}" for value in board.values]
     worth = f"Every sunk ship counts {values[0]}."
@@ -503,9 +441,6 @@ class Battleship(Board, BaseGame[State, int]):
             return TERMINAL
         return (len(state.placed) + len(state.shots)) % 2
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         if len(state.placed) < 2 * len(self.ship_sizes):
             return self._legal_placements(state)
@@ -530,7 +465,11 @@ class Battleship(Board, BaseGame[State, int]):
         return (lost[1] - weight * lost[0], lost[0] - weight * lost[1])
 
     def observe(self, state: State, seat: int) -> str:
-        return _text_of(self, state, seat)
+        lines = [f"You are player_{seat}. {_now(self, state, seat)}"]
+        if len(state.placed) == 2 * len(self.ship_sizes):
+            lines += _shots(self, state, seat)
+        lines.append("Your ships (letters; small where hit) and misses (m):")
+        return "\n".join([*lines, *_grid(self, _own_ships(self, state, seat))])
 
     def information_state(
         self, state: State, seat: int
@@ -540,7 +479,33 @@ class Battleship(Board, BaseGame[State, int]):
         return (state.placed[seat::2], len(state.placed), state.shots, told)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        return _features_of(self, state, seat)
+        """Planes of squares, then whose turn it is, ships placed and shots fired.
+
+        Planes: each own ship; shots of the other seat, by time; own shots that missed, hit
+        and hit a ship that is sunk; own shots by time (the share of all shots fired by then).
+        """
+        n, num_ships = self.num_squares, len(self.ship_sizes)
+        planes = np.zeros((num_ships + 5, n), np.float32)
+        for plane, ship in zip(planes, self.ships(state, seat), strict=False):
+            plane[list(self.squares[ship])] = 1
+        own, other = state.shots[seat::2], state.shots[1 - seat :: 2]
+        times = np.arange(1, self.num_shots + 1, dtype=np.float32) / self.num_shots
+        planes[num_ships, list(other)] = times[: len(other)]
+        told = self.outcomes(self.ships(state, 1 - seat), own)
+        latest = dict(zip(own, told, strict=True))
+        rows = [
+            num_ships + 1 + (MISS, HIT, SUNK).index(told) for told in latest.values()
+        ]
+        planes[rows, list(latest)] = 1
+        planes[num_ships + 4, list(own)] = times[: len(own)]
+        over = self.is_over(state)
+        turn = (len(state.placed) + len(state.shots)) % 2
+        rest = [
+            *(not over and turn == seat, not over and turn != seat, over, seat),
+            *(len(state.placed[s::2]) / num_ships for s in (seat, 1 - seat)),
+            *(len(shots) / self.num_shots for shots in (own, other)),
+        ]
+        return np.concatenate([planes.ravel(), np.array(rest, np.float32)])
 
     def action_text(self, state: State, action: int) -> str:
         if len(state.placed) == 2 * len(self.ship_sizes):
@@ -563,7 +528,27 @@ class Battleship(Board, BaseGame[State, int]):
         return names[name]
 
     def rules(self, seat: int) -> str:
-        return _rules_of(self, seat)
+        width, height = self.board_width, self.board_height
+        letters = "abcdefghij"
+        sizes = ", ".join(map(str, self.ship_sizes))
+        ship = self.placement_name(
+            next(iter(self.placements[max(self.ship_sizes)].values()))
+        )
+        shots = counted(self.num_shots, "shot")
+        again = "may" if self.allow_repeated_shots else "may not"
+        return (
+            f"This is Battleship. Each player has a board of {counted(width, 'column')}, a to "
+            f"{letters[width - 1]}, and {counted(height, 'row')}, 1 to {height}, and hides "
+            f"{counted(len(self.ship_sizes), 'ship')} of length {sizes} on it, each in a row "
+            "or column. Ships may touch but not overlap. First the players place their ships in "
+            "turn, one at a time in this order; nobody sees the other's. A placement is "
+            f'written as the first and last square, such as "{ship}". Then they shoot in turn, from player_0 on, {shots} '
+            f'each. A shot is written as a square, such as "{self.square_name(0)}", and you '
+            f"{again} shoot at a square again. The shooter is told whether the shot missed, "
+            "hit a ship, or hit a ship all of whose squares are now hit, which is sunk. The "
+            "game ends when all shots are fired or all ships of a player are sunk. "
+            f"{_score(self)}"
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Places the other's ships anew, as all shots at them allow."""

@@ -195,7 +195,7 @@ class Blackjack(BaseGame[State, int]):
 def total_of(cards: tuple[int, ...]) -> int:
     """The total of a hand: the highest up to 21, else the lowest.
 
-    >>> total((0, 13, 8))  # two aces and a 9
+    >>> total_of((0, 13, 8))  # two aces and a 9
     21
     """
     low = sum([VALUES[card] for card in cards])

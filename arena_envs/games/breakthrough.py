@@ -93,9 +93,6 @@ class Breakthrough(BaseGame[State, int]):
     def current_player(self, state: State) -> int:
         return state.player
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         player = state.player
         if player == TERMINAL:
@@ -139,9 +136,6 @@ class Breakthrough(BaseGame[State, int]):
         lines = [f"{self.rows - i} {row}" for i, row in enumerate(rows)]
         headline, letters = self._headline(state, seat), f"  {self._grid.header}"
         return "\n".join([headline, letters, *lines])
-
-    def information_state(self, state: State, seat: int) -> State:
-        return state
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Two numbers per square, from the top: own piece, other's; then two flags.

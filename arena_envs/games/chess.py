@@ -258,9 +258,6 @@ class Chess(BaseGame[State, int]):
             return TERMINAL
         return 0 if state.position.white_to_move else 1
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         return () if state.ending else legal_moves(state.position)
 
@@ -301,9 +298,6 @@ class Chess(BaseGame[State, int]):
         own = mover == COLORS[seat]
         lines.append(turn + ("you are to move." if own else f"{mover} is to move."))
         return "\n".join(lines)
-
-    def information_state(self, state: State, seat: int) -> State:
-        return state
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Twelve planes of squares (a1, b1, ... h8) and seventeen numbers.

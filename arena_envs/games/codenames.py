@@ -55,8 +55,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
-    BaseGame,
     IllegalAction,
     Information,
     Kind,
@@ -64,8 +62,7 @@ from arena_envs.game import (
 )
 from arena_envs.games.kits.words import NAMES, check_used, forms, read_words
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
-from arena_envs.talk import Utterance, check_style
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import Utterance
 
 ASSASSIN, NEUTRAL, UNKNOWN = "x", "n", "?"
 ROLES = ("0", "1", ASSASSIN, NEUTRAL, UNKNOWN)
@@ -155,23 +152,6 @@ def clashes(clue: str, word: str) -> bool:
 def clash_of(clue: str, words: Sequence[str]) -> str | None:
     """The first word that a clue is too close to; None if it is allowed."""
     return next((word for word in words if clashes(clue, word)), None)
-
-
-def measured(state: State) -> dict[str, float]:
-    """Hits, found per clue and assassin, as the page defines them."""
-    teams = [
-        str(seat // 2)
-        for seat, said in zip(state.seats, state.said, strict=True)
-        if said.move == "guess"
-    ]
-    roles = [state.key[place] for place in state.guessed]
-    hits = sum(role == team for role, team in zip(roles, teams, strict=True))
-    num_clues = sum(said.move == "clue" for said in state.said)
-    return {
-        "hits": hits / len(roles) if roles else 1.0,
-        "found_per_clue": hits / max(1, num_clues),
-        "assassin": float(ASSASSIN in roles),
-    }
 
 
 def features(
@@ -281,32 +261,6 @@ def history(state: State, seat: int) -> Iterator[str]:
     )
 
 
-def rules_text(seat: int, num_words: int, num_agents: int) -> str:
-    """The rules as this seat reads them."""
-    neutral = num_words - 2 * num_agents - 2
-    how = (
-        'You give a clue with "clue", a word and a number: "clue animal 2".',
-        'You guess with "guess" and a word on the board: "guess dog". "stop" ends the turn.',
-    )
-    return (
-        "This is codenames, a game of two teams. Team red is player_0, its spymaster, and "
-        "player_1, its operative; team blue is player_2, its spymaster, and player_3, its "
-        f"operative. {num_words} words are on the board: {num_agents + 1} are red, "
-        f"{num_agents} {'is' if num_agents == 1 else 'are'} blue, {neutral} are neutral, and one is "
-        "the assassin. Only the spymasters know which. Red begins, and the teams take turns. The "
-        "spymaster says a clue: one word and a "
-        f"number from 1 to {num_agents + 1}, which says how many words the clue is about. "
-        "Then the operative guesses words on the board, at least one and at most one more than the "
-        "number. Each word that is guessed leaves the board, and all learn what it was. If it is "
-        "not of the team's own color, the turn ends. After a guess the operative may stop. A team "
-        "wins when all its words are guessed, by either team, and it loses at once if it guesses "
-        "the assassin. A clue must not be a word on the board in any form, such as its plural, and "
-        "neither may start or end with the other if both have four letters or more. "
-        f"If your team wins you score 1, else -1. You are player_{seat}, {SEATS[seat]}. "
-        f"{how[seat % 2]} Your action has no message."
-    )
-
-
 Action = Utterance | int  # chance draws a board, then places of words
 
 GUESS = talk.Move("guess", (talk.Word(2),), message="no")
@@ -315,7 +269,7 @@ STOPPED = Utterance("stop")
 
 
 @dataclass(frozen=True)
-class Codenames(BaseGame[State, Action]):
+class Codenames(talk.TalkGame[State, Action]):
     """Codenames for two teams of two.
 
     Args:
@@ -337,7 +291,7 @@ class Codenames(BaseGame[State, Action]):
     words: str | Path | Sequence[str] = "nouns"
 
     num_players = 4
-    num_actions = None
+    max_message = 0
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "imperfect"
     zero_sum = True
@@ -452,7 +406,20 @@ class Codenames(BaseGame[State, Action]):
         return self._won_by(1 - seat // 2)
 
     def measures(self, state: State) -> dict[str, float]:
-        return measured(state)
+        """Hits, found per clue and assassin, as the page defines them."""
+        teams = [
+            str(seat // 2)
+            for seat, said in zip(state.seats, state.said, strict=True)
+            if said.move == "guess"
+        ]
+        roles = [state.key[place] for place in state.guessed]
+        hits = sum(role == team for role, team in zip(roles, teams, strict=True))
+        num_clues = sum(said.move == "clue" for said in state.said)
+        return {
+            "hits": hits / len(roles) if roles else 1.0,
+            "found_per_clue": hits / max(1, num_clues),
+            "assassin": float(ASSASSIN in roles),
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -503,21 +470,21 @@ class Codenames(BaseGame[State, Action]):
             return words[action] if words else f"board {action}"
         return talk.written(action, (self.clue, GUESS, STOP))
 
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        if self.current_player(state) % 2 == 0:
+            return (self.clue,)
+        return (GUESS, STOP) if self._may_stop(state) else (GUESS,)
+
     def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
+        said: Utterance = super().parse(state, text)
         words = self.free_words(state)
-        if player % 2 == 0:
-            said = talk.read(text, (self.clue,), 0)
+        if said.move == "clue":
             if word := clash_of(said.values[0], words):
                 raise IllegalAction(
                     f"want a clue that is not too close to the word {word!r} on the board, got "
                     f"{said.values[0]!r}"
                 )
             return said
-        moves = (GUESS, STOP) if self._may_stop(state) else (GUESS,)
-        said = talk.read(text, moves, 0)
         if said.move == "guess" and said.values[0] not in words:
             raise IllegalAction(
                 f"want one of the words {', '.join(words)}, got {said.values[0]!r}"
@@ -525,7 +492,28 @@ class Codenames(BaseGame[State, Action]):
         return said
 
     def rules(self, seat: int) -> str:
-        return rules_text(seat, self.num_words, self.num_agents)
+        neutral = self.num_words - 2 * self.num_agents - 2
+        how = (
+            'You give a clue with "clue", a word and a number: "clue animal 2".',
+            'You guess with "guess" and a word on the board: "guess dog". "stop" ends the turn.',
+        )
+        return (
+            "This is codenames, a game of two teams. Team red is player_0, its spymaster, and "
+            "player_1, its operative; team blue is player_2, its spymaster, and player_3, its "
+            f"operative. {self.num_words} words are on the board: {self.num_agents + 1} are red, "
+            f"{self.num_agents} {'is' if self.num_agents == 1 else 'are'} blue, {neutral} are neutral, and one is "
+            "the assassin. Only the spymasters know which. Red begins, and the teams take turns. The "
+            "spymaster says a clue: one word and a "
+            f"number from 1 to {self.num_agents + 1}, which says how many words the clue is about. "
+            "Then the operative guesses words on the board, at least one and at most one more than the "
+            "number. Each word that is guessed leaves the board, and all learn what it was. If it is "
+            "not of the team's own color, the turn ends. After a guess the operative may stop. A team "
+            "wins when all its words are guessed, by either team, and it loses at once if it guesses "
+            "the assassin. A clue must not be a word on the board in any form, such as its plural, and "
+            "neither may start or end with the other if both have four letters or more. "
+            f"If your team wins you score 1, else -1. You are player_{seat}, {SEATS[seat]}. "
+            f"{how[seat % 2]} Your action has no message."
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """For an operative, other roles of the words that are still on the board."""
@@ -541,49 +529,6 @@ class Codenames(BaseGame[State, Action]):
 
 
 LETTERS = "abcdefghijklmnopqrstuvwxy"
-
-
-@dataclass(frozen=True)
-class Spy:
-    """Plays codenames in one of four styles, as spymaster and as operative.
-
-    Words are numbered in alphabetical order, those that have left the board too.
-
-    | Style     | Spymaster: clue                          | Operative: guesses                     |
-    |-----------|------------------------------------------|----------------------------------------|
-    | `honest`  | the number of its first word, as "two 1" | that word, and stops                   |
-    | `greedy`  | the number of its first word, as "two 1" | that word, then any, until it must stop |
-    | `silent`  | always the first legal clue              | any word, and stops                    |
-    | `optimal` | letters for all its words, as "adf 3"    | these words, and stops                 |
-
-    An operative that cannot read a clue guesses any word.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
-    """
-
-    style: str
-
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Codenames):
-            raise ValueError(f"want Codenames, got {game!r}")
-        hints, reads = STYLES[self.style]
-        if game.current_player(state) % 2 == 0:
-            return hints(game, state)
-        clue = [said for said in state.said if said.move == "clue"][-1].values[0]
-        free = [p for p in range(game.num_words) if p not in state.guessed]
-        meant = [place for place in reads(clue) if place in free]
-        has_guessed = state.said[-1].move == "guess"
-        if has_guessed and not meant and self.style != "greedy":
-            return STOPPED
-        place = meant[0] if meant else rng.choice(free)
-        return Utterance("guess", (game.boards[state.board][place],))
 
 
 def _own(game: Codenames, state: State) -> list[int]:
@@ -638,6 +583,38 @@ STYLES: dict[str, tuple[Spymaster, Reading]] = {
     "silent": (_first_legal, _read_nothing),
 }
 
+
+class Spy(talk.Scripted):
+    """Plays codenames in one of four styles, as spymaster and as operative.
+
+    Words are numbered in alphabetical order, those that have left the board too.
+
+    | Style     | Spymaster: clue                          | Operative: guesses                     |
+    |-----------|------------------------------------------|----------------------------------------|
+    | `honest`  | the number of its first word, as "two 1" | that word, and stops                   |
+    | `greedy`  | the number of its first word, as "two 1" | that word, then any, until it must stop |
+    | `silent`  | always the first legal clue              | any word, and stops                    |
+    | `optimal` | letters for all its words, as "adf 3"    | these words, and stops                 |
+
+    An operative that cannot read a clue guesses any word.
+    """
+
+    game, styles = Codenames, STYLES
+
+    def reply(self, game: Codenames, state: State, rng: random.Random) -> Utterance:
+        hints, reads = STYLES[self.style]
+        if game.current_player(state) % 2 == 0:
+            return hints(game, state)
+        clue = [said for said in state.said if said.move == "clue"][-1].values[0]
+        free = [p for p in range(game.num_words) if p not in state.guessed]
+        meant = [place for place in reads(clue) if place in free]
+        has_guessed = state.said[-1].move == "guess"
+        if has_guessed and not meant and self.style != "greedy":
+            return STOPPED
+        place = meant[0] if meant else rng.choice(free)
+        return Utterance("guess", (game.boards[state.board][place],))
+
+
 COLUMNS = 4  # of a board of codenames
 
 TONES = {"0": "red", "1": "blue", "x": "dark", "n": "yellow", "?": ""}
@@ -660,7 +637,7 @@ def scene(game: Codenames, state: State, viewer: int | None) -> Scene:
         title = f"words to find: {left}; words that are guessed have a frame"
         shapes.append(Table(title, ("",) * COLUMNS, rows))
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         if said.move == "clue":
             return f"gives the clue {said.values[0]} {said.values[1]}"
         if not said.values:

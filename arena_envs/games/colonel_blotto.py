@@ -117,9 +117,6 @@ class ColonelBlotto(BaseGame[State, int]):
     def current_player(self, state: State) -> int:
         return TERMINAL if len(state) == self.num_players else len(state)
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         return range(self.num_actions) if len(state) < self.num_players else ()
 

@@ -94,9 +94,6 @@ class ConnectFour(BaseGame[State, int]):
     def current_player(self, state: State) -> int:
         return state.player
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         if state.player == TERMINAL:
             return ()
@@ -135,9 +132,6 @@ class ConnectFour(BaseGame[State, int]):
         turn = turn_text(state.player, seat, self.returns(state))
         rows += [self._grid.header, f"You are {'XO'[seat]}. {turn}"]
         return "\n".join(reversed(rows))
-
-    def information_state(self, state: State, seat: int) -> State:
-        return state
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Two numbers per square, from the lowest row up: own disc, other's disc."""

@@ -147,9 +147,6 @@ class DotsAndBoxes(BaseGame[State, int]):
     def current_player(self, state: State) -> int:
         return TERMINAL if self._is_full(state) else state.seat
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         lines = state.lines
         return [line for line in range(self.num_actions) if not lines >> line & 1]
@@ -188,9 +185,6 @@ class DotsAndBoxes(BaseGame[State, int]):
         head = f"You are player_{seat}. Boxes: you {own}, player_{1 - seat} {other}."
         turn = turn_text(self.current_player(state), seat, self.returns(state))
         return "\n".join([head, *self._drawing(state), turn])
-
-    def information_state(self, state: State, seat: int) -> State:
-        return state
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Lines drawn, own boxes, boxes of the other seat; whether the next turn is own."""

@@ -316,9 +316,6 @@ class FrozenLake(BaseGame[State, int]):
             last = f"You are to make {move}."
         return "\n".join(["You are player_0 (P).", *rows, f"{place}. {last}"])
 
-    def information_state(self, state: State, seat: int) -> State:
-        return state
-
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """For each cell, whether it is the player's, a hole, a goal; then moves and choice.
 

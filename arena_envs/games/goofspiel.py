@@ -156,77 +156,6 @@ GOALS = {
 }
 
 
-def _text_of(setup: Setup, state: State, seat: int, score: float) -> str:
-    """The view of a seat: the prize, hands, points, and the rounds that are over."""
-    lines = [f"You are player_{seat}. {_now(setup, state, score)}"]
-    if left := setup.left(state.prizes):
-        shown = "to come" if state.prizes else "in random order"
-        lines.append(f"Prizes {shown}: {card_names(left)}.")
-    if len(setup.rounds(state)) < setup.num_cards:
-        lines.append(f"Your cards: {card_names(setup.open_hand(state, seat))}.")
-        for other in range(setup.num_players):
-            if other != seat and not setup.imp_info:
-                hand = card_names(setup.open_hand(state, other))
-                lines.append(f"player_{other}'s cards: {hand}.")
-    points = enumerate(setup.points(state))
-    lines.append("Points: " + ", ".join(f"player_{s} {p}" for s, p in points) + ".")
-    if own := setup.running(state)[seat : seat + 1]:
-        lines.append(f"Your bid in this round: {own[0] + 1}.")
-    return "\n".join(lines + _past(setup, state, seat))
-
-
-def _features_of(setup: Setup, state: State, seat: int) -> NDArray[np.float32]:
-    """The present, then the past rounds; the own seat first, others in order after it.
-
-    Prize in play (one-hot); hands and own bid in this round (ones); points, as shares.
-    For each round: prize and winner (one-hot; the last place is nobody), and the bid
-    of every seat (one-hot). Hands and bids that are hidden are zeros.
-    """
-    n, cards = setup.num_players, setup.num_cards
-    seats = [(seat + i) % n for i in range(n)]
-    points, rounds = setup.points(state), setup.rounds(state)
-    known = list(enumerate(seats[:1] if setup.imp_info else seats))
-    ones = []
-    if len(state.prizes) > len(rounds):
-        ones.append(state.prizes[-1])
-    if own := setup.running(state)[seat : seat + 1]:
-        ones.append(cards + own[0])
-    for row, other in known:
-        ones += [(2 + row) * cards + card for card in setup.open_hand(state, other)]
-    start, width = (n + 2) * cards + n, (n + 1) * (cards + 1)
-    for prize, bids in zip(state.prizes, rounds, strict=False):
-        winner = winner_of(bids)
-        place = n if winner is None else (winner - seat) % n
-        ones += [start + prize, start + cards + place]
-        first = start + cards + n + 1
-        ones += [first + row * cards + bids[other] for row, other in known]
-        start += width
-    values = np.zeros((n + 2) * cards + n + cards * width, np.float32)
-    values[ones] = 1
-    shares = [points[other] / setup.most_points for other in seats]
-    values[(n + 2) * cards : (n + 2) * cards + n] = shares
-    return values
-
-
-def _rules_of(setup: Setup) -> str:
-    """The rules, as every player reads them before the first turn."""
-    top = setup.num_cards
-    order = f"in {setup.points_order} order"
-    told = "Then all see the bids"
-    if setup.imp_info:
-        told = "Only the winner is told, the bids stay hidden"
-    return (
-        f"This is Goofspiel with {setup.num_players} players. Every player holds the "
-        f"cards 1 to {top}. There are {top} prizes, worth 1 to {top} points, which come "
-        f"{order}, one in each round. All players bid one of their cards for the prize "
-        "at the same time, without seeing the other bids. The highest bid wins the "
-        "prize; if several players share the highest bid, nobody gets it. "
-        f"{told}. Bid cards are used up, whoever wins. In the last round the last "
-        "cards are bid without asking. A bid is written as the number of the card, "
-        f'such as "{top}". {_goal(setup)}'
-    )
-
-
 def _goal(setup: Setup) -> str:
     if setup.returns_type == "win_loss" and setup.num_players == 2:
         return (
@@ -397,13 +326,72 @@ class Goofspiel(Setup, BaseGame[State, int]):
         return "0 by symmetry" if self.num_players == 2 else None
 
     def observe(self, state: State, seat: int) -> str:
-        return _text_of(self, state, seat, self.returns(state)[seat])
+        lines = [
+            f"You are player_{seat}. {_now(self, state, self.returns(state)[seat])}"
+        ]
+        if left := self.left(state.prizes):
+            shown = "to come" if state.prizes else "in random order"
+            lines.append(f"Prizes {shown}: {card_names(left)}.")
+        if len(self.rounds(state)) < self.num_cards:
+            lines.append(f"Your cards: {card_names(self.open_hand(state, seat))}.")
+            for other in range(self.num_players):
+                if other != seat and not self.imp_info:
+                    hand = card_names(self.open_hand(state, other))
+                    lines.append(f"player_{other}'s cards: {hand}.")
+        points = enumerate(self.points(state))
+        lines.append("Points: " + ", ".join(f"player_{s} {p}" for s, p in points) + ".")
+        if own := self.running(state)[seat : seat + 1]:
+            lines.append(f"Your bid in this round: {own[0] + 1}.")
+        return "\n".join(lines + _past(self, state, seat))
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        return _features_of(self, state, seat)
+        """The present, then the past rounds; the own seat first, others in order after it.
+
+        Prize in play (one-hot); hands and own bid in this round (ones); points, as shares.
+        For each round: prize and winner (one-hot; the last place is nobody), and the bid
+        of every seat (one-hot). Hands and bids that are hidden are zeros.
+        """
+        n, cards = self.num_players, self.num_cards
+        seats = [(seat + i) % n for i in range(n)]
+        points, rounds = self.points(state), self.rounds(state)
+        known = list(enumerate(seats[:1] if self.imp_info else seats))
+        ones = []
+        if len(state.prizes) > len(rounds):
+            ones.append(state.prizes[-1])
+        if own := self.running(state)[seat : seat + 1]:
+            ones.append(cards + own[0])
+        for row, other in known:
+            ones += [(2 + row) * cards + card for card in self.open_hand(state, other)]
+        start, width = (n + 2) * cards + n, (n + 1) * (cards + 1)
+        for prize, bids in zip(state.prizes, rounds, strict=False):
+            winner = winner_of(bids)
+            place = n if winner is None else (winner - seat) % n
+            ones += [start + prize, start + cards + place]
+            first = start + cards + n + 1
+            ones += [first + row * cards + bids[other] for row, other in known]
+            start += width
+        values = np.zeros((n + 2) * cards + n + cards * width, np.float32)
+        values[ones] = 1
+        shares = [points[other] / self.most_points for other in seats]
+        values[(n + 2) * cards : (n + 2) * cards + n] = shares
+        return values
 
     def rules(self, seat: int) -> str:
-        return _rules_of(self)
+        top = self.num_cards
+        order = f"in {self.points_order} order"
+        told = "Then all see the bids"
+        if self.imp_info:
+            told = "Only the winner is told, the bids stay hidden"
+        return (
+            f"This is Goofspiel with {self.num_players} players. Every player holds the "
+            f"cards 1 to {top}. There are {top} prizes, worth 1 to {top} points, which come "
+            f"{order}, one in each round. All players bid one of their cards for the prize "
+            "at the same time, without seeing the other bids. The highest bid wins the "
+            "prize; if several players share the highest bid, nobody gets it. "
+            f"{told}. Bid cards are used up, whoever wins. In the last round the last "
+            "cards are bid without asking. A bid is written as the number of the card, "
+            f'such as "{top}". {_goal(self)}'
+        )
 
     def action_text(self, state: State, action: int) -> str:
         return str(action + 1)

@@ -153,9 +153,6 @@ class Hex(BaseGame[State, int]):
             return TERMINAL
         return ((state.x | state.o).bit_count() + state.swapped) & 1
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         if state.winner is not None:
             return ()
@@ -209,9 +206,6 @@ class Hex(BaseGame[State, int]):
             marks = ["x" if state.x & b else "o" if state.o & b else "." for b in bits]
             lines.append(" " * row + f"{row + 1:>{width}} {' '.join(marks)}")
         return "\n".join([*lines, turn])
-
-    def information_state(self, state: State, seat: int) -> State:
-        return state
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Planes of own and of other stones; being o, being to move, `player_1` swapped."""

@@ -44,7 +44,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,34 +53,15 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
     check_int,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
-from arena_envs.talk import CENT, Amount, Utterance, check_style, money
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import CENT, Amount, Utterance, money
 
 ROLES = ("seller", "buyer")
-
-
-class Parameters(Protocol):
-    """The parameters that the rules tell."""
-
-    @property
-    def scale(self) -> int: ...
-    @property
-    def num_rounds(self) -> int: ...
-    @property
-    def factors(self) -> Sequence[Sequence[float]]: ...
-    @property
-    def outside(self) -> Sequence[float]: ...
-    @property
-    def complete_information(self) -> bool: ...
 
 
 def stage_text(
@@ -155,7 +136,7 @@ def measured(
     }
 
 
-def rules_text(game: Parameters) -> str:
+def rules_text(game: "Negotiation") -> str:
     """The rules, for either seat, without the paragraph about messages."""
     scale, highest = game.scale, 2 * game.scale
     order = (
@@ -190,7 +171,7 @@ def _next_text(num_rounds: int) -> str:
     )
 
 
-def _pay_text(game: Parameters) -> str:
+def _pay_text(game: "Negotiation") -> str:
     first, second = (money(round(game.scale * CENT * share)) for share in game.outside)
     without = (
         "Without a sale both get 0."
@@ -268,7 +249,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Negotiation(BaseGame[State, Action]):
+class Negotiation(talk.TalkGame[State, Action]):
     """Sale of a product by alternating offers of a price.
 
     Args:
@@ -296,7 +277,6 @@ class Negotiation(BaseGame[State, Action]):
     max_message: int = 300
 
     num_players = 2
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     max_chance_nodes = 2  # both factors
     scene = "arena_envs.games.negotiation:scene"
@@ -463,18 +443,11 @@ class Negotiation(BaseGame[State, Action]):
             return talk.written(action, self.moves)
         return f"factor {action:.10g}"
 
-    def parse(self, state: State, text: str) -> Utterance:
-        if self.current_player(state) < 0:
-            raise IllegalAction("nobody is to move")
-        moves = ANSWERS if len(state.said) % 2 else self.moves[:1]
-        return talk.read(text, moves, self._longest)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return ANSWERS if len(state.said) % 2 else self.moves[:1]
 
     def rules(self, seat: int) -> str:
-        return f"{rules_text(self)} {talk.how_to_write(self.moves, self._longest)}"
-
-    @property
-    def _longest(self) -> int:
-        return self.max_message if self.messages else 0
+        return f"{rules_text(self)} {talk.how_to_write(self.moves, self.longest)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the hidden factor of the other seat again."""
@@ -489,49 +462,6 @@ class Negotiation(BaseGame[State, Action]):
 
 SELLER = 0
 _STATED = re.compile(r"worth ([0-9]{1,9}(?:\.[0-9]{1,2})?) to me", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Negotiator:
-    """Plays negotiation in one of four styles.
-
-    - `honest` says what the product is worth to it, and believes the other player. It offers,
-      and accepts, half of the gains from trade; it leaves if there are none. While it does not
-      know the other value, it asks for half of what it could gain at most, and accepts every gain.
-    - `greedy` says nothing and asks for the value that is best for itself among those that the other
-      player may have. It accepts gains in the last round only.
-    - `silent` says nothing. It asks for as much as `greedy` in round 1 and for no gain in the last
-      round, with equal steps in between, and accepts what it would ask for.
-    - `optimal` says nothing and plays the subgame-perfect equilibrium of complete information.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game, or `optimal` without complete
-            information.
-    """
-
-    style: str
-
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Negotiation):
-            raise ValueError(f"want Negotiation, got {game!r}")
-        seat, turn = game.current_player(state), len(state.said)
-        wanted, message = STYLES[self.style](game, state, seat)
-        if turn % 2 == 0:
-            price = 0 if wanted is None else min(max(wanted, 0), game.highest)
-            if wanted is None and seat == SELLER:
-                price = game.highest  # nobody buys at this price
-            return Utterance("offer", (price,), message)
-        price = state.said[-1].values[0]
-        sign = 1 if seat == SELLER else -1
-        if wanted is not None and sign * (price - wanted) >= 0:
-            return Utterance("accept", (), message)
-        return Utterance("leave" if wanted is None else "reject", (), message)
 
 
 # the price to ask for, None if no sale can pay; a message
@@ -583,6 +513,40 @@ STYLES: dict[str, Callable[[Negotiation, State, int], Wanted]] = {
 }
 
 
+class Negotiator(talk.Scripted):
+    """Plays negotiation in one of four styles.
+
+    - `honest` says what the product is worth to it, and believes the other player. It offers,
+      and accepts, half of the gains from trade; it leaves if there are none. While it does not
+      know the other value, it asks for half of what it could gain at most, and accepts every gain.
+    - `greedy` says nothing and asks for the value that is best for itself among those that the other
+      player may have. It accepts gains in the last round only.
+    - `silent` says nothing. It asks for as much as `greedy` in round 1 and for no gain in the last
+      round, with equal steps in between, and accepts what it would ask for.
+    - `optimal` says nothing and plays the subgame-perfect equilibrium of complete information.
+
+    Raises:
+        ValueError: when it plays: `optimal` without complete
+            information.
+    """
+
+    game, styles = Negotiation, STYLES
+
+    def reply(self, game: Negotiation, state: State, rng: random.Random) -> Utterance:
+        seat, turn = game.current_player(state), len(state.said)
+        wanted, message = STYLES[self.style](game, state, seat)
+        if turn % 2 == 0:
+            price = 0 if wanted is None else min(max(wanted, 0), game.highest)
+            if wanted is None and seat == SELLER:
+                price = game.highest  # nobody buys at this price
+            return Utterance("offer", (price,), message)
+        price = state.said[-1].values[0]
+        sign = 1 if seat == SELLER else -1
+        if wanted is not None and sign * (price - wanted) >= 0:
+            return Utterance("accept", (), message)
+        return Utterance("leave" if wanted is None else "reject", (), message)
+
+
 def _worst(game: Negotiation, state: State, seat: int) -> int:
     """The price at which a sale is worth as much to a seat as its outside option."""
     sign = 1 if seat == SELLER else -1
@@ -632,7 +596,7 @@ def scene(game: Negotiation, state: State, viewer: int | None) -> Scene:
         rows.append([Cell(row[0], f"seat{seat}"), Cell(row[1])])
     shapes: list[Any] = [Table("a product", ("seat", "its worth"), rows)]
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         does = (
             f"offers a price of {money(said.values[0])}"
             if said.values

@@ -109,9 +109,6 @@ class Nim(BaseGame[State, int]):
     def current_player(self, state: State) -> int:
         return state.seat if any(state.piles) else TERMINAL
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         piles, num_piles = state.piles, len(state.piles)
         return [
@@ -147,9 +144,6 @@ class Nim(BaseGame[State, int]):
         else:
             turn = f"player_{state.seat} is to move."
         return f"You are player_{seat}. Objects left: {piles}. {turn}"
-
-    def information_state(self, state: State, seat: int) -> State:
-        return state
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """One-hot size of each pile, then whether this seat's turn is next."""

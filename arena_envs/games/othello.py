@@ -98,9 +98,6 @@ class Othello(BaseGame[State, int]):
     def current_player(self, state: State) -> int:
         return state.player
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         if state.player == TERMINAL:
             return ()
@@ -144,9 +141,6 @@ class Othello(BaseGame[State, int]):
                 *[f"{number} {row}" for number, row in enumerate(rows, 1)],
             ]
         )
-
-    def information_state(self, state: State, seat: int) -> State:
-        return state
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Two numbers per square, from the top: own disc, other's; then: is to move."""

@@ -55,9 +55,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -66,8 +63,7 @@ from arena_envs.game import (
     counted,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, Track, talk_of, turn_title
-from arena_envs.talk import Utterance, check_style
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import Utterance
 
 ROLES = ("seller", "buyer")
 MYOPIC = (
@@ -190,7 +186,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Persuasion(BaseGame[State, Action]):
+class Persuasion(talk.TalkGame[State, Action]):
     """Repeated cheap talk about the quality of products.
 
     Args:
@@ -213,7 +209,6 @@ class Persuasion(BaseGame[State, Action]):
     max_message: int = 300
 
     num_players = 2
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     min_return = -1.0
@@ -351,21 +346,14 @@ class Persuasion(BaseGame[State, Action]):
     def action_text(self, state: State, action: Action) -> str:
         return action if isinstance(action, str) else talk.written(action, MOVES)
 
-    def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
-        return talk.read(text, ADVICE if player == SELLER else CHOICES, self._longest)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return CHOICES if len(state.said) % 2 else ADVICE
 
     def rules(self, seat: int) -> str:
         rules = rules_text(seat, self.num_rounds, self.prior, self.value)
-        how = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self._longest)
+        how = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self.longest)
         others = [MYOPIC[seat]] if self.myopic else []
         return " ".join([rules, *others, how])
-
-    @property
-    def _longest(self) -> int:
-        return self.max_message if self.messages else 0
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the qualities again that the seat does not know."""
@@ -378,42 +366,6 @@ class Persuasion(BaseGame[State, Action]):
 
 def _share(kept: Sequence[bool]) -> float:
     return sum(kept) / len(kept) if kept else 1.0
-
-
-@dataclass(frozen=True)
-class Persuader:
-    """Plays persuasion in one of four styles, as the seller and as the buyer.
-
-    | Style     | Seller                                   | Buyer: buys                         |
-    |-----------|------------------------------------------|-------------------------------------|
-    | `honest`  | recommends high quality and says so      | what is said to be of high quality  |
-    | `greedy`  | recommends all, and says high quality    | what has paid so far, if recommended |
-    | `silent`  | warns of all                             | all, if the prior pays; else nothing |
-    | `optimal` | as if committed: low quality with chance q | what is recommended               |
-
-    `greedy` buys if the value times the share of high quality among the recommended products that
-    it bought, with one product of the prior added, is at least the price. `silent` plays the babbling
-    equilibrium. The pair of `optimal` players is the benchmark of commitment.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
-    """
-
-    style: str
-
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Persuasion):
-            raise ValueError(f"want Persuasion, got {game!r}")
-        sells, buys = STYLES[self.style]
-        if game.current_player(state) == SELLER:
-            return sells(game, state.qualities[-1], rng)
-        return BUY if buys(game, state) else SKIP
 
 
 def _says(game: Persuasion, said: Utterance, quality: str) -> Utterance:
@@ -474,6 +426,30 @@ STYLES: dict[str, tuple[Seller, Buyer]] = {
 }
 
 
+class Persuader(talk.Scripted):
+    """Plays persuasion in one of four styles, as the seller and as the buyer.
+
+    | Style     | Seller                                   | Buyer: buys                         |
+    |-----------|------------------------------------------|-------------------------------------|
+    | `honest`  | recommends high quality and says so      | what is said to be of high quality  |
+    | `greedy`  | recommends all, and says high quality    | what has paid so far, if recommended |
+    | `silent`  | warns of all                             | all, if the prior pays; else nothing |
+    | `optimal` | as if committed: low quality with chance q | what is recommended               |
+
+    `greedy` buys if the value times the share of high quality among the recommended products that
+    it bought, with one product of the prior added, is at least the price. `silent` plays the babbling
+    equilibrium. The pair of `optimal` players is the benchmark of commitment.
+    """
+
+    game, styles = Persuasion, STYLES
+
+    def reply(self, game: Persuasion, state: State, rng: random.Random) -> Utterance:
+        sells, buys = STYLES[self.style]
+        if game.current_player(state) == SELLER:
+            return sells(game, state.qualities[-1], rng)
+        return BUY if buys(game, state) else SKIP
+
+
 def scene(game: Persuasion, state: State, viewer: int | None) -> Scene:
     """The products so far, as far as the viewer knows their quality, and the talk."""
     if game.myopic and viewer == BUYER:
@@ -485,7 +461,7 @@ def scene(game: Persuasion, state: State, viewer: int | None) -> Scene:
     ]
     shapes: list[Any] = [Track("products; those that are bought are green", cells)]
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         return f"{said.move}s (round {turn // 2 + 1})"
 
     shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)

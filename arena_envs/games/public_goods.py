@@ -122,9 +122,6 @@ class PublicGoods(BaseGame[State, int]):
     def current_player(self, state: State) -> int:
         return TERMINAL if len(state.rounds) == self.num_rounds else len(state.chosen)
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         return range(self.num_actions if self.current_player(state) >= 0 else 0)
 

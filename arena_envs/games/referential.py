@@ -58,9 +58,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_int,
@@ -69,8 +66,7 @@ from arena_envs.game import (
 )
 from arena_envs.games.kits.words import check_used, check_words, words_of
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
-from arena_envs.talk import Utterance, check_style
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import Utterance
 
 SHIPPED = "attributes"  # arena_envs/words/attributes.csv
 _WORD = re.compile("[a-z]{1,20}")
@@ -177,31 +173,6 @@ class State(NamedTuple):
         """Right picks so far."""
         pairs = zip(self.targets, self.picked, strict=False)
         return sum(target == picked for target, picked in pairs)
-
-
-def measured(
-    state: State, names: Sequence[str], words: Sequence[str], num_rounds: int
-) -> dict[str, float]:
-    """Success, truthfulness and words, as the page defines them.
-
-    Args:
-        state: of the game.
-        names: of all objects.
-        words: all values of attributes.
-        num_rounds: of the game.
-    """
-    pairs = list(zip(state.targets, state.said[::2], strict=False))
-    true = total = 0
-    for target, said in pairs:
-        values = words_of(said.message) & {*words}
-        total += len(values)
-        true += len(values & {*names[target].split()})
-    num_words = sum(len(said.message.split()) for _, said in pairs)
-    return {
-        "success": state.num_right / num_rounds,
-        "truthfulness": true / total if total else 1.0,
-        "words": num_words / max(1, len(pairs)),
-    }
 
 
 ROLES = ("describer", "picker")
@@ -312,7 +283,7 @@ SAY = talk.Move("say", message="must")
 
 
 @dataclass(frozen=True)
-class Referential(BaseGame[State, Action]):
+class Referential(talk.TalkGame[State, Action]):
     """Describe an object in words; the other player picks it.
 
     Args:
@@ -337,7 +308,6 @@ class Referential(BaseGame[State, Action]):
     attributes: str | Path | Rows = SHIPPED
 
     num_players = 2
-    num_actions = None
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "imperfect"
     min_return = 0.0
@@ -428,7 +398,26 @@ class Referential(BaseGame[State, Action]):
         return (paid, paid)
 
     def measures(self, state: State) -> dict[str, float]:
-        return measured(state, self.names, self.words, self.num_rounds)
+        """Success, truthfulness and words, as the page defines them.
+
+        Args:
+            state: of the game.
+            names: of all objects.
+            words: all values of attributes.
+            num_rounds: of the game.
+        """
+        pairs = list(zip(state.targets, state.said[::2], strict=False))
+        true = total = 0
+        for target, said in pairs:
+            values = words_of(said.message) & {*self.words}
+            total += len(values)
+            true += len(values & {*self.names[target].split()})
+        num_words = sum(len(said.message.split()) for _, said in pairs)
+        return {
+            "success": state.num_right / self.num_rounds,
+            "truthfulness": true / total if total else 1.0,
+            "words": num_words / max(1, len(pairs)),
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -502,12 +491,11 @@ class Referential(BaseGame[State, Action]):
             return self.names[action]
         return talk.written(action, (SAY, self.pick))
 
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return (SAY if self.current_player(state) == DESCRIBER else self.pick,)
+
     def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
-        move = SAY if player == DESCRIBER else self.pick
-        said = talk.read(text, (move,), self.max_message)
+        said: Utterance = super().parse(state, text)
         word = fold(said.message)
         return said._replace(message=word) if word in self.words else said
 
@@ -531,46 +519,6 @@ class Referential(BaseGame[State, Action]):
         for turn, picked in zip(range(1, len(said), 2), state.picked, strict=True):
             said[turn] = Utterance("pick", (order.index(picked) + 1,))
         return State(tuple(order), state.targets, tuple(said))
-
-
-@dataclass(frozen=True)
-class Referrer:
-    """Plays the referential game in one of four styles, as the describer and as the picker.
-
-    | Style     | Describer: says                           | Picker: picks                       |
-    |-----------|-------------------------------------------|-------------------------------------|
-    | `honest`  | all values of the target                  | what has most of the values said    |
-    | `greedy`  | its value that the fewest objects have    | what has most of the values said    |
-    | `silent`  | always the first word                     | any object                          |
-    | `optimal` | word k for object k in alphabetical order | object k in alphabetical order      |
-
-    Pickers draw among equally good objects. The code of `optimal` is a convention: it works with
-    itself. Where it hears no word of the code, it picks any object.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
-    """
-
-    style: str
-
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Referential):
-            raise ValueError(f"want Referential, got {game!r}")
-        says, fits = STYLES[self.style]
-        if game.current_player(state) == DESCRIBER:
-            words = says(game, state, state.targets[-1])
-            if len(words) > game.max_message:
-                words = words[: game.max_message].strip()
-            return Utterance("say", (), words)
-        scores = [fits(game, state, number) for number in state.objects]
-        best = [n for n, score in enumerate(scores, 1) if score == max(scores)]
-        return Utterance("pick", (rng.choice(best),))
 
 
 def _names_all(game: Referential, state: State, target: int) -> str:
@@ -617,6 +565,34 @@ STYLES: dict[str, tuple[Describer, Fit]] = {
 }
 
 
+class Referrer(talk.Scripted):
+    """Plays the referential game in one of four styles, as the describer and as the picker.
+
+    | Style     | Describer: says                           | Picker: picks                       |
+    |-----------|-------------------------------------------|-------------------------------------|
+    | `honest`  | all values of the target                  | what has most of the values said    |
+    | `greedy`  | its value that the fewest objects have    | what has most of the values said    |
+    | `silent`  | always the first word                     | any object                          |
+    | `optimal` | word k for object k in alphabetical order | object k in alphabetical order      |
+
+    Pickers draw among equally good objects. The code of `optimal` is a convention: it works with
+    itself. Where it hears no word of the code, it picks any object.
+    """
+
+    game, styles = Referential, STYLES
+
+    def reply(self, game: Referential, state: State, rng: random.Random) -> Utterance:
+        says, fits = STYLES[self.style]
+        if game.current_player(state) == DESCRIBER:
+            words = says(game, state, state.targets[-1])
+            if len(words) > game.max_message:
+                words = words[: game.max_message].strip()
+            return Utterance("say", (), words)
+        scores = [fits(game, state, number) for number in state.objects]
+        best = [n for n, score in enumerate(scores, 1) if score == max(scores)]
+        return Utterance("pick", (rng.choice(best),))
+
+
 def scene(game: Referential, state: State, viewer: int | None) -> Scene:
     """The objects in the order of the viewer, with target and pick of the round, and the talk."""
     is_ordered = viewer in (None, PICKER)
@@ -635,7 +611,7 @@ def scene(game: Referential, state: State, viewer: int | None) -> Scene:
     title = f"objects; round {number + 1} of {game.num_rounds}"
     table = Table(title, ("number", "object", "", ""), rows)
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         what = (
             f"picks {game.names[state.picked[turn // 2]]}" if turn % 2 else "describes"
         )

@@ -59,9 +59,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -70,8 +67,7 @@ from arena_envs.game import (
     over_text,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Track, talk_of, turn_title
-from arena_envs.talk import Move, Utterance, check_style
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import Move, Utterance
 
 
 class State(NamedTuple):
@@ -99,24 +95,6 @@ class State(NamedTuple):
         """The balls that pay 1 now, ascending."""
         balls = self.selected
         return [ball for ball in self.paying if ball not in balls]
-
-
-def measures(state: State) -> dict[str, float]:
-    """Efficiency, score share, truthfulness and agreement, as the page of the game defines them."""
-    gains, most = state.gains, max(1, len(state.paying))
-    is_true, agrees = [], []
-    for turn, each in enumerate(state.said):
-        if turn % 2 == 0:
-            left = State(state.paying, state.said[:turn]).left
-            is_true.append(each.values[0] in left)
-        elif each.move == "select":
-            agrees.append(each.values == state.said[turn - 1].values)
-    return {
-        "efficiency": gains.count(1) / most,
-        "score_share": sum(gains) / most,
-        "truthfulness": _share(is_true),
-        "agreement": _share(agrees),
-    }
 
 
 def _share(kept: Sequence[bool]) -> float:
@@ -225,7 +203,7 @@ QUIT = Utterance("quit")
 
 
 @dataclass(frozen=True)
-class SaySelect(BaseGame[State, Action]):
+class SaySelect(talk.TalkGame[State, Action]):
     """A speaker who knows which balls pay, and a selector who does not.
 
     Args:
@@ -246,7 +224,6 @@ class SaySelect(BaseGame[State, Action]):
     max_message: int = 300
 
     num_players = 2
-    num_actions = None
     teams = (0, 0)
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "imperfect"
@@ -329,7 +306,20 @@ class SaySelect(BaseGame[State, Action]):
 
     def measures(self, state: State) -> dict[str, float]:
         """Efficiency, score share, truthfulness and agreement, as the page defines them."""
-        return measures(state)
+        gains, most = state.gains, max(1, len(state.paying))
+        is_true, agrees = [], []
+        for turn, each in enumerate(state.said):
+            if turn % 2 == 0:
+                left = State(state.paying, state.said[:turn]).left
+                is_true.append(each.values[0] in left)
+            elif each.move == "select":
+                agrees.append(each.values == state.said[turn - 1].values)
+        return {
+            "efficiency": gains.count(1) / most,
+            "score_share": sum(gains) / most,
+            "truthfulness": _share(is_true),
+            "agreement": _share(agrees),
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -387,20 +377,13 @@ class SaySelect(BaseGame[State, Action]):
             return action
         return talk.written(action, (*self.moves[SPEAKER], *self.moves[SELECTOR]))
 
-    def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
-        return talk.read(text, self.moves[player], self._longest)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return self.moves[self.current_player(state)]
 
     def rules(self, seat: int) -> str:
-        speaks, most = self._longest > 0, self.max_paying
+        speaks, most = self.longest > 0, self.max_paying
         rules = rules_text(self.num_balls, most, self.num_rounds, speaks)
-        return f"{rules} {talk.how_to_write(self.moves[seat], self._longest)}"
-
-    @property
-    def _longest(self) -> int:
-        return self.max_message if self.messages else 0
+        return f"{rules} {talk.how_to_write(self.moves[seat], self.longest)}"
 
     def possible(self, state: State) -> list[tuple[tuple[int, ...], float]]:
         """The draws that fit what `player_1` has seen paid, with their prior probabilities."""
@@ -423,8 +406,7 @@ class SaySelect(BaseGame[State, Action]):
 STYLES = ("honest", "greedy", "silent", "optimal")
 
 
-@dataclass(frozen=True)
-class SaySelector:
+class SaySelector(talk.Scripted):
     """Plays Say-Select in one of four styles, as the speaker and as the selector.
 
     | Style     | Speaker                                   | Selector                           |
@@ -436,22 +418,11 @@ class SaySelector:
 
     `honest` speakers also name the ball that was selected last when none is left, so `optimal`
     selectors understand them. Only `honest` speakers use words.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
     """
 
-    style: str
+    game, styles = SaySelect, STYLES
 
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, SaySelect):
-            raise ValueError(f"want SaySelect, got {game!r}")
+    def reply(self, game: SaySelect, state: State, rng: random.Random) -> Utterance:
         if game.current_player(state) == SPEAKER:
             return self._speak(game, state)
         return self._select(game, state)
@@ -503,7 +474,7 @@ def scene(game: SaySelect, state: State, viewer: int | None) -> Scene:
     title = "balls that paid 1 at first are green; selected ones have a frame"
     shapes: list[Any] = [Track(title, cells)]
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         past = {"name": "names", "select": "selects", "quit": "quits"}[said.move]
         ball = f" ball {said.values[0]}" if said.values else ""
         paid = f", which pays {gains[turn // 2]}" if said.move == "select" else ""

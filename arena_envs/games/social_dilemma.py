@@ -61,9 +61,6 @@ from numpy.typing import NDArray
 from arena_envs import talk
 from arena_envs.game import (
     TERMINAL,
-    AnyGame,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -71,7 +68,7 @@ from arena_envs.game import (
     counted,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
-from arena_envs.talk import Utterance, check_style
+from arena_envs.talk import Utterance
 
 COOPERATE, DEFECT = 0, 1
 NAMES = ("cooperate", "defect")
@@ -274,7 +271,7 @@ def _talk_text(num_players: int, talk_turns: int, once: bool) -> str:
 
 
 @dataclass(frozen=True)
-class SocialDilemma(BaseGame[State, Utterance]):
+class SocialDilemma(talk.TalkGame[State, Utterance]):
     """A repeated game of cooperating or defecting, with talk.
 
     Args:
@@ -302,7 +299,6 @@ class SocialDilemma(BaseGame[State, Utterance]):
     messages: bool = True
     max_message: int = 200
 
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 0
@@ -347,9 +343,6 @@ class SocialDilemma(BaseGame[State, Utterance]):
         """The speaker of utterance number `turn`, from 0 on."""
         past, place = divmod(turn, self._num_in_round)
         return (past + place) % self.num_players
-
-    def chance_outcomes(self, state: State) -> Sequence[tuple[Utterance, float]]:
-        return ()
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         if len(state.rounds) == self.num_rounds:
@@ -448,11 +441,8 @@ class SocialDilemma(BaseGame[State, Utterance]):
     def action_text(self, state: State, action: Utterance) -> str:
         return talk.written(action, (PROMISE, SAY, PASS, CHOOSE))
 
-    def parse(self, state: State, text: str) -> Utterance:
-        if self.current_player(state) == TERMINAL:
-            raise IllegalAction("nobody is to move")
-        moves = self._talked if self.is_talking(state) else (CHOOSE,)
-        return talk.read(text, moves, self.max_message if self.messages else 0)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return self._talked if self.is_talking(state) else (CHOOSE,)
 
     def rules(self, seat: int) -> str:
         rules = rules_text(
@@ -460,8 +450,7 @@ class SocialDilemma(BaseGame[State, Utterance]):
         )
         moves = (*self._talked, CHOOSE) if self.talk_turns else (CHOOSE,)
         hearers = "the other player" if self.num_players == 2 else "the other players"
-        longest = self.max_message if self.messages else 0
-        return f"{rules} {talk.how_to_write(moves, longest, hearers)}"
+        return f"{rules} {talk.how_to_write(moves, self.longest, hearers)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
@@ -489,8 +478,7 @@ PROMISES, PASSED = TALK[:2], TALK[2]
 STYLES = ("honest", "greedy", "silent")
 
 
-@dataclass(frozen=True)
-class Promiser:
+class Promiser(talk.Scripted):
     """Plays social dilemmas in one of three styles.
 
     - `honest` does what it promises; without talk it defects. It promises to cooperate if no other
@@ -498,22 +486,11 @@ class Promiser:
       has promised to cooperate; else it promises to defect.
     - `greedy` promises to cooperate, and defects.
     - `silent` passes and defects, which is the equilibrium of the prisoner's dilemma.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
     """
 
-    style: str
+    game, styles = SocialDilemma, STYLES
 
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, SocialDilemma):
-            raise ValueError(f"want SocialDilemma, got {game!r}")
+    def reply(self, game: SocialDilemma, state: State, rng: random.Random) -> Utterance:
         seat, past = game.current_player(state), len(state.rounds)
         if game.is_talking(state):
             if self.style == "silent":

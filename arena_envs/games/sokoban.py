@@ -482,9 +482,6 @@ class Sokoban(BaseGame[State, int]):
         cells[state.player] = PLAYER_ON_GOAL if state.player in room.goals else PLAYER
         return "".join(cells)
 
-    def information_state(self, state: State, seat: int) -> State:
-        return state
-
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """For each cell, whether it has a wall, goal, box, the player; share of moves made."""
         room = self.level_at(state).room

@@ -65,9 +65,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    AnyGame,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -77,8 +74,7 @@ from arena_envs.game import (
 )
 from arena_envs.games.kits.words import check_used, check_words, said_among, words_of
 from arena_envs.scenes.shapes import Card, Cards, Scene, talk_of, turn_title
-from arena_envs.talk import Utterance, check_style
-from arena_envs.talk import Utterance as Said
+from arena_envs.talk import Utterance
 
 SHIPPED = "taboo"  # arena_envs/words/taboo.csv
 MAX_CARDS = 1000
@@ -209,17 +205,6 @@ def attacker_return(state: State) -> float:
     return 1.0 if state.end in ("said", "missed") else -1.0
 
 
-def measured(state: State) -> dict[str, float]:
-    """Success, forbidden, uttered and words, as the page defines them."""
-    counts = [len(said.message.split()) for said in state.said[::2]]
-    return {
-        "success": float(state.end == "guessed"),
-        "forbidden": float(state.end == "broken"),
-        "uttered": float(state.end == "said"),
-        "words": sum(counts) / max(1, len(counts)),
-    }
-
-
 ROLES = {False: ("describer", "guesser"), True: ("attacker", "defender")}
 TASKS = {
     False: ("give a clue", "guess the word"),
@@ -347,7 +332,7 @@ GO_ON = "go on"
 
 
 @dataclass(frozen=True)
-class Taboo(BaseGame[State, Action]):
+class Taboo(talk.TalkGame[State, Action]):
     """Taboo, cooperative or adversarial.
 
     Args:
@@ -371,7 +356,6 @@ class Taboo(BaseGame[State, Action]):
     cards: str | Path | Rows = SHIPPED
 
     num_players = 2
-    num_actions = None
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 1
     max_return = 1.0
@@ -465,7 +449,14 @@ class Taboo(BaseGame[State, Action]):
         return (paid, paid)
 
     def measures(self, state: State) -> dict[str, float]:
-        return measured(state)
+        """Success, forbidden, uttered and words, as the page defines them."""
+        counts = [len(said.message.split()) for said in state.said[::2]]
+        return {
+            "success": float(state.end == "guessed"),
+            "forbidden": float(state.end == "broken"),
+            "uttered": float(state.end == "said"),
+            "words": sum(counts) / max(1, len(counts)),
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -529,13 +520,13 @@ class Taboo(BaseGame[State, Action]):
     def action_text(self, state: State, action: Action) -> str:
         return action if isinstance(action, str) else talk.written(action, (SAY, GUESS))
 
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return self._moves(self.current_player(state))
+
     def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
-        said = talk.read(text, self._moves(player), self.max_message)
+        said: Utterance = super().parse(state, text)
         folded = said._replace(message=fold(said.message))
-        return folded if folded in self.core[player] else said
+        return folded if folded in self.core[self.current_player(state)] else said
 
     def rules(self, seat: int) -> str:
         tell = adversarial_text if self.adversarial else rules_text
@@ -553,41 +544,6 @@ class Taboo(BaseGame[State, Action]):
 
 
 PASS = Utterance("say", (), GO_ON)
-
-
-@dataclass(frozen=True)
-class TabooPlayer:
-    """Plays taboo in one of four styles, in each seat. All know the cards.
-
-    | Style     | Describer, attacker: says    | Guesser                  | Defender                 |
-    |-----------|------------------------------|--------------------------|--------------------------|
-    | `honest`  | the clue of the card         | the word of a clue heard | guesses the word of a clue |
-    | `greedy`  | the word, letter by letter   | the word of a clue heard | says the word of a clue  |
-    | `silent`  | "go on"                      | a word not yet guessed   | "go on"                  |
-    | `optimal` | the clue; attacker: "go on"  | the word of a clue heard | "go on"                  |
-
-    A guesser that hears no clue of a card guesses a word that it has not yet guessed, and a defender
-    says "go on". `optimal` is best in the finite core.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
-    """
-
-    style: str
-
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Taboo):
-            raise ValueError(f"want Taboo, got {game!r}")
-        gives, guesses = STYLES[self.style]
-        if game.current_player(state) == GIVER:
-            return gives(game, state)
-        return guesses(game, state, rng)
 
 
 def _clue(game: Taboo, state: State) -> Utterance:
@@ -650,6 +606,29 @@ STYLES: dict[str, tuple[Giver, Guesser]] = {
 }
 
 
+class TabooPlayer(talk.Scripted):
+    """Plays taboo in one of four styles, in each seat. All know the cards.
+
+    | Style     | Describer, attacker: says    | Guesser                  | Defender                 |
+    |-----------|------------------------------|--------------------------|--------------------------|
+    | `honest`  | the clue of the card         | the word of a clue heard | guesses the word of a clue |
+    | `greedy`  | the word, letter by letter   | the word of a clue heard | says the word of a clue  |
+    | `silent`  | "go on"                      | a word not yet guessed   | "go on"                  |
+    | `optimal` | the clue; attacker: "go on"  | the word of a clue heard | "go on"                  |
+
+    A guesser that hears no clue of a card guesses a word that it has not yet guessed, and a defender
+    says "go on". `optimal` is best in the finite core.
+    """
+
+    game, styles = Taboo, STYLES
+
+    def reply(self, game: Taboo, state: State, rng: random.Random) -> Utterance:
+        gives, guesses = STYLES[self.style]
+        if game.current_player(state) == GIVER:
+            return gives(game, state)
+        return guesses(game, state, rng)
+
+
 def scene(game: Taboo, state: State, viewer: int | None) -> Scene:
     """The word with the forbidden words, as far as the viewer knows them, and the talk."""
     is_open = viewer in (None, 0) or game.current_player(state) == TERMINAL
@@ -659,7 +638,7 @@ def scene(game: Taboo, state: State, viewer: int | None) -> Scene:
         forbidden = [Card(word) for word in game.deck[state.word].forbidden]
         shapes += [Cards("forbidden words", forbidden)] if forbidden else []
 
-    def told(turn: int, said: Said) -> str:
+    def told(turn: int, said: Utterance) -> str:
         does = f"guesses {said.values[0]}" if said.values else "speaks"
         return f"{does} (round {turn // 2 + 1})"
 

@@ -81,9 +81,6 @@ class TicTacToe(BaseGame[State, int]):
             return TERMINAL
         return filled.bit_count() & 1
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         crosses, noughts = state
         if WON[crosses] or WON[noughts]:
@@ -127,9 +124,6 @@ class TicTacToe(BaseGame[State, int]):
         won = float(WON[state.crosses]) - float(WON[state.noughts])
         turn = turn_text(self.current_player(state), seat, (won, -won))
         return "\n".join([f"You are {'XO'[seat]}. {turn}", "  a b c", *rows])
-
-    def information_state(self, state: State, seat: int) -> State:
-        return state
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Three planes of nine squares: own marks, marks of the other seat, empty."""

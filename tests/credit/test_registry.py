@@ -200,10 +200,10 @@ class TestPlugins:
     def test_a_path_names_an_estimator_without_a_plugin(self, batch):
         result = estimate("strange_credit:own_reward", batch(*ROWS), factor=2.0)
         assert result.advantage.tolist() == [0, 2, 8, 4, 4]
-        with pytest.raises(ValueError, match="want module:function of an estimator, g"):
+        with pytest.raises(ValueError, match="want an estimator as module:name, got"):
             estimate("strange_credit:nothing", batch(*ROWS))
         with pytest.raises(
-            ValueError, match="'strange_credit:__name__', which is no fu"
+            ValueError, match="'strange_credit:__name__', which is 'strange"
         ):
             estimate("strange_credit:__name__", batch(*ROWS))
 

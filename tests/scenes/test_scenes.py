@@ -2,9 +2,7 @@
 
 import random
 import runpy
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -34,7 +32,7 @@ from arena_envs.scenes.shapes import TONES, observed
 from arena_envs.scenes.svg import css
 from arena_envs.scenes.text import MAX_LINES, wrapped
 from arena_envs.talk import Utterance as Said
-from arena_envs.testing.sample import random_episode
+from arena_envs.testing import random_episode
 
 GOLDEN = runpy.run_path(str(Path(__file__).with_name("golden.py")))
 OWN = [id for id, entry in registration._entries.items() if not entry.plugin]
@@ -148,10 +146,7 @@ class Drawn(KuhnPoker):
     scene = f"{__name__}:plain"
 
 
-def test_a_game_declares_the_function_that_draws_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(plain=plain))
+def test_a_game_declares_the_function_that_draws_it() -> None:
     assert scene_of(Drawn(), Drawn().initial_state()).title == "drawn by plain"
 
 

@@ -100,9 +100,7 @@ def test_seeds_of_turns_differ_in_every_argument():
 
 def test_policies_have_names():
     assert isinstance(make_policy("random"), RandomPolicy)
-    with pytest.raises(
-        ValueError, match="unknown policy 'radom'; did you mean 'random'"
-    ):
+    with pytest.raises(ValueError, match="no policy 'radom'; did you mean 'random'"):
         make_policy("radom")
 
 
@@ -121,12 +119,10 @@ def test_bots_are_policies_by_their_strings():
         assert policy.name == spec
         (reply,) = policy.act([request_of(game, state)])
         assert reply.text in ([f"<answer>{want}</answer>"] if want else reply.text)
-    with pytest.raises(
-        ValueError, match=r"unknown policy 'mtcs'; did you mean 'mcts'\?"
-    ):
+    with pytest.raises(ValueError, match=r"no policy 'mtcs'; did you mean 'mcts'\?"):
         make_policy("mtcs")
-    with pytest.raises(ValueError, match=r"known are random, first, .*, lm"):
-        make_policy("mtcs:7")
+    with pytest.raises(ValueError, match=r"known are .*, first, .*, lm"):
+        make_policy("qqqqq:7")
 
 
 def test_a_bot_that_knows_its_probabilities_tells_them():
@@ -139,45 +135,20 @@ def test_a_bot_that_knows_its_probabilities_tells_them():
     assert not hasattr(make_policy("mcts"), "action_probs")
 
 
-MODULE = """
-from arena_wrappers import RandomPolicy
-
-class Mine(RandomPolicy):
-    def __init__(self, name="mine"):
-        self.name = name
-
-def load(argument):
-    return Mine(f"loaded {argument!r}")
-
-mine, number = Mine("made"), 7
-"""
-
-
 @pytest.mark.parametrize(
     ("spec", "name"),
     [
         ("some_policies:Mine", "mine"),
-        ("some_policies:Mine:yours", "yours"),
-        ("some_policies:load", "loaded ''"),
-        ("some_policies:load:a:b", "loaded 'a:b'"),
-        ("some_policies:mine", "made"),
-        ("noisy:0.5(some_policies:mine)", "noisy:0.5(some_policies:mine)"),
+        ("some_policies:Mine(yours)", "yours"),
+        ("noisy:0.5(some_policies:Mine)", "noisy:0.5(some_policies:Mine)"),
     ],
 )
 def test_a_module_names_a_policy(spec, name, tmp_path, monkeypatch):
-    (tmp_path / "some_policies.py").write_text(MODULE)
+    (tmp_path / "some_policies.py").write_text(
+        "from arena_wrappers import RandomPolicy\n\n"
+        "class Mine(RandomPolicy):\n"
+        "    def __init__(self, name='mine'):\n"
+        "        self.name = name\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     assert make_policy(spec).name == name
-
-
-def test_a_module_without_such_a_policy_is_refused(tmp_path, monkeypatch):
-    (tmp_path / "no_policies.py").write_text(MODULE)
-    (tmp_path / "broken_policies.py").write_text("1 / 0")
-    monkeypatch.syspath_prepend(tmp_path)
-    for name, found in (("number", "7"), ("absent", "None")):
-        with pytest.raises(ValueError, match=f"want module:name .* gives {found}$"):
-            make_policy(f"no_policies:{name}")
-    with pytest.raises(ImportError, match="fails at import: ZeroDivisionError"):
-        make_policy("broken_policies:Mine")
-    with pytest.raises(ValueError, match="or a module 'absent_policies' here"):
-        make_policy("absent_policies:Mine")

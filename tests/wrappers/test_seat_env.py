@@ -13,7 +13,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import arena_envs
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_wrappers import (
     NoReplyError,
     RandomPolicy,
@@ -249,7 +249,7 @@ def test_opponents_may_be_named():
         observation="all",
     )
     episode(env, 0, random.Random(0))
-    with pytest.raises(ValueError, match="unknown policy 'radnom'"):
+    with pytest.raises(ValueError, match="no policy 'radnom'"):
         gymnasium.make("arena/KuhnPoker-v0", opponents="radnom")
 
 

@@ -43,7 +43,6 @@ Measures of an episode:
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,8 +52,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -75,6 +72,8 @@ from arena_envs.games.collaborative_maze.state import (
     share_agreed,
 )
 from arena_envs.talk import Utterance
+
+__all__ = ["CollaborativeMaze", "State"]
 
 MAX_MOVES, MAX_MESSAGES = 3, 6  # latest ones that are shown
 
@@ -156,7 +155,7 @@ Action = Utterance | str  # chance draws a row, such as ".#.."
 
 
 @dataclass(frozen=True)
-class CollaborativeMaze(BaseGame[State, Action]):
+class CollaborativeMaze(talk.TalkGame[State, Action]):
     """A walk through a maze of which each player sees a half.
 
     Args:
@@ -178,7 +177,6 @@ class CollaborativeMaze(BaseGame[State, Action]):
     messages: bool = True
     max_message: int = 200
 
-    num_actions = None
     kind: ClassVar[Kind] = "cooperative"
     min_return = 0.0
     max_return = 1.0
@@ -341,17 +339,15 @@ class CollaborativeMaze(BaseGame[State, Action]):
     def action_text(self, state: State, action: Action) -> str:
         return action if isinstance(action, str) else talk.written(action, MOVES)
 
-    def parse(self, state: State, text: str) -> Utterance:
-        if self.current_player(state) < 0:
-            raise IllegalAction("nobody is to move")
-        return talk.read(text, MOVES, self._longest)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return MOVES
 
     def rules(self, seat: int) -> str:
         rules = rules_text(self.size, self.max_steps, self.solo)
-        return f"{rules} {talk.how_to_write(MOVES, self._longest)}"
+        return f"{rules} {talk.how_to_write(MOVES, self.longest)}"
 
-    @cached_property
-    def _longest(self) -> int:
+    @property
+    def longest(self) -> int:
         return self.max_message if self.messages and not self.solo else 0
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:

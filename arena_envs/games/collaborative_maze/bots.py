@@ -3,13 +3,12 @@
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from arena_envs.game import AnyGame
+from arena_envs import talk
 from arena_envs.games.collaborative_maze import CollaborativeMaze
 from arena_envs.games.collaborative_maze import state as maze
 from arena_envs.games.collaborative_maze.state import CORE, DIRECTIONS, Rows, State
-from arena_envs.talk import Utterance, check_style
+from arena_envs.talk import Utterance
 
 TELLS = "Walls that I see:"  # what `honest` says first
 LISTED = re.compile(re.escape(TELLS) + r"((?: [a-i][1-9],?)+| none)\.")
@@ -18,8 +17,7 @@ ORDER = ("up", "right", "down", "left")
 STYLES = ("honest", "greedy", "silent")
 
 
-@dataclass(frozen=True)
-class MazeWalker:
+class MazeWalker(talk.Scripted):
     """Walks through the collaborative maze in one of three styles.
 
     - `silent` names the first move of a shortest path by all that it knows; other cells count as
@@ -29,22 +27,13 @@ class MazeWalker:
       knows all cells, it names the first move of a shortest path, of several the first of up, right,
       down, left. Until then it plays as `silent`.
     - `greedy` names the first of up, right, down, left that leads to no wall that it knows.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
     """
 
-    style: str
+    game, styles = CollaborativeMaze, STYLES
 
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, CollaborativeMaze):
-            raise ValueError(f"want CollaborativeMaze, got {game!r}")
+    def reply(
+        self, game: CollaborativeMaze, state: State, rng: random.Random
+    ) -> Utterance:
         seat = game.current_player(state)
         if self.style == "greedy":
             known = game.known(state, seat)

@@ -63,8 +63,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -85,12 +83,14 @@ from arena_envs.games.deal_or_no_deal.state import (
 )
 from arena_envs.talk import Utterance
 
+__all__ = ["DealOrNoDeal", "State"]
+
 Action = Utterance | str  # chance draws numbers, such as "2 1 3"
 END = Utterance("end")
 
 
 @dataclass(frozen=True)
-class DealOrNoDeal(BaseGame[State, Action]):
+class DealOrNoDeal(talk.TalkGame[State, Action]):
     """Division of items of private value.
 
     Args:
@@ -115,7 +115,6 @@ class DealOrNoDeal(BaseGame[State, Action]):
     max_message: int = 300
 
     num_players = 2
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 3  # the pool, and the values of both seats
@@ -255,12 +254,9 @@ class DealOrNoDeal(BaseGame[State, Action]):
             return f"{'values' if state.pool else 'items'} {action}"
         return talk.written(action, self.moves(state.pool))
 
-    def parse(self, state: State, text: str) -> Utterance:
-        if self.current_player(state) < 0:
-            raise IllegalAction("nobody is to move")
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
         *talked, claim = self.moves(state.pool)
-        moves = tuple(talked) if self.is_talking(state) else (claim,)
-        return talk.read(text, moves, self.max_message if self.messages else 0)
+        return tuple(talked) if self.is_talking(state) else (claim,)
 
     def rules(self, seat: int) -> str:
         pool = self._pools[0]
@@ -268,8 +264,7 @@ class DealOrNoDeal(BaseGame[State, Action]):
         rules = texts.rules_text(
             self.items, self.min_items, self.max_items, self.points, self.max_talk
         )
-        longest = self.max_message if self.messages else 0
-        return f"{rules} {talk.how_to_write(moves, longest)}"
+        return f"{rules} {talk.how_to_write(moves, self.longest)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the hidden values of the other seat again, and its hidden claim uniformly."""

@@ -1,19 +1,17 @@
 """Players of deal or no deal. They read what their seat reads, and the talk."""
 
 import random
-from dataclasses import dataclass
 
-from arena_envs.game import AnyGame
+from arena_envs import talk
 from arena_envs.games.deal_or_no_deal import END, DealOrNoDeal
 from arena_envs.games.deal_or_no_deal import state as deals
 from arena_envs.games.deal_or_no_deal.state import Numbers, State
-from arena_envs.talk import Utterance, check_style
+from arena_envs.talk import Utterance
 
 STYLES = ("honest", "greedy", "silent")
 
 
-@dataclass(frozen=True)
-class Dealer:
+class Dealer(talk.Scripted):
     """Plays deal or no deal in one of three styles.
 
     - `honest` reports its values. Once both have reported, it demands its share of the division
@@ -22,22 +20,11 @@ class Dealer:
       demand leaves to it. Without any demand it claims as `silent` does.
     - `greedy` demands and claims every item that is worth something to it.
     - `silent` ends the talk, and claims by convention: `player_0` gets the first half of the items.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
     """
 
-    style: str
+    game, styles = DealOrNoDeal, STYLES
 
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, DealOrNoDeal):
-            raise ValueError(f"want DealOrNoDeal, got {game!r}")
+    def reply(self, game: DealOrNoDeal, state: State, rng: random.Random) -> Utterance:
         seat = game.current_player(state)
         share = self._share(state, seat)
         if not game.is_talking(state):

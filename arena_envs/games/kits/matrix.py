@@ -184,9 +184,6 @@ class MatrixRounds(BaseGame[State, int]):
     def current_player(self, state: State) -> int:
         return TERMINAL if len(state.rounds) == self.num_rounds else len(state.chosen)
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         player = self.current_player(state)
         return range(self.shape[player]) if player >= 0 else ()

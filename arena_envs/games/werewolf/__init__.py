@@ -61,8 +61,6 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
@@ -85,23 +83,7 @@ from arena_envs.games.werewolf.state import (
 )
 from arena_envs.talk import Utterance
 
-
-def features_of(
-    state: State, seat: int, num_players: int, num_statements: int
-) -> NDArray[np.float32]:
-    """The array that `Werewolf.features` returns."""
-    head = np.zeros((7, num_players), np.float32)
-    head[0, seat] = 1
-    head[1, list(state.living)] = 1
-    kinds = (*ROLES, NO_WOLF)
-    for other, role in enumerate(states.known_roles(state, seat)):
-        if role:
-            head[2 + kinds.index(role), other] = 1
-    stage = np.zeros(7, np.float32)
-    stage[(NIGHT, TALK, VOTE, TIE, OVER).index(state.phase)] = 1
-    stage[5:] = state.turn, state.day
-    past = _past(state, seat, num_players, num_statements)
-    return np.concatenate([head.ravel(), stage, past.ravel()])
+__all__ = ["State", "Werewolf"]
 
 
 def _past(
@@ -123,26 +105,6 @@ def _past(
     return days
 
 
-def measured(state: State, num_wolves: int) -> dict[str, float]:
-    """Whether the village wins, wolves found, accuracy of votes, truth of claims."""
-    votes, claims = [], []
-    for _, _, seat, said in state.past:
-        if not said.values:
-            continue
-        names_wolf = state.roles[said.values[0]] == WOLF
-        if said.move == "vote" and state.roles[seat] != WOLF:
-            votes.append(names_wolf)
-        elif said.move in ("accuse", "clear"):
-            claims.append(names_wolf == (said.move == "accuse"))
-    found = sum(death.phase == VOTE and death.role == WOLF for death in state.deaths)
-    return {
-        "village_win": float(state.phase == OVER and states.village_wins(state)),
-        "wolves_found": found / num_wolves,
-        "vote_accuracy": sum(votes) / len(votes) if votes else 0.0,
-        "claim_truth": sum(claims) / len(claims) if claims else 1.0,
-    }
-
-
 Action = Utterance | str | int  # chance draws a role, or a player among the tied
 
 PLAYER = (talk.Player(tuple(range(9))),)
@@ -154,7 +116,7 @@ MOVES = (
 
 
 @dataclass(frozen=True)
-class Werewolf(BaseGame[State, Action]):
+class Werewolf(talk.TalkGame[State, Action]):
     """Hidden teams that talk and vote.
 
     Args:
@@ -178,7 +140,6 @@ class Werewolf(BaseGame[State, Action]):
     messages: bool = True
     max_message: int = 150
 
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     min_return, max_return = -1.0, 1.0
@@ -276,7 +237,24 @@ class Werewolf(BaseGame[State, Action]):
 
     def measures(self, state: State) -> dict[str, float]:
         """Whether the village wins, wolves found, accuracy of votes, truth of claims."""
-        return measured(state, self.num_wolves)
+        votes, claims = [], []
+        for _, _, seat, said in state.past:
+            if not said.values:
+                continue
+            names_wolf = state.roles[said.values[0]] == WOLF
+            if said.move == "vote" and state.roles[seat] != WOLF:
+                votes.append(names_wolf)
+            elif said.move in ("accuse", "clear"):
+                claims.append(names_wolf == (said.move == "accuse"))
+        found = sum(
+            death.phase == VOTE and death.role == WOLF for death in state.deaths
+        )
+        return {
+            "village_win": float(state.phase == OVER and states.village_wins(state)),
+            "wolves_found": found / self.num_wolves,
+            "vote_accuracy": sum(votes) / len(votes) if votes else 0.0,
+            "claim_truth": sum(claims) / len(claims) if claims else 1.0,
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -304,7 +282,18 @@ class Werewolf(BaseGame[State, Action]):
         target of night, vote and statements (2 + 2 * `num_statements`). Players count from 1 here,
         divided by N; a statement has an accused and a cleared player; -1 stands for other moves.
         """
-        return features_of(state, seat, self.num_players, self.num_statements)
+        head = np.zeros((7, self.num_players), np.float32)
+        head[0, seat] = 1
+        head[1, list(state.living)] = 1
+        kinds = (*ROLES, NO_WOLF)
+        for other, role in enumerate(states.known_roles(state, seat)):
+            if role:
+                head[2 + kinds.index(role), other] = 1
+        stage = np.zeros(7, np.float32)
+        stage[(NIGHT, TALK, VOTE, TIE, OVER).index(state.phase)] = 1
+        stage[5:] = state.turn, state.day
+        past = _past(state, seat, self.num_players, self.num_statements)
+        return np.concatenate([head.ravel(), stage, past.ravel()])
 
     def action_text(self, state: State, action: Action) -> str:
         if isinstance(action, str):
@@ -313,22 +302,17 @@ class Werewolf(BaseGame[State, Action]):
             return f"player_{action} is out"
         return talk.written(action, MOVES)
 
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return states.moves_for(state, self.current_player(state), self.messages)
+
     def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
-        moves = states.moves_for(state, player, self.messages)
-        said = talk.read(text, moves, self._longest)
+        said: Utterance = super().parse(state, text)
         is_private = state.phase == NIGHT and said.message
         return said._replace(audience=state.wolves) if is_private else said
 
     def rules(self, seat: int) -> str:
         rules = texts.rules_text(self.roles, self.num_statements)
-        return f"{rules} {texts.how_to_write(self.num_statements, self.num_wolves, self._longest)}"
-
-    @property
-    def _longest(self) -> int:
-        return self.max_message if self.messages else 0
+        return f"{rules} {texts.how_to_write(self.num_statements, self.num_wolves, self.longest)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws roles and moves again that the seat does not know."""

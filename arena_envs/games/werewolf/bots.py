@@ -3,13 +3,12 @@
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from arena_envs.game import AnyGame
+from arena_envs import talk
 from arena_envs.games.werewolf import Werewolf
 from arena_envs.games.werewolf import state as states
 from arena_envs.games.werewolf.state import NIGHT, WOLF, State
-from arena_envs.talk import Utterance, check_style
+from arena_envs.talk import Utterance
 
 STYLES = ("greedy", "honest", "silent")
 CLAIM = "I am the seer."
@@ -17,8 +16,7 @@ FOUND = re.compile(r"player_([0-9]) is (a|no) wolf")
 Claims = dict[int, dict[int, bool]]  # by claimed seer: who is a wolf
 
 
-@dataclass(frozen=True)
-class WerewolfPlayer:
+class WerewolfPlayer(talk.Scripted):
     """Plays Werewolf in one of three styles, in every role.
 
     | Style    | Seer                | Others of the village                 | Wolves              |
@@ -31,22 +29,11 @@ class WerewolfPlayer:
     role is not believed. `honest` and `greedy` wolves kill who claims to be the seer, and
     such doctors save it; else targets are random, except that seers see new players. With one wolf, no
     seer and no doctor, a `silent` village earns the value, whatever the wolf does.
-
-    Args:
-        style: one of these words.
-
-    Raises:
-        ValueError: another style; when it plays, another game.
     """
 
-    style: str
+    game, styles = Werewolf, STYLES
 
-    def __post_init__(self) -> None:
-        check_style(self.style, STYLES)
-
-    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> Utterance:
-        if not isinstance(game, Werewolf):
-            raise ValueError(f"want Werewolf, got {game!r}")
+    def reply(self, game: Werewolf, state: State, rng: random.Random) -> Utterance:
         legal = game.legal_actions(state)
         seat = game.current_player(state)
         if self.style == "silent":

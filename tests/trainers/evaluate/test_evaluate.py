@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import arena_envs
+from arena_envs import GameEnv
 from arena_envs.bots.solved import CFR
-from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers.evaluate import evaluate, matches
@@ -473,7 +473,7 @@ class Refusing(RandomPolicy):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("rndom", "kuhn_poker"), "unknown policy 'rndom'; did you mean 'random'"),
+        (("rndom", "kuhn_poker"), "no policy 'rndom'; did you mean 'random'"),
         ((Refusing(), "kuhn_pokr"), "unknown game 'kuhn_pokr'; did you mean"),
         ((Refusing(), "kuhn_poker", ["cfr:x"]), "want an integer after 'cfr:'"),
         ((Refusing(), "kuhn_poker", ["constant:2"]), "has actions 0 to 1, got 2"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_envs.game import CHANCE, TERMINAL, BaseGame
 from arena_trainers.credit import estimate
 from arena_trainers.train.records import turn_batch, turn_records

@@ -12,13 +12,13 @@ from arena_envs import make_game
 from arena_envs.game import AnyGame
 from arena_envs.solvers import (
     CFRPlus,
+    PerfectInformation,
     Table,
     expected_returns,
     information_states,
     nash_conv,
     uniform_table,
 )
-from arena_envs.solvers.perfect_information import PerfectInformation
 from arena_trainers.bench.gains import Bench, Curves, Measure
 from arena_trainers.evaluate.exploit import tabular
 from arena_trainers.job.settings import load_recipe
@@ -96,12 +96,12 @@ SETTINGS: dict[str, Setting] = {
 
 def variants(setting: str) -> dict[str, Any]:
     """The value of `--opponents` of each variant."""
-    mixture = {"matchmaker": "mixture", "options": {"past_selves": _SNAPSHOTS}}
+    mixture = {"mixture": {"options": {"past_selves": _SNAPSHOTS}}}
     return {
         REFERENCE: "self",
         "mixture": mixture,
-        "past_selves": {"matchmaker": "past_selves", **_SNAPSHOTS},
-        "psro": {"matchmaker": "psro", **_SNAPSHOTS},
+        "past_selves": {"past_selves": _SNAPSHOTS},
+        "psro": {"psro": _SNAPSHOTS},
         "optimal": SETTINGS[setting].optimal,
         "random": "random",
     }

@@ -3,9 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from arena_trainers.credit.proofs.claims import CLAIMS, Claims, claims_of
-from arena_trainers.credit.proofs.report import WORDS
-from arena_trainers.credit.registry import (
+from arena_trainers.credit.by_name import (
     ALIASES,
     default_options,
     docstring,
@@ -13,6 +11,8 @@ from arena_trainers.credit.registry import (
     name_of,
     needed_columns,
 )
+from arena_trainers.credit.proofs.claims import CLAIMS, Claims, claims_of
+from arena_trainers.credit.proofs.report import WORDS
 
 HEAD = """\
 # The estimators

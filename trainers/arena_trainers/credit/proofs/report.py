@@ -10,6 +10,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from arena_trainers.credit.batch import Ints, TurnBatch
+from arena_trainers.credit.by_name import (
+    Estimator,
+    default_options,
+    docstring,
+    estimate,
+    estimator_names,
+    needed_columns,
+)
 from arena_trainers.credit.proofs.claims import KINDS, Claims, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
@@ -20,14 +28,6 @@ from arena_trainers.credit.proofs.expectation import (
     batch_gradient,
     compare,
     expected_gradient,
-)
-from arena_trainers.credit.registry import (
-    Estimator,
-    default_options,
-    docstring,
-    estimate,
-    estimator_names,
-    needed_columns,
 )
 from arena_trainers.credit.results import FlatPoolWarning
 
