@@ -5,8 +5,7 @@ from collections import Counter
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.sampling import draw, possible_outcomes
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, draw, possible_outcomes
 
 SMALL_GROUP = 4  # the largest small group: half way between 2 and 8 in ratio
 NUM_STARTS, NUM_SAMPLES = 10, 4  # episodes of a start share the draws of chance
