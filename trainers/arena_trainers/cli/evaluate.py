@@ -52,6 +52,9 @@ if TYPE_CHECKING:
         SuitePlan,
     )
 
+    Plan = EvaluationPlan | SuitePlan
+    Measure = Callable[[], dict[str, float]]
+
 
 def add_commands(app: typer.Typer) -> None:
     """Adds the command to the `arena` command."""
@@ -106,35 +109,41 @@ def evaluate(
     arena eval lm:runs/seed1/model --suite mars --out mars.jsonl
     """
     with usage_errors():
-        one_form(json=as_json, csv=as_csv, latex=as_latex)
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         named = [*([game] if game else []), *(games or [])]
         _want_game_or_suite(named, suite, against, params, max_turns)
         options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
         options |= {"baselines": baselines, "timeout": timeout}
-        if num_episodes is not None:
-            options["num_episodes"] = num_episodes
-        others = against or ["random"]
-        plans: list[EvaluationPlan] | list[SuitePlan]
-        if suite is not None:
-            plans = [_suite_plan(how.policies([policy])[0], suite, options)]
-            measures: list[Callable[[], dict[str, float]]] = [dict]
-        else:
+        options |= {} if num_episodes is None else {"num_episodes": num_episodes}
+        specs = [policy, *(against or ["random"])]
+        if suite is None:
             envs = _envs(policy, named, params, max_turns)
-            plans, measures = _game_plans(how, [policy, *others], envs, options)
-    with running(_kept(out), policies=[policy, *others]) as bar:
+            plans, measures = _game_plans(how, specs, envs, options)
+        else:
+            plans, measures = _suite_plan(how.policies([policy])[0], suite, options)
+    with running(_kept(out), policies=specs) as bar:
         found = _run(plans, bar)
         convs = [measure() for measure in measures]
     show_warnings([text for one in found for text in one.warnings])
-    if as_json:
+    _show(found, convs, form)
+    _end([text for plan in plans for text in plan.unanswered()], out)
+
+
+def _show(
+    found: "Sequence[Evaluation | SuiteEvaluation]",
+    convs: Sequence[Mapping[str, float]],
+    form: str,
+) -> None:
+    """Prints all evaluations, as tables if `form` is empty."""
+    if form == "json":
         several = [_plain(*pair) for pair in zip(found, convs, strict=True)]
         shown = several[0] if len(several) == 1 else {"evaluations": several}
         typer.echo(json.dumps(shown, indent=1))
-    elif as_csv:
+    elif form == "csv":
         print_csv(_records(found, convs))
     else:
         for one, conv in zip(found, convs, strict=True):
-            _print(one, conv, as_latex)
-    _end([text for plan in plans for text in plan.unanswered()], out)
+            _print(one, conv, as_latex=form == "latex")
 
 
 def _records(
@@ -158,7 +167,7 @@ def _by_game(found: "Evaluation | SuiteEvaluation") -> "Sequence[Evaluation]":
 
 
 def _run(
-    plans: "Sequence[EvaluationPlan | SuitePlan]", bar: Callable[[int, int], None]
+    plans: "Sequence[Plan]", bar: Callable[[int, int], None]
 ) -> "list[Evaluation | SuiteEvaluation]":
     """Runs all plans under one progress bar."""
     total, before, found = sum(plan.num_episodes for plan in plans), 0, []
@@ -199,7 +208,7 @@ def _game_plans(
     specs: Sequence[str],
     envs: Sequence[GameEnv],
     options: Mapping[str, Any],
-) -> "tuple[list[EvaluationPlan], list[Callable[[], dict[str, float]]]]":
+) -> "tuple[Sequence[Plan], Sequence[Measure]]":
     """For each game, the evaluation and what measures exact NashConv.
 
     Snapshots of a run are always scored, and other models in games with no more information
@@ -225,15 +234,15 @@ def _game_plans(
         )
         for env, plan in zip(envs, plans, strict=True)
     ]
-    return plans, [*measures]
+    return plans, measures
 
 
 def _suite_plan(
     policy: Policy | str, suite: str, options: Mapping[str, Any]
-) -> "SuitePlan":
+) -> "tuple[Sequence[Plan], Sequence[Measure]]":
     from arena_trainers.evaluate.matches import SuitePlan
 
-    return SuitePlan(suite, policy, **options)
+    return [SuitePlan(suite, policy, **options)], [dict]
 
 
 def _kept(out: Path | None) -> Callable[[], str]:

@@ -1,6 +1,7 @@
 """The command `arena tournament`."""
 
 import json
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -32,6 +33,9 @@ from arena_trainers.cli.usage import (
     terminal_width,
     usage_errors,
 )
+
+if TYPE_CHECKING:
+    from arena_trainers.tournament import Tournament
 
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
 
@@ -76,15 +80,11 @@ def tournament(
     """
     from arena_trainers.extras import import_extra
     from arena_trainers.tournament import TournamentPlan
-    from arena_trainers.tournament.picture import (
-        draw_matrix,
-        records_of,
-        tournament_tables,
-    )
+    from arena_trainers.tournament.picture import draw_matrix
 
     import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
-        one_form(json=as_json, csv=as_csv, latex=as_latex)
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         plan = TournamentPlan(
             how.policies(policies),
             read_envs(games, params),
@@ -98,15 +98,25 @@ def tournament(
     advice = "finished episodes are kept; the same command resumes"
     with running(advice, policies=policies) as bar:
         found = plan.run(bar)
-        text = json.dumps(found.to_dict(), indent=1, allow_nan=False)
-        (out / SUMMARY).write_text(text + "\n")
+        (out / SUMMARY).write_text(_text(found) + "\n")
         draw_matrix(found, out / PICTURE)
     show_warnings(found.warnings)
-    if as_json:
-        typer.echo(text)
-    elif as_csv:
+    _show(found, form)
+
+
+def _show(found: "Tournament", form: str) -> None:
+    """Prints the results, as tables if `form` is empty."""
+    from arena_trainers.tournament.picture import records_of, tournament_tables
+
+    if form == "json":
+        typer.echo(_text(found))
+    elif form == "csv":
         print_csv(records_of(found))
-    elif as_latex:
+    elif form == "latex":
         typer.echo("\n\n".join(map(latex, tournament_tables(found))))
     else:
         print_tables(tournament_tables(found, terminal_width()))
+
+
+def _text(found: "Tournament") -> str:
+    return json.dumps(found.to_dict(), indent=1, allow_nan=False)

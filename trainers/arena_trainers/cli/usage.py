@@ -57,15 +57,17 @@ def print_csv(records: Sequence[Mapping[str, Any]]) -> None:
     writer.writerows(records)
 
 
-def one_form(**given: bool) -> None:
-    """Refuses more than one form of output.
+def one_form(**given: bool) -> str:
+    """The form of output that was asked for; empty for tables.
 
     Raises:
-        ValueError: names those that were given.
+        ValueError: several forms; names them.
     """
-    chosen = [f"--{name}" for name, is_given in given.items() if is_given]
+    chosen = [name for name, is_given in given.items() if is_given]
     if len(chosen) > 1:
-        raise ValueError(f"want one form of output, got {' and '.join(chosen)}")
+        names = " and ".join(f"--{name}" for name in chosen)
+        raise ValueError(f"want one form of output, got {names}")
+    return chosen[0] if chosen else ""
 
 
 def latex(table: Table) -> str:
