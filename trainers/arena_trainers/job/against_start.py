@@ -121,7 +121,9 @@ def score_against(
             seats[seed % num_seats] = learner
             plans.append(EpisodePlan(plan.env_fn, seats, seed))
         values = []
-        for seed, episode in zip(seeds, play_plans(plans, on_error="raise"), strict=True):
+        for seed, episode in zip(
+            seeds, play_plans(plans, on_error="raise"), strict=True
+        ):
             returns = list(episode.returns)
             own = returns.pop(seed % num_seats)
             values.append(own - float(np.mean(returns)))

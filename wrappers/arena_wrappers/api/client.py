@@ -13,8 +13,8 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
-from arena_wrappers.endpoints import OPENAI_URL, host_of, key_for, want_key
-from arena_wrappers.network import Call, Line, Threads, Unreachable, message_of
+from arena_wrappers.api.endpoints import OPENAI_URL, host_of, key_for, want_key
+from arena_wrappers.api.network import Call, Line, Threads, Unreachable, message_of
 
 MAX_ERROR = 300  # characters
 MIN_SECRET = 12  # characters of a key; shorter ones are not hidden
@@ -225,16 +225,16 @@ class Client:
         self, failure: Exception, num_failed: int, until: float, line: Line
     ) -> None:
         """Waits before another attempt; raises if there is to be none."""
-        if num_failed > self._max_retries or not _passes(failure):
-            no_line = isinstance(failure, Unreachable)
-            self.is_unreachable = no_line and not self._is_reached
-            raise failure
         pause = min(FIRST_PAUSE * 2 ** (num_failed - 1), LAST_PAUSE)
         pause *= 1 - self._jitter.random() / 4
         if isinstance(failure, StatusError) and failure.wait is not None:
             pause = min(failure.wait, MAX_PAUSE)
-        if time.monotonic() + pause >= until:
-            raise TooLate("no reply within the time limit") from failure
+        if _passes(failure) and time.monotonic() + pause >= until:
+            raise TooLate from failure
+        if num_failed > self._max_retries or not _passes(failure):
+            no_line = isinstance(failure, Unreachable)
+            self.is_unreachable = no_line and not self._is_reached
+            raise failure
         line.pause(pause)
 
     def _once(self, method: str, path: str, body: Any, until: float, line: Line) -> Any:
