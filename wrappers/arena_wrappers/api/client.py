@@ -84,9 +84,7 @@ class Pacer:
                 if self._limit is not None and now + wait - self._since > PATIENCE:
                     raise self._limit
             if now + wait >= until:
-                raise TooLate(
-                    f"the rate limit of the endpoint ({self._limit}) took too long"
-                )
+                raise TooLate(f"; the endpoint limits requests ({self._limit})")
             line.pause(wait)
 
     def leave(self, is_first: bool, failure: Exception | None) -> None:
@@ -280,8 +278,6 @@ class Client:
                 f"the connection to {url} failed ({said}); start the server or correct "
                 "the URL"
             )
-        elif isinstance(error, TooLate):
-            text = f"{url} gave no reply in time: {error}; allow more time"
         elif isinstance(error, Endless):
             text = (
                 f"{url} began an answer and did not end it within {WHOLE * self._timeout:g} "
