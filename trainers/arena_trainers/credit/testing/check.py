@@ -8,7 +8,7 @@ import numpy as np
 
 from arena_trainers.credit.batch import TurnBatch
 from arena_trainers.credit.proofs.claims import Claims, claims_of
-from arena_trainers.credit.proofs.report import Finding, found_claims, undefined
+from arena_trainers.credit.proofs.findings import Finding, found_claims, undefined
 from arena_trainers.credit.registry import name_of, needed_columns
 from arena_trainers.credit.testing.batches import random_batches
 from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of, checks_of

@@ -11,7 +11,7 @@ import numpy as np
 from arena_trainers.credit.batch import Bools, Floats, TurnBatch
 from arena_trainers.credit.proofs.claims import KINDS, Claims
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.proofs.report import Finding, examine
+from arena_trainers.credit.proofs.findings import Finding, examine
 from arena_trainers.credit.registry import (
     default_options,
     estimate,
