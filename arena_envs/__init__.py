@@ -7,7 +7,6 @@
 (0, 1)
 """
 
-from arena_envs import catalogue as _catalogue  # noqa: F401  # registers the games
 from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, TERMINAL, BaseGame, Game, IllegalAction
 from arena_envs.registration import (

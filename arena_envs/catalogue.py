@@ -1,15 +1,35 @@
-"""The ids of our games, in alphabetical order, and then those of plug-ins."""
+"""The ids of our games in alphabetical order, and the names of bots for one game or family."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
-from arena_envs.registration import register, register_plugins
+from arena_envs.game import Information, Kind
 
-GAMES = "arena_envs.games"
-SCENES = "arena_envs.scenes"
+Split = Literal["train", "held_out"]
+Facts = tuple[Kind, int, Information]  # kind, number of players and information
+BotClass = tuple[str, type | None]  # "module:Class" below arena_envs.games, argument
 
-ITERATED = f"{GAMES}.iterated_matrix_game:IteratedMatrixGame"
-MATRIX_SCENE = f"{SCENES}.rounds:matrix_game"
-MATRIX_GAME = f"{GAMES}.matrix_game:MatrixGame"
+
+class Listed(NamedTuple):
+    """A game of the catalogue.
+
+    Attributes:
+        game: `"module:Class"` below `arena_envs.games`.
+        params: parameters of the class, where the id is a preset.
+        split: whether the game is for training or held out for evaluation.
+        extra: the extra of this distribution that the game needs.
+        facts: what `game_infos()` tells of a game with an extra.
+        bots: by the name that `arena_envs.bots.make_bot` reads, the bot's class and the type
+            of its argument: str is required, None stands for no argument.
+    """
+
+    game: str
+    params: Mapping[str, Any] = {}  # nobody changes it
+    split: Split = "train"
+    extra: str | None = None
+    facts: Facts | None = None
+    bots: Mapping[str, BotClass] = {}
+
 
 # payoffs[action of player_0][action of player_1][seat]
 ROCK_PAPER_SCISSORS: dict[str, Any] = {
@@ -25,231 +45,151 @@ STAG_HUNT: dict[str, Any] = {
     "actions": ("Stag", "Hare"),
 }
 
-register(
-    "auction-v0",
-    f"{GAMES}.auction:Auction",
-    scene=f"{SCENES}.deals:auction",
-)
-register(
-    "bargaining-v0",
-    f"{GAMES}.bargaining:Bargaining",
-    scene=f"{SCENES}.words:bargaining",
-)
-register(
-    "battle_of_the_sexes-v0",
-    MATRIX_GAME,
-    scene=MATRIX_SCENE,
-    payoffs=(((3, 2), (0, 0)), ((0, 0), (2, 3))),
-    actions=("Bach", "Stravinsky"),
-)
-register(
-    "battleship-v0",
-    f"{GAMES}.battleship:Battleship",
-    scene=f"{SCENES}.battleship:battleship",
-)
-register(
-    "blackjack-v0", f"{GAMES}.blackjack:Blackjack", scene=f"{SCENES}.poker:blackjack"
-)
-register(
-    "breakthrough-v0",
-    f"{GAMES}.breakthrough:Breakthrough",
-    scene=f"{SCENES}.boards:breakthrough",
-)
-register(
-    "chess-v0",
-    f"{GAMES}.chess:Chess",
-    scene=f"{SCENES}.chess:chess_board",
-    extra="chess",
-    facts=("competitive", 2, "perfect"),
-)
-register(
-    "chicken-v0",
-    MATRIX_GAME,
-    scene=MATRIX_SCENE,
-    payoffs=(((0, 0), (4, 1)), ((1, 4), (3, 3))),
-    actions=("Dare", "Chicken"),
-)
-register(
-    "codenames-v0",
-    f"{GAMES}.codenames:Codenames",
-    scene=f"{SCENES}.clues:codenames",
-)
-register(
-    "collaborative_maze-v0",
-    f"{GAMES}.collaborative_maze:CollaborativeMaze",
-    scene=f"{SCENES}.dialogue:collaborative_maze",
-)
-register(
-    "colonel_blotto-v0",
-    f"{GAMES}.colonel_blotto:ColonelBlotto",
-    scene=f"{SCENES}.rounds:colonel_blotto",
-)
-register(
-    "connect_four-v0",
-    f"{GAMES}.connect_four:ConnectFour",
-    scene=f"{SCENES}.boards:connect_four",
-    split="held_out",
-)
-register(
-    "deal_or_no_deal-v0",
-    f"{GAMES}.deal_or_no_deal:DealOrNoDeal",
-    scene=f"{SCENES}.dialogue:deal_or_no_deal",
-)
-register(
-    "donor_game-v0",
-    f"{GAMES}.donor_game:DonorGame",
-    scene=f"{SCENES}.rounds:donor_game",
-)
-register(
-    "dots_and_boxes-v0",
-    f"{GAMES}.dots_and_boxes:DotsAndBoxes",
-    scene=f"{SCENES}.tokens:dots_and_boxes",
-)
-register(
-    "frozen_lake-v0",
-    f"{GAMES}.frozen_lake:FrozenLake",
-    scene=f"{SCENES}.walks:frozen_lake",
-)
-register(
-    "goofspiel-v0", f"{GAMES}.goofspiel:Goofspiel", scene=f"{SCENES}.rounds:goofspiel"
-)
-register(
-    "guess_number-v0",
-    f"{GAMES}.guess_number:GuessNumber",
-    scene=f"{SCENES}.secrets:guess_number",
-)
-register("hanabi-v0", f"{GAMES}.hanabi:Hanabi", scene=f"{SCENES}.hanabi:hanabi")
-register("hex-v0", f"{GAMES}.hex:Hex", scene=f"{SCENES}.boards:hex_board")
-register("iterated_matrix_game-v0", ITERATED, scene=MATRIX_SCENE)
-register(
-    "iterated_prisoners_dilemma-v0", ITERATED, scene=MATRIX_SCENE
-)  # its default table
-register(
-    "iterated_rock_paper_scissors-v0",
-    ITERATED,
-    scene=MATRIX_SCENE,
-    **ROCK_PAPER_SCISSORS,
-)
-register("iterated_stag_hunt-v0", ITERATED, scene=MATRIX_SCENE, **STAG_HUNT)
-register(
-    "kuhn_poker-v0", f"{GAMES}.kuhn_poker:KuhnPoker", scene=f"{SCENES}.poker:kuhn_poker"
-)
-register(
-    "leduc_poker-v0",
-    f"{GAMES}.leduc_poker:LeducPoker",
-    scene=f"{SCENES}.poker:leduc_poker",
-    split="held_out",
-)
-register(
-    "liars_dice-v0", f"{GAMES}.liars_dice:LiarsDice", scene=f"{SCENES}.poker:liars_dice"
-)
-register(
-    "limit_holdem-v0",
-    f"{GAMES}.limit_holdem:LimitHoldem",
-    scene=f"{SCENES}.holdem:limit_holdem",
-    extra="poker",
-    facts=("competitive", 2, "imperfect"),
-)
-register(
-    "matching_pennies-v0",
-    MATRIX_GAME,
-    scene=MATRIX_SCENE,
-    payoffs=(((1, -1), (-1, 1)), ((-1, 1), (1, -1))),
-    actions=("Heads", "Tails"),
-)
-register("matrix_game-v0", MATRIX_GAME, scene=MATRIX_SCENE)
-register(
-    "mini_hanabi-v0",
-    f"{GAMES}.hanabi:Hanabi",
-    scene=f"{SCENES}.hanabi:hanabi",
-    num_colors=2,
-    num_ranks=2,
-    hand_size=3,
-    max_information_tokens=3,
-    max_life_tokens=3,
-)
-register(
-    "negotiation-v0",
-    f"{GAMES}.negotiation:Negotiation",
-    scene=f"{SCENES}.deals:negotiation",
-)
-register("nim-v0", f"{GAMES}.nim:Nim", scene=f"{SCENES}.tokens:nim")
-register("othello-v0", f"{GAMES}.othello:Othello", scene=f"{SCENES}.boards:othello")
-register(
-    "persuasion-v0",
-    f"{GAMES}.persuasion:Persuasion",
-    scene=f"{SCENES}.deals:persuasion",
-)
-register("prisoners_dilemma-v0", MATRIX_GAME, scene=MATRIX_SCENE)  # its default table
-register(
-    "public_goods-v0",
-    f"{GAMES}.public_goods:PublicGoods",
-    scene=f"{SCENES}.rounds:public_goods",
-)
-register(
-    "referential-v0",
-    f"{GAMES}.referential:Referential",
-    scene=f"{SCENES}.clues:referential",
-)
-register(
-    "rock_paper_scissors-v0", MATRIX_GAME, scene=MATRIX_SCENE, **ROCK_PAPER_SCISSORS
-)
-register(
-    "say_select-v0",
-    f"{GAMES}.say_select:SaySelect",
-    scene=f"{SCENES}.hints:say_select",
-)
-register(
-    "secret_keeper-v0",
-    f"{GAMES}.secret_keeper:SecretKeeper",
-    scene=f"{SCENES}.hints:secret_keeper",
-)
-register(
-    "signaling-v0", f"{GAMES}.signaling:Signaling", scene=f"{SCENES}.words:signaling"
-)
-register(
-    "simple_hanabi-v0",
-    f"{GAMES}.hanabi:Hanabi",
-    scene=f"{SCENES}.hanabi:hanabi",
-    split="held_out",
-    num_colors=3,
-    num_ranks=2,
-    hand_size=5,
-    max_information_tokens=8,
-    max_life_tokens=3,
-)
-register("sokoban-v0", f"{GAMES}.sokoban:Sokoban", scene=f"{SCENES}.walks:sokoban")
-register(
-    "social_dilemma-v0",
-    f"{GAMES}.social_dilemma:SocialDilemma",
-    scene=f"{SCENES}.dialogue:social_dilemma",
-)
-register(
-    "speaker_listener-v0",
-    f"{GAMES}.speaker_listener:SpeakerListener",
-    scene=f"{SCENES}.words:speaker_listener",
-)
-register("stag_hunt-v0", MATRIX_GAME, scene=MATRIX_SCENE, **STAG_HUNT)
-register("taboo-v0", f"{GAMES}.taboo:Taboo", scene=f"{SCENES}.clues:taboo")
-register(
-    "tic_tac_toe-v0",
-    f"{GAMES}.tic_tac_toe:TicTacToe",
-    scene=f"{SCENES}.boards:tic_tac_toe",
-)
-register(
-    "tiny_hanabi-v0",
-    f"{GAMES}.tiny_hanabi:TinyHanabi",
-    scene=f"{SCENES}.hanabi:tiny_hanabi",
-)
-register(
-    "twenty_questions-v0",
-    f"{GAMES}.twenty_questions:TwentyQuestions",
-    scene=f"{SCENES}.secrets:twenty_questions",
-)
-register(
-    "werewolf-v0",
-    f"{GAMES}.werewolf:Werewolf",
-    scene=f"{SCENES}.roles:werewolf",
-)
-register("wordle-v0", f"{GAMES}.wordle:Wordle", scene=f"{SCENES}.secrets:wordle")
-register_plugins()
+GAMES = {
+    "auction-v0": Listed("auction:Auction", bots={"bidder": ("auction:Bidder", str)}),
+    "bargaining-v0": Listed("bargaining:Bargaining"),
+    "battle_of_the_sexes-v0": Listed(
+        "matrix_game:MatrixGame",
+        params={
+            "payoffs": (((3, 2), (0, 0)), ((0, 0), (2, 3))),
+            "actions": ("Bach", "Stravinsky"),
+        },
+    ),
+    "battleship-v0": Listed("battleship:Battleship"),
+    "blackjack-v0": Listed("blackjack:Blackjack"),
+    "breakthrough-v0": Listed("breakthrough:Breakthrough"),
+    "chess-v0": Listed(
+        "chess:Chess", extra="chess", facts=("competitive", 2, "perfect")
+    ),
+    "chicken-v0": Listed(
+        "matrix_game:MatrixGame",
+        params={
+            "payoffs": (((0, 0), (4, 1)), ((1, 4), (3, 3))),
+            "actions": ("Dare", "Chicken"),
+        },
+    ),
+    "codenames-v0": Listed("codenames:Codenames", bots={"spy": ("codenames:Spy", str)}),
+    "collaborative_maze-v0": Listed(
+        "collaborative_maze:CollaborativeMaze",
+        bots={"maze_walker": ("collaborative_maze.bots:MazeWalker", str)},
+    ),
+    "colonel_blotto-v0": Listed("colonel_blotto:ColonelBlotto"),
+    "connect_four-v0": Listed("connect_four:ConnectFour", split="held_out"),
+    "deal_or_no_deal-v0": Listed(
+        "deal_or_no_deal:DealOrNoDeal",
+        bots={"dealer": ("deal_or_no_deal.bots:Dealer", str)},
+    ),
+    "donor_game-v0": Listed("donor_game:DonorGame"),
+    "dots_and_boxes-v0": Listed("dots_and_boxes:DotsAndBoxes"),
+    "frozen_lake-v0": Listed("frozen_lake:FrozenLake"),
+    "goofspiel-v0": Listed("goofspiel:Goofspiel"),
+    "guess_number-v0": Listed(
+        "guess_number:GuessNumber",
+        bots={
+            "information_gain": ("kits.questions:InformationGain", None),
+            "question_tree": ("kits.questions:QuestionTree", None),
+        },
+    ),
+    "hanabi-v0": Listed(
+        "hanabi:Hanabi",
+        bots={"hanabi_convention": ("hanabi.bots:HanabiConvention", None)},
+    ),
+    "hex-v0": Listed("hex:Hex"),
+    "iterated_matrix_game-v0": Listed(
+        "iterated_matrix_game:IteratedMatrixGame",
+        bots={
+            "always_cooperate": ("iterated_matrix_game:AlwaysCooperate", None),
+            "always_defect": ("iterated_matrix_game:AlwaysDefect", None),
+            "tit_for_tat": ("iterated_matrix_game:TitForTat", None),
+            "generous_tit_for_tat": ("iterated_matrix_game:GenerousTitForTat", float),
+            "grim_trigger": ("iterated_matrix_game:GrimTrigger", None),
+            "win_stay_lose_shift": ("iterated_matrix_game:WinStayLoseShift", None),
+        },
+    ),
+    "iterated_prisoners_dilemma-v0": Listed("iterated_matrix_game:IteratedMatrixGame"),
+    "iterated_rock_paper_scissors-v0": Listed(
+        "iterated_matrix_game:IteratedMatrixGame", params=ROCK_PAPER_SCISSORS
+    ),
+    "iterated_stag_hunt-v0": Listed(
+        "iterated_matrix_game:IteratedMatrixGame", params=STAG_HUNT
+    ),
+    "kuhn_poker-v0": Listed("kuhn_poker:KuhnPoker"),
+    "leduc_poker-v0": Listed("leduc_poker:LeducPoker", split="held_out"),
+    "liars_dice-v0": Listed("liars_dice:LiarsDice"),
+    "limit_holdem-v0": Listed(
+        "limit_holdem:LimitHoldem", extra="poker", facts=("competitive", 2, "imperfect")
+    ),
+    "matching_pennies-v0": Listed(
+        "matrix_game:MatrixGame",
+        params={
+            "payoffs": (((1, -1), (-1, 1)), ((-1, 1), (1, -1))),
+            "actions": ("Heads", "Tails"),
+        },
+    ),
+    "matrix_game-v0": Listed("matrix_game:MatrixGame"),
+    "mini_hanabi-v0": Listed(
+        "hanabi:Hanabi",
+        params={
+            "num_colors": 2,
+            "num_ranks": 2,
+            "hand_size": 3,
+            "max_information_tokens": 3,
+            "max_life_tokens": 3,
+        },
+    ),
+    "negotiation-v0": Listed(
+        "negotiation:Negotiation", bots={"negotiator": ("negotiation:Negotiator", str)}
+    ),
+    "nim-v0": Listed("nim:Nim"),
+    "othello-v0": Listed(
+        "othello:Othello", bots={"othello_greedy": ("othello:OthelloGreedy", None)}
+    ),
+    "persuasion-v0": Listed(
+        "persuasion:Persuasion", bots={"persuader": ("persuasion:Persuader", str)}
+    ),
+    "prisoners_dilemma-v0": Listed("matrix_game:MatrixGame"),
+    "public_goods-v0": Listed("public_goods:PublicGoods"),
+    "referential-v0": Listed(
+        "referential:Referential", bots={"referrer": ("referential:Referrer", str)}
+    ),
+    "rock_paper_scissors-v0": Listed(
+        "matrix_game:MatrixGame", params=ROCK_PAPER_SCISSORS
+    ),
+    "say_select-v0": Listed(
+        "say_select:SaySelect", bots={"say_selector": ("say_select:SaySelector", str)}
+    ),
+    "secret_keeper-v0": Listed(
+        "secret_keeper:SecretKeeper",
+        bots={"secret_holder": ("secret_keeper:SecretHolder", str)},
+    ),
+    "signaling-v0": Listed("signaling:Signaling"),
+    "simple_hanabi-v0": Listed(
+        "hanabi:Hanabi",
+        split="held_out",
+        params={
+            "num_colors": 3,
+            "num_ranks": 2,
+            "hand_size": 5,
+            "max_information_tokens": 8,
+            "max_life_tokens": 3,
+        },
+    ),
+    "sokoban-v0": Listed(
+        "sokoban:Sokoban", bots={"sokoban_search": ("sokoban:SokobanSearch", None)}
+    ),
+    "social_dilemma-v0": Listed(
+        "social_dilemma:SocialDilemma",
+        bots={"promiser": ("social_dilemma:Promiser", str)},
+    ),
+    "speaker_listener-v0": Listed("speaker_listener:SpeakerListener"),
+    "stag_hunt-v0": Listed("matrix_game:MatrixGame", params=STAG_HUNT),
+    "taboo-v0": Listed("taboo:Taboo", bots={"taboo": ("taboo:TabooPlayer", str)}),
+    "tic_tac_toe-v0": Listed("tic_tac_toe:TicTacToe"),
+    "tiny_hanabi-v0": Listed("tiny_hanabi:TinyHanabi"),
+    "twenty_questions-v0": Listed("twenty_questions:TwentyQuestions"),
+    "werewolf-v0": Listed(
+        "werewolf:Werewolf",
+        bots={"werewolf_player": ("werewolf.bots:WerewolfPlayer", str)},
+    ),
+    "wordle-v0": Listed("wordle:Wordle"),
+}

@@ -10,6 +10,7 @@ Write a game by inheriting from `BaseGame`, which carries the defaults.
 
 import random
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -74,7 +75,7 @@ class ExtensiveForm(Protocol[S, A]):
 
 
 class Game(ExtensiveForm[S, A], Protocol[S, A]):
-    """What an object must offer to be played here.
+    """The methods and facts that make an object playable here.
 
     Actions are the integers `0 .. num_actions - 1`, the same for every seat. In language
     games `num_actions` is None and an action is an immutable utterance. If not all seats
@@ -186,6 +187,20 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
         share of the range of returns.
         """
 
+    @property
+    def heuristic(self) -> str | None:
+        """The string of a bot that plays this game well, such as `"mcts:100"`, or None.
+
+        Evaluations use it as the baseline of the game.
+        """
+
+    @property
+    def scene(self) -> str | None:
+        """`"module:function"` that draws states, see `arena_envs.scenes`.
+
+        None shows the texts of `observe`.
+        """
+
 
 AnyExtensiveForm = ExtensiveForm[Any, Any]
 AnyGame = Game[Any, Any]
@@ -204,6 +219,16 @@ class BaseGame(Generic[S, A]):
     @property
     def teams(self: Game[S, A]) -> Sequence[int]:
         return range(self.num_players)
+
+    def chance_outcomes(self, state: S) -> Sequence[tuple[A, float]]:
+        """No outcomes, which is right without chance."""
+        return ()
+
+    def information_state(self: Game[S, A], state: S, seat: int) -> Hashable:
+        """`state` itself, which is right where information is perfect."""
+        if self.information != "perfect":
+            raise NotImplementedError(f"{self!r} hides information: define this key")
+        return state
 
     def parse(self: Game[S, A], state: S, text: str) -> A:
         """Reads canonical texts, whatever their case and white space."""
@@ -240,6 +265,14 @@ class BaseGame(Generic[S, A]):
     def knobs(self) -> Mapping[str, tuple[Any, ...]]:
         return {}
 
+    @property
+    def heuristic(self) -> str | None:
+        return None
+
+    @property
+    def scene(self) -> str | None:
+        return None
+
 
 def fold(text: str) -> str:
     r"""`text` in lower case, with runs of white space as one blank.
@@ -258,9 +291,8 @@ def legal_actions_of(game: Game[S, A], state: S, seat: int) -> Sequence[A]:
     """
     player = game.current_player(state)
     if game.simultaneous:
-        while (
-            0 <= player < seat
-        ):  # their choices do not affect the seat's legal actions
+        # the choices of other seats do not affect this seat's legal actions
+        while 0 <= player < seat:
             state = game.apply(state, game.legal_actions(state)[0])
             player = game.current_player(state)
     return game.legal_actions(state) if player == seat else ()
@@ -298,3 +330,49 @@ def check_bool(name: str, value: object) -> None:
     """
     if type(value) is not bool:
         raise ValueError(f"want {name} True or False, got {value!r:.80}")
+
+
+MAX_TEXT = 20_000  # characters of an observation's text or of an utterance
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, which takes an s unless the number is 1.
+
+    >>> counted(1, "card"), counted(0, "card")
+    ('1 card', '0 cards')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def over_text(score: float) -> str:
+    """A sentence: the game is over, and a seat's score.
+
+    >>> over_text(-0.0), over_text(1 / 3)
+    ('The game is over: your score is 0.', 'The game is over: your score is 0.3333.')
+    """
+    return f"The game is over: your score is {round(score, 4) + 0.0:.10g}."
+
+
+def fitting(game: Any, **values: Sequence[Any]) -> dict[str, tuple[Any, ...]]:
+    """The values with which the game can be built, all other parameters as they are.
+
+    Args:
+        game: a frozen dataclass of its parameters.
+        **values: from easy to hard, by parameter.
+
+    Returns:
+        The values that fit, by parameter; without parameters of which no value fits.
+    """
+    found = {
+        name: tuple(value for value in given if _fits(game, name, value))
+        for name, given in values.items()
+    }
+    return {name: given for name, given in found.items() if given}
+
+
+def _fits(game: Any, name: str, value: Any) -> bool:
+    try:
+        replace(game, **{name: value})
+    except ValueError:
+        return False
+    return True

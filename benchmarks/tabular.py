@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.solvers.sweeps import (
+from arena_envs.solvers.tree import (
     best_response_of,
     edge_weights,
+    game_tree,
     reach_of,
     values_of,
 )
-from arena_envs.solvers.tree import game_tree
 from arena_trainers.credit import TurnBatch
 
 Floats = NDArray[np.float64]

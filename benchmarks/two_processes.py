@@ -87,7 +87,7 @@ def measure(folder: Path, episodes: int, steps: int, alternate: bool) -> None:
             spent = []
             for _ in range(REPEATS if step else 1):
                 began = time.process_time()
-                played = trainer.play(rows)
+                played = trainer.player.play(rows, step, True).episodes
                 spent.append(time.process_time() - began)
             if step:
                 seconds += min(spent)

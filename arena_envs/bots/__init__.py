@@ -1,8 +1,9 @@
 """Bots: policies that read states instead of text.
 
 A bot is a function of the game, the state and a generator. It returns a legal action of the
-seat to move; in a language game, any that `parse` reads. Its actions do not depend on earlier calls; its only randomness is the generator;
-it can be pickled. `make_bot` makes a bot from a string, which also names it as an opponent:
+seat to move; in a language game, any that `parse` reads. Its actions do not depend on earlier
+calls; its only randomness is the generator; it can be pickled. An attribute `is_exact`, True, says
+that it plays what a solver found. `make_bot` makes a bot from a string, which also names it as an opponent:
 
 | String                    | Plays                                                  | In games           |
 |---------------------------|--------------------------------------------------------|--------------------|
@@ -15,7 +16,12 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `cfr:N`                   | the average policy of N iterations of CFR+ (1000)      | enumerable         |
 | `core_cfr:N`              | `cfr:N` on the legal actions of a language game        | with `core_state`  |
 | `win_or_block`            | a winning action, else one that blocks another's win   | nothing hidden     |
-| `othello_greedy`          | a corner, else the action that turns the most discs    | Othello            |
+| `bidder:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | auction            |
+| `spy:STYLE`               | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | codenames          |
+| `maze_walker:STYLE`       | by STYLE: `honest`, `greedy` or `silent`               | collaborative maze |
+| `dealer:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | deal or no deal    |
+| `information_gain`        | the action whose answer is the most uncertain          | hidden secrets     |
+| `question_tree`           | an optimal tree of questions, by exact search          | hidden secrets     |
 | `hanabi_convention`       | a playable card, else a hint at one, else a discard    | Hanabi             |
 | `always_cooperate`        | action 0                                               | repeated matrices  |
 | `always_defect`           | action 1                                               | repeated matrices  |
@@ -23,21 +29,16 @@ it can be pickled. `make_bot` makes a bot from a string, which also names it as 
 | `generous_tit_for_tat:P`  | tit for tat, but action 0 with probability P (1/3)     | repeated matrices  |
 | `grim_trigger`            | action 0 until another seat defects                    | repeated matrices  |
 | `win_stay_lose_shift`     | action 0 after a round in which all chose alike        | repeated matrices  |
-| `information_gain`        | the action whose answer is the most uncertain          | hidden secrets     |
-| `question_tree`           | an optimal tree of questions, by exact search          | hidden secrets     |
-| `sokoban_search`          | a shortest solution, by A* search                      | Sokoban            |
-| `bidder:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | auction            |
 | `negotiator:STYLE`        | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | negotiation        |
+| `othello_greedy`          | a corner, else the action that turns the most discs    | Othello            |
 | `persuader:STYLE`         | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | persuasion         |
-| `dealer:STYLE`            | by STYLE: `honest`, `greedy` or `silent`               | deal or no deal    |
-| `promiser:STYLE`          | by STYLE: `honest`, `greedy` or `silent`               | social dilemma     |
-| `maze_walker:STYLE`       | by STYLE: `honest`, `greedy` or `silent`               | collaborative maze |
 | `referrer:STYLE`          | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | referential        |
-| `spy:STYLE`               | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | codenames          |
-| `taboo:STYLE`             | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | taboo              |
-| `werewolf_player:STYLE`   | by STYLE: `honest`, `greedy` or `silent`               | Werewolf           |
 | `say_selector:STYLE`      | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | Say-Select         |
 | `secret_holder:STYLE`     | by STYLE: `honest`, `greedy` or `silent`               | secret keeper      |
+| `sokoban_search`          | a shortest solution, by A* search                      | Sokoban            |
+| `promiser:STYLE`          | by STYLE: `honest`, `greedy` or `silent`               | social dilemma     |
+| `taboo:STYLE`             | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | taboo              |
+| `werewolf_player:STYLE`   | by STYLE: `honest`, `greedy` or `silent`               | Werewolf           |
 
 Games of hidden secrets are `guess_number`, `twenty_questions` and `wordle`.
 Bots choose at random among equally good actions, so repeated games differ. If a bot knows its
@@ -54,6 +55,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 from arena_envs.bots.simple import action_of
+from arena_envs.catalogue import GAMES
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
 
@@ -68,44 +70,26 @@ class Bot(Protocol):
 
 
 class _Entry(NamedTuple):
-    path: str  # "module:attribute" below this package
+    path: str  # "module:attribute"
     argument: Callable[[str], Any] | None = None
     is_required: bool = False
 
 
-_ENTRIES = {
-    "random": _Entry("simple:Uniform"),
-    "first": _Entry("simple:First"),
-    "constant": _Entry("simple:Constant", action_of, is_required=True),
-    "mcts": _Entry("mcts:MCTS", int),
-    "ismcts": _Entry("ismcts:ISMCTS", int),
-    "minimax": _Entry("solved:Minimax", int),
-    "cfr": _Entry("solved:CFR", int),
-    "core_cfr": _Entry("solved:CoreCFR", int),
-    "win_or_block": _Entry("greedy:WinOrBlock"),
-    "othello_greedy": _Entry("greedy:OthelloGreedy"),
-    "hanabi_convention": _Entry("hanabi:HanabiConvention"),
-    "always_cooperate": _Entry("repeated:AlwaysCooperate"),
-    "always_defect": _Entry("repeated:AlwaysDefect"),
-    "tit_for_tat": _Entry("repeated:TitForTat"),
-    "generous_tit_for_tat": _Entry("repeated:GenerousTitForTat", float),
-    "grim_trigger": _Entry("repeated:GrimTrigger"),
-    "win_stay_lose_shift": _Entry("repeated:WinStayLoseShift"),
-    "information_gain": _Entry("questions:InformationGain"),
-    "question_tree": _Entry("questions:QuestionTree"),
-    "sokoban_search": _Entry("sokoban:SokobanSearch"),
-    "bidder": _Entry("auction:Bidder", str, is_required=True),
-    "negotiator": _Entry("negotiation:Negotiator", str, is_required=True),
-    "persuader": _Entry("persuasion:Persuader", str, is_required=True),
-    "dealer": _Entry("deal:Dealer", str, is_required=True),
-    "promiser": _Entry("dilemma:Promiser", str, is_required=True),
-    "maze_walker": _Entry("maze:MazeWalker", str, is_required=True),
-    "referrer": _Entry("referential:Referrer", str, is_required=True),
-    "spy": _Entry("codenames:Spy", str, is_required=True),
-    "taboo": _Entry("taboo:TabooPlayer", str, is_required=True),
-    "werewolf_player": _Entry("werewolf:WerewolfPlayer", str, is_required=True),
-    "say_selector": _Entry("say_select:SaySelector", str, is_required=True),
-    "secret_holder": _Entry("secrets:SecretHolder", str, is_required=True),
+_ENTRIES = {  # the bots of games stand in the catalogue
+    "random": _Entry("arena_envs.bots.simple:Uniform"),
+    "first": _Entry("arena_envs.bots.simple:First"),
+    "constant": _Entry("arena_envs.bots.simple:constant", action_of, is_required=True),
+    "mcts": _Entry("arena_envs.bots.mcts:MCTS", int),
+    "ismcts": _Entry("arena_envs.bots.ismcts:ISMCTS", int),
+    "minimax": _Entry("arena_envs.bots.solved:Minimax", int),
+    "cfr": _Entry("arena_envs.bots.solved:CFR", int),
+    "core_cfr": _Entry("arena_envs.bots.solved:CoreCFR", int),
+    "win_or_block": _Entry("arena_envs.bots.greedy:WinOrBlock"),
+    **{
+        name: _Entry(f"arena_envs.games.{path}", argument, is_required=argument is str)
+        for listed in GAMES.values()
+        for name, (path, argument) in listed.bots.items()
+    },
 }
 BOTS = tuple(_ENTRIES)
 
@@ -124,7 +108,7 @@ def make_bot(spec: str) -> Bot:
         raise ValueError(f"unknown bot {spec!r}; {did_you_mean(kind, BOTS)}")
     entry = _ENTRIES[kind]
     module, attribute = entry.path.split(":")
-    constructor = getattr(import_module(f"arena_envs.bots.{module}"), attribute)
+    constructor = getattr(import_module(module), attribute)
     if not colon and not entry.is_required:
         bot: Bot = constructor()
         return bot

@@ -30,32 +30,6 @@ class WinOrBlock:
         return rng.choice(safe or legal)
 
 
-@dataclass(frozen=True)
-class OthelloGreedy:
-    """Takes a corner of the board if possible, else turns over as many discs as possible.
-
-    Ties are broken at random.
-
-    Raises:
-        ValueError: when it plays, the game is not Othello.
-    """
-
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
-        size = getattr(game, "size", None)
-        if size is None or not hasattr(state, "black"):
-            raise ValueError(f"want Othello, got {game!r}")
-        last = size - 1
-        corners = {0, last, size * last, size * size - 1}
-        player = game.current_player(state)
-
-        def worth(action: Any) -> tuple[bool, int]:
-            return action in corners, game.apply(state, action)[player].bit_count()
-
-        legal = game.legal_actions(state)
-        best = max(map(worth, legal))
-        return rng.choice([action for action in legal if worth(action) == best])
-
-
 def _wins(game: AnyGame, state: Any) -> Sequence[Any]:
     """Actions with which the seat to move wins at once."""
     player = game.current_player(state)

@@ -1,7 +1,7 @@
 """Bots without search."""
 
 import random
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -20,8 +20,18 @@ class Uniform:
         return rng.choice(game.legal_actions(state))
 
 
+class _Deterministic:
+    """A bot without randomness, whose action follows from what its seat knows."""
+
+    def action_probs(self, game: AnyGame, state: Any) -> Sequence[float]:
+        """Probabilities of the legal actions."""
+        bot: Any = self
+        chosen = bot(game, state, random.Random(0))
+        return [float(action == chosen) for action in game.legal_actions(state)]
+
+
 @dataclass(frozen=True)
-class First:
+class First(_Deterministic):
     """Plays the first legal action."""
 
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
@@ -63,6 +73,15 @@ class Constant:
             )
             raise ValueError(f"{game!r} has {actions}, got {self.action}")
         return self.action if self.action in legal else legal[0]
+
+
+class ConstantNumber(Constant, _Deterministic):
+    """A `Constant` whose action is a number, with known action probabilities."""
+
+
+def constant(action: int | str) -> Constant:
+    """Plays the same action; only that of a number is always among the legal actions."""
+    return ConstantNumber(action) if isinstance(action, int) else Constant(action)
 
 
 def action_of(text: str) -> int | str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from arena_envs.game import AnyGame
 from arena_envs.solvers import CFRPlus, Key, Table
-from arena_envs.solvers.memory import Memory
+from arena_envs.solvers.enumeration import Memory
 from arena_envs.solvers.perfect_information import PerfectInformation
 
 # Limit of the states that a bot enumerates before its first action. It is lower than
@@ -62,6 +62,7 @@ class CFR:
 
     num_iterations: int = 1000
     max_states: int = MAX_BOT_STATES
+    is_exact = True
 
     def __post_init__(self) -> None:
         if self.num_iterations < 1:
@@ -127,6 +128,7 @@ class Minimax:
     """
 
     depth: int | None = None
+    is_exact = True
 
     def __post_init__(self) -> None:
         if self.depth is not None and self.depth < 1:

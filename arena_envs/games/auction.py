@@ -43,40 +43,309 @@ the bids above 0 that are above the bidder's value, 0 without bids).
 """
 
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
     check_int,
+    counted,
 )
-from arena_envs.games import _auction_numbers as numbers
-from arena_envs.games import _auction_state as states
-from arena_envs.games import _auction_texts as texts
-from arena_envs.games import _talk as talk
-from arena_envs.games._auction_state import (
-    ASCENDING,
-    BID,
-    FORMATS,
-    NOBODY,
-    OVER,
-    TALK,
-    TIE,
-    Event,
-    State,
-)
-from arena_envs.games._talk import Utterance
+from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
+from arena_envs.talk import Utterance
+
+TALK, BID, TIE, OVER = PHASES = ("talk", "bid", "tie", "over")
+SEALED_FIRST, SEALED_SECOND, ASCENDING = FORMATS = ("first", "second", "ascending")
+NOBODY = -1
+
+
+class Event(NamedTuple):
+    """A move of a player in the sale of an item, counted from 0."""
+
+    item: int
+    phase: str
+    seat: int
+    said: Utterance
+
+
+class Sale(NamedTuple):
+    """The buyer of an item, or `NOBODY`, and the price."""
+
+    seat: int
+    price: int
+
+
+class State(NamedTuple):
+    """All of an auction.
+
+    Attributes:
+        personas: by seat, as far as they are drawn.
+        phase: talk, bid, tie (chance chooses among the highest bids) or over.
+        mover: the seat to move.
+        leader: who has the highest open bid, or `NOBODY`.
+        price: the highest open bid.
+        dropped: seats that have left the sale of this item, in order.
+        sales: of the items so far.
+        past: all moves.
+    """
+
+    phase: str
+    personas: tuple[int, ...] = ()
+    mover: int = 0
+    leader: int = NOBODY
+    price: int = 0
+    dropped: tuple[int, ...] = ()
+    sales: tuple[Sale, ...] = ()
+    past: tuple[Event, ...] = ()
+
+    @property
+    def item(self) -> int:
+        """The item that is for sale, or the number of items at the end."""
+        return len(self.sales)
+
+
+def money_left(state: State, seat: int, budget: int) -> int:
+    """The rest of the budget of a seat."""
+    return budget - sum(sale.price for sale in state.sales if sale.seat == seat)
+
+
+def known_events(state: State, seat: int) -> tuple[Event, ...]:
+    """The moves that a seat knows of: all but sealed bids of others that are not opened."""
+    if state.phase != BID or state.dropped or state.leader != NOBODY:
+        return state.past
+    return tuple(
+        each
+        for each in state.past
+        if each.seat == seat or each.phase == TALK or each.item < state.item
+    )
+
+
+def sealed_bids(state: State) -> list[int]:
+    """The bids for the current item, by seat."""
+    return [
+        each.said.values[0]
+        for each in state.past
+        if each.item == state.item and each.phase == BID
+    ]
+
+
+def after_sealed(state: State, num_players: int, pricing: str) -> State:
+    """The state after a sealed bid."""
+    if state.mover + 1 < num_players:
+        return state._replace(mover=state.mover + 1)
+    bids = sealed_bids(state)
+    best = max(bids)
+    if not best:
+        return state._replace(sales=(*state.sales, Sale(NOBODY, 0)))
+    if bids.count(best) > 1:
+        return state._replace(phase=TIE)
+    return sold(state, bids.index(best), pricing)
+
+
+def sold(state: State, winner: int, pricing: str) -> State:
+    """The state after the opening of sealed bids."""
+    bids = sorted(sealed_bids(state))
+    price = bids[-1] if pricing == SEALED_FIRST else bids[-2]
+    return state._replace(sales=(*state.sales, Sale(winner, price)))
+
+
+def after_open(state: State, said: Utterance, num_players: int) -> State:
+    """The state after a bid or a drop in an ascending auction."""
+    if said.move == "drop":
+        state = state._replace(dropped=(*state.dropped, state.mover))
+    else:
+        state = state._replace(leader=state.mover, price=said.values[0])
+    for step in range(1, num_players + 1):
+        seat = (state.mover + step) % num_players
+        if seat != state.leader and seat not in state.dropped:
+            return state._replace(mover=seat)
+    return state._replace(sales=(*state.sales, Sale(state.leader, state.price)))
+
+
+ATTRIBUTES = ("size", "garden", "location")
+MAX_POINTS = 9
+BUDGET = 12_000  # characters of quoted messages in a text; each takes at most 12 per character
+
+
+def checked_points(name: str, rows: object, most: int) -> tuple[tuple[int, ...], ...]:
+    """Items or personas as tuples.
+
+    Raises:
+        ValueError: names the parameter and its value.
+    """
+    wanted = (
+        f"want {name} as a list of 1 to {most} lists of {len(ATTRIBUTES)} integers from 0 "
+        f"to {MAX_POINTS}, for {', '.join(ATTRIBUTES)}"
+    )
+    if not isinstance(rows, Sequence) or isinstance(rows, str):
+        raise ValueError(f"{wanted}; got {rows!r:.80}")
+    if not 1 <= len(rows) <= most:
+        raise ValueError(f"{wanted}; got {len(rows)} lists")
+    for row in rows:
+        if (
+            not isinstance(row, Sequence)
+            or len(row) != len(ATTRIBUTES)
+            or not all(type(x) is int and 0 <= x <= MAX_POINTS for x in row)
+        ):
+            raise ValueError(f"{wanted}; got {row!r:.80}")
+    return tuple(map(tuple, rows))
+
+
+def points(row: Sequence[int], word: str = "") -> str:
+    """An item or a persona.
+
+    >>> points((3, 1, 0)), points((2, 1, 0), "weight ")
+    ('size 3, garden 1, location 0', 'size weight 2, garden weight 1, location weight 0')
+    """
+    pairs = zip(ATTRIBUTES, row, strict=True)
+    return ", ".join(f"{name} {word}{value}" for name, value in pairs)
+
+
+def observed(game: Any, state: State, seat: int, player: int) -> Iterator[str]:
+    """The lines of an observation."""
+    yield f"You are player_{seat}. {_stage(game, state, seat, player)}"
+    if len(state.personas) > seat:
+        weights = game.personas[state.personas[seat]]
+        worth = ", ".join(
+            f"item {number + 1}: {game.value(state, seat, number)}"
+            for number in range(len(game.items))
+        )
+        yield f"Your priorities: {points(weights)}. Worth to you: {worth}."
+    budgets = ", ".join(
+        f"player_{other} {money_left(state, other, game.budget)}"
+        for other in range(game.num_players)
+    )
+    yield f"Budgets left: {budgets}."
+    for number, sale in enumerate(state.sales):
+        bids = highest_bids(state, seat, number, game.num_players)
+        to = "not sold" if sale.seat == NOBODY else f"sold to player_{sale.seat}"
+        price = "" if sale.seat == NOBODY else f" for {sale.price}"
+        yield f"Item {number + 1}: {to}{price}. Bids: {_listed(bids)}."
+    yield from _running(game, state, seat, player)
+    shown = [each for each in state.past if each.said.message]
+
+    def told(turn: int) -> str:
+        who = "you" if shown[turn].seat == seat else f"player_{shown[turn].seat}"
+        return f"Before item {shown[turn].item + 1}, {who} said"
+
+    latest = max(3, BUDGET // (12 * game.max_message))
+    said = [each.said for each in shown]
+    yield from talk.transcript(said, seat, told, latest=latest)
+
+
+def highest_bids(
+    state: State, seat: int, item: int, num_players: int
+) -> list[int | None]:
+    """The highest bid of each seat for an item as far as a seat knows it; None: no bid."""
+    best: list[int | None] = [None] * num_players
+    for each in known_events(state, seat):
+        if each.item == item and each.said.move == "bid":
+            best[each.seat] = each.said.values[0]
+    return best
+
+
+def _listed(bids: Sequence[int | None]) -> str:
+    return ", ".join(
+        f"player_{seat} {'none' if bid is None else bid}"
+        for seat, bid in enumerate(bids)
+    )
+
+
+def _stage(game: Any, state: State, seat: int, player: int) -> str:
+    if player == TERMINAL:
+        return "The auction is over."
+    if player == CHANCE:
+        is_tie = state.phase == TIE
+        return "The bids are tied." if is_tie else "Priorities are being drawn."
+    item = f"Item {state.item + 1} of {len(game.items)}"
+    is_talk = state.phase == TALK
+    if player != seat:
+        return f"{item}. player_{player} is to {'speak' if is_talk else 'bid'}."
+    left = money_left(state, seat, game.budget)
+    task = f"bid from 0 to {left}; 0 is no bid"
+    if is_talk:
+        task = "pass, with or without a message"
+    elif game.pricing == ASCENDING:
+        task = "drop" if left <= state.price else "bid or drop"
+        if left > state.price:
+            task = f"bid from {state.price + 1} to {left}, or drop"
+    return f"{item}. You are to move: {task}."
+
+
+def _running(game: Any, state: State, seat: int, player: int) -> Iterator[str]:
+    if player == TERMINAL or state.phase == TALK:
+        return
+    bids = highest_bids(state, seat, state.item, game.num_players)
+    if game.pricing == ASCENDING:
+        who = "nobody" if state.leader == NOBODY else f"player_{state.leader}"
+        out = ", ".join(f"player_{other}" for other in sorted(state.dropped))
+        yield f"Highest bid: {state.price} by {who}. Dropped: {out or 'nobody'}."
+        yield f"Bids: {_listed(bids)}."
+    elif state.phase != BID:
+        yield f"Bids: {_listed(bids)}."
+    elif bids[seat] is not None:
+        yield f"Your bid: {bids[seat]}."
+
+
+def rules_text(game: Any) -> str:
+    """The rules, but for how to write a reply."""
+    items = "; ".join(
+        f"item {number + 1}: {points(item)}" for number, item in enumerate(game.items)
+    )
+    personas = "; ".join(points(row) for row in game.personas)
+    first = (
+        'Before each sale, each player answers "pass" once, with or without a message. '
+    )
+    sale = {
+        "first": (
+            "All bid in secret. The player with the highest bid buys the item for this bid."
+        ),
+        "second": (
+            "All bid in secret. The player with the highest bid buys the item for the second "
+            "highest bid."
+        ),
+        ASCENDING: (
+            'Players bid in turn, each more than the highest bid, or answer "drop" and leave the '
+            "sale. When all others have dropped, the player with the highest bid buys the item "
+            "for this bid."
+        ),
+    }[game.pricing]
+    secret = (
+        ""
+        if game.pricing == ASCENDING
+        else ' "bid 0" is no bid. Chance chooses among equal highest bids. Then all bids are shown.'
+    )
+    return (
+        f"This is an auction of {counted(len(game.items), 'house')} for {game.num_players} "
+        f"players. The houses, in the order of their sale: {items}. For each player, chance draws "
+        f"one of these priorities, all equally likely, which nobody else learns: {personas}. "
+        "A house is worth to you the sum of its points, each times your priority for it. "
+        f"{first if game.messages else ''}"
+        f"{sale}{secret} An item without a bid is not sold. Bids are "
+        f'whole numbers, such as "bid 3". Everybody has a budget of {game.budget} for all items. '
+        "You gain what an item is worth to you less its price for each item that you buy. Your "
+        "score is the sum of your gains divided by the budget."
+    )
+
+
+def how_to_write(max_message: int) -> str:
+    """The paragraph of the rules about messages."""
+    if not max_message:
+        return talk.how_to_write((), 0)
+    moves = (talk.Move("pass"), talk.Move("bid", message="no"))
+    return talk.how_to_write(moves, max_message, "the other players")
+
 
 Action = Utterance | int  # chance draws a persona, or a buyer among equal bids
 
@@ -86,7 +355,7 @@ LEAVING = talk.Move("drop", message="no")
 
 
 @dataclass(frozen=True)
-class Auction(BaseGame[State, Action]):
+class Auction(talk.TalkGame[State, Action]):
     """Sales of several items to players with private values and budgets.
 
     Args:
@@ -110,10 +379,10 @@ class Auction(BaseGame[State, Action]):
     messages: bool = True
     max_message: int = 200
 
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     min_return = -1.0
+    scene = "arena_envs.games.auction:scene"
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 5)
@@ -126,19 +395,19 @@ class Auction(BaseGame[State, Action]):
             )
         # YAML and JSON give lists in place of tuples
         for name in ("items", "personas"):
-            rows = texts.checked_points(name, getattr(self, name), 6)
+            rows = checked_points(name, getattr(self, name), 6)
             object.__setattr__(self, name, rows)
 
     @cached_property
     def values(self) -> tuple[tuple[int, ...], ...]:
-        """What each item is worth to each persona."""
+        """The worth of each item to each persona."""
         return tuple(
             tuple(sum(a * b for a, b in zip(p, i, strict=True)) for i in self.items)
             for p in self.personas
         )
 
     def value(self, state: State, seat: int, item: int) -> int:
-        """What an item is worth to a seat."""
+        """The worth of an item to a seat."""
         return self.values[state.personas[seat]][item]
 
     @property
@@ -177,14 +446,14 @@ class Auction(BaseGame[State, Action]):
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         outcomes: Sequence[int] = range(len(self.personas))
         if state.phase == TIE:
-            bids = states.sealed_bids(state)
+            bids = sealed_bids(state)
             outcomes = [seat for seat, bid in enumerate(bids) if bid == max(bids)]
         return [(outcome, 1 / len(outcomes)) for outcome in outcomes]
 
     def _bids(self, state: State) -> tuple[int, int]:
         """The lowest and the highest possible bid of the seat to move."""
         low = state.price + 1 if self.pricing == ASCENDING else 0
-        return low, states.left(state, state.mover, self.budget)
+        return low, money_left(state, state.mover, self.budget)
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         if self.current_player(state) < 0:
@@ -212,11 +481,11 @@ class Auction(BaseGame[State, Action]):
                 mover = 0 if is_last else state.mover + 1
                 return state._replace(phase=BID if is_last else TALK, mover=mover)
             if self.pricing == ASCENDING:
-                after = states.after_open(state, action, self.num_players)
+                after = after_open(state, action, self.num_players)
             else:
-                after = states.after_sealed(state, self.num_players, self.pricing)
+                after = after_sealed(state, self.num_players, self.pricing)
         elif state.phase == TIE:
-            after = states.sold(state, action, self.pricing)
+            after = sold(state, action, self.pricing)
         else:
             return state._replace(personas=(*state.personas, action))
         if after.item == state.item:
@@ -233,7 +502,22 @@ class Auction(BaseGame[State, Action]):
 
     def measures(self, state: State) -> dict[str, float]:
         """Efficiency, revenue and overbids, as the page defines them."""
-        return numbers.measured(self, state)
+        seats = range(self.num_players)
+        best = had = paid = 0
+        for item, (seat, price) in enumerate(state.sales):
+            best += max(self.value(state, other, item) for other in seats)
+            had += self.value(state, seat, item) if seat != NOBODY else 0
+            paid += price
+        over = [
+            each.said.values[0] > self.value(state, each.seat, each.item)
+            for each in state.past
+            if each.said.move == "bid" and each.said.values[0]
+        ]
+        return {
+            "efficiency": had / best if best else 1.0,
+            "revenue": paid / (self.budget * self.num_players),
+            "overbids": sum(over) / len(over) if over else 0.0,
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -241,12 +525,12 @@ class Auction(BaseGame[State, Action]):
 
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
-        return "\n".join(texts.observed(self, state, seat, player))
+        return "\n".join(observed(self, state, seat, player))
 
     def information_state(self, state: State, seat: int) -> Any:
         own = state.personas[seat : seat + 1]
         public = state._replace(personas=(), past=())
-        past = states.known_events(state, seat)
+        past = known_events(state, seat)
         return (seat, own, len(state.personas), *public, past)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
@@ -258,7 +542,33 @@ class Auction(BaseGame[State, Action]):
         in words, whether the seat knows a bid of it, and the highest one (2 + 4N). Money is divided
         by `budget`.
         """
-        return numbers.features_of(self, state, seat)
+        n, whole = self.num_players, self.budget
+        head = np.zeros(n + len(self.personas) + 6, np.float32)
+        head[seat] = 1
+        for persona in state.personas[seat : seat + 1]:
+            head[n + persona] = 1
+        head[n + len(self.personas) + PHASES.index(state.phase)] = 1
+        head[-2:] = state.item, state.price / whole
+        players = np.zeros((4, n), np.float32)
+        players[0, state.mover] = 1
+        if state.leader != NOBODY:
+            players[1, state.leader] = 1
+        players[2, list(state.dropped)] = 1
+        players[3] = [money_left(state, other, whole) / whole for other in range(n)]
+        items = np.zeros((len(self.items), 2 + 4 * n), np.float32)
+        if len(state.personas) > seat:
+            items[:, 0] = np.divide(self.values[state.personas[seat]], whole)
+        for item, sale in enumerate(state.sales):
+            items[item, 1] = sale.price / whole
+            if sale.seat != NOBODY:
+                items[item, 2 + sale.seat] = 1
+        for item, _, other, said in known_events(state, seat):
+            if said.message:
+                items[item, 2 + n + other] = 1
+            elif said.move == "bid":
+                items[item, 2 + 2 * n + other] = 1
+                items[item, 2 + 3 * n + other] = said.values[0] / whole
+        return np.concatenate([head, players.ravel(), items.ravel()])
 
     def action_text(self, state: State, action: Action) -> str:
         if isinstance(action, int):
@@ -268,20 +578,17 @@ class Auction(BaseGame[State, Action]):
         bid = talk.Move("bid", (talk.Integer(0, self.budget),), "no")
         return talk.written(action, (*SPEECH, bid, LEAVING))
 
-    def parse(self, state: State, text: str) -> Utterance:
-        if self.current_player(state) < 0:
-            raise IllegalAction("nobody is to move")
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
         if state.phase == TALK:
-            return talk.read(text, SPEECH, self.max_message)
+            return SPEECH
         low, high = self._bids(state)
         bid = talk.Move("bid", (talk.Integer(low, high),), "no")
         if self.pricing != ASCENDING:
-            return talk.read(text, (bid,), 0)
-        return talk.read(text, (bid, LEAVING) if low <= high else (LEAVING,), 0)
+            return (bid,)
+        return (bid, LEAVING) if low <= high else (LEAVING,)
 
     def rules(self, seat: int) -> str:
-        longest = self.max_message if self.messages else 0
-        return f"{texts.rules_text(self)} {texts.how_to_write(longest)}"
+        return f"{rules_text(self)} {how_to_write(self.longest)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws personas of other seats, and their sealed bids that are not opened."""
@@ -289,12 +596,103 @@ class Auction(BaseGame[State, Action]):
             own if other == seat else rng.randrange(len(self.personas))
             for other, own in enumerate(state.personas)
         )
-        kept = set(states.known_events(state, seat))
+        kept = set(known_events(state, seat))
         past = []
         for each in state.past:
             if each not in kept:
-                high = states.left(state, each.seat, self.budget)
+                high = money_left(state, each.seat, self.budget)
                 bid = Utterance("bid", (rng.randint(0, high),))
                 each = each._replace(said=bid)
             past.append(each)
         return state._replace(personas=personas, past=tuple(past))
+
+
+STYLES = ("greedy", "honest", "silent")
+WORTH = re.compile(r"worth ([0-9]{1,4}) to me")
+
+
+class Bidder(talk.Scripted):
+    """Bids in an auction in one of three styles.
+
+    | Style    | Before the sale                      | Bids                                  |
+    |----------|--------------------------------------|---------------------------------------|
+    | `honest` | says what the item is worth to it    | nothing if another said more, else its value |
+    | `greedy` | says that it is worth all its budget | its value                             |
+    | `silent` | passes                               | its value                             |
+
+    If two say the same, the one with the higher number bids nothing. A bidder never bids more than
+    is left of its budget. In ascending auctions it raises by 1 up to that bid. At
+    first price it bids (N - 1) / N of the value among N players, rounded down, at least 1 of a value
+    above 0. At second price with one item, `silent` plays the dominant strategy.
+    """
+
+    game, styles = Auction, STYLES
+
+    def reply(self, game: Auction, state: State, rng: random.Random) -> Utterance:
+        seat = game.current_player(state)
+        value, left = (
+            game.value(state, seat, state.item),
+            money_left(state, seat, game.budget),
+        )
+        if state.phase == TALK:
+            said = {"honest": value, "greedy": left}.get(self.style)
+            words = f"This is worth {said} to me."
+            speaks = said is not None and len(words) <= game.max_message
+            return PASS._replace(message=words) if speaks else PASS
+        if self.style == "honest" and _is_outbid_in_words(state, seat, value):
+            value = 0
+        bid = min(value, left)
+        if game.pricing == ASCENDING:
+            more = state.price + 1
+            return Utterance("bid", (more,)) if more <= bid else DROP
+        if game.pricing == SEALED_FIRST:
+            share = value * (game.num_players - 1) // game.num_players
+            bid = min(left, max(share, min(value, 1)))
+        return Utterance("bid", (bid,))
+
+
+def _is_outbid_in_words(state: State, seat: int, value: int) -> bool:
+    """Whether another player says that the item is worth more to it, or as much to a lower seat."""
+    for each in state.past:
+        if each.item == state.item and each.phase == TALK and each.seat != seat:
+            found = WORTH.search(each.said.message)
+            if found and (int(found[1]), seat) > (value, each.seat):
+                return True
+    return False
+
+
+def scene(game: Auction, state: State, viewer: int | None) -> Scene:
+    """The items and their sales, the players as far as the viewer knows them, and the talk."""
+    items = []
+    for number, item in enumerate(game.items):
+        sale = "for sale" if number == state.item else ""
+        if number < state.item:
+            seat, price = state.sales[number]
+            sale = f"player_{seat} for {price}" if seat != NOBODY else "not sold"
+        fields = (f"item {number + 1}", points(item), sale)
+        items.append([Cell(field) for field in fields])
+    players = []
+    for seat, persona in enumerate(state.personas):
+        worth = "hidden"
+        if viewer in (None, seat):
+            values = [game.value(state, seat, number) for number in range(len(items))]
+            worth = ", ".join(map(str, values))
+            worth = f"{worth} ({points(game.personas[persona])})"
+        money = str(money_left(state, seat, game.budget))
+        tone = seat_tone(seat)
+        players.append([Cell(f"player_{seat}", tone), Cell(worth), Cell(money)])
+    shapes: list[Any] = [
+        Table("items", ("item", "points", "sale"), items),
+        Table("players", ("seat", "worth of the items", "budget left"), players),
+    ]
+    events = state.past if viewer is None else known_events(state, viewer)
+    shown = [each for each in events if each.phase != TALK or each.said.message]
+
+    def told(turn: int, said: Utterance) -> str:
+        amount = f" {said.values[0]}" if said.values else ""
+        does = "speaks" if said.message else f"{said.move}s{amount}"
+        return f"{does} (item {shown[turn].item + 1})"
+
+    said = [each.said for each in shown]
+    shapes += talk_of(said, viewer, lambda turn: shown[turn].seat, told)
+    return Scene(turn_title(game, state, viewer), shapes)

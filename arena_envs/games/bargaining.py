@@ -50,27 +50,186 @@ the mean of `fairness` divided by the mean of `agreement`.
 """
 
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
     check_int,
 )
-from arena_envs.games import _bargaining_texts as texts
-from arena_envs.games import _talk as talk
-from arena_envs.games._talk import CENT, Utterance
+from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.talk import CENT, Utterance, money
+
+
+def speaker_of(turn: int) -> int:
+    """The seat that speaks in a turn: player_0 offers first, and the seat that answers offers next."""
+    return (turn + 1) // 2 % 2
+
+
+def history(said: Sequence[Utterance], seat: int, whole: int) -> Iterator[str]:
+    """The past as a seat reads it: the latest utterances in full, of earlier ones the offers."""
+
+    def told(turn: int) -> str:
+        what = _told(said[turn], speaker_of(turn), seat, whole)
+        return f"Round {turn // 2 + 1}: {what}"
+
+    def brief(turn: int) -> str:
+        if turn % 2:
+            return ""
+        amount = money(said[turn].values[0])
+        return f"player_{speaker_of(turn)} offered {amount} (round {turn // 2 + 1})"
+
+    return talk.transcript(said, seat, told, brief=brief)
+
+
+def _told(said: Utterance, speaker: int, seat: int, whole: int) -> str:
+    who = "you" if speaker == seat else f"player_{speaker}"
+    if said.move != "offer":
+        return f"{who} {said.move}ed"
+    whom = f"player_{1 - speaker}" if speaker == seat else "you"
+    (given,) = said.values
+    return f"{who} offered {whom} {money(given)}, keeping {money(whole - given)}"
+
+
+def stage_text(
+    player: int, seat: int, turn: int, num_rounds: int, got: Sequence[int] | None
+) -> str:
+    """The seat to move, or the end of the game.
+
+    Args:
+        player: what `current_player` returns.
+        seat: who reads the text.
+        turn: number of utterances so far.
+        num_rounds: of the game.
+        got: hundredths of money that each seat gets by an agreement; None without one.
+    """
+    if player == CHANCE:
+        return "The discount factors are being drawn."
+    if got is not None:
+        return (
+            f"The game is over: agreement in round {turn // 2}, player_0 gets "
+            f"{money(got[0])}, player_1 gets {money(got[1])}."
+        )
+    if player == TERMINAL:
+        return "The game is over without an agreement: both players get nothing."
+    who = "You are" if player == seat else f"player_{player} is"
+    task = "answer the offer" if turn % 2 else "make an offer"
+    return f"Round {turn // 2 + 1} of {num_rounds}. {who} to move: {task}."
+
+
+def worth_text(
+    discounts: Sequence[float], seat: int, num_past: int, complete_information: bool
+) -> str:
+    """The worth of money to a seat, and to the other one where the seat knows it.
+
+    Args:
+        discounts: the discount factors of both seats.
+        seat: who reads the text.
+        num_past: rounds that have passed, each of which discounts once.
+        complete_information: whether both seats know both factors.
+    """
+    own, its = discounts[seat], discounts[1 - seat]
+    text = (
+        f"Money is worth {100 * own**num_past:.4g}% to you (discount factor {own:.10g})"
+    )
+    other = f"player_{1 - seat}"
+    if not complete_information:
+        return f"{text}; what it is worth to {other} is hidden."
+    return f"{text} and {100 * its**num_past:.4g}% to {other} ({its:.10g})."
+
+
+def rules_text(
+    pie: int,
+    num_rounds: int,
+    discounts: Sequence[Sequence[float]],
+    complete_information: bool,
+) -> str:
+    """The rules, for either seat, without the paragraph about messages."""
+    gives, keeps = money(40 * pie), money(60 * pie)
+    order = (
+        "There is 1 round: player_0 makes an offer and player_1 answers."
+        if num_rounds == 1
+        else f"There are at most {num_rounds} rounds. In round 1 player_0 makes an offer "
+        "and player_1 answers; after that they take turns in making offers."
+    )
+    rejected = _rejection_text(pie, num_rounds, discounts, complete_information)
+    return (
+        f"This is bargaining: player_0 and player_1 divide {pie} of money. {order} "
+        f'"offer {gives}" offers {gives} to the other player and leaves {keeps} to the '
+        f"one who offers; an offer is any amount from 0 to {pie} with at most two decimals. "
+        'The other player answers with "accept" or "reject". "accept" ends the game with '
+        f"this division; {rejected}"
+    )
+
+
+def _rejection_text(
+    pie: int,
+    num_rounds: int,
+    discounts: Sequence[Sequence[float]],
+    complete_information: bool,
+) -> str:
+    """The consequence of a rejection, and the formula of the score."""
+    if num_rounds == 1:
+        return (
+            '"reject" ends it, and both players get nothing. Your score is what you get, '
+            f"divided by {pie}."
+        )
+    first, second = map(_possible, discounts)
+    known = (
+        "Both players know both factors."
+        if complete_information
+        else "You know your own factor, and not that of the other player."
+    )
+    return (
+        '"reject" ends the round, and whoever rejected makes the next offer. If the '
+        "offer of the last round is rejected, both players get nothing. Each player has a "
+        "discount factor: what a player gets in round 2 is worth this factor times the "
+        "money, in round 3 the factor times the factor times the money, and so on. The "
+        f"factor of player_0 is {first}, that of player_1 is {second}. {known} Your score "
+        f"is what you get, divided by {pie} and discounted."
+    )
+
+
+def _possible(discounts: Sequence[float]) -> str:
+    *others, last = [f"{discount:.10g}" for discount in discounts]
+    if not others:
+        return last
+    return f"{', '.join(others)} or {last} (drawn with equal chances)"
+
+
+def checked_discounts(
+    discounts: Sequence[Sequence[float]],
+) -> tuple[tuple[float, ...], ...]:
+    """The factors as tuples of floats.
+
+    Raises:
+        ValueError: they are not two sets of numbers above 0 and at most 1.
+    """
+    try:
+        sets = tuple(tuple(values) for values in discounts)
+        valid = len(sets) == 2 and all(
+            len(values) == len(set(values)) > 0 and all(0 < d <= 1 for d in values)
+            for values in sets
+        )
+    except TypeError:
+        valid = False
+    if not valid:
+        raise ValueError(
+            "want discounts as distinct numbers above 0 and at most 1 for each of two "
+            f"seats, got {discounts!r}"
+        )
+    return tuple(tuple(map(float, values)) for values in sets)
+
 
 Action = Utterance | float  # chance draws a discount factor
 
@@ -86,7 +245,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bargaining(BaseGame[State, Action]):
+class Bargaining(talk.TalkGame[State, Action]):
     """Division of `pie` by alternating offers.
 
     Args:
@@ -111,11 +270,11 @@ class Bargaining(BaseGame[State, Action]):
     max_message: int = 300
 
     num_players = 2
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     max_chance_nodes = 2  # both discount factors
     min_return = 0.0
     max_return = 1.0
+    scene = "arena_envs.games.bargaining:scene"
 
     def __post_init__(self) -> None:
         check_int("pie", self.pie, 1, 1_000_000)
@@ -130,7 +289,7 @@ class Bargaining(BaseGame[State, Action]):
                 f"pie={self.pie} and num_offers={self.num_offers}"
             )
         # YAML and JSON give lists in place of tuples
-        object.__setattr__(self, "discounts", texts.checked_discounts(self.discounts))
+        object.__setattr__(self, "discounts", checked_discounts(self.discounts))
 
     @cached_property
     def moves(self) -> tuple[talk.Move, ...]:
@@ -154,7 +313,7 @@ class Bargaining(BaseGame[State, Action]):
             return CHANCE
         if len(said) == 2 * self.num_rounds or (said and said[-1].move == "accept"):
             return TERMINAL
-        return texts.speaker_of(len(said))
+        return speaker_of(len(said))
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         possible = self.discounts[len(state.discounts)]
@@ -229,15 +388,15 @@ class Bargaining(BaseGame[State, Action]):
         player, shares = self.current_player(state), self.shares(state)
         whole = self.pie * CENT
         got = None if shares is None else [round(share * whole) for share in shares]
-        stage = texts.stage_text(player, seat, len(said), self.num_rounds, got)
+        stage = stage_text(player, seat, len(said), self.num_rounds, got)
         lines = [f"You are player_{seat}. {stage}"]
         if len(discounts) == 2 and self.num_rounds > 1:
             past, known = (
                 (len(said) - (player == TERMINAL)) // 2,
                 self.complete_information,
             )
-            lines.append(texts.worth_text(discounts, seat, past, known))
-        return "\n".join([*lines, *texts.history(said, seat, whole)])
+            lines.append(worth_text(discounts, seat, past, known))
+        return "\n".join([*lines, *history(said, seat, whole)])
 
     def information_state(self, state: State, seat: int) -> Hashable:
         if self.complete_information:
@@ -274,20 +433,13 @@ class Bargaining(BaseGame[State, Action]):
             return talk.written(action, self.moves)
         return f"discount factor {action:.10g}"
 
-    def parse(self, state: State, text: str) -> Utterance:
-        if self.current_player(state) < 0:
-            raise IllegalAction("nobody is to move")
-        moves = ANSWERS if len(state.said) % 2 else self.moves[:1]
-        return talk.read(text, moves, self._longest)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return ANSWERS if len(state.said) % 2 else self.moves[:1]
 
     def rules(self, seat: int) -> str:
         known = self.complete_information
-        rules = texts.rules_text(self.pie, self.num_rounds, self.discounts, known)
-        return f"{rules} {talk.how_to_write(self.moves, self._longest)}"
-
-    @property
-    def _longest(self) -> int:
-        return self.max_message if self.messages else 0
+        rules = rules_text(self.pie, self.num_rounds, self.discounts, known)
+        return f"{rules} {talk.how_to_write(self.moves, self.longest)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the hidden factor of the other seat again."""
@@ -298,3 +450,29 @@ class Bargaining(BaseGame[State, Action]):
             if other != seat:
                 drawn[other] = rng.choice(self.discounts[other])
         return State(tuple(drawn), state.said)
+
+
+def scene(game: Bargaining, state: State, viewer: int | None) -> Scene:
+    """The worth of money to each seat, and the talk."""
+    discounts, said = state
+    hides = viewer is not None and not game.complete_information
+    past = len(said) // 2
+    rows = []
+    for seat, factor in enumerate(discounts):
+        told = ["hidden", "hidden"]
+        if not hides or seat == viewer:
+            told = [f"{factor:g}", f"{100 * factor**past:.4g}%"]
+        rows.append([Cell(f"player_{seat}", f"seat{seat}"), *map(Cell, told)])
+    header = ("seat", "discount factor", "money is worth")
+    shapes: list[Any] = [Table(f"{game.pie} to divide", header, rows)]
+
+    def done(turn: int, each: talk.Utterance) -> str:
+        action = f"{each.move}s"
+        if each.move == "offer":
+            (given,) = each.values
+            rest = talk.money(game.pie * talk.CENT - given)
+            action = f"offers {talk.money(given)}, keeping {rest}"
+        return f"{action} (round {turn // 2 + 1})"
+
+    shapes += talk_of(said, viewer, speaker_of, done)
+    return Scene(turn_title(game, state, viewer), shapes)

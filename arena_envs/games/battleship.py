@@ -24,19 +24,359 @@ player has lost all ships. A ship sunk pays its value to the shooter and costs i
 OpenSpiel's; our default board is smaller and a square cannot be shot at again.
 """
 
+import math
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from itertools import combinations
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-import arena_envs.games._battleship_views as views
-from arena_envs.game import TERMINAL, BaseGame, IllegalAction, Information, Kind, fold
-from arena_envs.games._battleship_board import Board, State
-from arena_envs.games._battleship_fleets import draw_fleet
+from arena_envs.game import (
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Information,
+    Kind,
+    check_bool,
+    check_int,
+    counted,
+    fold,
+)
+from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
+
+MISS, HIT, SUNK = "MHS"
+
+
+class State(NamedTuple):
+    """Placements and then shots, each of both seats in turn."""
+
+    placed: tuple[int, ...] = ()
+    shots: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Board:
+    """The parameters of `Battleship`, and what follows from them.
+
+    Sets of squares are the bits of an integer; squares are numbered row by row.
+    """
+
+    board_width: int = 4
+    board_height: int = 4
+    ship_sizes: Sequence[int] = (2, 3)
+    ship_values: Sequence[float] | None = None
+    num_shots: int = 10
+    allow_repeated_shots: bool = False
+    loss_multiplier: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_int("board_width", self.board_width, 1, 10)
+        check_int("board_height", self.board_height, 1, 10)
+        for name in ("ship_sizes", "ship_values"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        self._check_ships()
+        check_bool("allow_repeated_shots", self.allow_repeated_shots)
+        most = 1000 if self.allow_repeated_shots else self.num_squares
+        check_int("num_shots", self.num_shots, 1, most)
+        _check_number("loss_multiplier", self.loss_multiplier)
+
+    def _check_ships(self) -> None:
+        sizes, longest = self.ship_sizes, max(self.board_width, self.board_height)
+        if type(sizes) is not tuple or not 1 <= len(sizes) <= 5:
+            raise ValueError(f"want ship_sizes as 1 to 5 integers, got {sizes!r}")
+        for size in sizes:
+            check_int("size in ship_sizes", size, 1, longest)
+        if not self.can_place(sizes, 0):
+            raise ValueError(
+                f"want ships that fit on a board of {self.board_width} x "
+                f"{self.board_height}, got ship_sizes {sizes!r}"
+            )
+        values = self.values
+        if type(values) is not tuple or len(values) != len(sizes):
+            raise ValueError(
+                f"want ship_values for {len(sizes)} ships, got {self.ship_values!r}"
+            )
+        for value in values:
+            _check_number("value in ship_values", value)
+
+    @property
+    def num_squares(self) -> int:
+        """Squares of one board."""
+        return self.board_width * self.board_height
+
+    @cached_property
+    def values(self) -> Sequence[float]:
+        """`ship_values`, or what they are by default."""
+        if self.ship_values is None:
+            return (1.0,) * len(self.ship_sizes)
+        return self.ship_values
+
+    @cached_property
+    def most_damage(self) -> float:
+        """The value of the ships that `num_shots` shots can sink at most."""
+        ships = list(zip(self.ship_sizes, self.values, strict=True))
+        choices = (c for k in range(len(ships) + 1) for c in combinations(ships, k))
+        return max(
+            math.fsum(value for _, value in sunk)
+            for sunk in choices
+            if sum(size for size, _ in sunk) <= self.num_shots
+        )
+
+    @cached_property
+    def placements(self) -> dict[int, dict[int, int]]:
+        """By size of a ship: the squares that each placement covers, in order."""
+        return {size: dict(self._placements(size)) for size in set(self.ship_sizes)}
+
+    @cached_property
+    def squares(self) -> dict[int, tuple[int, ...]]:
+        """The squares of each ship that can be placed, as numbers."""
+        squares = range(self.num_squares)
+        return {
+            ship: tuple(square for square in squares if ship >> square & 1)
+            for placements in self.placements.values()
+            for ship in placements.values()
+        }
+
+    def ships(self, state: State, seat: int) -> list[int]:
+        """The squares of each ship that a seat has placed."""
+        own = zip(self.ship_sizes, state.placed[seat::2], strict=False)
+        return [self.placements[size][action] for size, action in own]
+
+    def can_place(self, sizes: Sequence[int], taken: int) -> bool:
+        """Whether ships of these sizes fit on the squares that are not taken."""
+        if not sizes:
+            return True
+        return any(
+            self.can_place(sizes[1:], taken | squares)
+            for squares in self.placements[sizes[0]].values()
+            if not squares & taken
+        )
+
+    def outcomes(self, ships: Sequence[int], shots: Sequence[int]) -> str:
+        """The outcomes of shots at these ships, in order, as the other seat hears them."""
+        fired, told = 0, []
+        ship_at = {square: ship for ship in ships for square in self.squares[ship]}
+        for square in shots:
+            fired |= 1 << square
+            hit = ship_at.get(square)
+            told.append(MISS if hit is None else HIT if hit & ~fired else SUNK)
+        return "".join(told)
+
+    def is_sunk(self, state: State, seat: int) -> list[bool]:
+        """Whether each ship that a seat has placed is lost."""
+        fired = {*state.shots[1 - seat :: 2]}
+        return [fired.issuperset(self.squares[s]) for s in self.ships(state, seat)]
+
+    def is_over(self, state: State) -> bool:
+        """Whether all shots are fired or a seat has lost all ships."""
+        num_ships = len(self.ship_sizes)
+        if len(state.placed) < 2 * num_ships:
+            return False
+        if len(state.shots) == 2 * self.num_shots:
+            return True
+        return all(self.is_sunk(state, len(state.shots) % 2))  # of who was shot at last
+
+    def square_name(self, square: int) -> str:
+        """Column and row, such as "b2"."""
+        row, column = divmod(square, self.board_width)
+        return f"{'abcdefghij'[column]}{row + 1}"
+
+    def placement_name(self, squares: int) -> str:
+        """Both ends of a ship, such as "b2-d2"; of a ship of one square, that square."""
+        first = self.square_name((squares & -squares).bit_length() - 1)
+        last = self.square_name(squares.bit_length() - 1)
+        return first if first == last else f"{first}-{last}"
+
+    def _placements(self, size: int) -> Iterator[tuple[int, int]]:
+        width, height, n = self.board_width, self.board_height, self.num_squares
+        for square in range(n):
+            if square % width + size <= width:
+                yield n + square, ((1 << size) - 1) << square
+        for square in range(n):
+            if 1 < size <= height - square // width:
+                column = sum(1 << width * row for row in range(size))
+                yield 2 * n + square, column << square
+
+
+def _check_number(name: str, value: object) -> None:
+    if type(value) not in (int, float) or not 0 <= value <= 1e6:  # type: ignore[operator]
+        raise ValueError(f"want a number {name} from 0 to 1e6, got {value!r}")
+
+
+NUM_DRAWS = 10  # fleets drawn, one of which is chosen
+
+Fleet = dict[int, int]  # placement of each ship, by its number
+
+
+class Option(NamedTuple):
+    """A placement of a ship of this size, and its squares."""
+
+    size: int
+    action: int
+    squares: int
+
+
+def draw_fleet(
+    board: Board, shots: Sequence[int], told: str, rng: random.Random
+) -> list[int]:
+    """Random placements of all ships that fit the outcomes of the shots, about uniform.
+
+    One of `NUM_DRAWS`, weighted by how many options there were on the way to it. There
+    is one way only to each fleet, so that the weights are right but for dead ends.
+    """
+    hits = {1 << s for s, outcome in zip(shots, told, strict=True) if outcome != MISS}
+    search = _Search(board, fitting(board, shots, told), hits, rng)
+    found = [search.complete({}, 0) for _ in range(NUM_DRAWS)]
+    fleets, weights = zip(*(draw for draw in found if draw), strict=True)
+    fleet: Fleet = rng.choices(fleets, weights)[0]
+    return [fleet[ship] for ship in range(len(fleet))]
+
+
+def fitting(board: Board, shots: Sequence[int], told: str) -> list[Option]:
+    """The placements of one ship that fit the outcomes of the shots at their squares.
+
+    As ships do not overlap, they fit together if they fit one by one and cover all hits.
+    """
+    fired = sum({1 << square for square in shots})
+    found = []
+    for size, placements in board.placements.items():
+        for action, squares in placements.items():
+            if not squares & fired or _fits(board, squares, shots, told):
+                found.append(Option(size, action, squares))
+    return found
+
+
+def _fits(board: Board, squares: int, shots: Sequence[int], told: str) -> bool:
+    here = [i for i, square in enumerate(shots) if squares >> square & 1]
+    if any(told[i] == MISS for i in here):
+        return False
+    outcomes = board.outcomes([squares], [shots[i] for i in here])
+    return outcomes == "".join(told[i] for i in here)
+
+
+class _Search:
+    """Random search with return from dead ends; most constrained hits first."""
+
+    def __init__(
+        self, board: Board, options: list[Option], hits: set[int], rng: random.Random
+    ) -> None:
+        self.sizes = board.ship_sizes
+        self.rng = rng
+        self.all = options
+        self.covering = {h: [o for o in options if o.squares & h] for h in sorted(hits)}
+
+    def complete(self, fleet: Fleet, taken: int) -> tuple[Fleet, float] | None:
+        """A fleet with these ships and its weight; None if there is none."""
+        if len(fleet) == len(self.sizes):
+            done = all(hit & taken for hit in self.covering)
+            return (fleet, 1.0) if done else None
+        options = self._options(fleet, taken)
+        self.rng.shuffle(options)
+        for ship, option in options:
+            with_ship = {**fleet, ship: option.action}
+            if found := self.complete(with_ship, taken | option.squares):
+                return found[0], found[1] * len(options)
+        return None
+
+    def _options(self, fleet: Fleet, taken: int) -> list[tuple[int, Option]]:
+        """Ships that can cover a hit next, or without an open hit the next ship."""
+        free = [ship for ship in range(len(self.sizes)) if ship not in fleet]
+        sizes = {self.sizes[ship] for ship in free}
+        still_open = [hit for hit in self.covering if not hit & taken]
+        if len(still_open) > sum(self.sizes[ship] for ship in free):
+            return []
+        if still_open:
+            groups = (
+                [
+                    o
+                    for o in self.covering[hit]
+                    if o.size in sizes and not o.squares & taken
+                ]
+                for hit in still_open
+            )
+            group = min(groups, key=len)
+            return [(s, o) for o in group for s in free if self.sizes[s] == o.size]
+        size = self.sizes[free[0]]
+        return [
+            (free[0], o) for o in self.all if o.size == size and not o.squares & taken
+        ]
+
+
+LETTERS = "ABCDE"  # of the ships
+
+
+def _score(board: Board) -> str:
+    values = [f"{value:.10g}" for value in board.values]
+    worth = f"Every sunk ship counts {values[0]}."
+    if len(set(values)) > 1:
+        worth = f"The ships count {', '.join(values)} when sunk, in the order above."
+    if board.loss_multiplier == 1:
+        return f"{worth} Your score is the count of the ships you sank less those you lost."
+    return (
+        f"{worth} Your score is the count of the ships you sank less "
+        f"{board.loss_multiplier:.10g} times that of those you lost."
+    )
+
+
+def _now(board: Board, state: State, seat: int) -> str:
+    if board.is_over(state):
+        return "The game is over."
+    if (len(state.placed) + len(state.shots)) % 2 != seat:
+        return f"player_{1 - seat} is to move."
+    num_placed = len(state.placed) // 2
+    if num_placed == len(board.ship_sizes):
+        return "You are to move: shoot."
+    size = board.ship_sizes[num_placed]
+    return f"You are to move: place your ship {LETTERS[num_placed]} of size {size}."
+
+
+def _shots(board: Board, state: State, seat: int) -> Iterator[str]:
+    """The shots of both seats, and the outcomes of the own shots."""
+    own, other = state.shots[seat::2], state.shots[1 - seat :: 2]
+    lost, sunk = (sum(board.is_sunk(state, s)) for s in (seat, 1 - seat))
+    left, others = board.num_shots - len(own), board.num_shots - len(other)
+    num_ships = len(board.ship_sizes)
+    yield f"Shots left: you {left}, player_{1 - seat} {others}."
+    yield (
+        f"Ships sunk: yours {lost} of {num_ships}, "
+        f"player_{1 - seat}'s {sunk} of {num_ships}."
+    )
+    yield "Your shots (H hit, S hit that left its ship sunk, M miss):"
+    marks, hits = ["."] * board.num_squares, []
+    told = board.outcomes(board.ships(state, 1 - seat), own)
+    for square, outcome in zip(own, told, strict=True):
+        marks[square] = outcome  # the last shot at a square counts
+        if outcome != MISS:
+            sinking = " sunk" if outcome == SUNK else ""
+            hits.append(f"{board.square_name(square)}{sinking}")
+    yield from _grid(board, marks)
+    yield f"Your hits in order: {', '.join(hits) or 'none'}."
+
+
+def _own_ships(board: Board, state: State, seat: int) -> Sequence[str]:
+    """A mark for each square: the letter of the ship."""
+    marks = ["."] * board.num_squares
+    for letter, ship in zip(LETTERS, board.ships(state, seat), strict=False):
+        for square in board.squares[ship]:
+            marks[square] = letter
+    for square in state.shots[1 - seat :: 2]:
+        marks[square] = "m" if marks[square] in ".m" else marks[square].lower()
+    return marks
+
+
+def _grid(board: Board, marks: Sequence[str]) -> Iterator[str]:
+    width, room = board.board_width, len(str(board.board_height))
+    yield f"{'':{room}} {' '.join('abcdefghij'[:width])}"
+    for row in range(board.board_height):
+        line = marks[row * width : (row + 1) * width]
+        yield f"{row + 1:>{room}} {' '.join(line)}"
+
 
 SHOT = re.compile(r"(?:(?:shoot|fire)(?: at)? )?\[?([a-j])(10|[1-9])\]?")
 ENDS = re.compile(r"(?:place )?([a-j])(10|[1-9])(?: ?- ?| to | |:|,)([a-j])(10|[1-9])")
@@ -63,6 +403,7 @@ class Battleship(Board, BaseGame[State, int]):
     num_players = 2
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 0
+    scene = "arena_envs.games.battleship:scene"
 
     @property
     def num_actions(self) -> int:
@@ -100,9 +441,6 @@ class Battleship(Board, BaseGame[State, int]):
             return TERMINAL
         return (len(state.placed) + len(state.shots)) % 2
 
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
-
     def legal_actions(self, state: State) -> Sequence[int]:
         if len(state.placed) < 2 * len(self.ship_sizes):
             return self._legal_placements(state)
@@ -127,7 +465,11 @@ class Battleship(Board, BaseGame[State, int]):
         return (lost[1] - weight * lost[0], lost[0] - weight * lost[1])
 
     def observe(self, state: State, seat: int) -> str:
-        return views.text(self, state, seat)
+        lines = [f"You are player_{seat}. {_now(self, state, seat)}"]
+        if len(state.placed) == 2 * len(self.ship_sizes):
+            lines += _shots(self, state, seat)
+        lines.append("Your ships (letters; small where hit) and misses (m):")
+        return "\n".join([*lines, *_grid(self, _own_ships(self, state, seat))])
 
     def information_state(
         self, state: State, seat: int
@@ -137,7 +479,33 @@ class Battleship(Board, BaseGame[State, int]):
         return (state.placed[seat::2], len(state.placed), state.shots, told)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        return views.features(self, state, seat)
+        """Planes of squares, then whose turn it is, ships placed and shots fired.
+
+        Planes: each own ship; shots of the other seat, by time; own shots that missed, hit
+        and hit a ship that is sunk; own shots by time (the share of all shots fired by then).
+        """
+        n, num_ships = self.num_squares, len(self.ship_sizes)
+        planes = np.zeros((num_ships + 5, n), np.float32)
+        for plane, ship in zip(planes, self.ships(state, seat), strict=False):
+            plane[list(self.squares[ship])] = 1
+        own, other = state.shots[seat::2], state.shots[1 - seat :: 2]
+        times = np.arange(1, self.num_shots + 1, dtype=np.float32) / self.num_shots
+        planes[num_ships, list(other)] = times[: len(other)]
+        told = self.outcomes(self.ships(state, 1 - seat), own)
+        latest = dict(zip(own, told, strict=True))
+        rows = [
+            num_ships + 1 + (MISS, HIT, SUNK).index(told) for told in latest.values()
+        ]
+        planes[rows, list(latest)] = 1
+        planes[num_ships + 4, list(own)] = times[: len(own)]
+        over = self.is_over(state)
+        turn = (len(state.placed) + len(state.shots)) % 2
+        rest = [
+            *(not over and turn == seat, not over and turn != seat, over, seat),
+            *(len(state.placed[s::2]) / num_ships for s in (seat, 1 - seat)),
+            *(len(shots) / self.num_shots for shots in (own, other)),
+        ]
+        return np.concatenate([planes.ravel(), np.array(rest, np.float32)])
 
     def action_text(self, state: State, action: int) -> str:
         if len(state.placed) == 2 * len(self.ship_sizes):
@@ -160,7 +528,27 @@ class Battleship(Board, BaseGame[State, int]):
         return names[name]
 
     def rules(self, seat: int) -> str:
-        return views.rules(self, seat)
+        width, height = self.board_width, self.board_height
+        letters = "abcdefghij"
+        sizes = ", ".join(map(str, self.ship_sizes))
+        ship = self.placement_name(
+            next(iter(self.placements[max(self.ship_sizes)].values()))
+        )
+        shots = counted(self.num_shots, "shot")
+        again = "may" if self.allow_repeated_shots else "may not"
+        return (
+            f"This is Battleship. Each player has a board of {counted(width, 'column')}, a to "
+            f"{letters[width - 1]}, and {counted(height, 'row')}, 1 to {height}, and hides "
+            f"{counted(len(self.ship_sizes), 'ship')} of length {sizes} on it, each in a row "
+            "or column. Ships may touch but not overlap. First the players place their ships in "
+            "turn, one at a time in this order; nobody sees the other's. A placement is "
+            f'written as the first and last square, such as "{ship}". Then they shoot in turn, from player_0 on, {shots} '
+            f'each. A shot is written as a square, such as "{self.square_name(0)}", and you '
+            f"{again} shoot at a square again. The shooter is told whether the shot missed, "
+            "hit a ship, or hit a ship all of whose squares are now hit, which is sunk. The "
+            "game ends when all shots are fired or all ships of a player are sunk. "
+            f"{_score(self)}"
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Places the other's ships anew, as all shots at them allow."""
@@ -186,3 +574,42 @@ class Battleship(Board, BaseGame[State, int]):
     def _value_lost(self, state: State, seat: int) -> float:
         sunk = zip(self.values, self.is_sunk(state, seat), strict=True)
         return sum((value for value, is_sunk in sunk if is_sunk), 0.0)
+
+
+SHIPS = "ABCDE"
+SHOTS = {
+    MISS: Cell("o", "gone"),
+    HIT: Cell("x", "red"),
+    SUNK: Cell("#", "dark"),
+}
+
+
+def scene(game: Battleship, state: State, viewer: int | None) -> Scene:
+    """The fleets that the viewer sees, and the shots at those that it does not see."""
+    boards = [
+        _board(game, state, seat, shows_ships=viewer in (None, seat)) for seat in (0, 1)
+    ]
+    return Scene(turn_title(game, state, viewer), boards)
+
+
+def _board(game: Battleship, state: State, seat: int, shows_ships: bool) -> Grid:
+    """The board of a seat, with the other seat's shots."""
+    ships, shots = game.ships(state, seat), state.shots[1 - seat :: 2]
+    cells = [Cell()] * game.num_squares
+    if shows_ships:
+        for name, ship in zip(SHIPS, ships, strict=False):
+            for square in game.squares[ship]:
+                cells[square] = Cell(name, f"seat{seat}")
+    for square, told in zip(shots, game.outcomes(ships, shots), strict=True):
+        cell = SHOTS[told]
+        name = cells[square].text if shows_ships and told != MISS else ""
+        cells[square] = cell._replace(
+            text=name if name in SHIPS and name else cell.text
+        )
+    width = game.board_width
+    rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+    sunk, fired = sum(game.is_sunk(state, seat)), len(shots)
+    title = f"player_{seat}: {sunk} of {len(game.ship_sizes)} ships sunk, "
+    title += f"{fired} of {game.num_shots} shots received"
+    numbers = [str(number) for number in range(1, game.board_height + 1)]
+    return Grid(rows, title, numbers, "abcdefghij"[:width])

@@ -25,7 +25,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from arena_envs.game import (
     Kind,
     fold,
 )
+from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
 
 HIT, STAND = 0, 1
 ACTIONS = {"hit": HIT, "stand": STAND}
@@ -70,14 +71,13 @@ class Blackjack(BaseGame[State, int]):
     num_actions = 2
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "imperfect"
-    max_chance_nodes = (
-        16  # 11 cards of the player make 21; the dealer draws 3, 4, 4, 4 and one more
-    )
+    # 11 cards of the player make 21; the dealer draws 3, 4, 4, 4 and one more
+    max_chance_nodes = 16
     min_return = -1.0
     max_return = 1.0
-    max_turns = (
-        10  # 2 cards dealt and 9 drawn make 21 (aces, 2s, 3s); then one turn more
-    )
+    # 2 cards dealt and 9 drawn make 21 (aces, 2s, 3s); then one turn more
+    max_turns = 10
+    scene = "arena_envs.games.blackjack:scene"
 
     def initial_state(self) -> State:
         return State()
@@ -87,8 +87,8 @@ class Blackjack(BaseGame[State, int]):
         if len(player) < 2 + num_hits or len(dealer) < 2:
             return CHANCE
         if stood:
-            return CHANCE if total(dealer) < DEALER_STANDS else TERMINAL
-        return TERMINAL if total(player) > HIGHEST else 0
+            return CHANCE if total_of(dealer) < DEALER_STANDS else TERMINAL
+        return TERMINAL if total_of(player) > HIGHEST else 0
 
     def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
         if self.current_player(state) != CHANCE:
@@ -113,7 +113,7 @@ class Blackjack(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         if self.current_player(state) != TERMINAL:
             return (0.0,)
-        own, dealers = total(state.player), total(state.dealer)
+        own, dealers = total_of(state.player), total_of(state.dealer)
         if own > HIGHEST or own < dealers <= HIGHEST:
             return (-1.0,)
         return (0.0,) if own == dealers else (1.0,)
@@ -149,7 +149,7 @@ class Blackjack(BaseGame[State, int]):
         for start, cards in ((0, state.player), (15, self._shown(state))):
             for card in cards:
                 values[start + card % 13] += 0.25
-            values[start + 13] = total(cards) / HIGHEST
+            values[start + 13] = total_of(cards) / HIGHEST
             values[start + 14] = is_soft(cards)
         values[30] = self._is_open(state)
         return np.array(values, np.float32)
@@ -185,17 +185,17 @@ class Blackjack(BaseGame[State, int]):
         return state._replace(dealer=(hidden, *state.dealer[1:]))
 
     def _is_open(self, state: State) -> bool:
-        return state.stood or total(state.player) > HIGHEST
+        return state.stood or total_of(state.player) > HIGHEST
 
     def _shown(self, state: State) -> tuple[int, ...]:
         return state.dealer if self._is_open(state) else state.dealer[1:]
 
 
 @lru_cache(10_000)
-def total(cards: tuple[int, ...]) -> int:
+def total_of(cards: tuple[int, ...]) -> int:
     """The total of a hand: the highest up to 21, else the lowest.
 
-    >>> total((0, 13, 8))  # two aces and a 9
+    >>> total_of((0, 13, 8))  # two aces and a 9
     21
     """
     low = sum([VALUES[card] for card in cards])
@@ -218,4 +218,22 @@ def _hand(cards: tuple[int, ...]) -> str:
     if not cards:
         return "none"
     names = ", ".join(RANKS[card % 13] for card in cards)
-    return f"{names} (total {total(cards)}{', soft' if is_soft(cards) else ''})"
+    return f"{names} (total {total_of(cards)}{', soft' if is_soft(cards) else ''})"
+
+
+def scene(game: Blackjack, state: Any, viewer: int | None) -> Scene:
+    """The hand of the player, and the dealer's, whose first card is hidden at first."""
+    player, shown, _, _ = game.information_state(state, 0)
+    dealer = state.dealer
+    hidden = len(dealer) - len(shown) if viewer is not None else 0
+    ranks = RANKS
+    mine = [ranks[card % 13] for card in player]
+    theirs: list[str | None] = [None] * hidden
+    theirs += [ranks[card % 13] for card in dealer[hidden:]]
+    total = total_of(player)
+    count = total_of(dealer[hidden:])
+    hands = [
+        Cards(f"player_0: {total}", [Card(face) for face in mine], 0),
+        Cards(f"dealer: {count}", [Card(face) for face in theirs]),
+    ]
+    return Scene(turn_title(game, state, viewer), hands)

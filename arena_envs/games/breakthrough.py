@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import TERMINAL, BaseGame, Information, Kind, check_int, fold
-from arena_envs.games._grid import Grid, turn_text
+from arena_envs.games.kits.board import Squares, piece_rows, square_bits, turn_text
+from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
 LETTERS = "abcdefgh"
 MOVE = re.compile(r"([a-h][1-8]) ?(?:-|(x)|to)? ?([a-h][1-8])(\*)?")
@@ -69,6 +70,7 @@ class Breakthrough(BaseGame[State, int]):
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
+    scene = "arena_envs.games.breakthrough:scene"
 
     def __post_init__(self) -> None:
         check_int("rows", self.rows, 3, 8)
@@ -90,9 +92,6 @@ class Breakthrough(BaseGame[State, int]):
 
     def current_player(self, state: State) -> int:
         return state.player
-
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
 
     def legal_actions(self, state: State) -> Sequence[int]:
         player = state.player
@@ -137,9 +136,6 @@ class Breakthrough(BaseGame[State, int]):
         lines = [f"{self.rows - i} {row}" for i, row in enumerate(rows)]
         headline, letters = self._headline(state, seat), f"  {self._grid.header}"
         return "\n".join([headline, letters, *lines])
-
-    def information_state(self, state: State, seat: int) -> State:
-        return state
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Two numbers per square, from the top: own piece, other's; then two flags.
@@ -188,8 +184,8 @@ class Breakthrough(BaseGame[State, int]):
         return 2 if self.rows >= 6 else 1
 
     @cached_property
-    def _grid(self) -> Grid:
-        return Grid(self.rows, self.columns)
+    def _grid(self) -> Squares:
+        return Squares(self.rows, self.columns)
 
     @cached_property
     def _last_rows(self) -> int:
@@ -203,7 +199,7 @@ class Breakthrough(BaseGame[State, int]):
 
 @cache
 def _moves(rows: int, columns: int, player: int) -> Moves:
-    grid, moves = Grid(rows, columns), {}
+    grid, moves = Squares(rows, columns), {}
     step = -grid.stride if player else grid.stride
     last = range(columns) if player else range((rows - 1) * columns, rows * columns)
     for square, bit in enumerate(grid.bits):
@@ -220,7 +216,7 @@ def _moves(rows: int, columns: int, player: int) -> Moves:
 def _actions(
     columns: int, player: int, square: int, own: int, other: int
 ) -> Iterator[int]:
-    """Of a piece, by the three squares ahead: bits of own and of other pieces."""
+    """Actions of a piece, by the three squares ahead: bits of own and of other pieces."""
     for side in range(3):
         on_board = 0 <= square % columns + side - 1 < columns
         captures = other >> side & 1
@@ -239,3 +235,14 @@ def _action_texts(rows: int, columns: int) -> list[str]:
         to = names[target] if 0 <= target < len(names) else ""  # no legal action
         texts.append(f"{names[square]}{'x' * captures}{to}")
     return texts
+
+
+def scene(game: Breakthrough, state: State, viewer: int | None) -> Scene:
+    """Black pieces, which move down, and white ones, which move up."""
+    discs = (Cell("B", "dark", disc=True), Cell("W", "light", disc=True))
+    bits = square_bits(game.rows, game.columns)
+    rows = piece_rows(bits, game.columns, state.black, state.white, discs)
+    numbers = [str(game.rows - number) for number in range(game.rows)]
+    title = "player_0 has B and moves down, player_1 has W and moves up"
+    board = Grid(rows, title, numbers, LETTERS[: game.columns], checkered=True)
+    return Scene(turn_title(game, state, viewer), [board])

@@ -38,8 +38,9 @@ en passant capture is not the one that returns later without that capture.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import ClassVar, NamedTuple
 
 import chess
@@ -53,19 +54,134 @@ from arena_envs.game import (
     Information,
     Kind,
     check_int,
+    counted,
 )
-from arena_envs.games._chess_board import (
-    ACTIONS,
-    MOVES,
-    Position,
-    action_of,
-    board_of,
-    legal_moves,
-    position_of,
-    start_of,
+from arena_envs.scenes.shapes import Cell, Grid, Scene, Table, turn_title
+
+
+def _all_moves() -> Iterator[chess.Move]:
+    """All moves of a queen and a knight on an empty board, and each promotion of a pawn."""
+    for start in chess.SQUARES:
+        for end in chess.SQUARES:
+            files = abs(chess.square_file(start) - chess.square_file(end))
+            ranks = abs(chess.square_rank(start) - chess.square_rank(end))
+            straight = start != end and (files == ranks or 0 in (files, ranks))
+            if straight or {files, ranks} == {1, 2}:
+                yield chess.Move(start, end)
+            ahead = (chess.square_rank(start), chess.square_rank(end))
+            if files <= 1 and ahead in ((6, 7), (1, 0)):
+                for piece in (chess.KNIGHT, chess.BISHOP, chess.ROOK, chess.QUEEN):
+                    yield chess.Move(start, end, piece)
+
+
+MOVES = tuple(_all_moves())  # by action
+ACTIONS = {move.uci(): action for action, move in enumerate(MOVES)}
+_ACTIONS = {(m.from_square, m.to_square, m.promotion): a for a, m in enumerate(MOVES)}
+
+
+class Position(NamedTuple):
+    """A position as far as it decides which moves are legal; the repetition rule compares these.
+
+    The first eight fields are squares as bits, a1 the lowest; `castling` are the rooks
+    with which castling may still be possible; `en_passant` is the square onto which a
+    pawn can be captured legally, or -1.
+    """
+
+    pawns: int
+    knights: int
+    bishops: int
+    rooks: int
+    queens: int
+    kings: int
+    white: int
+    black: int
+    white_to_move: bool
+    castling: int
+    en_passant: int
+
+
+def position_of(board: chess.Board) -> Position:
+    """The position on a board."""
+    black, white = board.occupied_co
+    return Position(
+        board.pawns,
+        board.knights,
+        board.bishops,
+        board.rooks,
+        board.queens,
+        board.kings,
+        white,
+        black,
+        board.turn,
+        board.clean_castling_rights(),
+        (board.ep_square or -1) if board.has_legal_en_passant() else -1,
+    )
+
+
+def board_of(position: Position) -> chess.Board:
+    """A new board with a position, without clocks and history."""
+    board = chess.Board(None)
+    board.pawns, board.knights, board.bishops = position[:3]
+    board.rooks, board.queens, board.kings = position[3:6]
+    board.occupied_co = [position.black, position.white]
+    board.occupied = position.white | position.black
+    board.turn = position.white_to_move
+    board.castling_rights = position.castling
+    board.ep_square = None if position.en_passant < 0 else position.en_passant
+    return board
+
+
+@cache
+def start_of(fen: str) -> tuple[Position, int, int]:
+    """The position of a FEN, its fifty-move clock and the turns before it."""
+    board = chess.Board(fen)
+    return position_of(board), board.halfmove_clock, board.ply()
+
+
+@lru_cache(maxsize=10_000)
+def legal_moves(position: Position) -> tuple[int, ...]:
+    """The actions of the moves that are legal in a position, ascending."""
+    return tuple(sorted(map(action_of, board_of(position).generate_legal_moves())))
+
+
+def action_of(move: chess.Move) -> int:
+    """The action of a move; -1 for what is none, such as a null move."""
+    return _ACTIONS.get((move.from_square, move.to_square, move.promotion), -1)
+
+
+CHECKMATE = "checkmate"
+ENDINGS = {
+    CHECKMATE: "Checkmate: {winner} has won.",
+    "stalemate": "Stalemate: the game is a draw.",
+    "material": "Too little material for a checkmate: the game is a draw.",
+    "fifty": "Fifty moves of each side without a capture or a pawn's move: a draw.",
+    "repetition": "Third occurrence of this position: a draw.",
+    "length": "The last turn has been played: the game is a draw.",
+}
+
+RULES = (
+    "This is chess; you are {color}. player_0 is White, with the pieces KQRBNP, whose pawns "
+    "go up the board to rank 8; player_1 is Black, with the pieces kqrbnp, whose pawns go "
+    "down to rank 1. {first} moves first. In turn, each player moves one piece and captures a "
+    "piece of the other player that stands on its new square. A king (K) moves one square in "
+    "any direction, a rook (R) along ranks and files, a bishop (B) along diagonals, a queen "
+    "(Q) like a rook or a bishop, none of them through other pieces; a knight (N) jumps two "
+    "squares along a rank or a file and one aside. A pawn (P) moves one square ahead, or two "
+    "from rank 2 (White) or 7 (Black), to empty squares, and captures one square diagonally "
+    "ahead. A pawn that has just moved two squares can be captured by a pawn as if it had "
+    "moved one (en passant). On the last rank a pawn becomes a queen, rook, bishop or knight. "
+    "Castling: if the king and a rook have not moved yet, no piece stands between them and no "
+    "square on the king's way is attacked, its own included, the king moves two squares "
+    "towards the rook, which jumps over it. A move that leaves the own king attacked is "
+    "illegal. A player who has no legal move loses if the king is attacked (checkmate); if it "
+    "is not, the game is a draw (stalemate). It is also a draw when neither side has the "
+    "material for a checkmate, when a position occurs for the third time, after fifty moves "
+    "of each side without a capture or a pawn's move, and after {turns} of both players "
+    "together. The FEN tells the castlings and the en passant capture that are left, and the "
+    "turns since the last capture or pawn's move. A move is written as the two squares, and "
+    'the piece that a pawn becomes: "e2e4", "e1g1" to castle, "e7e8q". Your score is 1 if you '
+    "win, -1 if you lose and 0 for a draw."
 )
-from arena_envs.games._chess_texts import CHECKMATE, ENDINGS, RULES
-from arena_envs.games._words import counted
 
 MAX_PLIES = 11_800  # 96 moves of pawns and 30 captures, 8 of them both, times 100
 COLORS = ("White", "Black")
@@ -114,6 +230,7 @@ class Chess(BaseGame[State, int]):
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
+    scene = "arena_envs.games.chess:scene"
 
     def __post_init__(self) -> None:
         check_int("max_plies", self.max_plies, 1, MAX_PLIES)
@@ -140,9 +257,6 @@ class Chess(BaseGame[State, int]):
         if state.ending:
             return TERMINAL
         return 0 if state.position.white_to_move else 1
-
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
 
     def legal_actions(self, state: State) -> Sequence[int]:
         return () if state.ending else legal_moves(state.position)
@@ -184,9 +298,6 @@ class Chess(BaseGame[State, int]):
         own = mover == COLORS[seat]
         lines.append(turn + ("you are to move." if own else f"{mover} is to move."))
         return "\n".join(lines)
-
-    def information_state(self, state: State, seat: int) -> State:
-        return state
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Twelve planes of squares (a1, b1, ... h8) and seventeen numbers.
@@ -274,3 +385,32 @@ class Chess(BaseGame[State, int]):
             return action_of(board_of(state.position).parse_san(san))
         except ValueError:
             return -1
+
+
+PIECES = "PNBRQK"  # in the order of the fields of a position
+
+
+def scene(game: Chess, state: State, viewer: int | None) -> Scene:
+    """The board from White's side, with the letters of the pieces."""
+    position = state.position
+    kinds = list(zip(PIECES, position[:6], strict=True))
+
+    def cell(square: int) -> Cell:
+        bit = 1 << square
+        for letter, places in kinds:
+            if places & bit:
+                tone = "light" if position.white & bit else "dark"
+                return Cell(letter, tone, disc=True)
+        return Cell()
+
+    rows = [[cell(8 * row + column) for column in range(8)] for row in range(7, -1, -1)]
+    title = "player_0 has White, player_1 has Black"
+    board = Grid(rows, title, "87654321", "abcdefgh", checkered=True)
+    facts = [
+        [Cell("turns"), Cell(f"{state.num_turns} of {game.max_plies}")],
+        [Cell("turns without capture or pawn"), Cell(str(state.clock))],
+    ]
+    if state.ending:
+        facts.append([Cell("end"), Cell(state.ending)])
+    table = Table("", (), facts)
+    return Scene(turn_title(game, state, viewer), [board, table])

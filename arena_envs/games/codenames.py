@@ -42,31 +42,224 @@ without a guess); `found_per_clue`, own words found per clue; `assassin`, 1 if t
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
     IllegalAction,
     Information,
     Kind,
     check_int,
 )
-from arena_envs.games import _codenames_state as states
-from arena_envs.games import _codenames_texts as texts
-from arena_envs.games import _talk as talk
-from arena_envs.games._codenames_state import ASSASSIN, NUMBERS, UNKNOWN, State
-from arena_envs.games._talk import Utterance
-from arena_envs.games._word_lists import NAMES, check_used, read_words
-from arena_envs.games._word_match import forms
+from arena_envs.games.kits.words import NAMES, check_used, forms, read_words
+from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.talk import Utterance
+
+ASSASSIN, NEUTRAL, UNKNOWN = "x", "n", "?"
+ROLES = ("0", "1", ASSASSIN, NEUTRAL, UNKNOWN)
+NUMBERS = (
+    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
+    *("eighteen", "nineteen", "twenty", "twentyone", "twentytwo", "twentythree"),
+    *("twentyfour", "twentyfive"),
+)
+MIN_PART = 4  # letters of a part of a word that counts
+
+
+class State(NamedTuple):
+    """A game in progress.
+
+    Attributes:
+        board: number of the board; -1 before it is drawn.
+        key: role of each word, one of `ROLES`; unknown until it is drawn.
+        said: all utterances in order.
+        seats: who made each.
+        guessed: places of the words guessed so far, in order.
+        team: whose turn it is.
+        left: guesses that are left to the operative; 0: the spymaster is to move.
+        winner: the team that has won, or -1.
+    """
+
+    board: int = -1
+    key: str = ""
+    said: tuple[Utterance, ...] = ()
+    seats: tuple[int, ...] = ()
+    guessed: tuple[int, ...] = ()
+    team: int = 0
+    left: int = 0
+    winner: int = -1
+
+    def hidden(self, role: str) -> int:
+        """Number of words of a role that have not been guessed."""
+        return self.key.count(role) - sum(self.key[p] == role for p in self.guessed)
+
+
+def after_chance(state: State, drawn: int, num_words: int, roles: str) -> State:
+    """The state after chance has drawn a board, or the place of the next one of `roles`."""
+    if state.board < 0:
+        return state._replace(board=drawn, key=UNKNOWN * num_words)
+    number = num_words - state.key.count(UNKNOWN)
+    key = state.key[:drawn] + roles[number] + state.key[drawn + 1 :]
+    if number + 1 == len(roles):
+        key = key.replace(UNKNOWN, NEUTRAL)
+    return state._replace(key=key)
+
+
+def spoken(state: State, said: Utterance) -> State:
+    """The state with one more utterance, before it has an effect."""
+    seat = 2 * state.team + (said.move != "clue")
+    return state._replace(said=(*state.said, said), seats=(*state.seats, seat))
+
+
+def after_guess(state: State, place: int) -> State:
+    """The state after the operative has guessed the word of a place."""
+    role, team = state.key[place], state.team
+    state = state._replace(guessed=(*state.guessed, place))
+    if role == ASSASSIN:
+        return state._replace(winner=1 - team, left=0)
+    if role in "01" and not state.hidden(role):
+        return state._replace(winner=int(role), left=0)
+    if role == str(team) and state.left > 1:
+        return state._replace(left=state.left - 1)
+    return state._replace(team=1 - team, left=0)
+
+
+@lru_cache(65_536)
+def clashes(clue: str, word: str) -> bool:
+    """Whether a clue is too close to a word on the board.
+
+    One is a form of the other, or one starts or ends with the other, in any form, if both have
+    four letters or more.
+    """
+    if clue in forms(word) or word in forms(clue):
+        return True
+    short, long = sorted((clue, word), key=len)
+    if len(short) < MIN_PART:
+        return False
+    parts = tuple(form for form in forms(short) if len(form) >= MIN_PART)
+    return any(form.startswith(parts) or form.endswith(parts) for form in forms(long))
+
+
+def clash_of(clue: str, words: Sequence[str]) -> str | None:
+    """The first word that a clue is too close to; None if it is allowed."""
+    return next((word for word in words if clashes(clue, word)), None)
+
+
+def features(
+    state: State, seat: int, key: str, is_mover: bool, max_turns: int
+) -> NDArray[np.float32]:
+    """The knowledge of a seat as numbers, which `Codenames.features` lists.
+
+    Args:
+        state: of the game.
+        seat: who knows it.
+        key: the roles that the seat knows.
+        is_mover: whether the seat is to move.
+        max_turns: of the game.
+    """
+    num = len(key)
+    head = np.zeros(9, np.float32)
+    roles = np.zeros((num, len(ROLES)), np.float32)
+    turns = np.zeros((max_turns, num + 2), np.float32)
+    head[seat] = 1
+    head[4:6] = is_mover, state.left
+    if state.winner >= 0:
+        head[6 + state.winner] = 1
+    head[8] = 1 + state.board
+    roles[range(num), [ROLES.index(role) for role in key]] = 1
+    guessed = iter(state.guessed)
+    for turn, said in enumerate(state.said):
+        turns[turn, num:] = said.move == "clue", 1
+        if said.move == "guess":
+            turns[turn, next(guessed)] = 1
+        elif said.values and said.values[0] in NUMBERS[:num]:
+            turns[turn, NUMBERS.index(said.values[0])] = 1
+    return np.concatenate([head, roles.ravel(), turns.ravel()])
+
+
+TEAMS = ("red", "blue")
+SEATS = tuple(
+    f"the {role} of team {team}"
+    for team in TEAMS
+    for role in ("spymaster", "operative")
+)
+ROLE_NAMES = {"0": "red", "1": "blue", ASSASSIN: "the assassin", NEUTRAL: "neutral"}
+
+
+def stage_text(state: State, player: int, seat: int) -> str:
+    """The reader of the text, and the seat to move.
+
+    Args:
+        state: of the game.
+        player: what `current_player` returns.
+        seat: who reads the text.
+    """
+    start = f"You are player_{seat}, {SEATS[seat]}."
+    if player == CHANCE:
+        return f"{start} The board is being drawn."
+    if player == TERMINAL:
+        return f"{start} The game is over: team {TEAMS[state.winner]} wins."
+    who = "You are" if player == seat else f"player_{player}, {SEATS[player]}, is"
+    if player % 2 == 0:
+        return f"{start} {who} to move: give a clue."
+    left = f"{state.left} guess{'' if state.left == 1 else 'es'}"
+    may = " or stop" if state.said[-1].move == "guess" else ""
+    return f"{start} {who} to move: guess a word{may}. {left} left."
+
+
+def board_lines(
+    words: Sequence[str], key: str, guessed: Sequence[int], hidden: Sequence[int]
+) -> Iterator[str]:
+    """The words by their roles, as far as these are known, and the words that are left.
+
+    Args:
+        words: on the board.
+        key: role of each word, as far as the reader knows it.
+        guessed: places of the words guessed so far.
+        hidden: how many words each team has yet to find.
+    """
+    free = [place for place in range(len(words)) if place not in guessed]
+    if "?" in key:
+        yield f"Words on the board: {', '.join(words[place] for place in free)}."
+    else:
+        for role, name in ROLE_NAMES.items():
+            found = ", ".join(words[p] for p in free if key[p] == role)
+            label = name if role == ASSASSIN else f"{name} words"
+            yield f"On the board, {label}: {found or 'none'}."
+    if guessed:
+        told = ", ".join(
+            f"{words[place]} ({ROLE_NAMES[key[place]]})" for place in guessed
+        )
+        yield f"Guessed: {told}."
+    yield f"Words to find: red {hidden[0]}, blue {hidden[1]}."
+
+
+def history(state: State, seat: int) -> Iterator[str]:
+    """All clues and guesses."""
+
+    def brief(turn: int) -> str:
+        said, speaker = state.said[turn], state.seats[turn]
+        who = "you" if speaker == seat else f"player_{speaker}"
+        if said.move == "clue":
+            return f"{who} gave the clue {said.values[0]} {said.values[1]}"
+        return f"{who} guessed {said.values[0]}" if said.values else f"{who} stopped"
+
+    def told(turn: int) -> str:
+        return f"Turn {turn + 1}: {brief(turn)}"
+
+    yield from talk.transcript(
+        state.said, seat, told, latest=6, brief=brief, num_listed=None
+    )
+
 
 Action = Utterance | int  # chance draws a board, then places of words
 
@@ -76,7 +269,7 @@ STOPPED = Utterance("stop")
 
 
 @dataclass(frozen=True)
-class Codenames(BaseGame[State, Action]):
+class Codenames(talk.TalkGame[State, Action]):
     """Codenames for two teams of two.
 
     Args:
@@ -98,13 +291,14 @@ class Codenames(BaseGame[State, Action]):
     words: str | Path | Sequence[str] = "nouns"
 
     num_players = 4
-    num_actions = None
+    max_message = 0
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "imperfect"
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
     teams = (0, 0, 1, 1)
+    scene = "arena_envs.games.codenames:scene"
 
     def __post_init__(self) -> None:
         check_int("num_words", self.num_words, 4, 25)
@@ -180,7 +374,7 @@ class Codenames(BaseGame[State, Action]):
             return [
                 Utterance("clue", (number, 1))
                 for number in NUMBERS[: self.num_words]
-                if not states.clash_of(number, words)
+                if not clash_of(number, words)
             ]
         guesses = [Utterance("guess", (word,)) for word in words]
         return guesses + [STOPPED] * self._may_stop(state)
@@ -190,14 +384,14 @@ class Codenames(BaseGame[State, Action]):
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, int):
-            return states.after_chance(state, action, self.num_words, self._drawn)
-        state = states.spoken(state, action)
+            return after_chance(state, action, self.num_words, self._drawn)
+        state = spoken(state, action)
         if action.move == "clue":
             return state._replace(left=action.values[1] + 1)
         if action.move == "stop":
             return state._replace(team=1 - state.team, left=0)
         place = self.boards[state.board].index(action.values[0])
-        return states.after_guess(state, place)
+        return after_guess(state, place)
 
     def returns(self, state: State) -> tuple[float, float, float, float]:
         if state.winner < 0:
@@ -212,7 +406,20 @@ class Codenames(BaseGame[State, Action]):
         return self._won_by(1 - seat // 2)
 
     def measures(self, state: State) -> dict[str, float]:
-        return states.measured(state)
+        """Hits, found per clue and assassin, as the page defines them."""
+        teams = [
+            str(seat // 2)
+            for seat, said in zip(state.seats, state.said, strict=True)
+            if said.move == "guess"
+        ]
+        roles = [state.key[place] for place in state.guessed]
+        hits = sum(role == team for role, team in zip(roles, teams, strict=True))
+        num_clues = sum(said.move == "clue" for said in state.said)
+        return {
+            "hits": hits / len(roles) if roles else 1.0,
+            "found_per_clue": hits / max(1, num_clues),
+            "assassin": float(ASSASSIN in roles),
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -233,12 +440,12 @@ class Codenames(BaseGame[State, Action]):
 
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
-        lines = [texts.stage_text(state, player, seat)]
+        lines = [stage_text(state, player, seat)]
         if player != CHANCE:
             words, key = self.boards[state.board], self.known_key(state, seat)
             hidden = [state.hidden(team) for team in "01"]
-            lines += texts.board_lines(words, key, state.guessed, hidden)
-            lines += texts.history(state, seat)
+            lines += board_lines(words, key, state.guessed, hidden)
+            lines += history(state, seat)
         return "\n".join(lines)
 
     def information_state(self, state: State, seat: int) -> Any:
@@ -246,7 +453,7 @@ class Codenames(BaseGame[State, Action]):
         return (seat, state.board, key, state.said, state.seats, state.winner)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """What a seat knows as numbers.
+        """The knowledge of a seat as numbers.
 
         One-hot seat (4); whether the seat is to move; guesses left; one-hot winner (2); number
         of the board, from 1; one-hot role of each word (5 each: red, blue, assassin,
@@ -255,7 +462,7 @@ class Codenames(BaseGame[State, Action]):
         """
         key = self.known_key(state, seat) or UNKNOWN * self.num_words
         is_mover = self.current_player(state) == seat
-        return states.features(state, seat, key, is_mover, self.max_turns)
+        return features(state, seat, key, is_mover, self.max_turns)
 
     def action_text(self, state: State, action: Action) -> str:
         if isinstance(action, int):
@@ -263,21 +470,21 @@ class Codenames(BaseGame[State, Action]):
             return words[action] if words else f"board {action}"
         return talk.written(action, (self.clue, GUESS, STOP))
 
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        if self.current_player(state) % 2 == 0:
+            return (self.clue,)
+        return (GUESS, STOP) if self._may_stop(state) else (GUESS,)
+
     def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
+        said: Utterance = super().parse(state, text)
         words = self.free_words(state)
-        if player % 2 == 0:
-            said = talk.read(text, (self.clue,), 0)
-            if word := states.clash_of(said.values[0], words):
+        if said.move == "clue":
+            if word := clash_of(said.values[0], words):
                 raise IllegalAction(
                     f"want a clue that is not too close to the word {word!r} on the board, got "
                     f"{said.values[0]!r}"
                 )
             return said
-        moves = (GUESS, STOP) if self._may_stop(state) else (GUESS,)
-        said = talk.read(text, moves, 0)
         if said.move == "guess" and said.values[0] not in words:
             raise IllegalAction(
                 f"want one of the words {', '.join(words)}, got {said.values[0]!r}"
@@ -285,7 +492,28 @@ class Codenames(BaseGame[State, Action]):
         return said
 
     def rules(self, seat: int) -> str:
-        return texts.rules_text(seat, self.num_words, self.num_agents)
+        neutral = self.num_words - 2 * self.num_agents - 2
+        how = (
+            'You give a clue with "clue", a word and a number: "clue animal 2".',
+            'You guess with "guess" and a word on the board: "guess dog". "stop" ends the turn.',
+        )
+        return (
+            "This is codenames, a game of two teams. Team red is player_0, its spymaster, and "
+            "player_1, its operative; team blue is player_2, its spymaster, and player_3, its "
+            f"operative. {self.num_words} words are on the board: {self.num_agents + 1} are red, "
+            f"{self.num_agents} {'is' if self.num_agents == 1 else 'are'} blue, {neutral} are neutral, and one is "
+            "the assassin. Only the spymasters know which. Red begins, and the teams take turns. The "
+            "spymaster says a clue: one word and a "
+            f"number from 1 to {self.num_agents + 1}, which says how many words the clue is about. "
+            "Then the operative guesses words on the board, at least one and at most one more than the "
+            "number. Each word that is guessed leaves the board, and all learn what it was. If it is "
+            "not of the team's own color, the turn ends. After a guess the operative may stop. A team "
+            "wins when all its words are guessed, by either team, and it loses at once if it guesses "
+            "the assassin. A clue must not be a word on the board in any form, such as its plural, and "
+            "neither may start or end with the other if both have four letters or more. "
+            f"If your team wins you score 1, else -1. You are player_{seat}, {SEATS[seat]}. "
+            f"{how[seat % 2]} Your action has no message."
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """For an operative, other roles of the words that are still on the board."""
@@ -298,3 +526,129 @@ class Codenames(BaseGame[State, Action]):
         for place, role in zip(free, roles, strict=True):
             key[place] = role
         return state._replace(key="".join(key))
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxy"
+
+
+def _own(game: Codenames, state: State) -> list[int]:
+    """Places of the words that the team has yet to find."""
+    return [
+        place
+        for place, role in enumerate(state.key)
+        if role == str(state.team) and place not in state.guessed
+    ]
+
+
+def _first_legal(game: Codenames, state: State) -> Utterance:
+    return game.legal_actions(state)[0]
+
+
+def _number(game: Codenames, state: State) -> Utterance:
+    clues = game.legal_actions(state)
+    wanted = [Utterance("clue", (NUMBERS[place], 1)) for place in _own(game, state)]
+    return next((clue for clue in wanted if clue in clues), clues[0])
+
+
+def _letters(game: Codenames, state: State) -> Utterance:
+    """The letters of the words in some order; a second time where they are too few."""
+    own = _own(game, state)
+    name = "".join(LETTERS[place] for place in own)
+    free = game.free_words(state)
+    for clue in (name, name[::-1], name + name, name + name[::-1]):
+        if 2 <= len(clue) <= 20 and not clash_of(clue, free):
+            return Utterance("clue", (clue, len(own)))
+    return _number(game, state)
+
+
+def _read_nothing(clue: str) -> list[int]:
+    return []
+
+
+def _read_number(clue: str) -> list[int]:
+    return [NUMBERS.index(clue)] if clue in NUMBERS else []
+
+
+def _read_letters(clue: str) -> list[int]:
+    return [LETTERS.index(letter) for letter in sorted({*clue} & {*LETTERS})]
+
+
+Spymaster = Callable[[Codenames, State], Utterance]
+Reading = Callable[[str], list[int]]
+
+STYLES: dict[str, tuple[Spymaster, Reading]] = {
+    "greedy": (_number, _read_number),
+    "honest": (_number, _read_number),
+    "optimal": (_letters, _read_letters),
+    "silent": (_first_legal, _read_nothing),
+}
+
+
+class Spy(talk.Scripted):
+    """Plays codenames in one of four styles, as spymaster and as operative.
+
+    Words are numbered in alphabetical order, those that have left the board too.
+
+    | Style     | Spymaster: clue                          | Operative: guesses                     |
+    |-----------|------------------------------------------|----------------------------------------|
+    | `honest`  | the number of its first word, as "two 1" | that word, and stops                   |
+    | `greedy`  | the number of its first word, as "two 1" | that word, then any, until it must stop |
+    | `silent`  | always the first legal clue              | any word, and stops                    |
+    | `optimal` | letters for all its words, as "adf 3"    | these words, and stops                 |
+
+    An operative that cannot read a clue guesses any word.
+    """
+
+    game, styles = Codenames, STYLES
+
+    def reply(self, game: Codenames, state: State, rng: random.Random) -> Utterance:
+        hints, reads = STYLES[self.style]
+        if game.current_player(state) % 2 == 0:
+            return hints(game, state)
+        clue = [said for said in state.said if said.move == "clue"][-1].values[0]
+        free = [p for p in range(game.num_words) if p not in state.guessed]
+        meant = [place for place in reads(clue) if place in free]
+        has_guessed = state.said[-1].move == "guess"
+        if has_guessed and not meant and self.style != "greedy":
+            return STOPPED
+        place = meant[0] if meant else rng.choice(free)
+        return Utterance("guess", (game.boards[state.board][place],))
+
+
+COLUMNS = 4  # of a board of codenames
+
+TONES = {"0": "red", "1": "blue", "x": "dark", "n": "yellow", "?": ""}
+
+
+def scene(game: Codenames, state: State, viewer: int | None) -> Scene:
+    """The board, with the roles that the viewer knows, and the talk."""
+    shapes: list[Any] = []
+    if game.current_player(state) != CHANCE:
+        key = state.key if viewer is None else game.known_key(state, viewer)
+        cells = [
+            Cell(_labelled(word, role), TONES[role], mark=place in state.guessed)
+            for place, (word, role) in enumerate(
+                zip(game.boards[state.board], key, strict=True)
+            )
+        ]
+        cells += [Cell()] * (-len(cells) % COLUMNS)
+        rows = [cells[n : n + COLUMNS] for n in range(0, len(cells), COLUMNS)]
+        left = ", ".join(f"{TEAMS[t]} {state.hidden(str(t))}" for t in range(2))
+        title = f"words to find: {left}; words that are guessed have a frame"
+        shapes.append(Table(title, ("",) * COLUMNS, rows))
+
+    def told(turn: int, said: Utterance) -> str:
+        if said.move == "clue":
+            return f"gives the clue {said.values[0]} {said.values[1]}"
+        if not said.values:
+            return "stops"
+        place = game.boards[state.board].index(said.values[0])
+        return f"guesses {said.values[0]} ({ROLE_NAMES[state.key[place]]})"
+
+    shapes += talk_of(state.said, viewer, lambda turn: state.seats[turn], told)
+    return Scene(turn_title(game, state, viewer), shapes)
+
+
+def _labelled(word: str, role: str) -> str:
+    name = ROLE_NAMES.get(role, "").removeprefix("the ")
+    return f"{word} ({name})" if name else word

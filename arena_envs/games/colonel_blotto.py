@@ -39,8 +39,16 @@ from arena_envs.game import (
     Kind,
     check_int,
     fold,
+    over_text,
 )
-from arena_envs.games._words import over_text
+from arena_envs.scenes.shapes import (
+    Cell,
+    Grid,
+    Scene,
+    seat_names,
+    seat_tone,
+    turn_title,
+)
 
 State = tuple[int, ...]  # the choices so far, by seat
 Division = tuple[int, ...]  # coins by field
@@ -83,6 +91,7 @@ class ColonelBlotto(BaseGame[State, int]):
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
+    scene = "arena_envs.games.colonel_blotto:scene"
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 4)
@@ -107,9 +116,6 @@ class ColonelBlotto(BaseGame[State, int]):
 
     def current_player(self, state: State) -> int:
         return TERMINAL if len(state) == self.num_players else len(state)
-
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
 
     def legal_actions(self, state: State) -> Sequence[int]:
         return range(self.num_actions) if len(state) < self.num_players else ()
@@ -234,3 +240,28 @@ def _divisions(num_coins: int, num_fields: int) -> Iterator[Division]:
     for first in range(num_coins + 1):
         for rest in _divisions(num_coins - first, num_fields - 1):
             yield (first, *rest)
+
+
+def scene(game: ColonelBlotto, state: tuple[int, ...], viewer: int | None) -> Scene:
+    """The coins of each seat by field; hidden until all have chosen."""
+    over = len(state) == game.num_players
+    divided = [
+        [int(coins) for coins in game.action_text(state, action).split()]
+        for action in state
+    ]
+    rows = []
+    for seat in range(game.num_players):
+        is_known = seat < len(state) and (over or viewer in (None, seat))
+        coins: list[str] = ["?"] * game.num_fields
+        if is_known:
+            coins = [str(number) for number in divided[seat]]
+        rows.append([Cell(number) for number in coins])
+    if over:
+        for field in range(game.num_fields):
+            column = [coins[field] for coins in divided]
+            if column.count(max(column)) == 1:
+                seat = column.index(max(column))
+                rows[seat][field] = rows[seat][field]._replace(tone=seat_tone(seat))
+    fields = [f"{number}" for number in range(1, game.num_fields + 1)]
+    board = Grid(rows, "coins by field", seat_names(game), fields)
+    return Scene(turn_title(game, state, viewer), [board])

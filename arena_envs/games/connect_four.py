@@ -29,7 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import TERMINAL, BaseGame, Information, Kind, check_int, fold
-from arena_envs.games._grid import Grid, turn_text
+from arena_envs.games.kits.board import (
+    LETTERS,
+    Squares,
+    piece_rows,
+    square_bits,
+    turn_text,
+)
+from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
 COUNTS = ["three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
@@ -66,6 +73,7 @@ class ConnectFour(BaseGame[State, int]):
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
+    scene = "arena_envs.games.connect_four:scene"
 
     def __post_init__(self) -> None:
         check_int("rows", self.rows, 3, 10)
@@ -85,9 +93,6 @@ class ConnectFour(BaseGame[State, int]):
 
     def current_player(self, state: State) -> int:
         return state.player
-
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
 
     def legal_actions(self, state: State) -> Sequence[int]:
         if state.player == TERMINAL:
@@ -128,9 +133,6 @@ class ConnectFour(BaseGame[State, int]):
         rows += [self._grid.header, f"You are {'XO'[seat]}. {turn}"]
         return "\n".join(reversed(rows))
 
-    def information_state(self, state: State, seat: int) -> State:
-        return state
-
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Two numbers per square, from the lowest row up: own disc, other's disc."""
         return self._grid.values(state[seat], state[1 - seat])
@@ -156,8 +158,8 @@ class ConnectFour(BaseGame[State, int]):
         )
 
     @cached_property
-    def _grid(self) -> Grid:
-        return Grid(self.rows, self.columns)
+    def _grid(self) -> Squares:
+        return Squares(self.rows, self.columns)
 
     @cached_property
     def _top_row(self) -> int:
@@ -192,3 +194,12 @@ class ConnectFour(BaseGame[State, int]):
 @cache
 def _open_columns(columns: int, top_row: int) -> tuple[int, ...]:
     return tuple(column for column in range(columns) if not top_row >> column & 1)
+
+
+def scene(game: ConnectFour, state: State, viewer: int | None) -> Scene:
+    """The upright board, with the lowest row at the bottom."""
+    discs = (Cell("X", "seat0", disc=True), Cell("O", "seat1", disc=True))
+    bits = square_bits(game.rows, game.columns)
+    rows = piece_rows(bits, game.columns, state.crosses, state.noughts, discs)
+    board = Grid(rows[::-1], top=LETTERS[: game.columns])
+    return Scene(turn_title(game, state, viewer), [board])

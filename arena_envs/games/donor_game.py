@@ -41,6 +41,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -54,17 +55,71 @@ from arena_envs.game import (
     Kind,
     check_bool,
     check_int,
+    counted,
     fold,
+    over_text,
 )
-from arena_envs.games._donor_texts import rules_text, units
-from arena_envs.games._donor_units import (
-    PRICE,
-    PUNISHMENT,
-    UNIT,
-    largest_growth,
-    units_after,
-)
-from arena_envs.games._words import over_text
+from arena_envs.scenes.shapes import Cell, Scene, chosen_cells, rounds_table, turn_title
+
+UNIT = 100  # in hundredths, which states hold
+PRICE, FINE = 1 * UNIT, 2 * UNIT  # of punishment
+PUNISHMENT = -100  # in place of the percentage of a gift
+
+
+def units_after(
+    before: Sequence[int], shares: Sequence[int], shift: int, multiplier: int
+) -> tuple[int, ...]:
+    """Hundredths that every seat has after a round: gifts come first, punishment last.
+
+    Args:
+        before: hundredths of every seat before the round.
+        shares: percent of its own units that each seat gives, or `PUNISHMENT`.
+        shift: seat i gives to seat (i + shift) mod N, or punishes it.
+        multiplier: of gifts.
+    """
+    after, fines = list(before), [0] * len(before)
+    for donor, share in enumerate(shares):
+        recipient = (donor + shift) % len(before)
+        if share == PUNISHMENT:
+            after[donor] -= PRICE
+            fines[recipient] = FINE
+        else:
+            gift = before[donor] * share // 100
+            after[donor] -= gift
+            after[recipient] += multiplier * gift
+    return tuple(max(0, has - fine) for has, fine in zip(after, fines, strict=True))
+
+
+def largest_growth(num_players: int, num_rounds: int, multiplier: int) -> int:
+    """Units that one seat ends with for each unit at the start, if all units reach it.
+
+    A unit that is passed on in all rounds but k grows by `multiplier` ** (`num_rounds` - k).
+    The shifts of these k rounds add up to the distance from its first owner to the seat.
+    """
+    n, most = num_players, 0
+    for shifts in combinations(range(1, n), min(num_rounds, n - 1)):
+        rests = {
+            0: 0
+        }  # by first owner: fewest rounds in which the unit is not passed on
+        for shift in shifts:
+            for place, k in list(rests.items()):
+                after = (place + shift) % n
+                rests[after] = min(k + 1, rests.get(after, n))
+        growth = (multiplier ** (num_rounds - k) for k in rests.values())
+        most = max(most, sum(growth))
+    return most
+
+
+def units(hundredths: int) -> str:
+    """An amount with its unit.
+
+    >>> units(100), units(1250)
+    ('1 unit', '12.50 units')
+    """
+    if hundredths % UNIT:
+        return f"{hundredths / UNIT:.2f} units"
+    return counted(hundredths // UNIT, "unit")
+
 
 GIFT = re.compile(r"(?:give )?([0-9]{1,3}) ?(?:%|percent)")
 
@@ -104,6 +159,7 @@ class DonorGame(BaseGame[State, int]):
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     simultaneous = True
+    scene = "arena_envs.games.donor_game:scene"
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 12)
@@ -125,7 +181,7 @@ class DonorGame(BaseGame[State, int]):
 
     @property
     def max_return(self) -> float:
-        """What one seat gains if all units are passed on to reach it."""
+        """The gain of one seat if all units are passed on to reach it."""
         growth = largest_growth(self.num_players, self.num_rounds, self.multiplier)
         return float((growth - 1) * self.start)
 
@@ -247,7 +303,35 @@ class DonorGame(BaseGame[State, int]):
         return super().parse(state, f"give {int(found[1])}%" if found else text)
 
     def rules(self, seat: int) -> str:
-        return rules_text(self, seat)
+        n, step = self.num_players, self.gift_step
+        whom = (
+            "In each round you give to the other player and receive from it. Both choose"
+            if n == 2
+            else "In each round it is drawn who gives to whom: every player gives to one "
+            "other player and receives from one, and nobody gives to the same player again "
+            "before having given to all others. All choose"
+        )
+        shares = (
+            'You write "give 0%" or "give 100%" of your units.'
+            if step == 100
+            else "You write which share of your units you give away, from "
+            f'"give 0%" to "give 100%" in steps of {step}%.'
+        )
+        punish = (
+            'Or you write "punish": you pay 1 unit, if you have it, and your recipient loses '
+            "2 units, or all that it has after the gifts of the round. "
+        )
+        return (
+            f"This is a donor game of {counted(self.num_rounds, 'round')} for {n} players. "
+            f"You are player_{seat}. Everybody starts with {units(self.start * UNIT)}. "
+            f"{whom} at the same time, without seeing what is chosen in this round. {shares} "
+            "You lose the gift, and your recipient receives "
+            f"{self.multiplier} times the gift, which it can give away from the next round "
+            "on. Gifts are rounded down to 0.01 units; a share that comes to less cannot be "
+            f"given. {punish if self.punishment else ''}After the round, everybody sees all "
+            "choices. Your score is the number of units that you have at the end, less "
+            f"the {self.start} that you start with."
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
@@ -282,3 +366,37 @@ class DonorGame(BaseGame[State, int]):
             did = "punished" if share < 0 else f"gave {share}% to"
             parts.append(f"{did} player_{recipient}")
         return f"; {', '.join(parts)}" if parts else ""
+
+
+def scene(game: DonorGame, state: State, viewer: int | None) -> Scene:
+    """The donors and receivers, the gifts by round, and the units."""
+    num = game.num_players
+    rows = []
+    for number, choices in enumerate(state.rounds):
+        shift = state.shifts[number]
+        gifts = [
+            Cell(f"{_gift(game, action)} to {(seat + shift) % num}")
+            for seat, action in enumerate(choices)
+        ]
+        rows.append([Cell(str(number + 1)), *gifts])
+    if len(state.shifts) > len(state.rounds):
+        shift = state.shifts[-1]
+        told = [
+            f"{_gift(game, action)} to {(seat + shift) % num}"
+            for seat, action in enumerate(state.chosen)
+        ]
+        now = [
+            cell if cell.tone else Cell(f"? to {(seat + shift) % num}")
+            for seat, cell in enumerate(chosen_cells(told, num, viewer))
+        ]
+        rows.append([Cell(str(len(rows) + 1)), *now])
+    units = ["units", *(f"{each / 100:.6g}" for each in state.hundredths)]
+    table = rounds_table(
+        game, "gifts by round: share, and to which player", rows, units
+    )
+    return Scene(turn_title(game, state, viewer), [table])
+
+
+def _gift(game: DonorGame, action: int) -> str:
+    share = action * game.gift_step
+    return "punish" if share > 100 else f"{share}%"

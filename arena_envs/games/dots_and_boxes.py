@@ -44,7 +44,8 @@ from arena_envs.game import (
     check_int,
     fold,
 )
-from arena_envs.games._grid import turn_text
+from arena_envs.games.kits.board import turn_text
+from arena_envs.scenes.shapes import Cell, Grid, Scene, seat_tone, turn_title
 
 MAX_SIZE = 9
 LINE = re.compile(r"([a-j][0-9]{1,2}) ?(?:-|to)? ?([a-j][0-9]{1,2})")
@@ -58,7 +59,7 @@ class State(NamedTuple):
     seat: int = 0
 
 
-class Grid(NamedTuple):
+class Lines(NamedTuple):
     """The lines of a board by action."""
 
     names: tuple[str, ...]
@@ -68,7 +69,7 @@ class Grid(NamedTuple):
 
 
 @cache
-def grid_of(num_rows: int, num_cols: int) -> Grid:
+def grid_of(num_rows: int, num_cols: int) -> Lines:
     """The grid of a board with so many boxes."""
     rows, cols = range(num_rows), range(num_cols)
     ends = [((r, c), (r, c + 1)) for r in range(num_rows + 1) for c in cols]
@@ -84,7 +85,7 @@ def grid_of(num_rows: int, num_cols: int) -> Grid:
         for c in cols
     ]
     dots = [tuple(f"{chr(97 + c)}{r + 1}" for r, c in line) for line in ends]
-    return Grid(
+    return Lines(
         names=tuple("-".join(pair) for pair in dots),
         actions={frozenset(pair): action for action, pair in enumerate(dots)},
         sides=tuple(sum(1 << line for line in lines) for lines in around),
@@ -117,6 +118,7 @@ class DotsAndBoxes(BaseGame[State, int]):
     information: ClassVar[Information] = "perfect"
     max_chance_nodes = 0
     zero_sum = True
+    scene = "arena_envs.games.dots_and_boxes:scene"
 
     def __post_init__(self) -> None:
         check_int("num_rows", self.num_rows, 1, MAX_SIZE)
@@ -144,9 +146,6 @@ class DotsAndBoxes(BaseGame[State, int]):
 
     def current_player(self, state: State) -> int:
         return TERMINAL if self._is_full(state) else state.seat
-
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
 
     def legal_actions(self, state: State) -> Sequence[int]:
         lines = state.lines
@@ -186,9 +185,6 @@ class DotsAndBoxes(BaseGame[State, int]):
         head = f"You are player_{seat}. Boxes: you {own}, player_{1 - seat} {other}."
         turn = turn_text(self.current_player(state), seat, self.returns(state))
         return "\n".join([head, *self._drawing(state), turn])
-
-    def information_state(self, state: State, seat: int) -> State:
-        return state
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Lines drawn, own boxes, boxes of the other seat; whether the next turn is own."""
@@ -235,7 +231,7 @@ class DotsAndBoxes(BaseGame[State, int]):
         )
 
     @property
-    def _grid(self) -> Grid:
+    def _grid(self) -> Lines:
         return grid_of(self.num_rows, self.num_cols)
 
     def _is_full(self, state: State) -> bool:
@@ -264,3 +260,39 @@ class DotsAndBoxes(BaseGame[State, int]):
     def _owner(self, state: State, box: int) -> str:
         first, second = state.boxes
         return "0" if first >> box & 1 else "1" if second >> box & 1 else " "
+
+
+def scene(game: DotsAndBoxes, state: State, viewer: int | None) -> Scene:
+    """Dots, the lines that are drawn, and who owns which box."""
+    num_rows, num_columns = game.num_rows, game.num_cols
+    num_lines = len(grid_of(num_rows, num_columns).names)
+    drawn = [
+        Cell(tone="dark") if state.lines >> i & 1 else Cell() for i in range(num_lines)
+    ]
+    upright = drawn[(num_rows + 1) * num_columns :]
+    dot, rows = Cell(tone="gone"), []
+    for row in range(num_rows + 1):
+        line = [dot]
+        for lying in drawn[row * num_columns : (row + 1) * num_columns]:
+            line += [lying, dot]
+        rows.append(line)
+        if row < num_rows:
+            first = row * (num_columns + 1)
+            line = [upright[first]]
+            for column in range(num_columns):
+                box = _box(state, row * num_columns + column)
+                line += [box, upright[first + column + 1]]
+            rows.append(line)
+    left = [str(i // 2 + 1) if i % 2 == 0 else "" for i in range(len(rows))]
+    top = [chr(97 + i // 2) if i % 2 == 0 else "" for i in range(len(rows[0]))]
+    first_boxes, second_boxes = (boxes.bit_count() for boxes in state.boxes)
+    title = f"boxes: player_0 {first_boxes}, player_1 {second_boxes}"
+    board = Grid(rows, title, left, top, narrow=True)
+    return Scene(turn_title(game, state, viewer), [board])
+
+
+def _box(state: State, box: int) -> Cell:
+    for seat, boxes in enumerate(state.boxes):
+        if boxes >> box & 1:
+            return Cell(str(seat), seat_tone(seat))
+    return Cell()

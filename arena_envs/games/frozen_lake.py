@@ -31,8 +31,11 @@ refuses games of many more moves than 100.
 Measure of an episode: `success`, 1 if the goal was reached and 0 otherwise.
 """
 
+import random
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -47,11 +50,121 @@ from arena_envs.game import (
     Kind,
     check_bool,
     check_int,
+    counted,
+    fitting,
     fold,
+    over_text,
 )
-from arena_envs.games._knobs import fitting
-from arena_envs.games._lakes import MAPS, Lake, check_rows, fixed_lake, random_lake
-from arena_envs.games._words import counted, over_text
+from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
+
+LEFT, DOWN, RIGHT, UP = range(4)  # as in Gymnasium
+STEPS = ((0, -1), (1, 0), (0, 1), (-1, 0))  # row and column
+FROZEN_SHARE = 0.8  # of the cells of a random map, as in Gymnasium
+
+MAPS = {
+    "4x4": ("SFFF", "FHFH", "FFFH", "HFFG"),
+    "8x8": (
+        *("SFFFFFFF", "FFFFFFFF", "FFFHFFFF", "FFFFFHFF"),
+        *("FFFHFFFF", "FHHFFFHF", "FHFFHFHF", "FFFHFFFG"),
+    ),
+}
+
+
+class Lake:
+    """A map with what follows from it; cells are numbered row by row from the top.
+
+    Args:
+        rows: texts of equal length made of S (start), F (frozen), H (hole), G (goal).
+    """
+
+    def __init__(self, rows: Sequence[str]) -> None:
+        self.rows = tuple(rows)
+        self.num_columns = len(rows[0])
+        self.cells = "".join(rows)
+        self.start = self.cells.index("S")
+
+    @cached_property
+    def neighbors(self) -> tuple[tuple[int, ...], ...]:
+        """The cell after a step in each direction, by cell; at the edge, the cell itself."""
+        return tuple(
+            tuple(self._after(cell, *step) for step in STEPS)
+            for cell in range(len(self.cells))
+        )
+
+    @cached_property
+    def distance(self) -> int | None:
+        """Number of steps of a shortest path from start to goal; None without a path."""
+        steps, waiting = {self.start: 0}, deque([self.start])
+        while waiting:
+            cell = waiting.popleft()
+            if self.cells[cell] == "G":
+                return steps[cell]
+            if self.cells[cell] != "H":
+                for other in self.neighbors[cell]:
+                    if other not in steps:
+                        steps[other] = steps[cell] + 1
+                        waiting.append(other)
+        return None
+
+    def _after(self, cell: int, down: int, right: int) -> int:
+        row, column = divmod(cell, self.num_columns)
+        row = min(max(row + down, 0), len(self.rows) - 1)
+        column = min(max(column + right, 0), self.num_columns - 1)
+        return row * self.num_columns + column
+
+
+@lru_cache(1000)
+def random_lake(size: int, number: int) -> Lake:
+    """A square map with a path, the same for equal arguments.
+
+    Start and goal are opposite corners; each other cell is frozen with probability
+    `FROZEN_SHARE`. Maps without a path are drawn again, as in Gymnasium.
+
+    Args:
+        size: rows and columns.
+        number: of the map; the seed of its generator.
+    """
+    rng = random.Random(number)
+    while True:
+        cells = ["F" if rng.random() < FROZEN_SHARE else "H" for _ in range(size**2)]
+        cells[0], cells[-1] = "S", "G"
+        text = "".join(cells)
+        lake = Lake([text[i : i + size] for i in range(0, size**2, size)])
+        if lake.distance is not None:
+            return lake
+
+
+@lru_cache(100)
+def fixed_lake(rows: tuple[str, ...]) -> Lake:
+    """The map of these rows."""
+    return Lake(rows)
+
+
+def check_rows(name: str, rows: Sequence[str], max_size: int) -> None:
+    """Refuses rows that are no map.
+
+    Raises:
+        ValueError: names the parameter and the fault.
+    """
+    sizes = range(1, max_size + 1)
+    is_map = len(rows) in sizes and all(
+        isinstance(row, str) and len(row) in sizes and set(row) <= set("SFHG")
+        for row in rows
+    )
+    if not is_map or len({len(row) for row in rows}) > 1:
+        raise ValueError(
+            f"want {name} as rows of one length made of S, F, H and G, at most {max_size} x "
+            f"{max_size}, got {rows!r:.200}"
+        )
+    text = "".join(rows)
+    if text.count("S") != 1 or "G" not in text:
+        raise ValueError(
+            f"want one start S and a goal G in {name}, got {text.count('S')} and "
+            f"{text.count('G')}"
+        )
+    if Lake(rows).distance is None:
+        raise ValueError(f"want a path from S to G in {name}, got {rows!r:.200}")
+
 
 NAMES = ("left", "down", "right", "up")
 NUMBERS = {name: action for action, name in enumerate(NAMES)}
@@ -98,6 +211,7 @@ class FrozenLake(BaseGame[State, int]):
     min_return = 0.0
     max_return = 1.0
     measure_bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"success": (0, 1)}
+    scene = "arena_envs.games.frozen_lake:scene"
 
     def __post_init__(self) -> None:
         layout = self.layout
@@ -202,9 +316,6 @@ class FrozenLake(BaseGame[State, int]):
             last = f"You are to make {move}."
         return "\n".join(["You are player_0 (P).", *rows, f"{place}. {last}"])
 
-    def information_state(self, state: State, seat: int) -> State:
-        return state
-
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """For each cell, whether it is the player's, a hole, a goal; then moves and choice.
 
@@ -253,3 +364,28 @@ class FrozenLake(BaseGame[State, int]):
 
     def _stands_on(self, state: State, kinds: str) -> bool:
         return state.map >= 0 and self.lake(state).cells[state.cell] in kinds
+
+
+LAKE = {
+    "S": Cell("start", "light"),
+    "F": Cell("", "light"),
+    "H": Cell("hole", "dark"),
+    "G": Cell("goal", "green"),
+}
+
+
+def scene(game: FrozenLake, state: State, viewer: int | None) -> Scene:
+    """The map and the player on it."""
+    title, lake = turn_title(game, state, viewer), game.lake(state)
+    if state.map < 0:
+        return Scene(title, [Track("the map is being drawn", [])])
+    cells = [LAKE[kind] for kind in lake.cells]
+    cells[state.cell] = cells[state.cell]._replace(text="P0", mark=True)
+    width = lake.num_columns
+    rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+    told = f"{state.num_moves} of {game.max_moves} moves made"
+    if state.chosen >= 0:
+        told += f"; player_0 chose {NAMES[state.chosen]}"
+    left = [str(row + 1) for row in range(len(rows))]
+    top = [str(column + 1) for column in range(width)]
+    return Scene(title, [Grid(rows, told, left, top)])

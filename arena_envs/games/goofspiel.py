@@ -29,14 +29,14 @@ information state holds all rounds; OpenSpiel's holds only the cards left and th
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cache
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-import arena_envs.games._goofspiel_views as views
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -44,9 +44,157 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    check_int,
     fold,
+    over_text,
 )
-from arena_envs.games._goofspiel_state import Setup, State, winner_of
+from arena_envs.scenes.shapes import (
+    Card,
+    Cards,
+    Cell,
+    Scene,
+    Table,
+    chosen_cells,
+    seat_names,
+    seat_tone,
+    turn_title,
+)
+
+PointsOrder = Literal["random", "ascending", "descending"]
+ReturnsType = Literal["win_loss", "point_difference", "total_points"]
+
+
+class State(NamedTuple):
+    """The prizes shown and the bids of all seats, in order; card i has the value i + 1."""
+
+    prizes: tuple[int, ...] = ()
+    bids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The parameters of `Goofspiel`, and what follows from a state by them."""
+
+    num_players: int = 2
+    num_cards: int = 5
+    points_order: PointsOrder = "random"
+    imp_info: bool = False
+    returns_type: ReturnsType = "win_loss"
+
+    def __post_init__(self) -> None:
+        check_int("num_players", self.num_players, 2, 4)
+        check_int("num_cards", self.num_cards, 2, 13)
+        for name, known in (
+            ("points_order", get_args(PointsOrder)),
+            ("imp_info", (False, True)),
+            ("returns_type", get_args(ReturnsType)),
+        ):
+            value = getattr(self, name)
+            if type(value) is not type(known[0]) or value not in known:
+                raise ValueError(f"want {name} as one of {known}, got {value!r}")
+
+    @property
+    def most_points(self) -> int:
+        """All prizes but one: equal hands cannot win every round."""
+        return self.num_cards * (self.num_cards + 1) // 2 - 1
+
+    def rounds(self, state: State) -> list[tuple[int, ...]]:
+        """The bids of each round that is over."""
+        n, bids = self.num_players, state.bids
+        return [bids[i : i + n] for i in range(0, len(bids) - n + 1, n)]
+
+    def running(self, state: State) -> tuple[int, ...]:
+        """The bids of the round that is not over."""
+        return state.bids[len(state.bids) // self.num_players * self.num_players :]
+
+    def left(self, used: Iterable[int]) -> tuple[int, ...]:
+        """Cards or prizes that are not used yet."""
+        return _others(frozenset(used), self.num_cards)
+
+    def hand(self, state: State, seat: int) -> tuple[int, ...]:
+        """The cards that a seat has not bid."""
+        return self.left(state.bids[seat :: self.num_players])
+
+    def open_hand(self, state: State, seat: int) -> tuple[int, ...]:
+        """The hand at the start of the round, which does not tell who has bid."""
+        past = len(state.bids) // self.num_players
+        return self.left(state.bids[seat :: self.num_players][:past])
+
+    def points(self, state: State) -> list[int]:
+        """The sum of the prizes of each seat."""
+        points = [0] * self.num_players
+        for prize, bids in zip(state.prizes, self.rounds(state), strict=False):
+            winner = winner_of(bids)
+            if winner is not None:
+                points[winner] += prize + 1
+        return points
+
+
+@cache
+def _others(used: frozenset[int], num_cards: int) -> tuple[int, ...]:
+    return tuple([card for card in range(num_cards) if card not in used])
+
+
+@cache
+def winner_of(bids: tuple[int, ...]) -> int | None:
+    """The seat with the highest bid; None where several share it."""
+    highest = max(bids)
+    return bids.index(highest) if bids.count(highest) == 1 else None
+
+
+NAMES = tuple(str(value) for value in range(1, 14))  # of cards and prizes
+GOALS = {
+    "win_loss": (
+        "Who has most points at the end wins. Your score is 1 if you win alone and -1 if "
+        "you lose alone; several winners share the 1, several losers the -1, and the "
+        "score is 0 if all have the same points."
+    ),
+    "point_difference": (
+        "Your score is the sum of your prizes less the mean of all players' sums."
+    ),
+    "total_points": "Your score is the sum of your prizes.",
+}
+
+
+def _goal(setup: Setup) -> str:
+    if setup.returns_type == "win_loss" and setup.num_players == 2:
+        return (
+            "Who has more points at the end wins. Your score is 1 if you win, -1 if you "
+            "lose and 0 for a draw."
+        )
+    return GOALS[setup.returns_type]
+
+
+def _now(setup: Setup, state: State, score: float) -> str:
+    num_rounds = len(setup.rounds(state))
+    if num_rounds == setup.num_cards:
+        return over_text(score)
+    now = f"Round {num_rounds + 1} of {setup.num_cards}:"
+    if num_rounds == len(state.prizes):
+        return f"{now} the prize is not shown yet."
+    return f"{now} all players bid for the prize {state.prizes[-1] + 1}."
+
+
+def _past(setup: Setup, state: State, seat: int) -> list[str]:
+    rounds = setup.rounds(state)
+    if not rounds:
+        return []
+    players = ", ".join(f"player_{other}" for other in range(setup.num_players))
+    shown = "your bid" if setup.imp_info else f"bids of {players}"
+    lines = [f"Past rounds (prize: {shown}; winner):"]
+    for prize, bids in zip(state.prizes, rounds, strict=False):
+        known = bids[seat : seat + 1] if setup.imp_info else bids
+        winner = winner_of(bids)
+        name = "nobody" if winner is None else f"player_{winner}"
+        lines.append(f"{prize + 1}: {card_names(known)}; {name}")
+    return lines
+
+
+@cache
+def card_names(cards: tuple[int, ...]) -> str:
+    """Cards or prizes by their values."""
+    return ", ".join([NAMES[card] for card in cards])
+
 
 ANSWER = re.compile(r"(?:(?:bid|card|play) )?\[?([1-9][0-9]?)\]?")
 
@@ -68,6 +216,7 @@ class Goofspiel(Setup, BaseGame[State, int]):
 
     information: ClassVar[Information] = "imperfect"
     simultaneous = True
+    scene = "arena_envs.games.goofspiel:scene"
 
     @property
     def num_actions(self) -> int:
@@ -88,9 +237,8 @@ class Goofspiel(Setup, BaseGame[State, int]):
             return 0.0
         if self.returns_type == "point_difference":
             return -self.max_return if n == 2 else -most / n
-        max_winners = min(
-            n - 1, self.num_cards // 2
-        )  # seats that can share most points
+        # seats that can share most points
+        max_winners = min(n - 1, self.num_cards // 2)
         return -1.0 / (n - max_winners)
 
     @property
@@ -98,9 +246,8 @@ class Goofspiel(Setup, BaseGame[State, int]):
         n, most = self.num_players, self.most_points
         if self.returns_type == "total_points":
             return float(most)
-        if (
-            self.returns_type == "point_difference"
-        ):  # with two seats the other one takes the prize 1
+        if self.returns_type == "point_difference":
+            # with two seats the other one takes the prize 1
             return most - (most + (n == 2)) / n
         return 1.0
 
@@ -179,13 +326,72 @@ class Goofspiel(Setup, BaseGame[State, int]):
         return "0 by symmetry" if self.num_players == 2 else None
 
     def observe(self, state: State, seat: int) -> str:
-        return views.text(self, state, seat, self.returns(state)[seat])
+        lines = [
+            f"You are player_{seat}. {_now(self, state, self.returns(state)[seat])}"
+        ]
+        if left := self.left(state.prizes):
+            shown = "to come" if state.prizes else "in random order"
+            lines.append(f"Prizes {shown}: {card_names(left)}.")
+        if len(self.rounds(state)) < self.num_cards:
+            lines.append(f"Your cards: {card_names(self.open_hand(state, seat))}.")
+            for other in range(self.num_players):
+                if other != seat and not self.imp_info:
+                    hand = card_names(self.open_hand(state, other))
+                    lines.append(f"player_{other}'s cards: {hand}.")
+        points = enumerate(self.points(state))
+        lines.append("Points: " + ", ".join(f"player_{s} {p}" for s, p in points) + ".")
+        if own := self.running(state)[seat : seat + 1]:
+            lines.append(f"Your bid in this round: {own[0] + 1}.")
+        return "\n".join(lines + _past(self, state, seat))
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        return views.features(self, state, seat)
+        """The present, then the past rounds; the own seat first, others in order after it.
+
+        Prize in play (one-hot); hands and own bid in this round (ones); points, as shares.
+        For each round: prize and winner (one-hot; the last place is nobody), and the bid
+        of every seat (one-hot). Hands and bids that are hidden are zeros.
+        """
+        n, cards = self.num_players, self.num_cards
+        seats = [(seat + i) % n for i in range(n)]
+        points, rounds = self.points(state), self.rounds(state)
+        known = list(enumerate(seats[:1] if self.imp_info else seats))
+        ones = []
+        if len(state.prizes) > len(rounds):
+            ones.append(state.prizes[-1])
+        if own := self.running(state)[seat : seat + 1]:
+            ones.append(cards + own[0])
+        for row, other in known:
+            ones += [(2 + row) * cards + card for card in self.open_hand(state, other)]
+        start, width = (n + 2) * cards + n, (n + 1) * (cards + 1)
+        for prize, bids in zip(state.prizes, rounds, strict=False):
+            winner = winner_of(bids)
+            place = n if winner is None else (winner - seat) % n
+            ones += [start + prize, start + cards + place]
+            first = start + cards + n + 1
+            ones += [first + row * cards + bids[other] for row, other in known]
+            start += width
+        values = np.zeros((n + 2) * cards + n + cards * width, np.float32)
+        values[ones] = 1
+        shares = [points[other] / self.most_points for other in seats]
+        values[(n + 2) * cards : (n + 2) * cards + n] = shares
+        return values
 
     def rules(self, seat: int) -> str:
-        return views.rules(self)
+        top = self.num_cards
+        order = f"in {self.points_order} order"
+        told = "Then all see the bids"
+        if self.imp_info:
+            told = "Only the winner is told, the bids stay hidden"
+        return (
+            f"This is Goofspiel with {self.num_players} players. Every player holds the "
+            f"cards 1 to {top}. There are {top} prizes, worth 1 to {top} points, which come "
+            f"{order}, one in each round. All players bid one of their cards for the prize "
+            "at the same time, without seeing the other bids. The highest bid wins the "
+            "prize; if several players share the highest bid, nobody gets it. "
+            f"{told}. Bid cards are used up, whoever wins. In the last round the last "
+            "cards are bid without asking. A bid is written as the number of the card, "
+            f'such as "{top}". {_goal(self)}'
+        )
 
     def action_text(self, state: State, action: int) -> str:
         return str(action + 1)
@@ -196,7 +402,7 @@ class Goofspiel(Setup, BaseGame[State, int]):
         answer = ANSWER.fullmatch(fold(text))
         if answer is None or int(answer[1]) - 1 not in legal:
             raise IllegalAction(
-                f"want one of the cards {views.card_names(legal)}, got {text[:80]!r}"
+                f"want one of the cards {card_names(legal)}, got {text[:80]!r}"
             )
         return int(answer[1]) - 1
 
@@ -241,3 +447,40 @@ class Goofspiel(Setup, BaseGame[State, int]):
                 ]
                 if after == before:
                     break
+
+
+def scene(game: Goofspiel, state: State, viewer: int | None) -> Scene:
+    """The prize, the hands, and the rounds that are over."""
+    num, rounds, running = game.num_players, game.rounds(state), game.running(state)
+    hides = game.imp_info and viewer is not None
+    shapes: list[Any] = []
+    if len(state.prizes) > len(rounds):
+        shapes.append(Cards("prize", [Card(str(state.prizes[-1] + 1), "yellow")]))
+    for seat in range(num):
+        hand = game.open_hand(state, seat)
+        hidden = hides and seat != viewer
+        faces = [Card(None if hidden else str(card + 1)) for card in hand]
+        points = game.points(state)[seat]
+        shapes.append(Cards(f"player_{seat}: {points} points", faces, seat))
+    rows = [
+        [Cell(str(prize + 1), "yellow"), *_bids(bids, viewer if hides else None)]
+        for prize, bids in zip(state.prizes, rounds, strict=False)
+    ]
+    if len(state.prizes) > len(rounds):
+        now = chosen_cells([str(bid + 1) for bid in running], num, viewer)
+        rows.append([Cell(str(state.prizes[-1] + 1), "yellow"), *now])
+    if rows:
+        shapes.append(Table("bids by prize", ("prize", *seat_names(game)), rows))
+    return Scene(turn_title(game, state, viewer), shapes)
+
+
+def _bids(bids: Sequence[int], viewer: int | None) -> list[Cell]:
+    """The bids for a prize, the winner's in color; with a viewer only its own."""
+    won = max(bids) if list(bids).count(max(bids)) == 1 else None
+    return [
+        Cell(
+            str(bid + 1) if viewer in (None, seat) else "?",
+            seat_tone(seat) if bid == won else "",
+        )
+        for seat, bid in enumerate(bids)
+    ]

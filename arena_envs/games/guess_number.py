@@ -33,9 +33,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from arena_envs.game import TERMINAL, check_int
-from arena_envs.games._knobs import fitting
-from arena_envs.games._secrets import SecretGame, State
+from arena_envs.game import TERMINAL, check_int, fitting
+from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
+from arena_envs.scenes.shapes import Cell, Scene
 
 LOW, RIGHT, HIGH = -1, 0, 1
 ANSWERS = {LOW: "too low", RIGHT: "right", HIGH: "too high"}
@@ -56,6 +56,7 @@ class GuessNumber(SecretGame):
 
     num_numbers: int = 20
     max_guesses: int = 10
+    scene = "arena_envs.games.guess_number:scene"
 
     def __post_init__(self) -> None:
         check_int("num_numbers", self.num_numbers, 2, 1000)
@@ -137,3 +138,15 @@ class GuessNumber(SecretGame):
             num = min(2 ** (turn - 1), left)
             yield turn, num
             left -= num
+
+
+def scene(game: GuessNumber, state: State, viewer: int | None) -> Scene:
+    """The number, and the guesses with their answers."""
+    rows = [
+        (str(action + 1), Cell(ANSWERS[answer], "green" if answer == RIGHT else ""))
+        for action, answer in zip(state.asked, game.answers(state), strict=True)
+    ]
+    number = str(state.secret + 1)
+    return secret_scene(
+        game, state, viewer, ("number", number), ("guess", "answer"), rows
+    )

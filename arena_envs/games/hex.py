@@ -48,6 +48,8 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.games.kits.board import LETTERS, piece_rows
+from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
 MIN_SIZE, MAX_SIZE = 2, 26  # columns have letters
 SIDES = ("top and bottom", "left and right")
@@ -62,7 +64,7 @@ class State(NamedTuple):
     winner: int | None = None
 
 
-class Grid(NamedTuple):
+class Cells(NamedTuple):
     """The cells of a board as bits; an unused bit after each row keeps rows apart."""
 
     bits: tuple[int, ...]  # by action
@@ -72,13 +74,13 @@ class Grid(NamedTuple):
 
 
 @cache
-def grid_of(num_rows: int, num_cols: int) -> Grid:
+def grid_of(num_rows: int, num_cols: int) -> Cells:
     """The grid of a board of this size."""
     stride = num_cols + 1
     cells = [(row, col) for row in range(num_rows) for col in range(num_cols)]
     row = (1 << num_cols) - 1
     column = sum(1 << i * stride for i in range(num_rows))
-    return Grid(
+    return Cells(
         bits=tuple(1 << row * stride + col for row, col in cells),
         names={f"{chr(97 + col)}{row + 1}": i for i, (row, col) in enumerate(cells)},
         sides=((row, row << (num_rows - 1) * stride), (column, column << num_cols - 1)),
@@ -123,6 +125,7 @@ class Hex(BaseGame[State, int]):
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
+    scene = "arena_envs.games.hex:scene"
 
     def __post_init__(self) -> None:
         check_int("board_size", self.board_size, MIN_SIZE, MAX_SIZE)
@@ -149,9 +152,6 @@ class Hex(BaseGame[State, int]):
         if state.winner is not None:
             return TERMINAL
         return ((state.x | state.o).bit_count() + state.swapped) & 1
-
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
 
     def legal_actions(self, state: State) -> Sequence[int]:
         if state.winner is not None:
@@ -207,9 +207,6 @@ class Hex(BaseGame[State, int]):
             lines.append(" " * row + f"{row + 1:>{width}} {' '.join(marks)}")
         return "\n".join([*lines, turn])
 
-    def information_state(self, state: State, seat: int) -> State:
-        return state
-
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Planes of own and of other stones; being o, being to move, `player_1` swapped."""
         bits = self._grid.bits
@@ -262,8 +259,21 @@ class Hex(BaseGame[State, int]):
         return self.num_rows or self.board_size, self.num_cols or self.board_size
 
     @property
-    def _grid(self) -> Grid:
+    def _grid(self) -> Cells:
         return grid_of(*self._shape)
 
     def _may_swap(self, state: State) -> bool:
         return self.swap and not state.o and state.x.bit_count() == 1
+
+
+def scene(game: Hex, state: State, viewer: int | None) -> Scene:
+    """Stones on rows, each shifted to the right of the row above."""
+    num_rows = game.num_rows or game.board_size
+    num_columns = game.num_cols or game.board_size
+    stones = (Cell("x", "seat0", disc=True), Cell("o", "seat1", disc=True))
+    bits = grid_of(num_rows, num_columns).bits
+    rows = piece_rows(bits, num_columns, state.x, state.o, stones)
+    numbers = [str(number) for number in range(1, num_rows + 1)]
+    title = "player_0 joins top and bottom, player_1 left and right"
+    board = Grid(rows, title, numbers, LETTERS[:num_columns], shift=0.5)
+    return Scene(turn_title(game, state, viewer), [board])

@@ -22,13 +22,14 @@ OpenSpiel's.
 import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, check_int
-from arena_envs.games._fixed_limit import over_text
+from arena_envs.games.kits.cards import hand_of, over_text, pot_table, taken_track
+from arena_envs.scenes.shapes import Scene, turn_title
 
 PASS, BET = 0, 1
 NAMES = ("pass", "bet")
@@ -52,6 +53,7 @@ class KuhnPoker(BaseGame[State, int]):
     information: ClassVar[Information] = "imperfect"
     zero_sum = True
     min_return = -2.0
+    scene = "arena_envs.games.kuhn_poker:scene"
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 4)
@@ -174,7 +176,7 @@ class KuhnPoker(BaseGame[State, int]):
         return tuple((seat, state.cards[seat]) for seat in seats)
 
     def _turn_text(self, state: State, seat: int) -> str:
-        """Whose turn it is, or the cards of a showdown and the result."""
+        """The seat to move, or the cards of a showdown and the result."""
         player = self.current_player(state)
         if player == CHANCE:
             return "The next card is being dealt."
@@ -199,3 +201,25 @@ class KuhnPoker(BaseGame[State, int]):
 
     def _card_name(self, card: int) -> str:
         return ("9", "10", "J", "Q", "K")[card + 4 - self.num_players]
+
+
+def scene(game: KuhnPoker, state: State, viewer: int | None) -> Scene:
+    """A card for each seat, the actions and the chips."""
+    num = game.num_players
+    known = dict(enumerate(state.cards))
+    if viewer is not None:
+        key: Any = game.information_state(state, viewer)
+        known = dict(key[3]) if len(key) > 3 else {}
+        if key[1] is not None:
+            known[viewer] = key[1]
+    names = ("9", "10", "J", "Q", "K")[4 - num :]
+    hands = [
+        hand_of(seat, [names[known[seat]] if seat in known else None])
+        for seat in range(len(state.cards))
+    ]
+    taken = [(turn % num, NAMES[bet]) for turn, bet in enumerate(state.bets)]
+    paid = [1 + sum(state.bets[seat::num]) for seat in range(num)]
+    return Scene(
+        turn_title(game, state, viewer),
+        [*hands, taken_track("actions", taken), pot_table(paid, [False] * num)],
+    )

@@ -29,14 +29,15 @@ as OpenSpiel does. Hands are shown at a showdown; OpenSpiel never shows them.
 import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, check_int
-from arena_envs.games import _fixed_limit as limit
-from arena_envs.games._fixed_limit import NOBODY, Betting, Round
+from arena_envs.games.kits import cards as limit
+from arena_envs.games.kits.cards import NOBODY, Betting, Round, betting_shapes, hand_of
+from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
 
 SIZES = (2, 4)  # of a raise, by round
 MAX_RAISES = 2  # in a round
@@ -70,6 +71,7 @@ class LeducPoker(BaseGame[State, int]):
     information: ClassVar[Information] = "imperfect"
     zero_sum = True
     min_return = -float(MAX_PAID)
+    scene = "arena_envs.games.leduc_poker:scene"
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 3)
@@ -253,3 +255,20 @@ class LeducPoker(BaseGame[State, int]):
         if card is None:
             return None
         return ("10", "J", "Q", "K")[card // NUM_SUITS + 3 - self.num_players]
+
+
+def scene(game: LeducPoker, state: State, viewer: int | None) -> Scene:
+    """A card for each seat, the public card, the rounds and the chips."""
+    num, cards = game.num_players, state.cards
+    hands: Sequence[int | None] = cards[:num]
+    if viewer is not None:
+        key: Any = game.information_state(state, viewer)
+        hands = key[1][: len(hands)]
+    names = ("10", "J", "Q", "K")[3 - num :]
+    shown = [
+        hand_of(seat, [None if card is None else names[card // NUM_SUITS]])
+        for seat, card in enumerate(hands)
+    ]
+    public = Cards("public card", [Card(names[c // NUM_SUITS]) for c in cards[num:]])
+    rounds = betting_shapes(state.betting, ("round 1", "round 2"), state.history)
+    return Scene(turn_title(game, state, viewer), [*shown, public, *rounds])

@@ -31,7 +31,7 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,8 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.games.kits.cards import hand_of, taken_track
+from arena_envs.scenes.shapes import Scene, turn_title
 
 FACES = ("one", "two", "three", "four", "five", "six")
 PLURALS = ("ones", "twos", "threes", "fours", "fives", "sixes")
@@ -83,6 +85,7 @@ class LiarsDice(BaseGame[State, int]):
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
+    scene = "arena_envs.games.liars_dice:scene"
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 4)
@@ -277,3 +280,25 @@ class LiarsDice(BaseGame[State, int]):
             if word in names[: self.num_sides]:
                 return (quantity - 1) * self.num_sides + names.index(word)
         return -1
+
+
+def scene(game: LiarsDice, state: State, viewer: int | None) -> Scene:
+    """The dice of each seat, and the bids."""
+    num = game.num_dice
+    rolled = [
+        sorted(state.dice[seat * num : (seat + 1) * num])
+        for seat in range(game.num_players)
+    ]
+    seen: Any = rolled
+    if viewer is not None:
+        key: Any = game.information_state(state, viewer)
+        seen = key[1]
+    hands = []
+    for seat, dice in enumerate(rolled):
+        faces = [str(die + 1) for die in seen[seat]]
+        hands.append(hand_of(seat, faces or [None] * len(dice)))
+    bids = [
+        (turn % game.num_players, game.action_text(state, action))
+        for turn, action in enumerate(state.actions)
+    ]
+    return Scene(turn_title(game, state, viewer), [*hands, taken_track("bids", bids)])

@@ -35,16 +35,24 @@ at a showdown; if all but one have folded, none are shown.
 import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from phevaluator.evaluator import evaluate_cards
 
-from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, check_int
-from arena_envs.games import _fixed_limit as limit
-from arena_envs.games._fixed_limit import NOBODY, Betting, Round
-from arena_envs.games._words import counted
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    Information,
+    Kind,
+    check_int,
+    counted,
+)
+from arena_envs.games.kits import cards as limit
+from arena_envs.games.kits.cards import NOBODY, Betting, Round, betting_shapes
+from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
 
 CARDS = tuple(rank + suit for rank in "23456789TJQKA" for suit in "cdhs")
 ROUNDS = ("Before the flop", "Flop", "Turn", "River")
@@ -84,6 +92,7 @@ class LimitHoldem(BaseGame[State, int]):
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "imperfect"
     zero_sum = True
+    scene = "arena_envs.games.limit_holdem:scene"
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 6)
@@ -287,3 +296,35 @@ class LimitHoldem(BaseGame[State, int]):
 
 def _text(cards: Sequence[int]) -> str:
     return " ".join(CARDS[card] for card in cards)
+
+
+SUITS = {"c": "green", "d": "blue", "h": "red", "s": "dark"}
+
+
+def scene(game: LimitHoldem, state: State, viewer: int | None) -> Scene:
+    """The hands, the board, the rounds and the chips."""
+    num, cards = game.num_players, state.cards
+    hands: Any = [cards[seat : 2 * num : num] for seat in range(num)]
+    sizes = list(map(len, hands))
+    if viewer is not None:
+        key: Any = game.information_state(state, viewer)
+        hands = key[1]
+    shown = [
+        Cards(
+            f"player_{seat}",
+            [_card(card) for card in sorted(hand, reverse=True)]
+            or [Card(None)] * sizes[seat],
+            seat,
+        )
+        for seat, hand in enumerate(hands)
+    ]
+    board = Cards("board", [_card(card) for card in cards[2 * num :]])
+    rounds = betting_shapes(
+        state.betting, [name.lower() for name in ROUNDS], state.history
+    )
+    return Scene(turn_title(game, state, viewer), [*shown, board, *rounds])
+
+
+def _card(card: int) -> Card:
+    name = CARDS[card]
+    return Card(name, SUITS[name[1]])

@@ -43,7 +43,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from arena_envs.games._matrix_rounds import PRISONERS_DILEMMA, MatrixRounds
+from arena_envs.games.kits.matrix import PRISONERS_DILEMMA, MatrixRounds
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ the mean of both values, and 1 without a sale). GLEE's self-gain is the return.
 """
 
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -48,19 +49,191 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
     check_int,
 )
-from arena_envs.games import _negotiation_texts as texts
-from arena_envs.games import _talk as talk
-from arena_envs.games._talk import CENT, Utterance
+from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.talk import CENT, Amount, Utterance, money
+
+ROLES = ("seller", "buyer")
+
+
+def stage_text(
+    player: int, seat: int, turn: int, num_rounds: int, price: int | None
+) -> str:
+    """The seat to move, or the end of the game.
+
+    Args:
+        player: what `current_player` returns.
+        seat: who reads the text.
+        turn: number of utterances so far.
+        num_rounds: of the game.
+        price: of the sale, in hundredths; None without one.
+    """
+    if player == CHANCE:
+        return "The values are being drawn."
+    if price is not None:
+        return f"The game is over: the product is sold for {money(price)} in round {turn // 2}."
+    if player == TERMINAL:
+        return "The game is over without a sale."
+    who = "You are" if player == seat else f"player_{player} is"
+    task = "answer the offer" if turn % 2 else "offer a price"
+    return f"Round {turn // 2 + 1} of {num_rounds}. {who} to move: {task}."
+
+
+def worth_text(values: Sequence[int], seat: int, is_known: bool) -> str:
+    """The worth of the product to a seat, and to the other one where the seat knows it."""
+    other = f"player_{1 - seat}"
+    told = (
+        f" and {money(values[1 - seat])} to {other}."
+        if is_known
+        else f"; what it is worth to {other} is hidden."
+    )
+    return f"The product is worth {money(values[seat])} to you{told}"
+
+
+def history(said: Sequence[Utterance], seat: int) -> Iterator[str]:
+    """The past as a seat reads it: the latest utterances in full, of earlier ones the prices."""
+
+    def who(turn: int) -> str:
+        speaker = (turn + 1) // 2 % 2
+        return "you" if speaker == seat else f"player_{speaker}"
+
+    def told(turn: int) -> str:
+        move, *_ = each = said[turn]
+        what = {"accept": "accepted", "reject": "rejected", "leave": "left"}.get(move)
+        price = f"offered a price of {money(each.values[0])}" if what is None else what
+        return f"Round {turn // 2 + 1}: {who(turn)} {price}"
+
+    def brief(turn: int) -> str:
+        if turn % 2:
+            return ""
+        return (
+            f"{who(turn)} offered {money(said[turn].values[0])} (round {turn // 2 + 1})"
+        )
+
+    return talk.transcript(said, seat, told, brief=brief)
+
+
+def measured(
+    price: int | None, seller: int, buyer: int, scale: int
+) -> dict[str, float]:
+    """The measures of a sale at this price, or of no sale; all in hundredths."""
+    efficient, fairness = seller >= buyer, 1.0
+    if price is not None:
+        efficient = seller <= price <= buyer
+        fairness = 1 - 4 * ((price - (seller + buyer) / 2) / scale) ** 2
+    return {
+        "agreement": float(price is not None),
+        "efficiency": float(efficient),
+        "fairness": fairness,
+    }
+
+
+def rules_text(game: "Negotiation") -> str:
+    """The rules, for either seat, without the paragraph about messages."""
+    scale, highest = game.scale, 2 * game.scale
+    order = (
+        "There is 1 round: player_0 offers a price and player_1 answers."
+        if game.num_rounds == 1
+        else f"There are at most {game.num_rounds} rounds. In round 1 player_0 offers a price "
+        "and player_1 answers; after that they take turns in making offers."
+    )
+    seller, buyer = (_possible(values, scale) for values in game.factors)
+    known = (
+        "Both players know both values."
+        if game.complete_information
+        else "You know your own value, and not that of the other player."
+    )
+    return (
+        f"This is negotiation: player_0, the seller, has a product, and player_1, the buyer, "
+        f"may buy it. The product is worth {seller} to player_0 and {buyer} to player_1. {known} "
+        f'{order} "offer {scale}" offers to sell, or to buy, for {scale}; a price is any amount '
+        f"from 0 to {highest} with at most two decimals. The other player answers with "
+        '"accept", "reject" or "leave". "accept" ends the game with a sale at this price. '
+        f'"reject" ends the round{_next_text(game.num_rounds)}. "leave" ends the game without '
+        f"a sale. {_pay_text(game)}"
+    )
+
+
+def _next_text(num_rounds: int) -> str:
+    if num_rounds == 1:
+        return " and the game, without a sale"
+    return (
+        ", and whoever rejected makes the next offer; if the offer of the last round is "
+        "rejected, there is no sale"
+    )
+
+
+def _pay_text(game: "Negotiation") -> str:
+    first, second = (money(round(game.scale * CENT * share)) for share in game.outside)
+    without = (
+        "Without a sale both get 0."
+        if first == second == "0"
+        else f"Without a sale player_0 gets {first} and player_1 gets {second}."
+    )
+    return (
+        "With a sale player_0 gets the price less the product's value to player_0, and "
+        "player_1 gets its value to player_1 less the price. This may be a loss. "
+        f"{without} Your score is what you get, divided by {game.scale}."
+    )
+
+
+def _possible(factors: Sequence[float], scale: int) -> str:
+    *others, last = [money(round(scale * CENT * factor)) for factor in factors]
+    if not others:
+        return last
+    return f"{', '.join(others)} or {last} (drawn with equal chances)"
+
+
+def checked_factors(
+    factors: Sequence[Sequence[float]],
+) -> tuple[tuple[float, ...], ...]:
+    """The factors as tuples of floats.
+
+    Raises:
+        ValueError: they are not two sets of numbers above 0 and at most 2.
+    """
+    try:
+        sets = tuple(tuple(values) for values in factors)
+        valid = len(sets) == 2 and all(
+            len(values) == len(set(values)) > 0
+            and all(0 < f <= 2 and abs(100 * f - round(100 * f)) < 1e-9 for f in values)
+            for values in sets
+        )
+    except (TypeError, ValueError, OverflowError):
+        valid = False
+    if not valid:
+        raise ValueError(
+            "want factors as distinct numbers above 0 and at most 2, with at most two "
+            f"decimals, for each of two seats, got {factors!r:.80}"
+        )
+    return tuple(tuple(map(float, values)) for values in sets)
+
+
+def checked_outside(outside: Sequence[float]) -> tuple[float, float]:
+    """The outside options as floats.
+
+    Raises:
+        ValueError: they are not two numbers from 0 to 1.
+    """
+    try:
+        first, second = outside
+        valid = 0 <= first <= 1 and 0 <= second <= 1
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise ValueError(
+            f"want outside as a number from 0 to 1 for each of two seats, got {outside!r:.80}"
+        )
+    return float(first), float(second)
+
 
 Action = Utterance | float  # chance draws a factor
 
@@ -76,7 +249,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Negotiation(BaseGame[State, Action]):
+class Negotiation(talk.TalkGame[State, Action]):
     """Sale of a product by alternating offers of a price.
 
     Args:
@@ -104,9 +277,9 @@ class Negotiation(BaseGame[State, Action]):
     max_message: int = 300
 
     num_players = 2
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     max_chance_nodes = 2  # both factors
+    scene = "arena_envs.games.negotiation:scene"
 
     def __post_init__(self) -> None:
         check_int("scale", self.scale, 1, 1_000_000)
@@ -121,8 +294,8 @@ class Negotiation(BaseGame[State, Action]):
                 f"scale={self.scale} and num_offers={self.num_offers}"
             )
         # YAML and JSON give lists in place of tuples
-        object.__setattr__(self, "factors", texts.checked_factors(self.factors))
-        object.__setattr__(self, "outside", texts.checked_outside(self.outside))
+        object.__setattr__(self, "factors", checked_factors(self.factors))
+        object.__setattr__(self, "outside", checked_outside(self.outside))
 
     @property
     def highest(self) -> int:
@@ -199,7 +372,7 @@ class Negotiation(BaseGame[State, Action]):
         return state.said[-2].values[0] if is_sold else None
 
     def value(self, state: State, seat: int) -> int:
-        """What the product is worth to a seat, in hundredths."""
+        """The worth of the product to a seat, in hundredths."""
         return round(self.scale * CENT * state.factors[seat])
 
     def returns(self, state: State) -> tuple[float, float]:
@@ -218,7 +391,7 @@ class Negotiation(BaseGame[State, Action]):
     def measures(self, state: State) -> dict[str, float]:
         """Agreement, efficiency and fairness, as the page defines them."""
         values = (self.value(state, 0), self.value(state, 1))
-        return texts.measured(self.price(state), *values, self.scale * CENT)
+        return measured(self.price(state), *values, self.scale * CENT)
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -229,12 +402,12 @@ class Negotiation(BaseGame[State, Action]):
     def observe(self, state: State, seat: int) -> str:
         factors, said = state
         player, price = self.current_player(state), self.price(state)
-        stage = texts.stage_text(player, seat, len(said), self.num_rounds, price)
-        lines = [f"You are player_{seat}, the {texts.ROLES[seat]}. {stage}"]
+        stage = stage_text(player, seat, len(said), self.num_rounds, price)
+        lines = [f"You are player_{seat}, the {ROLES[seat]}. {stage}"]
         if len(factors) == 2:
             values = (self.value(state, 0), self.value(state, 1))
-            lines.append(texts.worth_text(values, seat, self.complete_information))
-        return "\n".join([*lines, *texts.history(said, seat)])
+            lines.append(worth_text(values, seat, self.complete_information))
+        return "\n".join([*lines, *history(said, seat)])
 
     def information_state(self, state: State, seat: int) -> Any:
         if self.complete_information:
@@ -270,20 +443,11 @@ class Negotiation(BaseGame[State, Action]):
             return talk.written(action, self.moves)
         return f"factor {action:.10g}"
 
-    def parse(self, state: State, text: str) -> Utterance:
-        if self.current_player(state) < 0:
-            raise IllegalAction("nobody is to move")
-        moves = ANSWERS if len(state.said) % 2 else self.moves[:1]
-        return talk.read(text, moves, self._longest)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return ANSWERS if len(state.said) % 2 else self.moves[:1]
 
     def rules(self, seat: int) -> str:
-        return (
-            f"{texts.rules_text(self)} {talk.how_to_write(self.moves, self._longest)}"
-        )
-
-    @property
-    def _longest(self) -> int:
-        return self.max_message if self.messages else 0
+        return f"{rules_text(self)} {talk.how_to_write(self.moves, self.longest)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the hidden factor of the other seat again."""
@@ -294,3 +458,151 @@ class Negotiation(BaseGame[State, Action]):
             for other, factor in enumerate(state.factors)
         )
         return State(tuple(drawn), state.said)
+
+
+SELLER = 0
+_STATED = re.compile(r"worth ([0-9]{1,9}(?:\.[0-9]{1,2})?) to me", re.ASCII)
+
+
+# the price to ask for, None if no sale can pay; a message
+Wanted = tuple[int | None, str]
+
+
+def _honest(game: Negotiation, state: State, seat: int) -> Wanted:
+    own, other = _worst(game, state, seat), _stated(game, state, seat)
+    said = f"The product is worth {money(game.value(state, seat))} to me."
+    message = said if game.messages and len(said) <= game.max_message else ""
+    if other is None:
+        if len(state.said) % 2:
+            return own, message
+        return (own + _best(game, seat)) // 2, message
+    sign = 1 if seat == SELLER else -1
+    return (None if sign * (other - own) < 0 else (own + other) // 2), message
+
+
+def _greedy(game: Negotiation, state: State, seat: int) -> Wanted:
+    is_last = len(state.said) == game.max_turns - 1
+    return (_worst if is_last else _asked)(game, state, seat), ""
+
+
+def _silent(game: Negotiation, state: State, seat: int) -> Wanted:
+    first, last = _asked(game, state, seat), _worst(game, state, seat)
+    past, most = len(state.said) // 2, max(1, game.num_rounds - 1)
+    return first + (last - first) * past // most, ""
+
+
+def _optimal(game: Negotiation, state: State, seat: int) -> Wanted:
+    if not game.complete_information:
+        raise ValueError(
+            f"want complete_information=True for the style 'optimal', got {game!r}"
+        )
+    limits = _worst(game, state, 0), _worst(game, state, 1)
+    if limits[0] > limits[1]:
+        return None, ""
+    last_to_offer = (game.num_rounds - 1) % 2
+    if len(state.said) == game.max_turns - 1:
+        return limits[seat], ""
+    return limits[1 - last_to_offer], ""
+
+
+STYLES: dict[str, Callable[[Negotiation, State, int], Wanted]] = {
+    "greedy": _greedy,
+    "honest": _honest,
+    "optimal": _optimal,
+    "silent": _silent,
+}
+
+
+class Negotiator(talk.Scripted):
+    """Plays negotiation in one of four styles.
+
+    - `honest` says what the product is worth to it, and believes the other player. It offers,
+      and accepts, half of the gains from trade; it leaves if there are none. While it does not
+      know the other value, it asks for half of what it could gain at most, and accepts every gain.
+    - `greedy` says nothing and asks for the value that is best for itself among those that the other
+      player may have. It accepts gains in the last round only.
+    - `silent` says nothing. It asks for as much as `greedy` in round 1 and for no gain in the last
+      round, with equal steps in between, and accepts what it would ask for.
+    - `optimal` says nothing and plays the subgame-perfect equilibrium of complete information.
+
+    Raises:
+        ValueError: when it plays: `optimal` without complete
+            information.
+    """
+
+    game, styles = Negotiation, STYLES
+
+    def reply(self, game: Negotiation, state: State, rng: random.Random) -> Utterance:
+        seat, turn = game.current_player(state), len(state.said)
+        wanted, message = STYLES[self.style](game, state, seat)
+        if turn % 2 == 0:
+            price = 0 if wanted is None else min(max(wanted, 0), game.highest)
+            if wanted is None and seat == SELLER:
+                price = game.highest  # nobody buys at this price
+            return Utterance("offer", (price,), message)
+        price = state.said[-1].values[0]
+        sign = 1 if seat == SELLER else -1
+        if wanted is not None and sign * (price - wanted) >= 0:
+            return Utterance("accept", (), message)
+        return Utterance("leave" if wanted is None else "reject", (), message)
+
+
+def _worst(game: Negotiation, state: State, seat: int) -> int:
+    """The price at which a sale is worth as much to a seat as its outside option."""
+    sign = 1 if seat == SELLER else -1
+    return game.value(state, seat) + sign * _outside(game, seat)
+
+
+def _outside(game: Negotiation, seat: int) -> int:
+    return round(game.outside[seat] * game.scale * CENT)
+
+
+def _best(game: Negotiation, seat: int) -> int:
+    """The best price for a seat among the values that the other one may have."""
+    factors = game.factors[1 - seat]
+    return round(game.scale * CENT * (max(factors) if seat == SELLER else min(factors)))
+
+
+def _asked(game: Negotiation, state: State, seat: int) -> int:
+    """The best price, but none at a loss."""
+    better = max if seat == SELLER else min
+    return better(_best(game, seat), _worst(game, state, seat))
+
+
+def _stated(game: Negotiation, state: State, seat: int) -> int | None:
+    """The other seat's limit as this seat knows it, by the rules or by what was said last."""
+    other = 1 - seat
+    if game.complete_information:
+        return _worst(game, state, other)
+    words = [
+        said.message
+        for turn, said in enumerate(state.said)
+        if (turn + 1) // 2 % 2 == other
+    ]
+    found = next(filter(None, map(_STATED.search, reversed(words))), None)
+    value = None if found is None else Amount(0, game.highest).read(found[1])
+    if value is None:
+        return None
+    return value + _outside(game, other) * (1 if other == SELLER else -1)
+
+
+def scene(game: Negotiation, state: State, viewer: int | None) -> Scene:
+    """The worth of the product to each seat, and the talk."""
+    rows = []
+    for seat in range(len(state.factors)):
+        is_shown = viewer in (None, seat) or game.complete_information
+        worth = money(game.value(state, seat)) if is_shown else "hidden"
+        row = (f"player_{seat}, the {ROLES[seat]}", worth)
+        rows.append([Cell(row[0], f"seat{seat}"), Cell(row[1])])
+    shapes: list[Any] = [Table("a product", ("seat", "its worth"), rows)]
+
+    def told(turn: int, said: Utterance) -> str:
+        does = (
+            f"offers a price of {money(said.values[0])}"
+            if said.values
+            else f"{said.move}s"
+        )
+        return f"{does} (round {turn // 2 + 1})"
+
+    shapes += talk_of(state.said, viewer, lambda turn: (turn + 1) // 2 % 2, told)
+    return Scene(turn_title(game, state, viewer), shapes)

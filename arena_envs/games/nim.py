@@ -42,6 +42,7 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.scenes.shapes import Cell, Scene, Track, turn_title
 
 MAX_PILES, MAX_SIZE = 10, 100
 SPELLINGS = (
@@ -81,6 +82,7 @@ class Nim(BaseGame[State, int]):
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
+    scene = "arena_envs.games.nim:scene"
 
     def __post_init__(self) -> None:
         sizes = self.pile_sizes
@@ -106,9 +108,6 @@ class Nim(BaseGame[State, int]):
 
     def current_player(self, state: State) -> int:
         return state.seat if any(state.piles) else TERMINAL
-
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
 
     def legal_actions(self, state: State) -> Sequence[int]:
         piles, num_piles = state.piles, len(state.piles)
@@ -146,9 +145,6 @@ class Nim(BaseGame[State, int]):
             turn = f"player_{state.seat} is to move."
         return f"You are player_{seat}. Objects left: {piles}. {turn}"
 
-    def information_state(self, state: State, seat: int) -> State:
-        return state
-
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """One-hot size of each pile, then whether this seat's turn is next."""
         values = np.zeros(sum(self.pile_sizes) + len(self.pile_sizes) + 1, np.float32)
@@ -185,3 +181,17 @@ class Nim(BaseGame[State, int]):
             f"pile. The player who takes the last object of all {last}. Your score is 1 if "
             "you win and -1 if you lose."
         )
+
+
+def scene(game: Nim, state: State, viewer: int | None) -> Scene:
+    """The piles, with what was taken in gray."""
+    piles = [
+        Track(
+            f"pile {number}: {left} of {size}",
+            [Cell("o", "green")] * left + [Cell("", "gone")] * (size - left),
+        )
+        for number, (left, size) in enumerate(
+            zip(state.piles, game.pile_sizes, strict=True), 1
+        )
+    ]
+    return Scene(turn_title(game, state, viewer), piles)

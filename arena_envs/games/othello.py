@@ -21,16 +21,24 @@ the side with more discs wins. Row 1 is on top. Actions, seats and rules are Ope
 has size 8 only; `size` can also be 4 or 6.
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import TERMINAL, BaseGame, Information, Kind
-from arena_envs.games._grid import Grid, turn_text
+from arena_envs.game import TERMINAL, AnyGame, BaseGame, Information, Kind
+from arena_envs.games.kits.board import (
+    LETTERS,
+    Squares,
+    piece_rows,
+    square_bits,
+    turn_text,
+)
+from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
 
 class State(NamedTuple):
@@ -66,6 +74,7 @@ class Othello(BaseGame[State, int]):
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
+    scene = "arena_envs.games.othello:scene"
 
     def __post_init__(self) -> None:
         if type(self.size) is not int or self.size not in (4, 6, 8):
@@ -88,9 +97,6 @@ class Othello(BaseGame[State, int]):
 
     def current_player(self, state: State) -> int:
         return state.player
-
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
 
     def legal_actions(self, state: State) -> Sequence[int]:
         if state.player == TERMINAL:
@@ -136,9 +142,6 @@ class Othello(BaseGame[State, int]):
             ]
         )
 
-    def information_state(self, state: State, seat: int) -> State:
-        return state
-
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Two numbers per square, from the top: own disc, other's; then: is to move."""
         to_move = state.player == seat
@@ -164,8 +167,8 @@ class Othello(BaseGame[State, int]):
         )
 
     @cached_property
-    def _grid(self) -> Grid:
-        return Grid(self.size, self.size)
+    def _grid(self) -> Squares:
+        return Squares(self.size, self.size)
 
     @cached_property
     def _numbers(self) -> dict[int, int]:
@@ -209,3 +212,41 @@ class Othello(BaseGame[State, int]):
             if end & own:
                 turned |= run
         return turned
+
+
+@dataclass(frozen=True)
+class OthelloGreedy:
+    """Takes a corner of the board if possible, else turns over as many discs as possible.
+
+    Ties are broken at random.
+
+    Raises:
+        ValueError: when it plays, the game is not Othello.
+    """
+
+    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        size = getattr(game, "size", None)
+        if size is None or not hasattr(state, "black"):
+            raise ValueError(f"want Othello, got {game!r}")
+        last = size - 1
+        corners = {0, last, size * last, size * size - 1}
+        player = game.current_player(state)
+
+        def worth(action: Any) -> tuple[bool, int]:
+            return action in corners, game.apply(state, action)[player].bit_count()
+
+        legal = game.legal_actions(state)
+        best = max(map(worth, legal))
+        return rng.choice([action for action in legal if worth(action) == best])
+
+
+def scene(game: Othello, state: State, viewer: int | None) -> Scene:
+    """Black and white discs, and how many there are."""
+    discs = (Cell("B", "dark", disc=True), Cell("W", "light", disc=True))
+    bits = square_bits(game.size, game.size)
+    rows = piece_rows(bits, game.size, state.black, state.white, discs)
+    black, white = state.black.bit_count(), state.white.bit_count()
+    title = f"player_0 has B: {black}, player_1 has W: {white}"
+    numbers = [str(number) for number in range(1, game.size + 1)]
+    board = Grid(rows, title, numbers, LETTERS[: game.size])
+    return Scene(turn_title(game, state, viewer), [board])

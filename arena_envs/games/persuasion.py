@@ -44,27 +44,124 @@ Measures of an episode: GLEE's `efficiency` (share of the products of high quali
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
     check_int,
     check_number,
+    counted,
 )
-from arena_envs.games import _persuasion_texts as texts
-from arena_envs.games import _talk as talk
-from arena_envs.games._talk import Utterance
+from arena_envs.scenes.shapes import Cell, Scene, Table, Track, talk_of, turn_title
+from arena_envs.talk import Utterance
+
+ROLES = ("seller", "buyer")
+MYOPIC = (
+    "Every round has another buyer, who is told how many of the products before were bought "
+    "and how many of these had low quality, and nothing else about the past.",
+    "Every round has another buyer. You are told how many of the products before were bought "
+    "and how many of these had low quality.",
+)
+
+
+def stage_text(player: int, seat: int, number: int, num_rounds: int) -> str:
+    """The reader of the text, and the seat to move.
+
+    Args:
+        player: what `current_player` returns.
+        seat: who reads the text.
+        number: rounds that are over.
+        num_rounds: of the game.
+    """
+    start = f"You are player_{seat}, the {ROLES[seat]}."
+    if player == TERMINAL:
+        return f"{start} The game is over after {counted(num_rounds, 'round')}."
+    if player == CHANCE:
+        return (
+            f"{start} Round {number + 1} of {num_rounds}. The quality is being drawn."
+        )
+    task = "buy or skip" if player else "recommend or warn"
+    who = "You are" if player == seat else f"player_{player} is"
+    return f"{start} Round {number + 1} of {num_rounds}. {who} to move: {task}."
+
+
+def history(
+    said: Sequence[Utterance], known: Sequence[str], seat: int
+) -> Iterator[str]:
+    """The past as a seat reads it: the latest rounds in full, the moves of earlier ones."""
+
+    def told(turn: int) -> str:
+        number, speaker = turn // 2, turn % 2
+        who = "you" if speaker == seat else f"player_{speaker}"
+        text = f"Round {number + 1}: {who} {_PAST[said[turn].move]}"
+        if speaker and known[number]:
+            text += f"; the quality was {known[number]}"
+        return text
+
+    def brief(turn: int) -> str:
+        if turn % 2:
+            return ""
+        number = turn // 2
+        quality = f" {known[number]}" if known[number] else ""
+        moves = f"{_PAST[said[turn].move]} and {_PAST[said[turn + 1].move]}"
+        return f"{number + 1}.{quality} {moves}"
+
+    latest = 4 + len(said) % 2
+    yield from talk.transcript(
+        said, seat, told, latest=latest, brief=brief, num_listed=None
+    )
+
+
+_PAST = {
+    "recommend": "recommended",
+    "warn": "warned",
+    "buy": "bought",
+    "skip": "skipped",
+}
+
+
+def statistics(said: Sequence[Utterance], known: Sequence[str]) -> Iterator[str]:
+    """The lines that a myopic buyer reads: numbers about the past, and the advice of this round."""
+    number = len(said) // 2
+    bought = [known[n] for n in range(number) if said[2 * n + 1].move == "buy"]
+    if number:
+        yield (
+            f"Products before: {number}. Bought: {len(bought)}. Bought, and of low quality: "
+            f"{bought.count('low')}."
+        )
+    if len(said) % 2:
+        told = f"Round {number + 1}: player_0 {_PAST[said[-1].move]}"
+        yield from talk.transcript(said[-1:], 1, lambda turn: told)
+
+
+def rules_text(seat: int, num_rounds: int, prior: float, value: float) -> str:
+    """The rules for a seat, without what differs for myopic buyers, and about messages."""
+    own = (
+        "Your score is the share of products that are bought."
+        if seat == 0
+        else "Your score is the mean of your gains over all rounds."
+    )
+    return (
+        f"This is persuasion, in {counted(num_rounds, 'round')}. In each round there is a new "
+        f"product. Its quality is high with probability {prior:.4g}, else low. player_0, the "
+        "seller, knows the quality, and player_1, the buyer, does not. First player_0 answers "
+        '"recommend" or "warn", which need not be true. Then player_1 answers "buy" or "skip". '
+        f"The price is 1. A product of high quality is worth {value:.10g} to player_1, one of "
+        f"low quality 0. So buying high quality gains {value - 1:.10g}, and buying low quality "
+        "loses 1. player_0 earns 1 for every product that is bought. player_1 learns the "
+        f"quality of the products that it has bought. {own}"
+    )
+
 
 Action = Utterance | str  # chance draws a quality
 
@@ -89,7 +186,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Persuasion(BaseGame[State, Action]):
+class Persuasion(talk.TalkGame[State, Action]):
     """Repeated cheap talk about the quality of products.
 
     Args:
@@ -112,10 +209,10 @@ class Persuasion(BaseGame[State, Action]):
     max_message: int = 300
 
     num_players = 2
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     min_return = -1.0
+    scene = "arena_envs.games.persuasion:scene"
 
     def __post_init__(self) -> None:
         check_int("num_rounds", self.num_rounds, 1, 50)
@@ -200,7 +297,7 @@ class Persuasion(BaseGame[State, Action]):
 
     @property
     def deceit(self) -> float:
-        """How often a committed seller recommends low quality: GLEE's q."""
+        """The rate at which a committed seller recommends low quality: GLEE's q."""
         return min(1.0, self.prior * (self.value - 1) / (1 - self.prior))
 
     def known_qualities(self, state: State, seat: int) -> tuple[str, ...]:
@@ -215,13 +312,13 @@ class Persuasion(BaseGame[State, Action]):
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
         number, known = len(state.said) // 2, self.known_qualities(state, seat)
-        lines = [texts.stage_text(player, seat, number, self.num_rounds)]
+        lines = [stage_text(player, seat, number, self.num_rounds)]
         if seat == SELLER and len(known) > number:
             lines.append(f"The quality of this product is {known[number]}.")
         if self.myopic and seat == BUYER:
-            lines += texts.statistics(state.said, known)
+            lines += statistics(state.said, known)
         else:
-            lines += texts.history(state.said, known, seat)
+            lines += history(state.said, known, seat)
         return "\n".join(lines)
 
     def information_state(self, state: State, seat: int) -> Any:
@@ -249,21 +346,14 @@ class Persuasion(BaseGame[State, Action]):
     def action_text(self, state: State, action: Action) -> str:
         return action if isinstance(action, str) else talk.written(action, MOVES)
 
-    def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
-        return talk.read(text, ADVICE if player == SELLER else CHOICES, self._longest)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return CHOICES if len(state.said) % 2 else ADVICE
 
     def rules(self, seat: int) -> str:
-        rules = texts.rules_text(seat, self.num_rounds, self.prior, self.value)
-        how = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self._longest)
-        others = [texts.MYOPIC[seat]] if self.myopic else []
+        rules = rules_text(seat, self.num_rounds, self.prior, self.value)
+        how = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self.longest)
+        others = [MYOPIC[seat]] if self.myopic else []
         return " ".join([rules, *others, how])
-
-    @property
-    def _longest(self) -> int:
-        return self.max_message if self.messages else 0
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the qualities again that the seat does not know."""
@@ -276,3 +366,120 @@ class Persuasion(BaseGame[State, Action]):
 
 def _share(kept: Sequence[bool]) -> float:
     return sum(kept) / len(kept) if kept else 1.0
+
+
+def _says(game: Persuasion, said: Utterance, quality: str) -> Utterance:
+    words = f"The quality is {quality}."
+    fits = game.messages and len(words) <= game.max_message
+    return said._replace(message=words) if fits else said
+
+
+def _honest(game: Persuasion, quality: str, rng: random.Random) -> Utterance:
+    return _says(game, RECOMMEND if quality == HIGH else WARN, quality)
+
+
+def _greedy(game: Persuasion, quality: str, rng: random.Random) -> Utterance:
+    return _says(game, RECOMMEND, HIGH)
+
+
+def _silent(game: Persuasion, quality: str, rng: random.Random) -> Utterance:
+    return WARN
+
+
+def _optimal(game: Persuasion, quality: str, rng: random.Random) -> Utterance:
+    is_recommended = quality == HIGH or rng.random() < game.deceit
+    return RECOMMEND if is_recommended else WARN
+
+
+def _believes_words(game: Persuasion, state: State) -> bool:
+    return "quality is high" in state.said[-1].message.lower()
+
+
+def _reads_record(game: Persuasion, state: State) -> bool:
+    known = game.known_qualities(state, 1)
+    record = [
+        quality
+        for number, quality in enumerate(known)
+        if state.said[2 * number].move == "recommend"
+    ]
+    highs, lows = record.count(HIGH), record.count(LOW)
+    share = (highs + game.prior) / (highs + lows + 1)
+    return state.said[-1].move == "recommend" and share * game.value >= 1
+
+
+def _by_the_prior(game: Persuasion, state: State) -> bool:
+    return game.prior * game.value >= 1
+
+
+def _follows(game: Persuasion, state: State) -> bool:
+    return state.said[-1].move == "recommend"
+
+
+Seller = Callable[[Persuasion, str, random.Random], Utterance]
+Buyer = Callable[[Persuasion, State], bool]
+
+STYLES: dict[str, tuple[Seller, Buyer]] = {
+    "greedy": (_greedy, _reads_record),
+    "honest": (_honest, _believes_words),
+    "optimal": (_optimal, _follows),
+    "silent": (_silent, _by_the_prior),
+}
+
+
+class Persuader(talk.Scripted):
+    """Plays persuasion in one of four styles, as the seller and as the buyer.
+
+    | Style     | Seller                                   | Buyer: buys                         |
+    |-----------|------------------------------------------|-------------------------------------|
+    | `honest`  | recommends high quality and says so      | what is said to be of high quality  |
+    | `greedy`  | recommends all, and says high quality    | what has paid so far, if recommended |
+    | `silent`  | warns of all                             | all, if the prior pays; else nothing |
+    | `optimal` | as if committed: low quality with chance q | what is recommended               |
+
+    `greedy` buys if the value times the share of high quality among the recommended products that
+    it bought, with one product of the prior added, is at least the price. `silent` plays the babbling
+    equilibrium. The pair of `optimal` players is the benchmark of commitment.
+    """
+
+    game, styles = Persuasion, STYLES
+
+    def reply(self, game: Persuasion, state: State, rng: random.Random) -> Utterance:
+        sells, buys = STYLES[self.style]
+        if game.current_player(state) == SELLER:
+            return sells(game, state.qualities[-1], rng)
+        return BUY if buys(game, state) else SKIP
+
+
+def scene(game: Persuasion, state: State, viewer: int | None) -> Scene:
+    """The products so far, as far as the viewer knows their quality, and the talk."""
+    if game.myopic and viewer == BUYER:
+        return _myopic(game, state)
+    known = state.qualities if viewer is None else game.known_qualities(state, viewer)
+    cells = [
+        Cell(quality or "hidden", "green" if state.is_bought(number) else "")
+        for number, quality in enumerate(known)
+    ]
+    shapes: list[Any] = [Track("products; those that are bought are green", cells)]
+
+    def told(turn: int, said: Utterance) -> str:
+        return f"{said.move}s (round {turn // 2 + 1})"
+
+    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
+    return Scene(turn_title(game, state, viewer), shapes)
+
+
+def _myopic(game: Persuasion, state: State) -> Scene:
+    """The view of a buyer that knows numbers of the past alone, and the advice of its round."""
+    number = len(state.said) // 2
+    bought = [state.qualities[n] for n in range(number) if state.is_bought(n)]
+    counts = (number, len(bought), bought.count(LOW))
+    header = ("products before", "bought", "bought, of low quality")
+    shapes: list[Any] = [Table("past", header, [[Cell(str(n)) for n in counts]])]
+    advice = state.said[2 * number :]
+    shapes += talk_of(
+        advice,
+        BUYER,
+        lambda turn: SELLER,
+        lambda turn, said: f"{said.move}s (round {number + 1})",
+    )
+    return Scene(turn_title(game, state, BUYER), shapes)

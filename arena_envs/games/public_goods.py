@@ -37,13 +37,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import TERMINAL, BaseGame, Information, Kind, check_int, fold
-from arena_envs.games._words import counted, over_text
+from arena_envs.game import (
+    TERMINAL,
+    BaseGame,
+    Information,
+    Kind,
+    check_int,
+    counted,
+    fold,
+    over_text,
+)
+from arena_envs.scenes.shapes import Cell, Scene, chosen_cells, rounds_table, turn_title
 
 TOKENS = re.compile(r"(?:contribute )?([0-9]{1,3})(?: tokens?)?")
 
@@ -80,6 +89,7 @@ class PublicGoods(BaseGame[State, int]):
     max_chance_nodes = 0
     simultaneous = True
     min_return = 0.0
+    scene = "arena_envs.games.public_goods:scene"
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 10)
@@ -111,9 +121,6 @@ class PublicGoods(BaseGame[State, int]):
 
     def current_player(self, state: State) -> int:
         return TERMINAL if len(state.rounds) == self.num_rounds else len(state.chosen)
-
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
 
     def legal_actions(self, state: State) -> Sequence[int]:
         return range(self.num_actions if self.current_player(state) >= 0 else 0)
@@ -209,3 +216,29 @@ class PublicGoods(BaseGame[State, int]):
     def _from(self, seat: int) -> list[int]:
         """All seats, this one first."""
         return [(seat + i) % self.num_players for i in range(self.num_players)]
+
+
+def scene(game: PublicGoods, state: State, viewer: int | None) -> Scene:
+    """The contributions by round, and the payments."""
+    rows = [
+        [Cell(str(number)), *map(_share(game.endowment), choices)]
+        for number, choices in enumerate(state.rounds, 1)
+    ]
+    if game.current_player(state) != TERMINAL:
+        now = chosen_cells([str(c) for c in state.chosen], game.num_players, viewer)
+        rows.append([Cell(str(len(rows) + 1)), *now])
+    paid = ["paid", *(f"{value:.6g}" for value in state.paid)]
+    title = f"contributions of {game.endowment} tokens; the pot counts x "
+    title += f"{game.multiplier:g}"
+    table = rounds_table(game, title, rows, paid)
+    return Scene(turn_title(game, state, viewer), [table])
+
+
+def _share(most: int) -> Any:
+    """A field with a number, colored by its share of the most."""
+
+    def cell(value: int) -> Cell:
+        tone = "green" if 2 * value >= most else "gone" if value == 0 else ""
+        return Cell(str(value), tone)
+
+    return cell

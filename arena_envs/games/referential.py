@@ -42,31 +42,240 @@ share of the values said that the target has (1 if none is said; words count as 
 """
 
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import resources
+from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_int,
+    counted,
     fold,
 )
-from arena_envs.games import _referential_texts as texts
-from arena_envs.games import _talk as talk
-from arena_envs.games._attributes import SHIPPED, Rows, names_of, read_attributes
-from arena_envs.games._referential_state import DESCRIBER, PICKER, State, measured
-from arena_envs.games._talk import Utterance
-from arena_envs.games._word_lists import check_used
+from arena_envs.games.kits.words import check_used, check_words, words_of
+from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.talk import Utterance
+
+SHIPPED = "attributes"  # arena_envs/words/attributes.csv
+_WORD = re.compile("[a-z]{1,20}")
+
+Rows = Sequence[Sequence[str]]
+
+
+def read_attributes(
+    param: str, source: str | Path | Rows
+) -> tuple[tuple[str, ...], ...]:
+    """The values of each attribute, in the order in which they name an object.
+
+    Args:
+        param: name of the game's parameter, for error messages.
+        source: "attributes", the list that ships with the package; or the path of a UTF-8 file
+            with one attribute per line, its values separated by commas; or the values of each
+            attribute.
+
+    Raises:
+        ValueError: there is no such file; an attribute has fewer than two values; or a value is
+            empty, stands twice or is not made of 1 to 20 letters a to z. Names the file and the
+            line.
+    """
+    if isinstance(source, str | Path):
+        where = f"{param} ({source}), line {{}}"
+        rows: Rows = [line.split(",") for line in _text(param, source).splitlines()]
+    elif isinstance(source, Sequence) and all(
+        isinstance(row, Sequence) for row in source
+    ):
+        rows, where = source, f"{param}, attribute {{}}"
+    else:
+        raise ValueError(
+            f"want {param} as {SHIPPED!r}, the path of a file or a sequence of values for each "
+            f"attribute, got {source!r:.80}"
+        )
+    if not rows:
+        raise ValueError(f"want an attribute or more in {param}, got none")
+    first: dict[str, int] = {}
+    for number, row in enumerate(rows, 1):
+        place = where.format(number)
+        check_words(row, f"{place}, value {{}}")
+        if wrong := [value for value in row if not _WORD.fullmatch(value)]:
+            raise ValueError(
+                f"{place}: want values of 1 to 20 letters a to z, got {wrong[0]!r:.80}; correct it"
+            )
+        if len(row) < 2:
+            raise ValueError(
+                f"{place}: want two values or more, got {len(row)}; add some"
+            )
+        for value in row:
+            if value in first:
+                raise ValueError(
+                    f"{place}: {value!r} stands at {first[value]} already; delete one of the two"
+                )
+            first[value] = number
+    return tuple(map(tuple, rows))
+
+
+def _text(param: str, source: str | Path) -> str:
+    if source == SHIPPED:
+        file = resources.files("arena_envs") / "words" / f"{SHIPPED}.csv"
+        return file.read_text(encoding="utf-8")
+    try:
+        return Path(source).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"want {param} as {SHIPPED!r} or the path of a UTF-8 file with one attribute per "
+            f"line, its values separated by commas, got {str(source)[:80]!r}: {error}"
+        ) from error
+
+
+def names_of(attributes: Rows) -> tuple[str, ...]:
+    """The names of all objects with these attributes.
+
+    >>> names_of([("small", "large"), ("circle", "star")])
+    ('small circle', 'small star', 'large circle', 'large star')
+    """
+    return tuple(" ".join(values) for values in product(*attributes))
+
+
+DESCRIBER, PICKER = 0, 1
+
+
+class State(NamedTuple):
+    """The objects, by their numbers in the list of all, in the picker's order; the rounds.
+
+    Attributes:
+        objects: those drawn so far.
+        targets: the objects that are targets, one for each round so far.
+        said: all utterances in order.
+    """
+
+    objects: tuple[int, ...] = ()
+    targets: tuple[int, ...] = ()
+    said: tuple[Utterance, ...] = ()
+
+    @property
+    def picked(self) -> tuple[int, ...]:
+        """The objects picked so far."""
+        return tuple(self.objects[said.values[0] - 1] for said in self.said[1::2])
+
+    @property
+    def num_right(self) -> int:
+        """Right picks so far."""
+        pairs = zip(self.targets, self.picked, strict=False)
+        return sum(target == picked for target, picked in pairs)
+
+
+ROLES = ("describer", "picker")
+
+
+def stage_text(player: int, seat: int, number: int, num_rounds: int) -> str:
+    """The reader of the text, and the seat to move.
+
+    Args:
+        player: what `current_player` returns.
+        seat: who reads the text.
+        number: rounds that are over.
+        num_rounds: of the game.
+    """
+    start = f"You are player_{seat}, the {ROLES[seat]}."
+    if player == TERMINAL:
+        return f"{start} The game is over after {counted(num_rounds, 'round')}."
+    if player == CHANCE:
+        return f"{start} Chance draws."
+    task = ("describe the target", "pick an object")[player]
+    who = "You are" if player == seat else f"player_{player} is"
+    return f"{start} Round {number + 1} of {num_rounds}. {who} to move: {task}."
+
+
+def objects_text(names: Sequence[str], seat: int) -> str:
+    """The objects in the order of the seat, which the picker reads with numbers."""
+    if not names:
+        return "No object has been drawn yet."
+    if seat == 0:
+        return f"The objects are: {', '.join(names)}."
+    numbered = [f"{number}. {name}" for number, name in enumerate(names, 1)]
+    return f"The objects are: {', '.join(numbered)}."
+
+
+def history(
+    said: Sequence[Utterance],
+    targets: Sequence[str],
+    picked: Sequence[str],
+    seat: int,
+) -> Iterator[str]:
+    """The past as a seat reads it: the latest rounds in full, of earlier ones the picks.
+
+    Args:
+        said: all utterances.
+        targets: names of the targets that the seat knows.
+        picked: names of the objects picked so far.
+        seat: who reads the text.
+    """
+
+    def told(turn: int) -> str:
+        number, speaker = turn // 2, turn % 2
+        who = "you" if speaker == seat else f"player_{speaker}"
+        if speaker == 0:
+            return f"Round {number + 1}: {who} said"
+        return f"Round {number + 1}: {who} picked {result(number)}"
+
+    def result(number: int) -> str:
+        if picked[number] == targets[number]:
+            return f"{picked[number]}, which was right"
+        return f"{picked[number]}, which was wrong: the target was {targets[number]}"
+
+    def brief(turn: int) -> str:
+        if turn % 2 == 0:
+            return ""
+        number = turn // 2
+        is_right = picked[number] == targets[number]
+        return f"{number + 1}. {picked[number]} ({'right' if is_right else 'wrong'})"
+
+    latest = 4 + len(said) % 2
+    yield from talk.transcript(
+        said, seat, told, latest=latest, brief=brief, num_listed=None
+    )
+
+
+def rules_text(
+    seat: int, num_objects: int, num_rounds: int, values: Sequence[Sequence[str]]
+) -> str:
+    """The rules as this seat reads them, without the paragraph about messages."""
+    kinds = "; ".join(", ".join(row) for row in values)
+    numbers = f"1 to {num_objects}"
+    places = (
+        f"player_1 sees them in another order, with the numbers {numbers}, which player_0 "
+        "does not know."
+    )
+    turns = (
+        'player_0 says something about the target, in words. player_1 answers "pick" and the '
+        'number of an object in its own list, such as "pick 2".'
+    )
+    rounds = (
+        "There is 1 round."
+        if num_rounds == 1
+        else f"There are {num_rounds} rounds with the same objects, and a new target is drawn "
+        "in each."
+    )
+    return (
+        f"This is a game of a describer (player_0) and a picker (player_1), who win or lose "
+        f"together. There are {num_objects} different objects, which both players see. "
+        f"{places} An object has one of each of these: {kinds}. One object is the target, each "
+        f"equally likely, and only player_0 knows which. {turns} {rounds} After each round both "
+        f"learn which object was picked, and player_1 learns the target. Your score, which is "
+        f"the score of both, is the share of right picks. You are the {ROLES[seat]}."
+    )
+
 
 Action = Utterance | int  # chance draws an object, then a target in each round
 
@@ -74,7 +283,7 @@ SAY = talk.Move("say", message="must")
 
 
 @dataclass(frozen=True)
-class Referential(BaseGame[State, Action]):
+class Referential(talk.TalkGame[State, Action]):
     """Describe an object in words; the other player picks it.
 
     Args:
@@ -99,12 +308,12 @@ class Referential(BaseGame[State, Action]):
     attributes: str | Path | Rows = SHIPPED
 
     num_players = 2
-    num_actions = None
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "imperfect"
     min_return = 0.0
     max_return = 1.0
     teams = (0, 0)
+    scene = "arena_envs.games.referential:scene"
 
     def __post_init__(self) -> None:
         rows = read_attributes("attributes", self.attributes)
@@ -189,7 +398,26 @@ class Referential(BaseGame[State, Action]):
         return (paid, paid)
 
     def measures(self, state: State) -> dict[str, float]:
-        return measured(state, self.names, self.words, self.num_rounds)
+        """Success, truthfulness and words, as the page defines them.
+
+        Args:
+            state: of the game.
+            names: of all objects.
+            words: all values of attributes.
+            num_rounds: of the game.
+        """
+        pairs = list(zip(state.targets, state.said[::2], strict=False))
+        true = total = 0
+        for target, said in pairs:
+            values = words_of(said.message) & {*self.words}
+            total += len(values)
+            true += len(values & {*self.names[target].split()})
+        num_words = sum(len(said.message.split()) for _, said in pairs)
+        return {
+            "success": state.num_right / self.num_rounds,
+            "truthfulness": true / total if total else 1.0,
+            "words": num_words / max(1, len(pairs)),
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -213,13 +441,13 @@ class Referential(BaseGame[State, Action]):
     def observe(self, state: State, seat: int) -> str:
         player, number = self.current_player(state), len(state.said) // 2
         drawn = state.objects if seat == PICKER else sorted(state.objects)
-        lines = [texts.stage_text(player, seat, number, self.num_rounds)]
-        lines.append(texts.objects_text([self.names[n] for n in drawn], seat))
+        lines = [stage_text(player, seat, number, self.num_rounds)]
+        lines.append(objects_text([self.names[n] for n in drawn], seat))
         if seat == DESCRIBER and len(state.targets) > number:
             lines.append(f"The target is: {self.names[state.targets[-1]]}.")
         targets = [self.names[n] for n in self._known_targets(state, seat)]
         picked = [self.names[n] for n in state.picked]
-        lines += texts.history(state.said, targets, picked, seat)
+        lines += history(state.said, targets, picked, seat)
         if player == TERMINAL:
             right = state.num_right
             lines.append(f"{right} of {self.num_rounds} picks were right.")
@@ -233,7 +461,7 @@ class Referential(BaseGame[State, Action]):
         return (seat, objects, targets, messages, state.picked)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """What a seat knows as numbers.
+        """The knowledge of a seat as numbers.
 
         One-hot seat (2); share of rounds over; whether the seat is to move; number of each
         place's object, from 1 (n, in the seat's order); then for each round: one-hot target, as
@@ -263,17 +491,16 @@ class Referential(BaseGame[State, Action]):
             return self.names[action]
         return talk.written(action, (SAY, self.pick))
 
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return (SAY if self.current_player(state) == DESCRIBER else self.pick,)
+
     def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
-        move = SAY if player == DESCRIBER else self.pick
-        said = talk.read(text, (move,), self.max_message)
+        said: Utterance = super().parse(state, text)
         word = fold(said.message)
         return said._replace(message=word) if word in self.words else said
 
     def rules(self, seat: int) -> str:
-        rules = texts.rules_text(seat, self.num_objects, self.num_rounds, self.values)
+        rules = rules_text(seat, self.num_objects, self.num_rounds, self.values)
         move = SAY if seat == DESCRIBER else self.pick
         return f"{rules} {talk.how_to_write((move,), self.max_message)}"
 
@@ -292,3 +519,104 @@ class Referential(BaseGame[State, Action]):
         for turn, picked in zip(range(1, len(said), 2), state.picked, strict=True):
             said[turn] = Utterance("pick", (order.index(picked) + 1,))
         return State(tuple(order), state.targets, tuple(said))
+
+
+def _names_all(game: Referential, state: State, target: int) -> str:
+    return game.names[target]
+
+
+def _names_one(game: Referential, state: State, target: int) -> str:
+    names = [game.names[number].split() for number in state.objects]
+
+    def num_fitting(value: str) -> int:
+        return sum(value in name for name in names)
+
+    return min(game.names[target].split(), key=num_fitting)
+
+
+def _says_first(game: Referential, state: State, target: int) -> str:
+    return game.words[0]
+
+
+def _says_code(game: Referential, state: State, target: int) -> str:
+    return game.words[sorted(state.objects).index(target)]
+
+
+def _fits_words(game: Referential, state: State, number: int) -> int:
+    return len(words_of(state.said[-1].message) & {*game.names[number].split()})
+
+
+def _fits_code(game: Referential, state: State, number: int) -> int:
+    return int(state.said[-1].message == _says_code(game, state, number))
+
+
+def _fits_alike(game: Referential, state: State, number: int) -> int:
+    return 0
+
+
+Describer = Callable[[Referential, State, int], str]
+Fit = Callable[[Referential, State, int], int]
+
+STYLES: dict[str, tuple[Describer, Fit]] = {
+    "greedy": (_names_one, _fits_words),
+    "honest": (_names_all, _fits_words),
+    "optimal": (_says_code, _fits_code),
+    "silent": (_says_first, _fits_alike),
+}
+
+
+class Referrer(talk.Scripted):
+    """Plays the referential game in one of four styles, as the describer and as the picker.
+
+    | Style     | Describer: says                           | Picker: picks                       |
+    |-----------|-------------------------------------------|-------------------------------------|
+    | `honest`  | all values of the target                  | what has most of the values said    |
+    | `greedy`  | its value that the fewest objects have    | what has most of the values said    |
+    | `silent`  | always the first word                     | any object                          |
+    | `optimal` | word k for object k in alphabetical order | object k in alphabetical order      |
+
+    Pickers draw among equally good objects. The code of `optimal` is a convention: it works with
+    itself. Where it hears no word of the code, it picks any object.
+    """
+
+    game, styles = Referential, STYLES
+
+    def reply(self, game: Referential, state: State, rng: random.Random) -> Utterance:
+        says, fits = STYLES[self.style]
+        if game.current_player(state) == DESCRIBER:
+            words = says(game, state, state.targets[-1])
+            if len(words) > game.max_message:
+                words = words[: game.max_message].strip()
+            return Utterance("say", (), words)
+        scores = [fits(game, state, number) for number in state.objects]
+        best = [n for n, score in enumerate(scores, 1) if score == max(scores)]
+        return Utterance("pick", (rng.choice(best),))
+
+
+def scene(game: Referential, state: State, viewer: int | None) -> Scene:
+    """The objects in the order of the viewer, with target and pick of the round, and the talk."""
+    is_ordered = viewer in (None, PICKER)
+    order = state.objects if is_ordered else sorted(state.objects)
+    number = max(0, len(state.targets) - 1)  # of the latest round, from 0
+    target = state.targets[-1] if state.targets else -1
+    if viewer == PICKER and len(state.said) // 2 < len(state.targets):
+        target = -1
+    picked = state.picked[number] if len(state.picked) > number else -1
+    rows = []
+    for place, each in enumerate(order, 1):
+        cells = [Cell(game.names[each], "green" if each == target else "")]
+        cells.append(Cell("target" if each == target else ""))
+        cells.append(Cell("picked" if each == picked else ""))
+        rows.append([Cell(str(place) if is_ordered else ""), *cells])
+    title = f"objects; round {number + 1} of {game.num_rounds}"
+    table = Table(title, ("number", "object", "", ""), rows)
+
+    def told(turn: int, said: Utterance) -> str:
+        what = (
+            f"picks {game.names[state.picked[turn // 2]]}" if turn % 2 else "describes"
+        )
+        return f"{what} (round {turn // 2 + 1})"
+
+    shapes: list[Any] = [table] if rows else []
+    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
+    return Scene(turn_title(game, state, viewer), shapes)

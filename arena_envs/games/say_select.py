@@ -45,30 +45,156 @@ Measures of an episode:
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
     check_int,
+    counted,
+    over_text,
 )
-from arena_envs.games import _say_select_texts as texts
-from arena_envs.games import _talk as talk
-from arena_envs.games._say_select_state import State, measures
-from arena_envs.games._talk import Move, Utterance
+from arena_envs.scenes.shapes import Cell, Scene, Track, talk_of, turn_title
+from arena_envs.talk import Move, Utterance
+
+
+class State(NamedTuple):
+    """The balls that pay in the beginning, empty before they are drawn; all utterances."""
+
+    paying: tuple[int, ...] = ()
+    said: tuple[Utterance, ...] = ()
+
+    @property
+    def selected(self) -> list[int]:
+        """The selected balls, in order."""
+        return [each.values[0] for each in self.said if each.move == "select"]
+
+    @property
+    def gains(self) -> list[int]:
+        """The payments of the selected balls, in order."""
+        balls = self.selected
+        return [
+            1 if ball in self.paying and ball not in balls[:number] else -1
+            for number, ball in enumerate(balls)
+        ]
+
+    @property
+    def left(self) -> list[int]:
+        """The balls that pay 1 now, ascending."""
+        balls = self.selected
+        return [ball for ball in self.paying if ball not in balls]
+
+
+def _share(kept: Sequence[bool]) -> float:
+    return sum(kept) / len(kept) if kept else 1.0
+
+
+def stage_text(
+    player: int, seat: int, number: int, num_rounds: int, score: float
+) -> str:
+    """The reader of the text, and the seat to move.
+
+    Args:
+        player: what `current_player` returns.
+        seat: who reads the text.
+        number: rounds that are over.
+        num_rounds: of the game.
+        score: so far.
+    """
+    start = f"You are player_{seat}."
+    if player == TERMINAL:
+        return f"{start} {over_text(score)}"
+    if player == CHANCE:
+        return f"{start} The balls are being drawn."
+    task = "select a ball or quit" if player else "name a ball"
+    who = "You are" if player == seat else f"player_{player} is"
+    return (
+        f"{start} Round {number + 1} of {num_rounds}. The score is {score:.0f}. "
+        f"{who} to move: {task}."
+    )
+
+
+def left_text(left: Sequence[int]) -> str:
+    """The balls that still pay, as the first player reads it."""
+    if not left:
+        return "No ball pays 1 any more; every ball pays -1."
+    balls = ", ".join(map(str, left))
+    return f"Balls that pay 1 now: {balls}. Every other ball pays -1."
+
+
+def history(
+    said: Sequence[Utterance], gains: Sequence[int], seat: int
+) -> Iterator[str]:
+    """The past as a seat reads it: the latest rounds in full, earlier selections in short.
+
+    Args:
+        said: all utterances.
+        gains: what the selections have paid.
+        seat: the reader.
+    """
+
+    def told(turn: int) -> str:
+        number, speaker = turn // 2, turn % 2
+        who = "you" if speaker == seat else f"player_{speaker}"
+        start = f"Round {number + 1}: {who}"
+        if said[turn].move == "quit":
+            return f"{start} quit"
+        ball = said[turn].values[0]
+        if not speaker:
+            return f"{start} named ball {ball}"
+        return f"{start} selected ball {ball}, which paid {gains[number]}"
+
+    def brief(turn: int) -> str:
+        if turn % 2 == 0:
+            return ""
+        named, selected = (each.values[0] for each in said[turn - 1 : turn + 1])
+        number = turn // 2
+        return f"round {number + 1}: named {named} and selected {selected} for {gains[number]}"
+
+    latest = 4 + len(said) % 2
+    yield from talk.transcript(
+        said, seat, told, latest=latest, brief=brief, num_listed=None
+    )
+
+
+def rules_text(num_balls: int, max_paying: int, num_rounds: int, speaks: bool) -> str:
+    """The rules, for every seat, without the paragraph about messages.
+
+    Args:
+        num_balls: of the game.
+        max_paying: most balls that pay.
+        num_rounds: of the game.
+        speaks: whether `player_0` may add a message.
+    """
+    some = "One of them pays 1, the others -1"
+    if max_paying > 1:
+        some = (
+            f"From 1 to {max_paying} of them pay 1, the others -1; each number of paying "
+            "balls is equally likely"
+        )
+    also = ", and may say something with it" if speaks else ""
+    return (
+        "This is a game for two players, who have the same score. There are balls with the "
+        f"numbers 1 to {num_balls}. {some}. player_0 knows which balls pay, and player_1 does "
+        f"not. There are at most {counted(num_rounds, 'round')}. In each round player_0 first "
+        f'names a ball, such as "name 2", whether it pays or not{also}. Then player_1 selects '
+        'any ball, such as "select 2", or ends the game with "quit". A ball that was selected '
+        "pays -1 from then on. Both players see what a selected ball has paid. The score is "
+        "the sum of what the selected balls have paid."
+    )
+
 
 Action = Utterance | str  # chance draws the paying balls, such as "1 4"
 
@@ -77,7 +203,7 @@ QUIT = Utterance("quit")
 
 
 @dataclass(frozen=True)
-class SaySelect(BaseGame[State, Action]):
+class SaySelect(talk.TalkGame[State, Action]):
     """A speaker who knows which balls pay, and a selector who does not.
 
     Args:
@@ -98,11 +224,11 @@ class SaySelect(BaseGame[State, Action]):
     max_message: int = 300
 
     num_players = 2
-    num_actions = None
     teams = (0, 0)
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 1
+    scene = "arena_envs.games.say_select:scene"
 
     def __post_init__(self) -> None:
         check_int("num_balls", self.num_balls, 2, 10)
@@ -180,7 +306,20 @@ class SaySelect(BaseGame[State, Action]):
 
     def measures(self, state: State) -> dict[str, float]:
         """Efficiency, score share, truthfulness and agreement, as the page defines them."""
-        return measures(state)
+        gains, most = state.gains, max(1, len(state.paying))
+        is_true, agrees = [], []
+        for turn, each in enumerate(state.said):
+            if turn % 2 == 0:
+                left = State(state.paying, state.said[:turn]).left
+                is_true.append(each.values[0] in left)
+            elif each.move == "select":
+                agrees.append(each.values == state.said[turn - 1].values)
+        return {
+            "efficiency": gains.count(1) / most,
+            "score_share": sum(gains) / most,
+            "truthfulness": _share(is_true),
+            "agreement": _share(agrees),
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -203,10 +342,10 @@ class SaySelect(BaseGame[State, Action]):
     def observe(self, state: State, seat: int) -> str:
         player, number = self.current_player(state), len(state.said) // 2
         gains = state.gains
-        lines = [texts.stage_text(player, seat, number, self.num_rounds, sum(gains))]
+        lines = [stage_text(player, seat, number, self.num_rounds, sum(gains))]
         if seat == SPEAKER and state.paying:
-            lines.append(texts.left_text(state.left))
-        lines += texts.history(state.said, gains, seat)
+            lines.append(left_text(state.left))
+        lines += history(state.said, gains, seat)
         return "\n".join(lines)
 
     def information_state(self, state: State, seat: int) -> Any:
@@ -238,20 +377,13 @@ class SaySelect(BaseGame[State, Action]):
             return action
         return talk.written(action, (*self.moves[SPEAKER], *self.moves[SELECTOR]))
 
-    def parse(self, state: State, text: str) -> Utterance:
-        player = self.current_player(state)
-        if player < 0:
-            raise IllegalAction("nobody is to move")
-        return talk.read(text, self.moves[player], self._longest)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return self.moves[self.current_player(state)]
 
     def rules(self, seat: int) -> str:
-        speaks, most = self._longest > 0, self.max_paying
-        rules = texts.rules_text(self.num_balls, most, self.num_rounds, speaks)
-        return f"{rules} {talk.how_to_write(self.moves[seat], self._longest)}"
-
-    @property
-    def _longest(self) -> int:
-        return self.max_message if self.messages else 0
+        speaks, most = self.longest > 0, self.max_paying
+        rules = rules_text(self.num_balls, most, self.num_rounds, speaks)
+        return f"{rules} {talk.how_to_write(self.moves[seat], self.longest)}"
 
     def possible(self, state: State) -> list[tuple[tuple[int, ...], float]]:
         """The draws that fit what `player_1` has seen paid, with their prior probabilities."""
@@ -269,3 +401,84 @@ class SaySelect(BaseGame[State, Action]):
             return state
         draws, weights = zip(*self.possible(state), strict=True)
         return state._replace(paying=rng.choices(draws, weights)[0])
+
+
+STYLES = ("honest", "greedy", "silent", "optimal")
+
+
+class SaySelector(talk.Scripted):
+    """Plays Say-Select in one of four styles, as the speaker and as the selector.
+
+    | Style     | Speaker                                   | Selector                           |
+    |-----------|-------------------------------------------|------------------------------------|
+    | `honest`  | names a paying ball; when none is left, says so in words | the named ball, until words say quit |
+    | `greedy`  | names a paying ball, then any other ball  | the named ball, and never quits    |
+    | `silent`  | always names ball 1                       | the next ball while it pays on average by the prior, else quits |
+    | `optimal` | names a paying ball; when none is left, one that was selected | the named ball; quits if it was selected before |
+
+    `honest` speakers also name the ball that was selected last when none is left, so `optimal`
+    selectors understand them. Only `honest` speakers use words.
+    """
+
+    game, styles = SaySelect, STYLES
+
+    def reply(self, game: SaySelect, state: State, rng: random.Random) -> Utterance:
+        if game.current_player(state) == SPEAKER:
+            return self._speak(game, state)
+        return self._select(game, state)
+
+    def _speak(self, game: SaySelect, state: State) -> Utterance:
+        left = state.left
+        if self.style == "silent":
+            return Utterance("name", (1,))
+        if left:
+            return self._name(game, left[0], f"Ball {left[0]} pays.")
+        if self.style == "greedy":
+            fresh = [b for b in range(1, game.num_balls + 1) if b not in state.selected]
+            return Utterance("name", (fresh[0] if fresh else 1,))
+        return self._name(game, state.selected[-1], "No ball pays any more. Quit.")
+
+    def _name(self, game: SaySelect, ball: int, words: str) -> Utterance:
+        speaks = self.style == "honest" and game.messages
+        fits = speaks and len(words) <= game.max_message
+        return Utterance("name", (ball,), words if fits else "")
+
+    def _select(self, game: SaySelect, state: State) -> Utterance:
+        named = state.said[-1]
+        selects = Utterance("select", named.values)
+        if self.style == "honest":
+            return QUIT if "quit" in named.message.lower() else selects
+        if self.style == "optimal":
+            return QUIT if named.values[0] in state.selected else selects
+        return _by_the_prior(game, state) if self.style == "silent" else selects
+
+
+def _by_the_prior(game: SaySelect, state: State) -> Utterance:
+    """The lowest ball that was not selected, if it is more likely to pay 1 than -1."""
+    draws, taken = game.possible(state), state.selected
+    ball = next((b for b in range(1, game.num_balls + 1) if b not in taken), None)
+    pays = sum(p for paying, p in draws if ball in paying)
+    return Utterance("select", (ball,)) if 2 * pays > sum(p for _, p in draws) else QUIT
+
+
+def scene(game: SaySelect, state: State, viewer: int | None) -> Scene:
+    """The balls as far as the viewer knows what they pay, the score, and the talk."""
+    sees = viewer in (None, SPEAKER) and bool(state.paying)
+    taken, gains = state.selected, state.gains
+    cells = []
+    for ball in range(1, game.num_balls + 1):
+        tone = ("green" if ball in state.paying else "red") if sees else ""
+        if ball in taken:
+            tone = "green" if gains[taken.index(ball)] == 1 else "red"
+        cells.append(Cell(str(ball), tone, mark=ball in taken))
+    title = "balls that paid 1 at first are green; selected ones have a frame"
+    shapes: list[Any] = [Track(title, cells)]
+
+    def told(turn: int, said: Utterance) -> str:
+        past = {"name": "names", "select": "selects", "quit": "quits"}[said.move]
+        ball = f" ball {said.values[0]}" if said.values else ""
+        paid = f", which pays {gains[turn // 2]}" if said.move == "select" else ""
+        return f"{past}{ball}{paid} (round {turn // 2 + 1})"
+
+    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
+    return Scene(turn_title(game, state, viewer), shapes)

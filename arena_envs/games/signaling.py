@@ -38,6 +38,7 @@ from arena_envs.game import (
     check_int,
     fold,
 )
+from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
 
 SPEAKER, LISTENER = 0, 1
 
@@ -73,6 +74,7 @@ class Signaling(BaseGame[State, int]):
     max_return = 1.0
     max_turns = 2
     teams = (0, 0)
+    scene = "arena_envs.games.signaling:scene"
 
     def __post_init__(self) -> None:
         check_int("num_targets", self.num_targets, 1, 100)
@@ -198,3 +200,19 @@ class Signaling(BaseGame[State, int]):
     @staticmethod
     def _names(num: int) -> str:
         return {1: "0", 2: "0 or 1"}.get(num, f"a number from 0 to {num - 1}")
+
+
+def scene(game: Signaling, state: State, viewer: int | None) -> Scene:
+    """The target, the word and the guess."""
+    target = state.target
+    if viewer is not None:
+        _, target, *_ = game.information_state(state, viewer)
+    drawn = [] if state.target < 0 else [Card(str(target) if target >= 0 else None)]
+    word = [Card(str(state.word))] if state.word >= 0 else []
+    guess = [Card(str(state.guess))] if state.guess >= 0 else []
+    shapes = [
+        Cards("target", drawn),
+        Cards("word of player_0", word, 0),
+        Cards("guess of player_1", guess, 1),
+    ]
+    return Scene(turn_title(game, state, viewer), shapes)

@@ -50,44 +50,228 @@ Measures of an episode:
 
 import operator
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs import talk
 from arena_envs.game import (
     TERMINAL,
-    BaseGame,
-    IllegalAction,
     Information,
     Kind,
     check_bool,
     check_int,
+    counted,
 )
-from arena_envs.games import _dilemma_texts as texts
-from arena_envs.games import _talk as talk
-from arena_envs.games._dilemma_state import (
-    CHOICES,
-    CHOOSE,
-    MEASURES,
-    NAMES,
-    PASS,
-    PROMISE,
-    SAY,
-    TALK,
-    State,
-    features,
-    measured,
-    points_of,
-)
-from arena_envs.games._talk import Utterance
+from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.talk import Utterance
+
+COOPERATE, DEFECT = 0, 1
+NAMES = ("cooperate", "defect")
+PROMISE = talk.Move("promise", (talk.OneOf(NAMES),))
+SAY = talk.Move("say", message="must")
+PASS = talk.Move("pass", message="no")
+CHOOSE = talk.Move("choose", (talk.OneOf(NAMES),), message="no")
+CHOICES = tuple(Utterance("choose", (name,)) for name in NAMES)
+TALK = (*(Utterance("promise", (name,)) for name in NAMES), Utterance("pass"))
+MEASURES = ("cooperation", "efficiency", "promises", "kept")
+
+
+class State(NamedTuple):
+    """Choices of past rounds, all utterances, and choices of this round."""
+
+    rounds: tuple[tuple[int, ...], ...] = ()
+    said: tuple[Utterance, ...] = ()
+    chosen: tuple[int, ...] = ()
+
+
+def points_of(choices: Sequence[int], numbers: Sequence[int]) -> list[int]:
+    """Points of each seat in a round.
+
+    Args:
+        choices: of all seats.
+        numbers: paid for another player: reward, sucker, temptation, punishment.
+
+    >>> points_of((COOPERATE, COOPERATE, DEFECT), (3, 0, 5, 1))
+    [3, 3, 10]
+    """
+    helpful = choices.count(COOPERATE)
+    paid = []
+    for choice in choices:
+        num = helpful - (choice == COOPERATE)
+        good, bad = numbers[2 * choice : 2 * choice + 2]
+        paid.append(num * good + (len(choices) - 1 - num) * bad)
+    return paid
+
+
+def measured(
+    rounds: Sequence[Sequence[int]],
+    promised: Sequence[int | None],
+    numbers: Sequence[int],
+) -> dict[str, float]:
+    """The measures of an episode.
+
+    Args:
+        rounds: the choices of all seats, by round.
+        promised: the latest promise of each seat, by round; None without one.
+        numbers: paid for another player, as in `points_of`.
+    """
+    if not rounds:
+        return dict.fromkeys(MEASURES, 0.0)
+    choices = [choice for choices in rounds for choice in choices]
+    num = len(rounds[0])
+    sums = sorted(
+        sum(points_of((COOPERATE,) * k + (DEFECT,) * (num - k), numbers))
+        for k in range(num + 1)
+    )
+    mean = sum(sum(points_of(each, numbers)) for each in rounds) / len(rounds)
+    low, high = sums[0], sums[-1]
+    pairs = zip(choices, promised, strict=True)
+    return {
+        "cooperation": choices.count(COOPERATE) / len(choices),
+        "efficiency": (mean - low) / (high - low) if low < high else 1.0,
+        "promises": 1 - promised.count(None) / len(choices),
+        "kept": sum(choice == promise for choice, promise in pairs) / len(choices),
+    }
+
+
+def features(
+    state: State, seat: int, speakers: Sequence[int], shape: tuple[int, int, int]
+) -> NDArray[np.float32]:
+    """The features of a seat, as the game describes them.
+
+    Args:
+        state: any state.
+        seat: the seat.
+        speakers: of all utterances.
+        shape: rounds, seats, and numbers for a seat in a round.
+    """
+    num_rounds, num, size = shape
+    values = np.zeros(num + num_rounds * num * size, np.float32)
+    values[seat] = 1
+    past = values[num:].reshape(shape)
+    for number, choices in enumerate(state.rounds):
+        for other, choice in enumerate(choices):
+            past[number, (other - seat) % num, choice] = 1
+    for choice in state.chosen[seat : seat + 1]:
+        past[len(state.rounds), 0, choice] = 1
+    for turn, said in enumerate(state.said):
+        number, place = divmod(turn, num * (size // 4))
+        kind = 2 + (said.move == "pass")
+        if said.move == "promise":
+            kind = NAMES.index(said.values[0])
+        past[number, (speakers[turn] - seat) % num, 2 + 4 * (place // num) + kind] = 1
+    return values
+
+
+def choices_lines(
+    rounds: Sequence[Sequence[int]],
+    paid: Sequence[int],
+    seat: int,
+    names: Sequence[str],
+) -> Iterator[str]:
+    """The choices of each player in past rounds and its points, the own ones first.
+
+    Args:
+        rounds: the choices of all seats, by round.
+        paid: points of each seat.
+        seat: who reads the lines.
+        names: of the choices.
+    """
+    if not rounds:
+        return
+    num = len(paid)
+    for other in (*range(seat, num), *range(seat)):
+        chose = ", ".join([names[choices[other]] for choices in rounds])
+        who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
+        yield f"{who} chose {chose} and {has} {counted(paid[other], 'point')}."
+
+
+def said_lines(
+    said: Sequence[talk.Utterance],
+    speakers: Sequence[int],
+    seat: int,
+    num_in_round: int,
+) -> Iterator[str]:
+    """The talk as a seat reads it.
+
+    Args:
+        said: all utterances.
+        speakers: the seats that said them.
+        seat: who reads the lines.
+        num_in_round: utterances in a round.
+    """
+
+    def told(turn: int) -> str:
+        who = "you" if speakers[turn] == seat else f"player_{speakers[turn]}"
+        move = said[turn].move
+        did = f"promised to {said[turn].values[0]}" if move == "promise" else ""
+        did = did or ("said" if move == "say" else "passed")
+        return f"Round {turn // num_in_round + 1}: {who} {did}"
+
+    def brief(turn: int) -> str:
+        if said[turn].move != "promise":
+            return ""
+        who = "you" if speakers[turn] == seat else f"player_{speakers[turn]}"
+        number = turn // num_in_round + 1
+        return f"{who} promised to {said[turn].values[0]} (round {number})"
+
+    latest = len(set(speakers))
+    return talk.transcript(said, seat, told, latest=latest, brief=brief)
+
+
+def rules_text(
+    num_players: int, num_rounds: int, talk_turns: int, payoffs: Sequence[int]
+) -> str:
+    """The rules, for every seat, without the paragraph about messages.
+
+    Args:
+        num_players: of the game.
+        num_rounds: of the game.
+        talk_turns: of each player in a round.
+        payoffs: for each other player: both cooperate, only the other defects, only the other
+            cooperates, both defect.
+    """
+    both, alone, defects, none = payoffs
+    once = num_rounds == 1
+    others = "the other player" if num_players == 2 else "each other player"
+    chooses = "Then all players choose"
+    if not talk_turns:
+        chooses = "All players choose" if once else "In each round all players choose"
+    start = "" if once else f" of {counted(num_rounds, 'round')}"
+    last = "" if once else ", summed over all rounds"
+    return (
+        f"This is a game{start} for {num_players} players. "
+        f"{_talk_text(num_players, talk_turns, once)}{chooses} at the same time, "
+        'without seeing what the others choose: "choose cooperate" or "choose defect". '
+        f"Then everybody sees the choices. You are paid once for {others}: if you both "
+        f"cooperate, you get {both}; if you cooperate and the other defects, {alone}; if "
+        f"you defect and the other cooperates, {defects}; if you both defect, {none}. Your "
+        f"score is what you are paid{last}."
+    )
+
+
+def _talk_text(num_players: int, talk_turns: int, once: bool) -> str:
+    if not talk_turns:
+        return ""
+    times = "once" if talk_turns == 1 else f"{talk_turns} times"
+    start = "All" if once else "In each round all"
+    order = "player_0 first"
+    if not once:
+        order = "player_0 first in round 1, player_1 first in round 2, and so on"
+    return (
+        f"{start} players speak {times}, in turn, {order}; everybody hears everything. "
+        '"promise cooperate" and "promise defect" say what you will choose; nothing binds '
+        'you to it. "pass" says nothing. '
+    )
 
 
 @dataclass(frozen=True)
-class SocialDilemma(BaseGame[State, Utterance]):
+class SocialDilemma(talk.TalkGame[State, Utterance]):
     """A repeated game of cooperating or defecting, with talk.
 
     Args:
@@ -115,10 +299,10 @@ class SocialDilemma(BaseGame[State, Utterance]):
     messages: bool = True
     max_message: int = 200
 
-    num_actions = None
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 0
+    scene = "arena_envs.games.social_dilemma:scene"
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 6)
@@ -156,12 +340,9 @@ class SocialDilemma(BaseGame[State, Utterance]):
         return len(state.said) < (len(state.rounds) + 1) * self._num_in_round
 
     def speaker_of(self, turn: int) -> int:
-        """Who says utterance number `turn`, from 0 on."""
+        """The speaker of utterance number `turn`, from 0 on."""
         past, place = divmod(turn, self._num_in_round)
         return (past + place) % self.num_players
-
-    def chance_outcomes(self, state: State) -> Sequence[tuple[Utterance, float]]:
-        return ()
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         if len(state.rounds) == self.num_rounds:
@@ -205,7 +386,7 @@ class SocialDilemma(BaseGame[State, Utterance]):
         return found
 
     def measures(self, state: State) -> dict[str, float]:
-        """Of finished rounds; all 0 before the first has ended."""
+        """Numbers of finished rounds; all 0 before the first has ended."""
         past = range(len(state.rounds))
         promised = [p for number in past for p in self.latest_promises(state, number)]
         return measured(state.rounds, promised, self._numbers)
@@ -235,9 +416,9 @@ class SocialDilemma(BaseGame[State, Utterance]):
             now += f"{who} to {'speak' if self.is_talking(state) else 'choose'}."
         lines = [f"You are player_{seat}. {now}"]
         paid = self.paid(state.rounds)
-        lines += texts.choices_lines(state.rounds, paid, seat, NAMES)
+        lines += choices_lines(state.rounds, paid, seat, NAMES)
         speakers = [self.speaker_of(turn) for turn in range(len(state.said))]
-        lines += texts.said_lines(state.said, speakers, seat, self._num_in_round)
+        lines += said_lines(state.said, speakers, seat, self._num_in_round)
         if len(state.chosen) > seat:
             lines.append(f"You have chosen to {NAMES[state.chosen[seat]]}.")
         return "\n".join(lines)
@@ -260,20 +441,16 @@ class SocialDilemma(BaseGame[State, Utterance]):
     def action_text(self, state: State, action: Utterance) -> str:
         return talk.written(action, (PROMISE, SAY, PASS, CHOOSE))
 
-    def parse(self, state: State, text: str) -> Utterance:
-        if self.current_player(state) == TERMINAL:
-            raise IllegalAction("nobody is to move")
-        moves = self._talked if self.is_talking(state) else (CHOOSE,)
-        return talk.read(text, moves, self.max_message if self.messages else 0)
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        return self._talked if self.is_talking(state) else (CHOOSE,)
 
     def rules(self, seat: int) -> str:
-        rules = texts.rules_text(
+        rules = rules_text(
             self.num_players, self.num_rounds, self.talk_turns, self._numbers
         )
         moves = (*self._talked, CHOOSE) if self.talk_turns else (CHOOSE,)
         hearers = "the other player" if self.num_players == 2 else "the other players"
-        longest = self.max_message if self.messages else 0
-        return f"{rules} {talk.how_to_write(moves, longest, hearers)}"
+        return f"{rules} {talk.how_to_write(moves, self.longest, hearers)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
@@ -295,3 +472,87 @@ class SocialDilemma(BaseGame[State, Utterance]):
     def _numbers(self) -> tuple[int, int, int, int]:
         """Paid for another player: to who cooperates, then to who defects."""
         return (self.reward, self.sucker, self.temptation, self.punishment)
+
+
+PROMISES, PASSED = TALK[:2], TALK[2]
+STYLES = ("honest", "greedy", "silent")
+
+
+class Promiser(talk.Scripted):
+    """Plays social dilemmas in one of three styles.
+
+    - `honest` does what it promises; without talk it defects. It promises to cooperate if no other
+      player has defected in an earlier round, and every other player that has spoken in this round
+      has promised to cooperate; else it promises to defect.
+    - `greedy` promises to cooperate, and defects.
+    - `silent` passes and defects, which is the equilibrium of the prisoner's dilemma.
+    """
+
+    game, styles = SocialDilemma, STYLES
+
+    def reply(self, game: SocialDilemma, state: State, rng: random.Random) -> Utterance:
+        seat, past = game.current_player(state), len(state.rounds)
+        if game.is_talking(state):
+            if self.style == "silent":
+                return PASSED
+            trusts = self.style == "greedy" or _trusts(game, state, seat)
+            return PROMISES[COOPERATE if trusts else DEFECT]
+        promised = game.latest_promises(state, past)[seat]
+        if self.style != "honest" or promised is None:
+            promised = DEFECT
+        return CHOICES[promised]
+
+
+def _trusts(game: SocialDilemma, state: State, seat: int) -> bool:
+    """Whether no other player has defected, and all who have spoken promise to cooperate."""
+    past = len(state.rounds)
+    betrayed = any(
+        choice == DEFECT
+        for choices in state.rounds
+        for other, choice in enumerate(choices)
+        if other != seat
+    )
+    promised = game.latest_promises(state, past)
+    first = past * game.num_players * game.talk_turns
+    spoke = {game.speaker_of(turn) for turn in range(first, len(state.said))}
+    return not betrayed and all(promised[s] == COOPERATE for s in spoke - {seat})
+
+
+MAX_ROUNDS = 12  # latest rounds that are shown
+
+
+def scene(game: SocialDilemma, state: State, viewer: int | None) -> Scene:
+    """The choices by round, the points, and the talk."""
+    seats = range(game.num_players)
+    rows = [
+        [Cell(str(number)), *(_choice(choice) for choice in choices)]
+        for number, choices in enumerate(state.rounds, 1)
+    ]
+    if len(state.rounds) < game.num_rounds:
+        now = [
+            _choice(state.chosen[seat])
+            if seat < len(state.chosen) and viewer in (None, seat)
+            else Cell("?")
+            for seat in seats
+        ]
+        rows.append([Cell(str(len(rows) + 1)), *now])
+    title = "choices by round"
+    if len(rows) > MAX_ROUNDS:
+        title += f"; the latest {MAX_ROUNDS} rounds"
+    points = [Cell(str(points)) for points in game.paid(state.rounds)]
+    last = [Cell("points"), *points]
+    header = ("round", *(f"player_{seat}" for seat in seats))
+    shapes: list[Any] = [Table(title, header, [*rows[-MAX_ROUNDS:], last])]
+
+    def action(turn: int, said: talk.Utterance) -> str:
+        move, values = said.move, said.values
+        did = {"promise": f"promises to {''.join(values)}", "pass": "passes"}
+        number = turn // (game.num_players * game.talk_turns) + 1
+        return f"{did.get(move, '')} (round {number})".strip()
+
+    shapes += talk_of(state.said, viewer, game.speaker_of, action)
+    return Scene(turn_title(game, state, viewer), shapes)
+
+
+def _choice(choice: int) -> Cell:
+    return Cell(NAMES[choice], "red" if choice else "green")

@@ -33,8 +33,13 @@ solutions, found by A* search.
 Measures of an episode: `success`, 1 if all boxes are on goals and 0 otherwise; `boxes_on_goals`, their share.
 """
 
+import heapq
+import random
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import count
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -43,29 +48,275 @@ from numpy.typing import NDArray
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
+    AnyGame,
     BaseGame,
     IllegalAction,
     Information,
     Kind,
     check_int,
+    counted,
+    fitting,
     fold,
+    over_text,
 )
-from arena_envs.games._knobs import fitting
-from arena_envs.games._sokoban_levels import (
-    BOX,
-    BOX_ON_GOAL,
-    FLOOR,
-    GOAL,
-    MAX_PER_BOX,
-    PLAYER,
-    PLAYER_ON_GOAL,
-    WALL,
-    Level,
-    check_rows,
-    level_of,
-    random_level,
-)
-from arena_envs.games._words import counted, over_text
+from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
+
+HOPELESS = 1_000_000  # pushes, for a box that cannot be pushed to a goal
+
+# cells of the player and, ascending, of the boxes
+Position = tuple[int, tuple[int, ...]]
+
+
+class TooManyNodes(ValueError):
+    """A search has visited as many states as it may."""
+
+
+class _Room(NamedTuple):
+    num_columns: int
+    walls: tuple[bool, ...]  # by cell, row by row from the top; walls are all around
+    goals: frozenset[int]
+
+
+class Room(_Room):
+    """Walls and goals, with what follows from them."""
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """The difference between a cell and the next one, by direction."""
+        return (-self.num_columns, self.num_columns, -1, 1)
+
+    @cached_property
+    def num_pushes(self) -> dict[int, int]:
+        """The fewest pushes that bring a box from a cell to a goal in an empty room.
+
+        Cells from which no goal can be reached are missing.
+        """
+        found = dict.fromkeys(self.goals, 0)
+        waiting = deque(self.goals)
+        while waiting:
+            cell = waiting.popleft()
+            for step in self.steps:
+                before = cell - step  # the box, and behind it the player that pushes
+                if self.walls[before] or self.walls[before - step] or before in found:
+                    continue
+                found[before] = found[cell] + 1
+                waiting.append(before)
+        return found
+
+    def reached_from(self, cell: int) -> set[int]:
+        """The cells that a player can walk to in the room without boxes."""
+        found, waiting = {cell}, [cell]
+        while waiting:
+            here = waiting.pop()
+            for step in self.steps:
+                if not self.walls[here + step] and here + step not in found:
+                    found.add(here + step)
+                    waiting.append(here + step)
+        return found
+
+    def after(self, player: int, boxes: tuple[int, ...], direction: int) -> Position:
+        """Player and boxes after a move; as before if it is blocked."""
+        step = self.steps[direction]
+        ahead = player + step
+        if self.walls[ahead]:
+            return player, boxes
+        if ahead not in boxes:
+            return ahead, boxes
+        beyond = ahead + step
+        if self.walls[beyond] or beyond in boxes:
+            return player, boxes
+        return ahead, tuple(sorted({*boxes, beyond} - {ahead}))
+
+    def bound(self, boxes: tuple[int, ...]) -> int:
+        """A lower bound of the moves to a solution; `HOPELESS` or more if there is none."""
+        pushes = self.num_pushes
+        return sum([pushes.get(box, HOPELESS) for box in boxes])
+
+
+def shortest(
+    room: Room, player: int, boxes: tuple[int, ...], *, max_nodes: int
+) -> list[int] | None:
+    """The moves of a shortest solution, or None if there is none.
+
+    A* search with `Room.bound`, which a move changes by 1 at most.
+
+    Args:
+        room: walls and goals.
+        player: cell of the player.
+        boxes: cells of the boxes, ascending.
+        max_nodes: limit of the states that are visited.
+
+    Raises:
+        TooManyNodes: the search has not ended by then.
+    """
+    start: Position = (player, boxes)
+    best = {start: 0}  # moves to each position that was met
+    came: dict[Position, tuple[Position, int]] = {}
+    order = count()  # among equal bounds, the newest position first
+    heap = [(room.bound(boxes), 0, start)]
+    done: set[Position] = set()
+    while heap and heap[0][0] < HOPELESS:
+        _, _, position = heapq.heappop(heap)
+        if position in done:
+            continue
+        if len(done) == max_nodes:
+            raise TooManyNodes(
+                f"want a level that a search of {max_nodes:,} states solves"
+            )
+        done.add(position)
+        if room.goals.issuperset(position[1]):
+            return _moves_to(position, came)
+        num_moves = best[position] + 1
+        for direction in range(4):
+            after = room.after(*position, direction)
+            if num_moves < best.get(after, num_moves + 1):
+                best[after], came[after] = num_moves, (position, direction)
+                total = num_moves + room.bound(after[1])
+                heapq.heappush(heap, (total, -next(order), after))
+    return None
+
+
+def _moves_to(
+    position: Position, came: dict[Position, tuple[Position, int]]
+) -> list[int]:
+    moves = []
+    while position in came:
+        position, direction = came[position]
+        moves.append(direction)
+    return moves[::-1]
+
+
+WALL, FLOOR, PLAYER, PLAYER_ON_GOAL = "#", "_", "@", "+"
+GOAL, BOX, BOX_ON_GOAL = ".", "$", "*"
+SYMBOLS = "#_.$*@+"
+# of the cells inside the walls that are blocks of wall, before repairs
+BLOCK_SHARE = 0.15
+MIN_PER_BOX, MAX_PER_BOX = 4, 10  # moves of a shortest solution of a generated level
+# that the search of a generated level visits; else the level is drawn anew
+MAX_NODES = 5_000
+NUM_PULLS = 20  # of the random play backwards, for each box
+
+
+class Level(NamedTuple):
+    """A room, and where player and boxes start."""
+
+    room: Room
+    player: int
+    boxes: tuple[int, ...]  # ascending
+
+
+@lru_cache(1000)
+def level_of(rows: tuple[str, ...]) -> Level:
+    """The level that rows show."""
+    text = "".join(rows)
+    room = Room(
+        num_columns=len(rows[0]),
+        walls=tuple(symbol == WALL for symbol in text),
+        goals=_cells(text, GOAL + BOX_ON_GOAL + PLAYER_ON_GOAL),
+    )
+    (player,) = _cells(text, PLAYER + PLAYER_ON_GOAL)
+    return Level(room, player, tuple(sorted(_cells(text, BOX + BOX_ON_GOAL))))
+
+
+def _cells(text: str, symbols: str) -> frozenset[int]:
+    return frozenset(cell for cell, symbol in enumerate(text) if symbol in symbols)
+
+
+@lru_cache(1000)
+def random_level(size: int, num_boxes: int, number: int) -> Level:
+    """A level that can be solved, the same for equal arguments.
+
+    The boxes start on the goals and are pulled away at random, so the way back solves the
+    level. It is drawn anew until no box stands on a goal and the shortest solution has
+    `MIN_PER_BOX` to `MAX_PER_BOX` moves per box.
+
+    Args:
+        size: rows and columns, with the walls around.
+        num_boxes: boxes, and goals.
+        number: of the level; the seed of its generator.
+    """
+    rng = random.Random(number)
+    while True:
+        level = _pulled_apart(_solved_level(size, num_boxes, rng), rng)
+        if level.room.goals & frozenset(level.boxes):
+            continue
+        try:
+            path = shortest(*level, max_nodes=MAX_NODES)
+        except TooManyNodes:
+            continue
+        if path and MIN_PER_BOX <= len(path) / num_boxes <= MAX_PER_BOX:
+            return level
+
+
+def _solved_level(size: int, num_boxes: int, rng: random.Random) -> Level:
+    """A room with its boxes on the goals; the player stands anywhere else."""
+    while True:
+        walls = [True] * size**2
+        for row in range(1, size - 1):
+            for column in range(1, size - 1):
+                walls[row * size + column] = rng.random() < BLOCK_SHARE
+        floor = [cell for cell, is_wall in enumerate(walls) if not is_wall]
+        if len(floor) < num_boxes + 2:
+            continue
+        player, *goals = rng.sample(floor, num_boxes + 1)
+        room = Room(size, tuple(walls), frozenset(goals))
+        if len(room.reached_from(player)) == len(floor):  # in one piece
+            return Level(room, player, tuple(sorted(goals)))
+
+
+def _pulled_apart(level: Level, rng: random.Random) -> Level:
+    """The level after random moves backwards, in which the player pulls boxes where it can."""
+    room, player, boxes = level
+    left = set(boxes)
+    for _ in range(NUM_PULLS * len(boxes)):
+        ways = [
+            step
+            for step in room.steps
+            if not room.walls[player + step] and player + step not in left
+        ]
+        if not ways:
+            break
+        step = rng.choice(ways)
+        behind = player - step
+        if behind in left:
+            left.remove(behind)
+            left.add(player)
+        player += step
+    return Level(room, player, tuple(sorted(left)))
+
+
+def check_rows(name: str, rows: Sequence[str], max_size: int) -> None:
+    """Refuses rows that are no level.
+
+    Raises:
+        ValueError: names the parameter and the fault.
+    """
+    is_grid = 3 <= len(rows) <= max_size and all(
+        isinstance(row, str) and 3 <= len(row) <= max_size and set(row) <= set(SYMBOLS)
+        for row in rows
+    )
+    if not is_grid or len({len(row) for row in rows}) > 1:
+        raise ValueError(
+            f"want {name} as rows of one length made of {SYMBOLS}, from 3 x 3 to {max_size} x "
+            f"{max_size}, got {rows!r:.200}"
+        )
+    edge = rows[0] + rows[-1] + "".join(row[0] + row[-1] for row in rows)
+    if set(edge) != {WALL}:
+        raise ValueError(f"want walls # all around {name}, got {rows!r:.200}")
+    text = "".join(rows)
+    num_players, num_boxes, num_goals = (
+        sum(text.count(symbol) for symbol in symbols) for symbols in ("@+", "$*", ".*+")
+    )
+    if num_players != 1 or num_boxes == 0 or num_boxes != num_goals:
+        raise ValueError(
+            f"want one player, and as many boxes as goals (1 or more) in {name}, got "
+            f"{num_players}, {num_boxes} and {num_goals}"
+        )
+    if "$" not in text:
+        raise ValueError(
+            f"want a box that is not on a goal in {name}, got {rows!r:.200}"
+        )
+
 
 NAMES = ("up", "down", "left", "right")
 NUMBERS = {name: action for action, name in enumerate(NAMES)}
@@ -110,6 +361,7 @@ class Sokoban(BaseGame[State, int]):
         "success": (0, 1),
         "boxes_on_goals": (0, 1),
     }
+    scene = "arena_envs.games.sokoban:scene"
 
     def __post_init__(self) -> None:
         check_int("size", self.size, 5, 10)
@@ -149,6 +401,11 @@ class Sokoban(BaseGame[State, int]):
         if self.level is not None:
             return {}
         return fitting(self, size=(5, 6, 7))
+
+    @property
+    def heuristic(self) -> str | None:
+        # a given level may have no solution
+        return "sokoban_search" if self.level is None else None
 
     def level_at(self, state: State) -> Level:
         """The level of a state; the first one before a level is drawn."""
@@ -215,7 +472,7 @@ class Sokoban(BaseGame[State, int]):
         return "\n".join(["You are player_0 (@).", *rows, f"{place}; {boxes}. {last}"])
 
     def symbols(self, state: State) -> str:
-        """What is in each cell, row by row from the top."""
+        """The content of each cell, row by row from the top."""
         room = self.level_at(state).room
         cells = [WALL if is_wall else FLOOR for is_wall in room.walls]
         for cell in room.goals:
@@ -224,9 +481,6 @@ class Sokoban(BaseGame[State, int]):
             cells[cell] = BOX_ON_GOAL if cell in room.goals else BOX
         cells[state.player] = PLAYER_ON_GOAL if state.player in room.goals else PLAYER
         return "".join(cells)
-
-    def information_state(self, state: State, seat: int) -> State:
-        return state
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """For each cell, whether it has a wall, goal, box, the player; share of moves made."""
@@ -276,3 +530,72 @@ class Sokoban(BaseGame[State, int]):
             return 0.0
         goals = self.level_at(state).room.goals
         return sum([box in goals for box in state.boxes]) / len(state.boxes)
+
+
+MAX_BOT_NODES = 100_000  # positions that a search visits before it gives up
+
+
+@dataclass(frozen=True)
+class SokobanSearch:
+    """Plays a shortest solution, found by A* search.
+
+    It draws among moves that begin a shortest solution. If there is none it draws any move.
+
+    Args:
+        max_nodes: limit of the positions that a search visits.
+
+    Raises:
+        ValueError: when it plays, the game is not Sokoban, or the level takes a larger search.
+    """
+
+    max_nodes: int = MAX_BOT_NODES
+    is_exact = True
+
+    def __call__(self, game: AnyGame, state: State, rng: random.Random) -> int:
+        if not isinstance(game, Sokoban):
+            raise ValueError(f"want Sokoban, got {game!r}")
+        legal, room = game.legal_actions(state), game.level_at(state).room
+        lengths = {}
+        for action in legal:
+            after = room.after(state.player, state.boxes, action)
+            if after != (state.player, state.boxes):
+                length = self._length(room, *after)
+                if length is not None:
+                    lengths[action] = length
+        least = min(lengths.values(), default=None)
+        best = [
+            action for action in legal if action in lengths and lengths[action] == least
+        ]
+        return rng.choice(best or list(legal))
+
+    def _length(self, room: Room, player: int, boxes: tuple[int, ...]) -> int | None:
+        try:
+            path = shortest(room, player, boxes, max_nodes=self.max_nodes)
+        except TooManyNodes as error:
+            raise ValueError(
+                f"{error}; use the bot 'mcts', or an easier level"
+            ) from error
+        return None if path is None else len(path)
+
+
+ROOM = {
+    "#": Cell("", "dark"),
+    "_": Cell(),
+    ".": Cell("goal", "green"),
+    "$": Cell("box", "yellow"),
+    "*": Cell("box", "green", mark=True),
+    "@": Cell("P0", "seat0"),
+    "+": Cell("P0", "seat0", mark=True),
+}
+
+
+def scene(game: Sokoban, state: State, viewer: int | None) -> Scene:
+    """The room, the boxes and the player; a frame is around what stands on a goal."""
+    title = turn_title(game, state, viewer)
+    if state.level < 0:
+        return Scene(title, [Track("the level is being drawn", [])])
+    cells = [ROOM[symbol] for symbol in game.symbols(state)]
+    width = game.level_at(state).room.num_columns
+    rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+    told = f"{state.num_moves} of {game.max_moves} moves made; a frame: on a goal"
+    return Scene(title, [Grid(rows, told)])

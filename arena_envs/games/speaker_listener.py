@@ -42,11 +42,59 @@ from arena_envs.game import (
     Information,
     Kind,
     check_int,
+    counted,
+    fitting,
     fold,
 )
-from arena_envs.games._knobs import fitting
-from arena_envs.games._walked_grid import MOVES, Cells
-from arena_envs.games._words import counted
+from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
+
+MOVES = ("up", "down", "left", "right", "stay")
+STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0), (0, 0))  # column and row
+
+
+class Cells:
+    """The cells of a square grid, numbered by rows from a1 on.
+
+    Attributes:
+        start: the cell in the middle.
+        exits: legal moves, by cell.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.start = size // 2 * (size + 1)
+        self.exits = [self._exits(cell) for cell in range(size**2)]
+
+    def after(self, cell: int, move: int) -> int:
+        """The cell after a legal move."""
+        column, row = STEPS[move]
+        return cell + column + row * self._size
+
+    def distance(self, cell: int) -> int:
+        """Number of moves from the start to a cell."""
+        (row, column), (to_row, to_column) = (
+            divmod(each, self._size) for each in (self.start, cell)
+        )
+        return abs(row - to_row) + abs(column - to_column)
+
+    def name(self, cell: int) -> str:
+        """Letter of the column and number of the row, such as "a1"."""
+        row, column = divmod(cell, self._size)
+        return f"{'abcdefghi'[column]}{row + 1}"
+
+    def names(self, cells: Sequence[int]) -> str:
+        """The names of cells, with commas between them."""
+        return ", ".join(map(self.name, cells))
+
+    def _exits(self, cell: int) -> tuple[int, ...]:
+        row, column = divmod(cell, self._size)
+        inside = range(self._size)
+        return tuple(
+            move
+            for move, (right, up) in enumerate(STEPS)
+            if column + right in inside and row + up in inside
+        )
+
 
 SPEAKER, LISTENER = 0, 1
 
@@ -84,6 +132,7 @@ class SpeakerListener(BaseGame[State, int]):
     max_chance_nodes = 1
     min_return = 0.0
     teams = (0, 0)
+    scene = "arena_envs.games.speaker_listener:scene"
 
     def __post_init__(self) -> None:
         check_int("size", self.size, 2, 9)
@@ -187,7 +236,7 @@ class SpeakerListener(BaseGame[State, int]):
         return (seat, goal, state.words, state.path, self._is_reached(state))
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """What a seat knows as numbers.
+        """The knowledge of a seat as numbers.
 
         One-hot seat, goal (for the speaker) and cell of the listener; share of the moves
         that are left; whether the goal is reached; then for each step one-hot word and
@@ -272,3 +321,28 @@ class SpeakerListener(BaseGame[State, int]):
 
     def _cell(self, state: State) -> int:
         return state.path[-1] if state.path else self.cells.start
+
+
+def scene(game: SpeakerListener, state: State, viewer: int | None) -> Scene:
+    """The grid with the listener and the goal, and the words."""
+    goal, size = state.goal, game.size
+    if viewer is not None:
+        key: Any = game.information_state(state, viewer)
+        goal = key[1]
+    here = state.path[-1] if state.path else game.cells.start
+    cells = [Cell()] * size**2
+    for cell in game.goals:
+        cells[cell] = Cell("goal?", "gone")
+    if goal >= 0:
+        for cell in game.goals:
+            cells[cell] = Cell("", "gone")
+        cells[goal] = Cell("goal", "green")
+    for cell in state.path[:-1]:
+        cells[cell] = cells[cell]._replace(mark=True)
+    cells[here] = Cell("P1", "seat1", mark=True)
+    rows = [cells[row * size : (row + 1) * size] for row in range(size)]
+    numbers = [str(row + 1) for row in range(size)]
+    title = "player_1 walks; cells that it has left have a frame"
+    board = Grid(rows[::-1], title, numbers[::-1], "abcdefghi"[:size])
+    said = [Cell(f"word {word}", "seat0") for word in state.words]
+    return Scene(turn_title(game, state, viewer), [board, Track("words", said)])

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import TERMINAL, BaseGame, Information, Kind
-from arena_envs.games._grid import turn_text
+from arena_envs.games.kits.board import piece_rows, turn_text
+from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
 SQUARES = tuple(column + row for row in "123" for column in "abc")
 FULL = 2**9 - 1
@@ -59,6 +60,7 @@ class TicTacToe(BaseGame[State, int]):
     min_return = -1.0
     max_return = 1.0
     max_turns = 9
+    scene = "arena_envs.games.tic_tac_toe:scene"
 
     def __post_init__(self) -> None:
         value = self.draw_return
@@ -78,9 +80,6 @@ class TicTacToe(BaseGame[State, int]):
         if filled == FULL or WON[crosses] or WON[noughts]:
             return TERMINAL
         return filled.bit_count() & 1
-
-    def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
-        return ()
 
     def legal_actions(self, state: State) -> Sequence[int]:
         crosses, noughts = state
@@ -126,9 +125,6 @@ class TicTacToe(BaseGame[State, int]):
         turn = turn_text(self.current_player(state), seat, (won, -won))
         return "\n".join([f"You are {'XO'[seat]}. {turn}", "  a b c", *rows])
 
-    def information_state(self, state: State, seat: int) -> State:
-        return state
-
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Three planes of nine squares: own marks, marks of the other seat, empty."""
         values = np.zeros(27, np.float32)
@@ -150,3 +146,15 @@ class TicTacToe(BaseGame[State, int]):
             "board is full and nobody has won, the game is a draw. Your score is 1 if you "
             f"win, -1 if you lose and {draw}."
         )
+
+
+def scene(game: TicTacToe, state: State, viewer: int | None) -> Scene:
+    """Crosses and noughts, with the winning line pointed out."""
+    lines = [line for line in LINES if any(m & line == line for m in state)]
+    marks = [Cell("X", "seat0"), Cell("O", "seat1")]
+    rows = piece_rows([1 << i for i in range(9)], 3, *state, (marks[0], marks[1]))
+    for place in range(9):
+        if any(line >> place & 1 for line in lines):
+            row, column = divmod(place, 3)
+            rows[row][column] = rows[row][column]._replace(mark=True)
+    return Scene(turn_title(game, state, viewer), [Grid(rows, "", "123", "abc")])

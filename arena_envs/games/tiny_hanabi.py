@@ -35,6 +35,15 @@ from arena_envs.game import (
     Kind,
     fold,
 )
+from arena_envs.scenes.shapes import (
+    Card,
+    Cards,
+    Cell,
+    Scene,
+    Track,
+    seat_tone,
+    turn_title,
+)
 
 NUM_CARDS, NUM_PLAYS = 2, 3
 POINTS = {  # by cards, then by the first and the second play
@@ -65,6 +74,7 @@ class TinyHanabi(BaseGame[State, int]):
     max_return = 10.0
     max_turns = 2
     teams = (0, 0)
+    scene = "arena_envs.games.tiny_hanabi:scene"
 
     def initial_state(self) -> State:
         return State()
@@ -172,3 +182,20 @@ class TinyHanabi(BaseGame[State, int]):
         return rng.choice(
             [draw for draw in draws if self.returns(draw) == self.returns(state)]
         )
+
+
+def scene(game: TinyHanabi, state: State, viewer: int | None) -> Scene:
+    """Both cards and the plays."""
+    hands = [
+        Cards(
+            f"player_{seat}",
+            [Card(str(card) if viewer in (None, seat) else None)],
+            seat,
+        )
+        for seat, card in enumerate(state.cards)
+    ]
+    plays = [
+        Cell(f"play {action}", seat_tone(seat))
+        for seat, action in enumerate(state.plays)
+    ]
+    return Scene(turn_title(game, state, viewer), [*hands, Track("plays", plays)])

@@ -46,10 +46,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import TERMINAL, check_int
-from arena_envs.games._knobs import fitting
-from arena_envs.games._secrets import SecretGame, State
-from arena_envs.games._word_lists import NAMES, check_used, read_words
+from arena_envs.game import TERMINAL, check_int, fitting
+from arena_envs.games.kits.secrets import MAX_ROWS, SecretGame, State
+from arena_envs.games.kits.words import NAMES, check_used, read_words
+from arena_envs.scenes.shapes import Card, Cards, Cell, Grid, Scene, turn_title
 
 MARKS = "-YG"  # digits 0, 1 and 2 of an answer to base 3, from the first letter on
 GRAY, YELLOW, GREEN = range(3)
@@ -76,6 +76,7 @@ class Wordle(SecretGame):
     num_words: int = 50
     max_guesses: int = 6
     words: str | Path | Sequence[str] = "five_letters"
+    scene = "arena_envs.games.wordle:scene"
 
     def __post_init__(self) -> None:
         words = read_words("words", self.words, min_words=2)
@@ -205,3 +206,29 @@ def marks(word: str, guess: str) -> int:
             unused[guessed] -= 1
         number += mark * 3**place
     return number
+
+
+TONES = ("gone", "yellow", "green")  # of marks, by their number
+
+
+def scene(game: Wordle, state: State, viewer: int | None) -> Scene:
+    """The guesses with the colors of their letters, and the word."""
+    told = list(zip(state.asked, game.answers(state), strict=True))[-MAX_ROWS:]
+    rows = [
+        [
+            Cell(letter.upper(), TONES[mark])
+            for letter, mark in zip(
+                game.listed[action], game.digits(answer), strict=True
+            )
+        ]
+        for action, answer in told
+    ]
+    labels = [game.marks_text(answer).replace(" ", "") for _, answer in told]
+    num_free = min(game.max_turns - len(state.asked), MAX_ROWS - len(rows))
+    rows += [[Cell()] * len(game.listed[0])] * num_free
+    title = "guesses; G, green: in this place; Y, yellow: in another place"
+    word = game.listed[state.secret]
+    is_open = viewer is None or game.current_player(state) == TERMINAL
+    cards = [Card(word if is_open else None)] if state.secret >= 0 else []
+    board = Grid(rows, title, labels + [""] * num_free)
+    return Scene(turn_title(game, state, viewer), [Cards("word", cards), board])

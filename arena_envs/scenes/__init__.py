@@ -5,13 +5,14 @@
     svg(scene_of(game, state, viewer=0))  # without what is hidden from player_0
     text_of(scene_of(game, state))        # everything
 
-The rules of a game know nothing of pictures. Each game has a function in a module of this
-package, which `arena_envs.catalogue` names beside the game. The function of a seat shows only
-what the seat may know, so it reads `Game.information_state` where something is hidden.
+A game declares the function that draws it: `scene = "module:function"`. The function takes the
+game, a state, and the seat that looks or None for a viewer who sees everything. It returns a
+`Scene`, made of the shapes of `arena_envs.scenes.shapes`, and shows only what the seat may know,
+so it reads `Game.information_state` where something is hidden.
 """
 
-from arena_envs.scenes.registry import add_scene, scene_of
 from arena_envs.scenes.shapes import (
+    Bubble,
     Card,
     Cards,
     Cell,
@@ -20,12 +21,13 @@ from arena_envs.scenes.shapes import (
     Table,
     Talk,
     Track,
-    Utterance,
+    scene_of,
 )
 from arena_envs.scenes.svg import svg
 from arena_envs.scenes.text import text_of
 
 __all__ = [
+    "Bubble",
     "Card",
     "Cards",
     "Cell",
@@ -34,8 +36,6 @@ __all__ = [
     "Table",
     "Talk",
     "Track",
-    "Utterance",
-    "add_scene",
     "scene_of",
     "svg",
     "text_of",

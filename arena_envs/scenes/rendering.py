@@ -1,4 +1,4 @@
-"""What `GameEnv.render` returns or prints."""
+"""Renders a state as text, pixels or output, for `GameEnv.render`."""
 
 import importlib
 import io
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import AnyGame
-from arena_envs.scenes.registry import scene_of
+from arena_envs.scenes.shapes import scene_of
 from arena_envs.scenes.svg import drawing_of, svg_of
 from arena_envs.scenes.text import text_of
 
@@ -52,7 +52,7 @@ def check_render_mode(mode: object) -> None:
 def rendered(
     game: AnyGame, state: Any, viewer: int, mode: str | None
 ) -> str | NDArray[np.uint8] | None:
-    """What a seat sees of a state.
+    """A state as a seat sees it.
 
     Returns:
         A text for `"ansi"`; uint8[640, 640, 3] for `"rgb_array"`; None for `"human"`, which

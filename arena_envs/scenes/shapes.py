@@ -1,15 +1,19 @@
-"""The shapes that a picture of a state is made of.
+"""The shapes that a picture of a state is made of, and the picture of a state.
 
 A scene says what is shown, not how: `arena_envs.scenes.svg` draws it, and
 `arena_envs.scenes.text` writes it. Shapes hold plain text; both renderers make it harmless.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
-SEATS = tuple(
-    f"seat{number}" for number in range(6)
-)  # colors of seats, repeated after six
+from arena_envs import talk
+from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.hostile import break_markup
+
+SEATS = tuple(f"seat{number}" for number in range(6))  # colors, repeated after six
+MAX_ROUNDS, MAX_SAID = 12, 8  # latest rounds and utterances that are shown
 TONES = (
     *SEATS,
     "red",
@@ -126,8 +130,8 @@ class Track(NamedTuple):
     items: Sequence[Cell]
 
 
-class Utterance(NamedTuple):
-    """What a seat said.
+class Bubble(NamedTuple):
+    """The words of a seat.
 
     Attributes:
         seat: who said it; None for the referee.
@@ -143,7 +147,7 @@ class Utterance(NamedTuple):
 
 
 class Talk(NamedTuple):
-    """What was said, in order.
+    """Utterances in order.
 
     Attributes:
         title: a line above the talk.
@@ -151,7 +155,7 @@ class Talk(NamedTuple):
     """
 
     title: str
-    said: Sequence[Utterance]
+    said: Sequence[Bubble]
 
 
 Shape = Grid | Cards | Table | Track | Talk
@@ -167,3 +171,115 @@ class Scene(NamedTuple):
 
     title: str
     shapes: Sequence[Shape]
+
+
+def scene_of(game: AnyGame, state: Any, viewer: int | None = None) -> Scene:
+    """The picture of a state.
+
+    Args:
+        game: the rules; a game without a scene of its own gets what `observe` returns.
+        state: any state of the game.
+        viewer: a seat, which sees only what it may know; None for a viewer who sees all.
+
+    Raises:
+        ValueError: `viewer` is no seat of the game.
+    """
+    if viewer is not None and viewer not in range(game.num_players):
+        raise ValueError(
+            f"want a viewer from 0 to {game.num_players - 1} or None, got {viewer!r}"
+        )
+    named = getattr(game, "scene", None)
+    if named is None:
+        return observed(game, state, viewer)
+    module, _, function = named.partition(":")
+    drawn: Scene = getattr(importlib.import_module(module), function)(
+        game, state, viewer
+    )
+    return drawn
+
+
+def observed(game: AnyGame, state: Any, viewer: int | None) -> Scene:
+    """The scene of a game that has none of its own: the texts of its seats."""
+    seats = range(game.num_players) if viewer is None else (viewer,)
+    said = [
+        Bubble(None, game.observe(state, seat), audience=f"player_{seat}")
+        for seat in seats
+    ]
+    return Scene(turn_title(game, state, viewer), (Talk("", said),))
+
+
+def turn_title(game: AnyGame, state: Any, viewer: int | None) -> str:
+    """The seat to move, or the end of the game.
+
+    Args:
+        game: the rules.
+        state: any state of the game.
+        viewer: a seat, which sees its own return only where information is imperfect; or
+            None.
+    """
+    player = game.current_player(state)
+    if player == CHANCE:
+        return "Chance draws."
+    if player == TERMINAL:
+        returns = enumerate(game.returns(state))
+        ends = [
+            f"player_{seat} {value:+.4g}"
+            for seat, value in returns
+            if viewer in (None, seat) or game.information == "perfect"
+        ]
+        return f"The game is over: {', '.join(ends)}."
+    if game.simultaneous:
+        return "All players choose."
+    return f"player_{player} is to move."
+
+
+def seat_names(game: AnyGame) -> list[str]:
+    """The names of all seats."""
+    return [f"player_{seat}" for seat in range(game.num_players)]
+
+
+def rounds_table(
+    game: AnyGame, title: str, rows: Sequence[Sequence[Cell]], sums: Iterable[str]
+) -> Table:
+    """The latest rounds, and a last row of sums, the first of which is its name."""
+    if len(rows) > MAX_ROUNDS:
+        title += f"; the latest {MAX_ROUNDS} rounds"
+    last = [Cell(text) for text in sums]
+    return Table(title, ("round", *seat_names(game)), [*rows[-MAX_ROUNDS:], last])
+
+
+def chosen_cells(
+    chosen: Sequence[str], num_players: int, viewer: int | None
+) -> list[Cell]:
+    """The choices of a running round; a seat sees its own only."""
+    cells = []
+    for seat in range(num_players):
+        is_known = seat < len(chosen) and viewer in (None, seat)
+        cells.append(Cell(chosen[seat], seat_tone(seat)) if is_known else Cell("?"))
+    return cells
+
+
+def talk_of(
+    said: Sequence[talk.Utterance],
+    viewer: int | None,
+    speaker_of: Callable[[int], int],
+    told: Callable[[int, talk.Utterance], str],
+) -> list[Talk]:
+    """The latest utterances as bubbles, with the words that the viewer hears; nothing before any.
+
+    Args:
+        said: utterances of which the viewer knows the moves.
+        viewer: a seat, or None for a viewer who hears everything.
+        speaker_of: who speaks in a turn.
+        told: what an utterance does in a turn, in words of the scene.
+    """
+    words = []
+    for turn, each in enumerate(said):
+        is_heard = viewer is None or talk.is_heard(each, viewer)
+        message = break_markup(each.message) if is_heard else ""
+        audience = ", ".join(f"player_{seat}" for seat in each.audience)
+        action = told(turn, each)
+        words.append(Bubble(speaker_of(turn), message, action, audience))
+    more = len(words) > MAX_SAID
+    title = f"talk; the latest {MAX_SAID} of {len(words)}" if more else "talk"
+    return [Talk(title, words[-MAX_SAID:])] if words else []

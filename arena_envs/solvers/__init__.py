@@ -14,13 +14,8 @@ Solvers that enumerate have a limit, `max_states`. A larger game raises `TooLarg
 with the size of the game, as far as it is known, and a solver for it.
 """
 
-from arena_envs.solvers.cfr import CFR, CFRPlus
+from arena_envs.solvers.cfr import CFR, MCCFR, CFRPlus
 from arena_envs.solvers.enumeration import MAX_STATES, Key, Table, TooLarge
-from arena_envs.solvers.joint import (
-    JointPolicy,
-    iterated_best_response,
-    optimal_joint_policy,
-)
 from arena_envs.solvers.linear_program import (
     MatrixSolution,
     ZeroSumSolution,
@@ -28,12 +23,14 @@ from arena_envs.solvers.linear_program import (
     solve_zero_sum,
 )
 from arena_envs.solvers.matrix import (
+    JointPolicy,
     MixedEquilibrium,
+    iterated_best_response,
     mixed_equilibria,
     normal_form,
+    optimal_joint_policy,
     pure_equilibria,
 )
-from arena_envs.solvers.mccfr import MCCFR
 from arena_envs.solvers.perfect_information import Minimax, minimax
 from arena_envs.solvers.tabular import (
     BestResponse,

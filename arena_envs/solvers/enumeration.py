@@ -1,16 +1,46 @@
 """Walks through all states of a game, layer by layer."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.games._secrets import SecretGame
-from arena_envs.sampling import possible_outcomes
+from arena_envs.sampling import possible_actions, possible_outcomes
+
+T = TypeVar("T")
+
+
+class Memory(Generic[T]):
+    """Things computed from games; the most recently used ones are kept.
+
+    Args:
+        max_things: number of things that are kept.
+    """
+
+    def __init__(self, max_things: int) -> None:
+        self.max_things = max_things
+        self._things: OrderedDict[Any, T] = OrderedDict()
+
+    def recall(self, game: AnyGame, make: Callable[[], T], *more: Hashable) -> T:
+        """The thing of an equal game and equal `more`; `make()` if it is not kept."""
+        # games that are equal may still differ (1 and True): repr tells
+        key: Any = (type(game), game, repr(game), *more)
+        try:
+            hash(key)
+        except TypeError:  # a parameter is not hashable
+            return make()
+        if key not in self._things:
+            self._things[key] = make()
+        self._things.move_to_end(key)
+        while len(self._things) > self.max_things:
+            self._things.popitem(last=False)
+        return self._things[key]
+
 
 Ints = NDArray[np.intp]
 Key = tuple[int, Hashable]  # seat, information state
@@ -33,9 +63,9 @@ def too_large(
 
 
 def _instead(game: AnyGame) -> str:
-    """What plays a game that is too large to enumerate."""
-    if isinstance(game, SecretGame):
-        return 'the bot "information_gain" or "question_tree"'
+    """A bot or solver for a game that is too large to enumerate."""
+    if heuristic := getattr(game, "heuristic", None):  # the fact is optional
+        return f'the bot "{heuristic}"'
     if game.num_actions is None:
         return "a bot that is written for the game"
     if game.information == "perfect" and not game.simultaneous:
@@ -177,3 +207,66 @@ class Enumeration:
             f"want perfect recall, got information states of {self._game!r} that come "
             "before each other; let information_state hold all that a seat saw and did"
         )
+
+
+PROBE = 5_000  # states that are counted before the estimate
+MARGIN = 1000  # refuse above this multiple of the limit: alpha-beta meets fewer states
+
+
+def refuse_hopeless(game: AnyGame, max_states: int) -> None:
+    """Refuses a game that is far too large, by an estimate from its first states.
+
+    Layers of states are counted until there are `PROBE` states. The estimate is
+    n · g^(t / 4): n states in the last layer, g its growth, t turns left.
+
+    Args:
+        game: the rules.
+        max_states: limit of the number of states.
+
+    Raises:
+        TooLarge: the estimate is more than `MARGIN` times `max_states`.
+
+    >>> from arena_envs import make_game
+    >>> refuse_hopeless(make_game("tic_tac_toe"), 1_000_000)
+    """
+    layer: dict[Any, None] = {game.initial_state(): None}
+    met, num_turns, growth = 1, 0, 0.0
+    while layer and met < PROBE:
+        following, complete = _following(game, layer, PROBE - met)
+        # the expanded part of a layer stands for the whole layer
+        growth = len(following) / (complete * len(layer))
+        num_turns += any(game.current_player(state) >= 0 for state in layer)
+        met += len(following)
+        layer = following
+    if not layer or growth <= 1 or met < PROBE:
+        return
+    left = max(0, game.max_turns - num_turns)
+    estimate = int(min(1e300, len(layer) * growth ** min(left / 4, 300)))
+    if estimate > MARGIN * max_states:
+        size = _rounded(estimate)
+        known = f"{size} states or more, estimated from its first {PROBE:,} states"
+        raise too_large(game, known, f"max_states={max_states}")
+
+
+def _following(
+    game: AnyGame, layer: dict[Any, None], limit: int
+) -> tuple[dict[Any, None], float]:
+    """The states after a layer, and the share of the layer that was expanded."""
+    following: dict[Any, None] = {}
+    for number, state in enumerate(layer, 1):
+        for action in possible_actions(game, state):
+            following[game.apply(state, action)] = None
+        if len(following) >= limit:
+            return following, number / len(layer)
+    return following, 1.0
+
+
+def _rounded(estimate: int) -> str:
+    """Two digits, or the power of ten of an astronomic number.
+
+    >>> _rounded(1_659_355_348), _rounded(2**100)
+    ('about 1,700,000,000', 'about 10^30')
+    """
+    if estimate >= 10**12:
+        return f"about 10^{int(math.log10(estimate))}"
+    return f"about {round(estimate, 1 - int(math.log10(estimate))):,}"

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from arena_envs.game import TERMINAL, AnyGame
 from arena_envs.solvers.enumeration import MAX_STATES, Key
-from arena_envs.solvers.sweeps import normalise
-from arena_envs.solvers.tree import Floats, Tree, game_tree
+from arena_envs.solvers.tree import Floats, Tree, game_tree, normalise
 
 
 class ZeroSumSolution(NamedTuple):
@@ -146,7 +145,7 @@ def _sequences(
 
 
 def _plan_rows(tree: Tree, seat: int, before: dict[int, int], sparse: Any) -> Any:
-    """What a plan of a seat, a weight for each of its sequences, satisfies.
+    """Constraints on a plan of a seat, which has a weight for each of its sequences.
 
     The first row says that the empty sequence has weight 1, the others that the actions
     of an information set share the weight of the sequence before it.

@@ -11,18 +11,18 @@ import numpy as np
 
 from arena_envs.game import AnyGame
 from arena_envs.solvers.enumeration import MAX_STATES, Key, Table
-from arena_envs.solvers.sweeps import (
+from arena_envs.solvers.tree import (
     best_response_of,
     edge_weights,
+    game_tree,
     reach_of,
     uniform_policy,
     values_of,
 )
-from arena_envs.solvers.tree import game_tree
 
 
 class BestResponse(NamedTuple):
-    """What a seat gains at most against the others, and how.
+    """The most that a seat gains against the others, and the policy that gains it.
 
     Attributes:
         value: expected return of the seat.

@@ -1,5 +1,7 @@
 """`check_game`: all checks of the kit in their order."""
 
+import re
+import sys
 import traceback
 import warnings
 from collections.abc import Callable
@@ -9,19 +11,47 @@ from typing import Any
 from arena_envs import game as rules_of_all
 from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
-from arena_envs.testing import (
-    declarations,
-    environment,
-    knowledge,
-    page,
-    pictures,
-    rounds,
-    rules,
-    sufficiency,
-    talk,
-    texts,
+from arena_envs.testing import environment, knowledge, rules, texts
+from arena_envs.testing import knowledge as pictures
+from arena_envs.testing import knowledge as sufficiency
+from arena_envs.testing import rules as declarations
+from arena_envs.testing import rules as rounds
+from arena_envs.testing import texts as talk
+from arena_envs.testing.sample import BrokenRule, Sample, demand, draw_sample
+
+PAGE_ROWS = (
+    *("Create", "Agents", "Kind", "Actions", "Rewards", "Length", "Known value"),
+    "Source",
 )
-from arena_envs.testing.sample import BrokenRule, Sample, draw_sample
+
+
+def page_of(game: Any) -> str:
+    """The docstring of the module of a game, or of a game's class; empty without one."""
+    owner = game if isinstance(game, type) else type(game)
+    return (sys.modules[owner.__module__].__doc__ or "").strip()
+
+
+def check_page(game: Any) -> None:
+    """The module's docstring is a page: title, table with all rows, rules."""
+    page = page_of(game)
+    demand(bool(page), "the module of a game has a docstring, which is its page")
+    rule = "the page starts with a title, a colon and a sentence, and then a blank line"
+    demand(
+        bool(re.match(r"[^\n:|]+: [^\n|]+(\n[^\n|]+)*\n\n", page)),
+        rule,
+        page,
+        fix="Start it as in 'Nim: take objects from piles.'",
+    )
+    rows = tuple(re.findall(r"^\| (\w[\w ]*?) +\|", page, re.MULTILINE))
+    rule = f"the table of the page has the rows Property, {', '.join(PAGE_ROWS)}"
+    demand(rows == ("Property", *PAGE_ROWS), rule, rows)
+    rule = "the rules follow the table of the page"
+    demand(
+        "\n\n" in page.partition("| Source")[2],
+        rule,
+        fix="Write the rules below the table, after a blank line.",
+    )
+
 
 CHECKS: tuple[Callable[[Sample], None], ...] = (
     rules.check_actions,
@@ -90,7 +120,7 @@ def check_game(
     if needs_page is False:
         return
     try:
-        page.check_page(game)
+        check_page(game)
     except BrokenRule as error:
         if needs_page or type(game).__module__.startswith("arena_envs."):
             raise BrokenRule(f"{game!r} breaks a rule: {error}") from error

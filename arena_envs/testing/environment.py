@@ -189,7 +189,7 @@ def record(env: GameEnv, seed: int) -> list[Any]:
 
 
 def shown(env: GameEnv) -> list[Any]:
-    """What an environment shows to its agents and their trainer now."""
+    """All that an environment shows to its agents and their trainer now."""
     views = []
     for agent in env.possible_agents:
         observation = env.observe(agent)
@@ -211,7 +211,7 @@ def _global_generators() -> tuple[Any, str]:
 
 
 def playable(env: GameEnv, action: Any) -> Any:
-    """What `step` takes for an action: in language games its text."""
+    """The argument of `step` for an action: in language games its text."""
     if env.game.num_actions is None:
         return env.game.action_text(env.game_state, action)
     return action

@@ -4,8 +4,20 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from arena_envs.game import CHANCE, AnyGame
+from arena_envs.game import CHANCE, TERMINAL, AnyGame
 from arena_envs.sampling import possible_actions
+from arena_envs.scenes.shapes import (
+    TONES,
+    Cards,
+    Grid,
+    Scene,
+    Table,
+    Talk,
+    Track,
+    scene_of,
+)
+from arena_envs.scenes.svg import svg
+from arena_envs.scenes.text import text_of
 from arena_envs.testing.sample import (
     Episode,
     Sample,
@@ -112,7 +124,7 @@ def _check_draw(game: AnyGame, state: Any, seat: int, drawn: Any) -> None:
 
 
 def check_hidden(sample: Sample) -> None:
-    """What a seat cannot know does not show, and resample draws it anew.
+    """Checks that hidden facts do not show, and that `resample` draws them anew.
 
     Exchanges one action of an episode for another, so it does not depend on `resample`.
     """
@@ -176,3 +188,140 @@ def _twins(
         if action not in possible_actions(game, twin):
             return
         twin = game.apply(twin, action)
+
+
+MAX_PAIRS = 200  # of states with the same text
+MAX_ACTIONS = 40  # of a pair
+MAX_OUTCOMES = 6  # of a chance node, followed
+MAX_DEPTH = 3  # chance nodes in a row, followed
+
+
+def check_sufficiency(sample: Sample) -> None:
+    """The text tells the seat to move what it can do and what can follow.
+
+    In every game, states with the same text have the same legal actions. Returns and
+    successors are compared in games of perfect information only. With imperfect information
+    they also depend on what is hidden, and a text may leave out the seat's past, which
+    `information_state` keeps (see `check_knowledge`). So in these games the check does not
+    find a text without a public fact, such as the size of the pot.
+    """
+    game, num_pairs = sample.game, 0
+    seen: dict[tuple[int, str], Any] = {}
+    for state in sample.states():
+        seat = game.current_player(state)
+        if seat < 0:
+            continue
+        text = game.observe(state, seat)
+        known = seen.setdefault((seat, text), state)
+        if known == state or num_pairs == MAX_PAIRS:
+            continue
+        num_pairs += 1
+        legal, again = list(game.legal_actions(known)), list(game.legal_actions(state))
+        demand(
+            legal == again,
+            "one text at a seat's turn has one set of legal actions",
+            *(text, legal, again),
+            fix="Put into the text what decides which actions are legal.",
+        )
+        if game.information == "perfect":
+            _check_same_play(game, text, known, state)
+
+
+def _check_same_play(game: AnyGame, text: str, one: Any, other: Any) -> None:
+    """Two states with one text have the same returns, and so have their successors."""
+    paid = [game.returns(state) for state in (one, other)]
+    demand(
+        paid[0] == paid[1],
+        "one text of a perfect-information game has one return of each seat",
+        *(text, *paid),
+        fix="Put into the text what the seats have been paid.",
+    )
+    for action in list(game.legal_actions(one))[:MAX_ACTIONS]:
+        follow = [_following(game, game.apply(s, action)) for s in (one, other)]
+        demand(
+            follow[0] == follow[1],
+            "one text of a perfect-information game, and one action, lead to the same "
+            "returns and texts",
+            *(text, *_unequal(*follow)),
+            fix="Put into the text what decides the difference.",
+        )
+
+
+def _following(game: AnyGame, state: Any, depth: int = 0) -> list[Any]:
+    """All that seats are shown and paid next, chance outcomes with their probabilities."""
+    if game.current_player(state) != CHANCE:
+        seats = range(game.num_players)
+        return [game.returns(state), *(game.observe(state, seat) for seat in seats)]
+    follow: list[Any] = []
+    for outcome, probability in game.chance_outcomes(state)[:MAX_OUTCOMES]:
+        follow += [outcome, probability]
+        if depth < MAX_DEPTH:
+            follow += _following(game, game.apply(state, outcome), depth + 1)
+    return follow
+
+
+def _unequal(one: list[Any], other: list[Any]) -> tuple[Any, Any]:
+    """The first entries that differ."""
+    return next(
+        (pair for pair in zip(one, other, strict=False) if pair[0] != pair[1]), ("", "")
+    )
+
+
+NUM_STATES, NUM_DRAWN = 60, 4  # states whose scenes are compared, and that are drawn
+FIX = "Read information_state instead of the state where something is hidden."
+
+
+def check_scenes(sample: Sample) -> None:
+    """Scenes of states that a seat cannot tell apart are the same for this seat."""
+    game, rng = sample.game, random.Random(0)
+    states = [s for s in sample.states() if game.current_player(s) != CHANCE]
+    for state in rng.sample(states, min(len(states), NUM_STATES)):
+        for seat in range(game.num_players):
+            _compare(game, state, game.resample(state, seat, rng), seat)
+    for state, twin, seat in hidden_twins(sample, rng, 2)[:NUM_STATES]:
+        _compare(game, state, twin, seat)
+    for state in (*rng.sample(states, min(len(states), NUM_DRAWN)), states[-1]):
+        for viewer in (None, *range(game.num_players)):
+            scene = scene_of(game, state, viewer)
+            _check_tones(scene)
+            for drawn in (svg(scene), text_of(scene)):
+                demand(
+                    bool(drawn), "a scene can be drawn", scene, fix="Show something."
+                )
+
+
+def _compare(game: AnyGame, state: Any, twin: Any, seat: int) -> None:
+    if game.current_player(state) == TERMINAL:
+        own = [game.returns(each)[seat] for each in (state, twin)]
+        if own[0] != own[1]:
+            return  # the seat is paid, so it can tell them apart
+    one, other = (scene_of(game, each, seat) for each in (state, twin))
+    demand(
+        one == other,
+        "what a seat cannot know shows in no scene of the seat",
+        *_difference(one, other),
+        fix=FIX,
+    )
+
+
+def _difference(one: Scene, other: Scene) -> tuple[Any, ...]:
+    """The first lines of text that differ, or both scenes."""
+    lines = zip(text_of(one).split("\n"), text_of(other).split("\n"), strict=False)
+    return next(((a, b) for a, b in lines if a != b), (one, other))
+
+
+def _check_tones(scene: Scene) -> None:
+    """Every color of a scene is known to the renderers."""
+    tones: list[str] = []
+    for shape in scene.shapes:
+        rule = "a scene is made of the shapes of arena_envs.scenes"
+        demand(isinstance(shape, Grid | Cards | Table | Track | Talk), rule, shape)
+        if isinstance(shape, Grid | Table):
+            tones += [cell.tone for row in shape.rows for cell in row]
+        elif isinstance(shape, Track):
+            tones += [cell.tone for cell in shape.items]
+        elif isinstance(shape, Cards):
+            tones += [card.tone for card in shape.cards]
+    for tone in tones:
+        rule = f"a tone is one of {', '.join(filter(None, TONES))}"
+        demand(tone in TONES, rule, tone)

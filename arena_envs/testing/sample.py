@@ -115,7 +115,7 @@ def view(game: AnyGame, state: Any, seat: int) -> tuple[Hashable, ...]:
 
 
 def difference(shown: Any, again: Any) -> str:
-    """What differs between two results of `view`."""
+    """The difference between two results of `view`."""
     names = ("text", "features", "legal actions")
     for name, one, other in zip(names, shown, again, strict=True):
         if one != other:

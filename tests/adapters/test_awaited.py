@@ -44,16 +44,20 @@ async def folds(request) -> Reply:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (stalls, "error: TimeoutError: no reply within 0.01 s"),
-        (raises, "error: ConnectionError: cut"),
-        (lies, "error: TypeError: policy 'player_0' gave 'bet', want a Reply"),
-        (folds, "illegal: "),
+        (stalls, "TimeoutError: no reply within 0.01 s"),
+        (raises, "ConnectionError: cut"),
+        (lies, "TypeError: policy 'player_0' gave 'bet', want a Reply"),
     ],
 )
-def test_a_failure_forfeits_with_its_reason(answer, reason) -> None:
+def test_a_failure_loses_the_episode_with_its_reason(answer, reason) -> None:
     episode = played(answer, timeout=0.01)
+    assert episode.lost == f"policy 'player_0' gave no reply: {reason}"
+
+
+def test_an_illegal_reply_forfeits_with_its_reason() -> None:
+    episode = played(folds)
     assert episode.forfeited_by == 0
-    assert forfeit_reason(episode).startswith(reason)
+    assert forfeit_reason(episode).startswith("illegal: ")
 
 
 def test_an_awaited_policy_does_not_play_in_lockstep() -> None:

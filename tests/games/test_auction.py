@@ -9,8 +9,7 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.games._auction_state import State
-from arena_envs.games.auction import Auction
+from arena_envs.games.auction import Auction, State
 
 game = Auction()
 quiet = Auction(messages=False)

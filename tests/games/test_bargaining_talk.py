@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arena_envs import IllegalAction
-from arena_envs.games._talk import Utterance
 from arena_envs.games.bargaining import ACCEPT, REJECT, Bargaining, State
+from arena_envs.talk import Utterance
 
 game = Bargaining()
 hidden = Bargaining(complete_information=False)

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from arena_envs import TERMINAL, IllegalAction
-from arena_envs.games._battleship_board import State
-from arena_envs.games.battleship import Battleship
+from arena_envs.games.battleship import Battleship, State
 from arena_envs.solvers import (
     expected_returns,
     information_states,

@@ -13,7 +13,7 @@ import pytest
 
 import arena_envs
 from arena_envs import CHANCE, TERMINAL, IllegalAction
-from arena_envs.games.blackjack import HIT, STAND, VALUES, Blackjack, State, total
+from arena_envs.games.blackjack import HIT, STAND, VALUES, Blackjack, State, total_of
 
 game = Blackjack()
 RANKS = "A23456789TJQK"
@@ -221,12 +221,12 @@ def test_the_dealer_draws_to_16_and_stands_on_17() -> None:
     ("ranks", "value"), [("AA", 12), ("A9A", 21), ("AKQ", 21), ("AKQ2", 23), ("5A", 16)]
 )
 def test_an_ace_counts_11_where_it_fits(ranks: str, value: int) -> None:
-    assert total(cards(ranks)) == value
+    assert total_of(cards(ranks)) == value
 
 
 def test_the_longest_episode_has_as_many_turns_as_declared() -> None:
     state = table("AAAA2222333", "TT")
-    assert total(state.player) == 21
+    assert total_of(state.player) == 21
     assert game.current_player(state) == 0
     assert state.num_hits + 1 == game.max_turns
     assert len(state.player) == 11

@@ -10,8 +10,7 @@ from arena_envs import TERMINAL, IllegalAction
 
 pytest.importorskip("chess")
 
-from arena_envs.games._chess_board import ACTIONS, MOVES
-from arena_envs.games.chess import Chess, State
+from arena_envs.games.chess import ACTIONS, MOVES, Chess, State
 
 game = Chess()
 KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"

@@ -10,10 +10,9 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.games._codenames_state import State, clashes
-from arena_envs.games._talk import Utterance
-from arena_envs.games.codenames import Codenames
+from arena_envs.games.codenames import Codenames, State, clashes
 from arena_envs.sampling import sample_chance
+from arena_envs.talk import Utterance
 
 WORDS = (
     "ant",

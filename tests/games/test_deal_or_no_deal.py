@@ -11,9 +11,9 @@ import pytest
 from arena_envs import TERMINAL, make_game
 from arena_envs.bots import make_bot
 from arena_envs.game import IllegalAction
-from arena_envs.games import _deals as deals
-from arena_envs.games._deal_state import State
 from arena_envs.games.deal_or_no_deal import DealOrNoDeal
+from arena_envs.games.deal_or_no_deal import state as deals
+from arena_envs.games.deal_or_no_deal.state import State
 from arena_envs.solvers import expected_returns, uniform_table
 from arena_envs.testing.sample import random_episode
 
@@ -231,7 +231,7 @@ class TestMeasures:
                 )
                 for share in product(*(range(n + 1) for n in state.pool))
             ]
-            best = deals.best(state.pool, state.values)
+            best = deals.best_of(state.pool, state.values)
             assert best.total == max(a + b for a, b in pairs)
             assert best.product == max(a * b for a, b in pairs) > 0
             front = {
@@ -247,7 +247,7 @@ class TestKnownValues:
         totals = []
         for pool in deals.pools(3, 5, 7, 10):
             values = list(deals.weights(pool, 10))
-            shares = np.array(deals.shares(pool))
+            shares = np.array(deals.shares_of(pool))
             one = np.array(values) @ shares.T  # [values, shares]
             other = np.array(values) @ (np.array(pool) - shares).T
             pairs = [
@@ -271,7 +271,7 @@ class TestKnownValues:
         assert total == pytest.approx(1)
 
     def test_random_play_has_its_known_value_and_length(self) -> None:
-        sizes = [len(deals.shares(pool)) for pool in deals.pools(3, 5, 7, 10)]
+        sizes = [len(deals.shares_of(pool)) for pool in deals.pools(3, 5, 7, 10)]
         each = sum(0.5 / n for n in sizes) / len(sizes)
         assert str(game.known_value).endswith(
             f"random play {each:.6f} each".replace("0.", ".")

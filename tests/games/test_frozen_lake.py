@@ -10,8 +10,7 @@ import pytest
 import arena_envs
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.games._lakes import MAPS, random_lake
-from arena_envs.games.frozen_lake import FrozenLake, State
+from arena_envs.games.frozen_lake import MAPS, FrozenLake, State, random_lake
 from arena_envs.solvers import expected_returns, minimax, uniform_table
 
 game = FrozenLake()

@@ -11,8 +11,7 @@ from pettingzoo.test import parallel_api_test
 from pettingzoo.utils.conversions import aec_to_parallel
 
 from arena_envs import TERMINAL, GameEnv, IllegalAction
-from arena_envs.games._goofspiel_state import State
-from arena_envs.games.goofspiel import Goofspiel
+from arena_envs.games.goofspiel import Goofspiel, State
 from arena_envs.solvers import information_states, nash_conv, uniform_table
 
 OTHERS = [

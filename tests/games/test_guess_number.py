@@ -10,9 +10,9 @@ import pytest
 import arena_envs
 from arena_envs import TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.bots.questions import Search
-from arena_envs.games._secrets import State
 from arena_envs.games.guess_number import GuessNumber
+from arena_envs.games.kits.questions import Search
+from arena_envs.games.kits.secrets import State
 from arena_envs.solvers import expected_returns, uniform_table
 
 game = GuessNumber()

@@ -9,6 +9,7 @@ import pytest
 
 import arena_envs
 from arena_envs import TERMINAL
+from arena_envs.game import MAX_TEXT
 from arena_envs.games.iterated_matrix_game import IteratedMatrixGame
 from arena_envs.solvers import (
     best_response_value,
@@ -16,7 +17,6 @@ from arena_envs.solvers import (
     nash_conv,
     uniform_table,
 )
-from arena_envs.spaces import MAX_TEXT
 
 OPENSPIEL = {
     "iterated_matrix_game": "matrix_pd",

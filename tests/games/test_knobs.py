@@ -6,7 +6,7 @@ import random
 import pytest
 
 from arena_envs import game_infos, make_game
-from arena_envs.games._knobs import fitting
+from arena_envs.game import fitting
 from arena_envs.testing.sample import random_episode
 
 FAST = ("guess_number-v0", "wordle-v0")

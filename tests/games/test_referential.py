@@ -9,8 +9,7 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.games._referential_state import State
-from arena_envs.games.referential import Referential
+from arena_envs.games.referential import Referential, State
 from arena_envs.sampling import sample_chance
 
 PAIR = Referential(num_attributes=2, num_objects=3, num_rounds=2)

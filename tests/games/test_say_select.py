@@ -8,8 +8,7 @@ import pytest
 
 from arena_envs import TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.games._say_select_state import State
-from arena_envs.games.say_select import SaySelect
+from arena_envs.games.say_select import SaySelect, State
 from arena_envs.solvers import optimal_joint_policy
 
 game = SaySelect()

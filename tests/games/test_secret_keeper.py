@@ -8,8 +8,7 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.games._keeper_state import State, says
-from arena_envs.games.secret_keeper import SecretKeeper
+from arena_envs.games.secret_keeper import SecretKeeper, State, says
 from arena_envs.solvers import best_response_value, uniform_table
 
 game = SecretKeeper()

@@ -11,9 +11,8 @@ import arena_envs.games.social_dilemma as module
 from arena_envs import TERMINAL
 from arena_envs.bots import make_bot
 from arena_envs.game import IllegalAction
-from arena_envs.games._dilemma_state import NAMES, State, points_of
 from arena_envs.games.iterated_matrix_game import IteratedMatrixGame
-from arena_envs.games.social_dilemma import SocialDilemma
+from arena_envs.games.social_dilemma import NAMES, SocialDilemma, State, points_of
 from arena_envs.solvers import (
     expected_returns,
     information_states,

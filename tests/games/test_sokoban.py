@@ -11,9 +11,13 @@ import pytest
 import arena_envs
 from arena_envs import TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.games._sokoban_levels import random_level
-from arena_envs.games._sokoban_search import TooManyNodes, shortest
-from arena_envs.games.sokoban import Sokoban, State
+from arena_envs.games.sokoban import (
+    Sokoban,
+    State,
+    TooManyNodes,
+    random_level,
+    shortest,
+)
 from arena_envs.solvers import minimax
 
 game = Sokoban()

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from arena_envs import IllegalAction
-from arena_envs.games._walked_grid import STEPS
 from arena_envs.games.speaker_listener import (
     LISTENER,
     SPEAKER,
+    STEPS,
     SpeakerListener,
     State,
 )

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_envs import IllegalAction
-from arena_envs.games import _talk as talk
-from arena_envs.games._talk import Utterance
+from arena_envs import IllegalAction, talk
+from arena_envs.talk import Utterance
 
 OFFER = talk.Move("offer", (talk.Amount(2_00, 50_00),))
 CLAIM = talk.Move(

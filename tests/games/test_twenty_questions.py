@@ -10,10 +10,9 @@ import pytest
 import arena_envs
 from arena_envs import TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.bots.questions import QuestionTree, Search
-from arena_envs.games._attribute_table import read_rows, table_of
-from arena_envs.games._secrets import State
-from arena_envs.games.twenty_questions import TwentyQuestions
+from arena_envs.games.kits.questions import QuestionTree, Search
+from arena_envs.games.kits.secrets import State
+from arena_envs.games.twenty_questions import TwentyQuestions, read_rows, table_of
 from arena_envs.solvers import expected_returns, uniform_table
 
 game = TwentyQuestions()

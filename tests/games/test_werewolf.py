@@ -10,8 +10,8 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.games._werewolf_state import State
 from arena_envs.games.werewolf import Werewolf
+from arena_envs.games.werewolf.state import State
 from arena_envs.sampling import sample_chance
 from arena_envs.solvers import (
     expected_returns,

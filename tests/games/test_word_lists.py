@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arena_envs import make_game
-from arena_envs.games._word_lists import NAMES, read_words
+from arena_envs.games.kits.words import NAMES, read_words
 
 FOLDER = Path(__file__).parents[2] / "arena_envs" / "words"
 

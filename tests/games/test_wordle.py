@@ -11,8 +11,8 @@ import pytest
 import arena_envs
 from arena_envs import IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.bots.questions import Search
-from arena_envs.games._secrets import State
+from arena_envs.games.kits.questions import Search
+from arena_envs.games.kits.secrets import State
 from arena_envs.games.wordle import Wordle
 
 game = Wordle()

@@ -30,11 +30,12 @@ class Recorder(TurnGRPOTrainer):
         self.games_played, self.num_turns, self.num_passes = [], [], []
         super().__init__(*args, **kwargs)
 
-    def play(self, inputs):
-        episodes = super().play(inputs)
-        self.games_played.append([start["game"] for start in inputs])
-        self.num_turns.append(sum(len(e.turns) for e in episodes))
-        return episodes
+    def _generate_and_score_completions(self, inputs):
+        output = super()._generate_and_score_completions(inputs)
+        played = self.last_played
+        self.games_played.append([start["game"] for start in played.starts])
+        self.num_turns.append(sum(len(e.turns) for e in played.episodes))
+        return output
 
     def training_step(self, *args, **kwargs):
         self.num_passes.append(0)

@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 import pytest
 
 from arena_envs import make_game, registration
-from arena_envs.game import BaseGame
-from arena_envs.games._talk import Utterance as Said
+from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.games.kuhn_poker import State as KuhnState
 from arena_envs.games.persuasion import BUY, WARN
 from arena_envs.games.persuasion import State as PersuasionState
 from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_envs.scenes import (
+    Bubble,
     Card,
     Cards,
     Cell,
@@ -24,16 +24,14 @@ from arena_envs.scenes import (
     Table,
     Talk,
     Track,
-    Utterance,
-    add_scene,
-    registry,
     scene_of,
     svg,
     text_of,
 )
-from arena_envs.scenes.colors import css
-from arena_envs.scenes.shapes import TONES
-from arena_envs.scenes.wrapping import MAX_LINES, wrapped
+from arena_envs.scenes.shapes import TONES, observed
+from arena_envs.scenes.svg import css
+from arena_envs.scenes.text import MAX_LINES, wrapped
+from arena_envs.talk import Utterance as Said
 from arena_envs.testing.sample import random_episode
 
 GOLDEN = runpy.run_path(str(Path(__file__).with_name("golden.py")))
@@ -45,7 +43,7 @@ HOSTILE = "</text><script>alert(1)</script>&\"'\x1b[2J\u202e\ud800{{7*7}}" + "x"
 def test_every_game_has_a_scene_of_its_own(id: str) -> None:
     game = make_game(id)
     state = game.initial_state()
-    assert scene_of(game, state) != registry.observed(game, state, None)
+    assert scene_of(game, state) != observed(game, state, None)
 
 
 @pytest.mark.parametrize("id", GOLDEN["IDS"])
@@ -64,7 +62,7 @@ def test_a_picture_is_well_formed_whatever_players_wrote() -> None:
             Cards(HOSTILE, [Card(HOSTILE, "", HOSTILE)], 3),
             Table(HOSTILE, [HOSTILE], [[cell]]),
             Track(HOSTILE, [cell]),
-            Talk(HOSTILE, [Utterance(1, HOSTILE, HOSTILE, HOSTILE)]),
+            Talk(HOSTILE, [Bubble(1, HOSTILE, HOSTILE, HOSTILE)]),
         ],
     )
     drawn = svg(scene)
@@ -80,7 +78,7 @@ def test_a_picture_is_well_formed_whatever_players_wrote() -> None:
 
 def test_a_game_without_a_scene_shows_the_texts_of_its_seats() -> None:
     class Plain(TicTacToe):
-        pass
+        scene: Any = None
 
     game = Plain()
     scene = scene_of(game, game.initial_state(), 1)
@@ -140,10 +138,16 @@ def test_a_viewer_that_is_no_seat_is_refused(viewer: Any) -> None:
         scene_of(game, game.initial_state(), viewer)
 
 
-def test_a_game_has_one_scene() -> None:
-    name = "arena_envs.games.kuhn_poker:KuhnPoker"
-    with pytest.raises(ValueError, match="has the scene"):
-        add_scene(name, "another:scene")
+def plain(game: Any, state: Any, viewer: int | None) -> Scene:
+    return Scene("drawn by plain", ())
+
+
+class Drawn(KuhnPoker):
+    scene = f"{__name__}:plain"
+
+
+def test_a_game_declares_the_function_that_draws_it() -> None:
+    assert scene_of(Drawn(), Drawn().initial_state()).title == "drawn by plain"
 
 
 def test_every_tone_has_a_color() -> None:
@@ -179,7 +183,3 @@ def test_of_many_rounds_the_latest_are_shown() -> None:
     assert "choices by round; the latest 12 rounds:" in text
     assert len(text.splitlines()) < 30
     assert "\n  100 " in text
-
-
-def test_a_base_game_needs_no_method_for_pictures() -> None:
-    assert not any("scene" in name for name in dir(BaseGame))

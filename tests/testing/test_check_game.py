@@ -12,7 +12,6 @@ import pytest
 import arena_envs
 from arena_envs import CHANCE, TERMINAL, BaseGame, IllegalAction
 from arena_envs.game import fold
-from arena_envs.games._talk import Utterance, as_heard
 from arena_envs.games.bargaining import Bargaining
 from arena_envs.games.blackjack import Blackjack
 from arena_envs.games.hanabi import Hanabi
@@ -20,7 +19,8 @@ from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.games.nim import Nim
 from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_envs.hostile import quoted
-from arena_envs.scenes import Card, Cards, Scene, registry
+from arena_envs.scenes import Card, Cards, Scene
+from arena_envs.talk import Utterance, as_heard
 from arena_envs.testing import CHECKS, BrokenRule, check_game, page_of
 from arena_envs.testing.sample import draw_sample
 
@@ -580,16 +580,14 @@ def test_the_first_broken_rule_is_named(game: type[Any], rule: str) -> None:
 class Shown(KuhnPoker):
     """Its scene shows every seat all cards."""
 
+    scene = f"{__name__}:scene_of_shown"
+
 
 def scene_of_shown(game: Shown, state: Any, viewer: int | None) -> Scene:
     return Scene("all", [Cards("cards", [Card(str(card)) for card in state.cards])])
 
 
-def test_a_scene_that_shows_a_hidden_card_breaks_a_rule(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    names = (f"{__name__}:{name}" for name in ("Shown", "scene_of_shown"))
-    monkeypatch.setitem(registry._scenes, *names)
+def test_a_scene_that_shows_a_hidden_card_breaks_a_rule() -> None:
     rule = "what a seat cannot know shows in no scene of the seat; got '  .2. .0.'"
     with pytest.raises(BrokenRule, match=rule):
         check_game(Shown(), needs_page=False)
@@ -599,14 +597,14 @@ def scene_of_notes(game: Notes, state: Any, viewer: int | None) -> Scene:
     return Scene(str([said.message for said in state.said]), [])
 
 
-def test_a_scene_that_shows_a_message_to_others_breaks_a_rule(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    names = (f"{__name__}:{name}" for name in ("Notes", "scene_of_notes"))
-    monkeypatch.setitem(registry._scenes, *names)
+class OpenNotes(Notes):
+    scene = f"{__name__}:scene_of_notes"
+
+
+def test_a_scene_that_shows_a_message_to_others_breaks_a_rule() -> None:
     rule = "a message shows in no scene of a seat outside its audience; got 1"
     with pytest.raises(BrokenRule, match=rule):
-        check_game(Notes(), num_episodes=5, needs_page=False)
+        check_game(OpenNotes(), num_episodes=5, needs_page=False)
 
 
 class Dividing(TicTacToe):

@@ -84,7 +84,7 @@ def test_redirects_are_not_followed(endpoint: Any, serve: Any) -> None:
         endpoint.behaviour = lambda number: "307"
         endpoint.elsewhere = f"{other.url}/chat/completions"
         (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url), 1)
-        assert episode.forfeited_by == 0
+        assert episode.lost
         assert other.requests == []
 
 
@@ -107,7 +107,7 @@ WHAT_TO_DO = {
 @pytest.mark.parametrize(
     "behaviour", ["500", "404", "garbage", "cut", "stall", '{"choices": []}', "{}"]
 )
-def test_a_request_that_fails_forfeits_its_episode_and_no_other(
+def test_a_request_that_fails_loses_its_episode_and_no_other(
     endpoint: Any, behaviour: str
 ) -> None:
     endpoint.behaviour = lambda number: behaviour if number == 0 else "fine"
@@ -115,8 +115,8 @@ def test_a_request_that_fails_forfeits_its_episode_and_no_other(
         "m", endpoint.url, max_retries=0, timeout=0.5, max_concurrent=1
     )
     episodes = kuhn(policy)
-    (failed,) = [episode for episode in episodes if episode.forfeited_by == 0]
-    assert failed.turns[-1].invalid == "error"
+    (failed,) = [episode for episode in episodes if episode.lost]
+    assert failed.turns[-1].invalid == ("timeout" if behaviour == "stall" else "error")
     assert endpoint.url in failed.turns[-1].detail
     assert (
         WHAT_TO_DO.get(behaviour, "; read the server's log (")
@@ -130,7 +130,7 @@ def test_what_passes_is_tried_again(endpoint: Any, behaviour: str) -> None:
     endpoint.behaviour = lambda number: behaviour if number < 2 else "fine"
     policy = ChatAPIPolicy("m", endpoint.url, timeout=0.2, max_concurrent=1)
     episodes = kuhn(policy, 1)
-    assert episodes[0].forfeited_by is None
+    assert episodes[0].lost is None
     assert policy.usage.num_errors == 0
     assert len(endpoint.requests) == policy.usage.num_calls + 2
 
@@ -169,11 +169,11 @@ def test_a_server_that_cannot_be_reached_is_asked_no_more_in_this_play(
             )
         ]
         assert len({episode.turns[-1].detail for episode in episodes}) == 1
-        assert [e.forfeited_by for e in episodes] == [0] * 5
+        assert all(e.lost for e in episodes)
         assert policy.usage.num_errors == num
     endpoint.behaviour = lambda number: "404" if number == 0 else "fine"
     reached = ChatAPIPolicy("m", endpoint.url, max_concurrent=1)
-    assert [e.forfeited_by for e in kuhn(reached)].count(0) == 1
+    assert sum(e.lost is not None for e in kuhn(reached)) == 1
 
 
 @pytest.mark.parametrize("way", ["play", "play_plans", "play_async", "play_many"])
@@ -198,7 +198,7 @@ def test_a_request_that_fails_is_raised_if_so_asked(endpoint: Any, way: str) -> 
     }
     with pytest.raises(NoReplyError, match=r"'m' gave no reply: http\S+ has no model"):
         ways[way](on_error="raise")
-    with pytest.raises(ValueError, match="'forfeit' or 'raise', got 'stop'"):
+    with pytest.raises(ValueError, match="'lose' or 'raise', got 'stop'"):
         ways[way](on_error="stop")
 
 

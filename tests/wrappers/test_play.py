@@ -17,6 +17,8 @@ from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE
 from arena_wrappers import (
     BotPolicy,
+    Branching,
+    Episode,
     EpisodePlan,
     PromptWrapper,
     RandomPolicy,
@@ -25,7 +27,9 @@ from arena_wrappers import (
     make_policy,
     play,
     play_plans,
+    replay,
     stream_plans,
+    without_lost,
 )
 
 SEEDS = range(20)
@@ -63,6 +67,15 @@ class Faulty(RandomPolicy):
         if any(request.episode in self.bad for request in requests):
             return self.fault(self, requests)
         return super().act(requests)
+
+
+class Unsteady(RandomPolicy):
+    """Gives no reply to some requests, by their seed."""
+
+    def act(self, requests):
+        played = super().act(requests)
+        pairs = zip(requests, played, strict=True)
+        return [Reply("", error="no") if r.seed % 5 == 0 else p for r, p in pairs]
 
 
 def crash(policy, requests):
@@ -185,7 +198,7 @@ def test_samples_share_chance_and_not_choices():
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("batch_size", [1, 4, None])
-def test_a_fault_costs_its_own_seat_and_nothing_else(fault, batch_size):
+def test_a_fault_loses_its_own_episode_and_nothing_else(fault, batch_size):
     """Seat 1 fails in episodes 3 and 5; the others equal those of a run without it."""
     sound = play(kuhn, RandomPolicy(), range(8))
     faulty = play(
@@ -199,14 +212,15 @@ def test_a_fault_costs_its_own_seat_and_nothing_else(fault, batch_size):
         if number not in (3, 5):
             assert episode == want
             continue
-        assert episode.forfeited_by == 1
-        assert list(episode.returns) == [0.0, -2.0]
+        assert (episode.forfeited_by, list(episode.returns)) == (None, [])
+        assert FAULTS[fault] in episode.lost
         first, last = episode.turns
         assert first == replace(want.turns[0], rewards={"game": 0.0})
         assert (last.seat, last.reply, last.action) == (1, "", None)
-        assert last.invalid == "error"
+        assert last.invalid == ("timeout" if fault in (stall, time_out) else "error")
         assert FAULTS[fault] in last.detail
-        assert last.rewards == {"game": -2.0, "format": -0.5}
+        assert last.rewards == {}
+        assert Episode.from_json(episode.to_json()) == episode
 
 
 def test_errors_are_not_asked_again_nor_played_at_random():
@@ -215,8 +229,33 @@ def test_errors_are_not_asked_again_nor_played_at_random():
             PromptWrapper, arena_envs.make("kuhn_poker"), on_invalid=on_invalid
         )
         (episode,) = play(env, Faulty(crash, bad=[0]), [0])
-        assert episode.forfeited_by == 0
+        assert episode.lost
         assert len(episode.turns) == 1
+
+
+def test_lost_candidates_are_not_followed_and_parents_stay_right():
+    every = Branching(num_candidates=2, turns=(0,), follow="all")
+    found = play(kuhn, Unsteady(), range(12), branch=every)
+    lost = [number for number, episode in enumerate(found) if episode.lost]
+    assert 0 < len(lost) < len(found)
+    assert not any(episode.parent in lost for episode in found)
+    kept = without_lost(found)
+    assert len(kept) == len(found) - len(lost)
+    for episode in kept:
+        if episode.parent is not None:
+            parent = kept[episode.parent]
+            assert episode.turns[0].messages == parent.turns[0].messages
+            assert (parent.seed, parent.lost) == (episode.seed, None)
+
+
+@pytest.mark.parametrize("kind", ["empty", "refusal", "tool_call", "content_filter"])
+def test_a_reply_without_text_forfeits_under_its_name(kind):
+    silent: Any = ScriptedPolicy("")
+    silent.act = lambda requests: [Reply("", instead=kind)] * len(requests)
+    (episode,) = play(kuhn, silent, [0])
+    assert (episode.lost, episode.forfeited_by) == (None, 0)
+    assert (episode.turns[0].invalid, list(episode.returns)) == (kind, [-2.0, 0.0])
+    assert replay(episode) == episode
 
 
 @pytest.mark.parametrize("fault", [crash, time_out, too_few, no_replies, bad_numbers])
@@ -229,7 +268,7 @@ def test_on_error_raise_passes_the_exception_on(fault):
 def test_an_unknown_on_error_is_refused(start):
     plans = [EpisodePlan(kuhn, [RandomPolicy()] * 2, 0)]
     given = (kuhn, "random", [0]) if start is play else (plans,)
-    with pytest.raises(ValueError, match="'forfeit' or 'raise', got 'ignore'"):
+    with pytest.raises(ValueError, match="'lose' or 'raise', got 'ignore'"):
         list(start(*given, on_error="ignore"))
 
 

@@ -188,11 +188,13 @@ def test_a_slow_consumer_holds_up_play():
         (Mute(), "TypeError: policy 'remote' gave None, want a Reply"),
     ],
 )
-def test_a_fault_costs_its_own_seat_and_nothing_else(policy, detail):
+def test_a_fault_loses_its_own_episode_and_nothing_else(policy, detail):
     found = lines(together(KUHN, [policy, "random"], range(5), timeout=0.05))
     sound = lockstep(KUHN, [Remote(), "random"], range(5))
     assert found[:2] + found[3:] == sound[:2] + sound[3:]
-    assert f'"invalid": "error", "detail": "{detail}' in found[2]
+    kind = "timeout" if detail.startswith("TimeoutError") else "error"
+    assert f'"invalid": "{kind}", "detail": "{detail}' in found[2]
+    assert f'"lost": "policy \'remote\' gave no reply: {detail}' in found[2]
 
 
 def test_an_error_that_is_raised_ends_the_other_episodes():

@@ -6,7 +6,13 @@ endpoint, and in `play_async` and `play_many`, episodes do not wait for each oth
 
 from arena_wrappers.asking import NoReplyError
 from arena_wrappers.branching import Branching
-from arena_wrappers.episodes import Episode, Turn, read_episodes, write_episodes
+from arena_wrappers.episodes import (
+    Episode,
+    Turn,
+    read_episodes,
+    without_lost,
+    write_episodes,
+)
 from arena_wrappers.formats import FORMATS, InvalidReply, ReplyFormat, parse_reply
 from arena_wrappers.human import HumanPolicy
 from arena_wrappers.play import EpisodePlan, play, play_plans, stream_plans
@@ -67,5 +73,6 @@ __all__ = [
     "stream_plans",
     "turn_seed",
     "turn_states",
+    "without_lost",
     "write_episodes",
 ]

@@ -37,8 +37,8 @@ class Usage:
 class ChatAPIPolicy:
     """Asks a chat endpoint for each reply, many at a time.
 
-    If a request fails after all retries, its reply has an `error`, and the seat forfeits
-    that episode. Other episodes go on. The key goes to the host of `base_url` and to no other:
+    If a request fails after all retries, its reply has an `error`, and the episode is lost.
+    Other episodes go on. The key goes to the host of `base_url` and to no other:
     redirects are not followed. Replies and errors show `***` in place of a key of 12
     characters or more. Shorter keys stay, since local servers accept any word as a key.
 
@@ -138,7 +138,8 @@ class ChatAPIPolicy:
             raise TimeoutError(str(error)) from None
         except Exception as error:  # an endpoint may send anything
             self._count(num_errors=1)
-            return Reply("", error=self._client.reason(error, self.model))
+            told = self._client.reason(error, self.model)
+            return Reply("", error=told, timed_out=isinstance(error, TimeoutError))
         self._count(answer.get("usage"), num_calls=1)
         return replace(reply, text=self._client.hide(reply.text))
 

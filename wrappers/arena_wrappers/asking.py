@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from arena_wrappers.policies import AsyncPolicy, Policy, Reply, TurnRequest
 
-OnError = Literal["forfeit", "raise"]
+OnError = Literal["lose", "raise"]
 
 
 class NoReplyError(RuntimeError):
@@ -16,10 +16,10 @@ class NoReplyError(RuntimeError):
 
 
 def checked_on_error(on_error: OnError) -> OnError:
-    """The argument; raises ValueError unless it is `"forfeit"` or `"raise"`."""
+    """The argument; raises ValueError unless it is `"lose"` or `"raise"`."""
     if on_error not in get_args(OnError):
         raise ValueError(
-            f"want on_error 'forfeit' or 'raise', got {on_error!r:.80}; correct it"
+            f"want on_error 'lose' or 'raise', got {on_error!r:.80}; correct it"
         )
     return on_error
 
@@ -40,7 +40,7 @@ def ask(
     """The replies of a policy, one for each request.
 
     When a call fails or times out, its requests are asked again one by one, so that one bad
-    request does not forfeit the other episodes. A policy that always stalls therefore costs
+    request does not lose the other episodes. A policy that always stalls therefore costs
     `timeout` seconds per request. A call that timed out goes on in its thread: with a
     timeout, `act` may run in several threads at once.
 
@@ -48,7 +48,7 @@ def ask(
         policy: who replies.
         requests: what is asked.
         timeout: seconds that one call may take; None for no limit.
-        on_error: what a failure does: `"forfeit"` gives a `Reply` with `error` to each
+        on_error: what a failure does: `"lose"` gives a `Reply` with `error` to each
             request that also fails alone; `"raise"` raises the exception again, and
             `NoReplyError` for a `Reply` with `error`.
     """
@@ -81,7 +81,8 @@ MAX_ERROR = 500  # characters
 
 
 def _failed(error: Exception) -> Reply:
-    return Reply("", error=f"{type(error).__name__}: {error}"[:MAX_ERROR])
+    told = f"{type(error).__name__}: {error}"[:MAX_ERROR]
+    return Reply("", error=told, timed_out=isinstance(error, TimeoutError))
 
 
 def _wanted(

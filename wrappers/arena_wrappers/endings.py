@@ -32,6 +32,8 @@ def ending(
     """
     state = final_state(episode, game)
     lines = [f"\n{game.observe(state, seat)}"]
+    if episode.lost is not None:
+        lines.append(f"The game ends without a result: {episode.lost}")
     if reveals and (hidden := _hidden(game, state, seat)):
         lines.append(f"What was hidden from you:\n{hidden}")
     if episode.forfeited_by is not None:

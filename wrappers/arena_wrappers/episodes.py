@@ -3,13 +3,15 @@
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from arena_envs.game import AnyGame
 from arena_wrappers.files import whole_file
 from arena_wrappers.prompts import Message
+
+LOST = ("error", "timeout")  # `Turn.invalid` of a turn without a reply
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,9 @@ class Turn:
         action: the action that was played; None if the reply was invalid and none was
             drawn for it.
         invalid: why the reply was no action: `"format"`, `"illegal"`, `"ambiguous"`,
-            `"overlong"` or `"error"`; None if it was valid.
+            `"overlong"`, or `"empty"`, `"refusal"`, `"tool_call"` and `"content_filter"` for
+            replies of a model without text. In the last turn of a lost episode `"error"` or
+            `"timeout"`. None if it was valid.
         detail: the reason in a sentence, where the reply was invalid.
         rewards: parts of the reward from this turn until the seat's next one, by name.
         prompt_ids: token ids of the prompt, if the policy reports them.
@@ -80,7 +84,8 @@ class Episode:
             canonical texts of utterances, and the index of each chance outcome in
             `Game.chance_outcomes`.
         turns: all replies in order.
-        returns: return of each seat by the rules, without penalties.
+        returns: return of each seat by the rules, without penalties; empty if the episode
+            is lost.
         terminated: whether the episode ended by its rules (a forfeit included).
         truncated: whether it was cut by `max_turns`.
         forfeited_by: the seat that forfeited, if one did.
@@ -89,6 +94,9 @@ class Episode:
         branch: number of `turns` that it shares with its parent: `turns[branch]` is the
             first of its own.
         measures: the game's measures of the last state, by name; see `Game.measures`.
+        lost: why the episode is lost, which is that a policy gave no reply: its server failed,
+            it took too long, or its code raised. A lost episode is no result: leave it out
+            (`without_lost`) and play it again. None if it was played to its end.
         final_state: the game's last state. Only in memory, as `Turn.state`.
     """
 
@@ -107,6 +115,7 @@ class Episode:
     parent: int | None = None
     branch: int | None = None
     measures: Mapping[str, float] = field(default_factory=dict)
+    lost: str | None = None
     final_state: Any = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -258,6 +267,7 @@ _EPISODE_FIELDS: dict[str, Check] = {
     "parent": _optional(_is_int),
     "branch": _optional(_is_int),
     "measures": _is_rewards,
+    "lost": _optional(_is_str),
 }
 _READER = "; arena_trainers.train.rollouts.read_rollouts reads episodes with credit"
 
@@ -278,6 +288,20 @@ def _checked(
         if required and field_.name not in values:
             raise ValueError(f"{where} lacks {field_.name!r}")
     return values
+
+
+def without_lost(episodes: Iterable[Episode]) -> list[Episode]:
+    """The episodes that are not lost; `Episode.parent` counts those that are kept."""
+    places: dict[int, int] = {}
+    kept: list[Episode] = []
+    for number, episode in enumerate(episodes):
+        if episode.lost is None:
+            places[number] = len(kept)
+            parent = episode.parent
+            kept.append(
+                episode if parent is None else replace(episode, parent=places[parent])
+            )
+    return kept
 
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:

@@ -28,7 +28,8 @@ from arena_envs.game import AnyGame, IllegalAction, fold
 MAX_ANSWER = 4000  # characters
 MAX_FAULT = 200  # characters of a game's reason for refusing an answer
 
-Reason = Literal["format", "illegal", "ambiguous", "overlong", "error"]
+Instead = Literal["empty", "refusal", "tool_call", "content_filter"]
+Reason = Literal["format", "illegal", "ambiguous", "overlong"] | Instead
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class InvalidReply:
     Attributes:
         reason: `"format"` (no answer found), `"illegal"` (the answer names no legal
             action), `"ambiguous"` (more than one answer), `"overlong"` (cut at a limit, or
-            an answer beyond `MAX_ANSWER` characters) or `"error"` (the policy failed).
+            an answer beyond `MAX_ANSWER` characters), or what a model sent in place of text:
+            `"empty"`, `"refusal"`, `"tool_call"` or `"content_filter"`.
         detail: the reason in a sentence, without a quotation of the reply.
     """
 

@@ -117,6 +117,7 @@ class LiveEpisode:
         self.fork: Fork | None = None  # where this episode branches
         self.turns: list[Turn] = []
         self.context_ids: dict[int, list[int]] = {}
+        self.lost: str | None = None
         if fork is None:
             self.env = cache.enter()
             self.env.reset(seed=plan.seed, options=dict(plan.options or {}))
@@ -130,7 +131,7 @@ class LiveEpisode:
 
     def candidates(self) -> "list[LiveEpisode]":
         """The episodes that branch from this one at its fork."""
-        if self.fork is None or self.plan.branch is None:
+        if self.fork is None or self.plan.branch is None or self.lost is not None:
             return []
         plan, at = self.plan, len(self.fork.turns)
         samples = [
@@ -147,7 +148,11 @@ class LiveEpisode:
     @property
     def is_over(self) -> bool:
         agent = self.base.agent_selection
-        return self.base.terminations[agent] or self.base.truncations[agent]
+        return (
+            self.lost is not None
+            or self.base.terminations[agent]
+            or self.base.truncations[agent]
+        )
 
     @property
     def seat(self) -> int:
@@ -198,21 +203,15 @@ class LiveEpisode:
         return chance_seed(plan.seed, plan.sample, len(self.turns))
 
     def take(self, reply: Reply) -> None:
-        env, request, text = self.env, self.pending, storable(reply.text)
-        invalid = None
         if reply.error is not None:
-            invalid = InvalidReply("error", storable(reply.error))
-        elif reply.truncated:
-            invalid = InvalidReply("overlong", "The reply was cut at its length limit.")
+            self._lose(reply, reply.error)
+            return
+        env, request, text = self.env, self.pending, storable(reply.text)
         drawn = self.plan.drawn.get(len(self.turns))
-        env.submit(text, invalid, seed=request.seed, drawn=drawn)
+        env.submit(text, reply.invalid, seed=request.seed, drawn=drawn)
         bad = env.outcome if isinstance(env.outcome, InvalidReply) else None
         turn = Turn(
-            index=request.turn,
-            seat=request.seat,
-            policy=self.plan.policies[request.seat].name,
-            messages=request.messages,
-            legal=request.legal,
+            **self._asked(),
             reply=text,
             action=env.played,
             invalid=bad.reason if bad else None,
@@ -222,7 +221,6 @@ class LiveEpisode:
             logprobs=_plain(reply.logprobs),
             entropies=_plain(reply.entropies),
             truncated=reply.truncated,
-            state=request.state,
         )
         self.turns.append(turn)
         self.last_turn[self.base.possible_agents[request.seat]] = turn
@@ -233,6 +231,27 @@ class LiveEpisode:
                 rewards = self.last_turn[payee].rewards
                 for name, reward in parts.items():
                     rewards[name] = rewards.get(name, 0.0) + reward
+
+    def _asked(self) -> dict[str, Any]:
+        """What a turn tells of its request."""
+        request = self.pending
+        return {
+            "index": request.turn,
+            "seat": request.seat,
+            "policy": self.plan.policies[request.seat].name,
+            "messages": request.messages,
+            "legal": request.legal,
+            "state": request.state,
+        }
+
+    def _lose(self, reply: Reply, error: str) -> None:
+        """Ends the episode, which has no result; its last turn is the one without a reply."""
+        asked, detail = self._asked(), storable(error)
+        kind = "timeout" if reply.timed_out else "error"
+        self.turns.append(
+            Turn(**asked, reply="", action=None, invalid=kind, detail=detail)
+        )
+        self.lost = f"policy {asked['policy']!r} gave no reply: {detail}"
 
     def _remember(self, turn: Turn) -> None:
         """Keeps the tokens of a seat's conversation, unless some of them are unknown."""
@@ -254,12 +273,13 @@ class LiveEpisode:
             sample=plan.sample,
             actions=_action_record(base.game, base.actions),
             turns=self.turns,
-            returns=list(base.returns),
+            returns=[] if self.lost else list(base.returns),
             terminated=base.terminations[agent],
             truncated=base.truncations[agent],
             forfeited_by=base.forfeited_by,
             branch=self.branch,
-            measures=_measures(base.game, base.game_state),
+            measures={} if self.lost else _measures(base.game, base.game_state),
+            lost=self.lost,
             final_state=base.game_state,
         )
 

@@ -110,7 +110,7 @@ class Opponents:
         request = self._request(env, prompt)
         (reply,) = ask(policy, [request], None, "raise")
         outcome = prompt.parse(env.game, env.game_state, reply.text, request.legal)
-        if reply.truncated or isinstance(outcome, InvalidReply):
+        if reply.invalid or isinstance(outcome, InvalidReply):
             env.forfeit(env.agent_selection)
         else:
             env.step(said(env, outcome))

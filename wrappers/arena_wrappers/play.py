@@ -25,7 +25,7 @@ def play(
     num_samples: int = 1,
     batch_size: int | None = None,
     timeout: float | None = None,
-    on_error: OnError = "forfeit",
+    on_error: OnError = "lose",
     branch: Branching | None = None,
 ) -> list[Episode]:
     """Plays one episode for each seed; all waiting turns of a policy go to one `act`.
@@ -45,12 +45,13 @@ def play(
         batch_size: most episodes in progress at a time; None for all. Where a person
             plays, one is.
         timeout: seconds that one `act` may take. After a timeout its requests are asked
-            again one by one; a request that times out alone forfeits the episode. A call
+            again one by one; a request that times out alone loses the episode. A call
             that timed out goes on in its thread, so several calls of `act` may run at once.
             An endpoint's request is asked once, and cancelled after a timeout.
-        on_error: what an exception in a policy does: `"forfeit"` ends the episode of the
-            request that failed, `"raise"` raises it again. A reply with an `error`, as of an
-            endpoint that cannot be reached, is raised as `NoReplyError`.
+        on_error: what a missing reply does, such as one of a server that fails, a timeout or
+            an exception in a policy: `"lose"` ends its episode, which is lost
+            (`Episode.lost`) and has no returns. `"raise"` raises the exception again, and
+            `NoReplyError` for a reply with an `error`.
         branch: where more episodes branch from each episode, see `Branching`.
 
     Returns:
@@ -84,7 +85,7 @@ def play_plans(
     *,
     batch_size: int | None = None,
     timeout: float | None = None,
-    on_error: OnError = "forfeit",
+    on_error: OnError = "lose",
 ) -> list[Episode]:
     """The episodes of the plans in their order, always played in lockstep.
 
@@ -101,7 +102,7 @@ def stream_plans(
     *,
     batch_size: int | None = None,
     timeout: float | None = None,
-    on_error: OnError = "forfeit",
+    on_error: OnError = "lose",
 ) -> Iterator[tuple[int, Episode]]:
     """Plays the planned episodes, several games at once if need be.
 
@@ -203,6 +204,8 @@ def _followers(
     if any(key not in done for key in family):
         return []
     episodes = [done[key][1] for key in family]
+    if any(episode.lost is not None for episode in episodes):
+        return []
     chosen = branch.followed(episodes, done[parent][1])
     return [new for number in chosen for new in done[family[number]][0].candidates()]
 

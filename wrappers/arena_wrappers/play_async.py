@@ -37,7 +37,7 @@ async def play_async(
     sample: int = 0,
     *,
     timeout: float | None = None,
-    on_error: OnError = "forfeit",
+    on_error: OnError = "lose",
 ) -> Episode:
     """Plays one episode; the record is that of `play` if replies depend on requests alone.
 
@@ -51,7 +51,7 @@ async def play_async(
             policy if you play many episodes.
         seed: seed of the environment and of all random choices.
         sample: number of the episode among those with the same seed.
-        timeout: seconds that one reply may take; after a timeout the seat forfeits.
+        timeout: seconds that one reply may take; after a timeout the episode is lost.
         on_error: as for `play`.
 
     Raises:
@@ -72,7 +72,7 @@ async def play_many(
     num_samples: int = 1,
     max_in_flight: int = MAX_IN_FLIGHT,
     timeout: float | None = None,
-    on_error: OnError = "forfeit",
+    on_error: OnError = "lose",
 ) -> AsyncGenerator[Episode]:
     """Plays one episode for each seed, up to `max_in_flight` at a time.
 
@@ -89,7 +89,7 @@ async def play_many(
         max_in_flight: largest number of episodes in progress. A policy may allow fewer
             requests at a time, such as `ChatAPIPolicy(max_concurrent=...)`.
         timeout: seconds that one reply may take, once its policy has a free place for it;
-            after a timeout the seat forfeits.
+            after a timeout the episode is lost.
         on_error: as for `play`.
 
     Yields:

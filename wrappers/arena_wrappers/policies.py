@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from arena_envs.bots import Bot
 from arena_envs.game import AnyGame
-from arena_wrappers.formats import reply_format_named
+from arena_wrappers.formats import Instead, InvalidReply, reply_format_named
 from arena_wrappers.prompts import Message, PromptOptions, messages
 
 
@@ -47,6 +47,15 @@ class TurnRequest:
         return reply_format_named(self.reply_format).wrap(action_text)
 
 
+# what a model may send in place of text, and what is said of it
+INSTEAD: dict[Instead, str] = {
+    "empty": "The reply is empty.",
+    "refusal": "The model refused to reply.",
+    "tool_call": "The reply is a tool call and has no text.",
+    "content_filter": "A content filter removed the reply.",
+}
+
+
 @dataclass(frozen=True)
 class Reply:
     """The reply of a policy.
@@ -57,8 +66,11 @@ class Reply:
         token_ids: token ids of the reply, with its end token.
         logprobs: log-probability of each reply token under the sampling distribution.
         truncated: whether a length limit cut the reply.
-        error: why there is no reply (exception, timeout), None if there is one; the seat
-            of a reply with an error forfeits.
+        error: why there is no reply, such as a server that fails; None if there is one. An
+            episode without a reply is lost, see `Episode.lost`.
+        timed_out: whether there is no reply because it took too long.
+        instead: what the model sent in place of text: `"empty"`, `"refusal"`, `"tool_call"`
+            or `"content_filter"`; None if it sent text. Such a reply is invalid.
         entropies: entropy of the distribution of each reply token, in nats.
     """
 
@@ -68,6 +80,18 @@ class Reply:
     logprobs: Sequence[float] | None = None
     truncated: bool = False
     error: str | None = None
+    timed_out: bool = False
+    instead: Instead | None = None
+
+    @property
+    def invalid(self) -> InvalidReply | None:
+        """Why the reply is invalid whatever its text; None if the text decides."""
+        if self.truncated:
+            return InvalidReply("overlong", "The reply was cut at its length limit.")
+        if self.instead is not None:
+            return InvalidReply(self.instead, INSTEAD[self.instead])
+        return None
+
     entropies: Sequence[float] | None = None
 
 

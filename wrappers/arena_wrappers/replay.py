@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
 from arena_envs.registration import make_game
-from arena_wrappers.episodes import Episode, Turn
+from arena_wrappers.episodes import LOST, Episode, Turn
 from arena_wrappers.play import EpisodePlan, play_plans
-from arena_wrappers.policies import Reply, TurnRequest
+from arena_wrappers.policies import INSTEAD, Reply, TurnRequest
 from arena_wrappers.wrapper import PromptWrapper
 
 
@@ -135,8 +135,10 @@ class _Recorded:
             turn.token_ids,
             turn.logprobs,
             turn.truncated,
-            error=turn.detail if turn.invalid == "error" else None,
+            error=turn.detail if turn.invalid in LOST else None,
             entropies=turn.entropies,
+            timed_out=turn.invalid == "timeout",
+            instead=cast(Any, turn.invalid if turn.invalid in INSTEAD else None),
         )
 
 

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 import arena_envs
 from arena_envs.checks import did_you_mean
-from arena_envs.env import GameEnv
-from arena_envs.game import AnyGame
-from arena_envs.nodes import action_mask
+from arena_envs.env import AnyText, GameEnv
+from arena_envs.game import MAX_TEXT, AnyGame
+from arena_envs.nodes import Content, action_mask
 from arena_envs.registration import game_parameters
 from arena_envs.scenes.rendering import missing_package, render_modes, rendered
-from arena_envs.spaces import MAX_TEXT, AnyText, Content
 from arena_wrappers.formats import parse_reply
 from arena_wrappers.opponents import Opponents
 from arena_wrappers.policies import Policy, turn_seed

@@ -10,8 +10,8 @@ from gymnasium import spaces
 from pettingzoo.utils.wrappers.base import BaseWrapper
 
 from arena_envs.checks import did_you_mean
-from arena_envs.env import GameEnv
-from arena_envs.spaces import MAX_TEXT, AnyText
+from arena_envs.env import AnyText, GameEnv
+from arena_envs.game import MAX_TEXT
 from arena_wrappers.formats import InvalidReply
 from arena_wrappers.prompts import History, Message, Parsing, PromptOptions
 from arena_wrappers.refusals import ask_again, said_by_author
@@ -209,7 +209,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
 
         Args:
             text: the reply.
-            invalid: the reason, if the reply is known to be invalid (cut, failed).
+            invalid: the reason, if the reply is known to be invalid (cut, empty).
             seed: seed of the action that `on_invalid="random"` draws; by default the draw
                 comes from a stream of the environment's seed.
             drawn: for a replay, the action that was drawn.
@@ -229,7 +229,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             raise ValueError(f"{agent}: {outcome.reason}: {outcome.detail}")
         self.outcome, self.played = outcome, None
         self._cumulative_rewards[agent] = 0.0
-        if bad and self._may_retry(outcome):
+        if bad and self._may_retry():
             refused = said_by_author(text, MAX_REFUSED)
             self._attempts = [*self._attempts, refused, ask_again(outcome)]
             paid = dict.fromkeys(env.agents, 0.0)
@@ -256,15 +256,15 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     def _view(self, seat: int) -> View:
         return self._seating.view(self.env.game, self.env.game_state, seat)
 
-    def _may_retry(self, outcome: InvalidReply) -> bool:
-        if self.on_invalid != "retry" or outcome.reason == "error":
+    def _may_retry(self) -> bool:
+        if self.on_invalid != "retry":
             return False
         return len(self._attempts) < 2 * self.max_retries  # a reply and a reason each
 
     def _play(self, agent: str, outcome: Any, seed: int | None, drawn: Any) -> None:
         env = self.env
         if isinstance(outcome, InvalidReply):
-            if self.on_invalid != "random" or outcome.reason == "error":
+            if self.on_invalid != "random":
                 env.forfeit(agent)
                 return
             outcome = self._draw(seed) if drawn is None else drawn

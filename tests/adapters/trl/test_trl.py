@@ -181,12 +181,8 @@ class Lost:
         return [Reply("", error="connection cut") for _ in requests]
 
 
-def test_a_lost_opponent_stops_training_or_forfeits() -> None:
+def test_a_lost_opponent_stops_training() -> None:
     tools: SeatTools = seat_tools("kuhn_poker", seat=1, opponents=Lost())()
     assert "The game is over" in tools.reset(seed=0)
     with pytest.raises(NoReplyError, match="connection cut"):
         tools.get_reward()
-    tools = seat_tools("kuhn_poker", opponents=Lost(), on_error="forfeit")()
-    tools.reset(seed=0)
-    assert tools.act("bet") == "The game is over. Your return is 0."
-    assert tools.get_reward() == 0.0

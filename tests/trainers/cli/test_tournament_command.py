@@ -54,7 +54,7 @@ def test_a_tournament_writes_results_summary_and_picture(
         "mini_hanabi-v0",
         f"{hanabi.payoffs[0][1].mean:.3f}",
         f"= {hanabi.cross_play.gap:.3f}",
-        "Ratings: tic_tac_toe-v0",
+        "Ranking: tic_tac_toe-v0",
         f"{board.ratings[0].elo:.0f}",
         "Nash average",
     ):
@@ -125,7 +125,7 @@ def test_an_endpoint_that_never_replies_is_an_error(
     words = ("tournament", "random", dead, "-g", "nim", "-n", "2")
     done = arena_here(*words, "--out", str(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("error: 4 of 4 episodes were lost: policy 'm@http")
+    assert done.stderr.startswith("error: 4 of 4 episodes were lost (m@http")
     assert done.stderr.endswith(
         "; finished episodes are kept; the same command resumes\n"
     )

@@ -38,12 +38,14 @@ def test_all_episodes_of_a_start_play_the_task_of_the_curriculum(
         **options, episodes_per_step=16, curriculum={**spec, "steps": 4}
     )
     generated(trainer)
-    assert trainer.last_games == [1] * 16
+    assert trainer.last_played.games == [1] * 16
     assert {len(episode.returns) for episode in trainer.last_episodes} == {3}
     trainer.state.global_step = 2
     generated(trainer)
     games = {}
-    for episode, game in zip(trainer.last_episodes, trainer.last_games, strict=True):
+    for episode, game in zip(
+        trainer.last_episodes, trainer.last_played.games, strict=True
+    ):
         games.setdefault(episode.seed, set()).add(game)
     assert all(len(found) == 1 for found in games.values())
     assert set.union(*games.values()) == {0, 1}
@@ -69,7 +71,7 @@ def test_outcomes_are_the_returns_of_the_seats_that_learn(make_trainer, generate
     seen: list[Outcome] = []
     trainer.tasks.curriculum.update = lambda outcomes, step: seen.extend(outcomes)
     generated(trainer)
-    played = zip(trainer.last_episodes, trainer.last_games, strict=True)
+    played = zip(trainer.last_episodes, trainer.last_played.games, strict=True)
     rules = trainer.games.rules
     for outcome, (episode, game) in zip(seen, played, strict=True):
         low, high = rules[game].min_return, rules[game].max_return

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,13 +18,21 @@ import pytest
 import arena_envs
 from arena_envs.bots.solved import CFR
 from arena_envs.env import GameEnv
+from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers.evaluate import evaluate, matches
 from arena_trainers.evaluate.baselines import constants_of, solver_of
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.evaluate.result_rows import win_draw_loss
 from arena_trainers.evaluate.tables import reference_kind
-from arena_wrappers import BotPolicy, RandomPolicy, Reply, ScriptedPolicy, play
+from arena_wrappers import (
+    BotPolicy,
+    NoReplyError,
+    RandomPolicy,
+    Reply,
+    ScriptedPolicy,
+    play,
+)
 from arena_wrappers.episode_log import EpisodeLog
 
 KUHN = arena_envs.make_game("kuhn_poker")
@@ -53,7 +62,10 @@ def test_a_bettor_takes_the_ante_of_a_passer_in_either_seat():
         assert row.low == pytest.approx(1 - 3 * quantile)
         assert (row.wins, row.draws, row.losses) == (1, 0, 0)
         assert (row.invalid, row.num_turns, row.num_tokens) == ({}, 1, None)
-        assert row.normalised is None
+        assert (row.score, row.no_score) == (
+            None,
+            "the action probabilities of passer are unknown",
+        )
     assert (found.game, found.params) == ("kuhn_poker-v0", {"num_players": 2})
     assert found.known_value.startswith("-1/18 for player_0")
 
@@ -101,11 +113,7 @@ def test_baselines_stand_beside_the_policy():
     ]
     assert roles[3][0] == "constant"
     alone = evaluate("constant:1", "kuhn_poker", ["cfr"], 50, baselines=False)
-    played = [
-        replace(row, normalised=None, score_interval=None)
-        for row in rows_by_seat(found).values()
-    ]
-    assert played == list(alone.rows)
+    assert list(rows_by_seat(found).values()) == list(alone.rows)
 
 
 def test_the_best_constant_is_chosen_by_other_seeds(tmp_path: Path):
@@ -129,28 +137,117 @@ def test_the_best_constant_is_chosen_by_other_seeds(tmp_path: Path):
     assert done == [(number, total) for number in range(1, total + 1)]
 
 
-def test_the_normalised_score_is_0_for_uniform_and_100_for_the_solver():
-    found = evaluate("minimax", "tic_tac_toe", ["random"], 30)
-    uniform, solver = rows_by_seat(found, "uniform"), rows_by_seat(found, "solver")
-    constant = rows_by_seat(found, "constant")
-    for seat in (0, 1, "all"):
-        assert uniform[seat].normalised == 0
-        assert solver[seat].normalised == 100
-        low, high = rows_by_seat(found)[seat].score_interval
-        assert low <= 100 <= high
-        # random play, by enumeration: X wins .584921, O .288095
-        zero = {0: 0.296826, 1: -0.296826, "all": 0.0}[seat]
-        own, other = rows_by_seat(found)[seat], constant[seat]
-        ratio = (other.mean_return - zero) / (own.mean_return - zero)
-        assert other.normalised == pytest.approx(own.normalised * ratio, abs=1e-3)
+def value_of(game, state, chances, seat):
+    """Expected return of a seat, by recursion; `chances(player, state)` of each action."""
+    player = game.current_player(state)
+    if player == TERMINAL:
+        return game.returns(state)[seat]
+    outcomes = (
+        game.chance_outcomes(state) if player == CHANCE else chances(player, state)
+    )
+    return sum(
+        p * value_of(game, game.apply(state, action), chances, seat)
+        for action, p in outcomes
+        if p
+    )
+
+
+def best_by_plans(game, chances, seat):
+    """The largest expected return of a seat over all pure plans, card by card."""
+    plans = {}  # information states of the seat, by its card
+
+    def visit(state):
+        player = game.current_player(state)
+        if player == TERMINAL:
+            return
+        actions = (
+            [a for a, _ in game.chance_outcomes(state)]
+            if player == CHANCE
+            else game.legal_actions(state)
+        )
+        if player == seat:
+            known = game.information_state(state, seat)
+            plans.setdefault(known[1], set()).add(known)
+        for action in actions:
+            visit(game.apply(state, action))
+
+    visit(game.initial_state())
+    chosen = {}
+    for known in plans.values():
+        order = sorted(known)
+        found = {}
+        for plan in product((0, 1), repeat=len(order)):
+            tried = {**chosen, **dict(zip(order, plan, strict=True))}
+
+            def mixed(player, state, tried=tried):
+                if player != seat:
+                    return chances(player, state)
+                own = tried.get(game.information_state(state, seat), 0)
+                return [(action, float(action == own)) for action in (0, 1)]
+
+            found[plan] = value_of(game, game.initial_state(), mixed, seat)
+        best = max(found, key=found.__getitem__)
+        chosen |= dict(zip(order, best, strict=True))
+    return max(found.values())
+
+
+def uniform(player, state):
+    return [(0, 0.5), (1, 0.5)]
+
+
+@pytest.mark.parametrize(("num_players", "seat"), [(2, 0), (2, 1), (3, 2)])
+def test_a_score_is_100_at_a_best_response_by_brute_force(num_players, seat):
+    game = KuhnPoker(num_players=num_players)
+    low = value_of(game, game.initial_state(), uniform, seat)
+    high = best_by_plans(game, uniform, seat)
+    (row,) = evaluate("constant:0", game, seats=[seat], baselines=False).rows
+    assert row.scale == pytest.approx((low, high), abs=1e-12)
+    ends = [100 * (x - low) / (high - low) for x in (row.low, row.high)]
+    assert row.score == pytest.approx(100 * (row.mean_return - low) / (high - low))
+    assert row.score_interval == pytest.approx(ends)
+
+
+def test_a_policy_that_loses_scores_below_0_and_one_that_wins_above():
+    env = arena_envs.make("kuhn_poker", num_players=3)
+    for name in ("constant:0", "constant:1"):
+        for row in evaluate(name, env, num_episodes=300, baselines=False).rows:
+            assert (row.score > 0) == (name == "constant:1"), row
+            assert row.score <= 100 or row.score_interval[0] < 100
+
+
+def test_uniform_play_scores_0_and_the_solver_of_a_game_of_one_seat_about_100():
+    """The page of Frozen Lake: 0.74419 and 0.0139398."""
+    found = evaluate("random", "frozen_lake", num_episodes=40)
+    rows = {row.role: row for row in found.rows}
+    assert rows["solver"].scale == pytest.approx((0.0139398, 0.74419), abs=1e-5)
+    assert (rows["uniform"].score, rows["uniform"].score_interval) == (0, (0, 0))
+    low, high = rows["solver"].score_interval or (0, 0)
+    assert low < 100 < high
+
+
+def test_defection_is_the_best_response_in_a_mixed_game():
+    found = evaluate("always_defect", "prisoners_dilemma", num_episodes=50)
+    assert found.rows[0].scale == (4, 5.5)  # (10 + 1) / 2 against (10 + 5 + 1 + 0) / 4
 
 
 @pytest.mark.parametrize(
-    ("game", "opponent"), [("kuhn_poker", "self"), ("prisoners_dilemma", "random")]
+    ("game", "opponent", "reason"),
+    [
+        ("kuhn_poker", "self", "in self-play the opponent is the policy itself"),
+        ("matching_pennies", "random", "uniform random play is a best response"),
+        ("tic_tac_toe", "mcts:1", "the action probabilities of mcts:1 are unknown"),
+        ("connect_four", "random", "the game has more than 30,000 states"),
+        ("persuasion", "random", "a language game cannot be enumerated"),
+        (
+            arena_envs.make("leduc_poker", max_turns=3),
+            "random",
+            "max_turns=3 truncates the game",
+        ),
+    ],
 )
-def test_no_score_is_given_where_it_would_mean_nothing(game: str, opponent: str):
-    found = evaluate("random", game, [opponent], 5)
-    assert all(row.normalised is None for row in found.rows)
+def test_a_row_without_a_score_says_why(game, opponent: str, reason: str):
+    found = evaluate("random", game, [opponent], 2, baselines=False)
+    assert {(row.score, row.no_score) for row in found.rows} == {(None, reason)}
 
 
 def test_solvers_fit_their_games():
@@ -216,7 +313,7 @@ class Mumbling:
 
     def act(self, requests):
         return [
-            Reply("", error="no connection")
+            Reply("", instead="refusal")
             if r.seed % 3 == 0
             else Reply("well...")
             if r.seed % 3 == 1
@@ -235,7 +332,7 @@ def test_an_own_forfeit_is_a_loss_and_its_reason_is_counted(tmp_path: Path):
     turns = [t for e in EpisodeLog(out) for t in e.turns if t.seat == 0]
     counts = {
         reason: sum(turn.invalid == reason for turn in turns)
-        for reason in ("error", "format")
+        for reason in ("refusal", "format")
     }
     assert min(counts.values()) > 5
     assert row.invalid == {r: n / len(turns) for r, n in counts.items()}
@@ -265,33 +362,60 @@ class Stalling(RandomPolicy):
         return super().act(requests)
 
 
-@pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
-def test_an_opponent_that_crashes_forfeits_and_the_run_goes_on(tmp_path: Path):
-    out = tmp_path / "log.jsonl"
-    found = evaluate(bettor(), KUHN, [Crashing(), passer()], 4, out=out)
-    against = {(r.opponent, r.seat): r for r in found.rows if r.role == "policy"}
-    assert against["crashing", "all"].wins == 1
-    assert against["crashing", "all"].invalid == {}
-    assert against["passer", "all"].wins == 1
-    crashed = [e for e in EpisodeLog(out) if e.turns[-1].policy == "crashing"]
-    for episode in crashed:
-        turn = episode.turns[-1]
-        assert episode.forfeited_by == turn.seat
-        assert (turn.invalid, turn.detail) == ("error", "RuntimeError: out of memory")
-    assert len(crashed) == 4 * 2 * 4  # four players, two seats
+def test_an_opponent_that_never_replies_leaves_nothing_to_measure():
+    with pytest.raises(
+        NoReplyError, match=r"all 4 episodes .* RuntimeError: out of mem"
+    ):
+        evaluate(bettor(), KUHN, [Crashing()], 4, baselines=False)
 
 
-@pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
-def test_an_opponent_that_stalls_forfeits_and_the_run_goes_on(tmp_path: Path):
+def test_timeouts_are_lost_and_counted_and_warned_of(tmp_path: Path):
     out = tmp_path / "log.jsonl"
-    policy = bettor()
     options = {"seats": [1], "baselines": False, "timeout": 0.2, "out": out}
-    found = evaluate(policy, KUHN, [Stalling()], 6, **options)
-    forfeits = [e for e in EpisodeLog(out) if e.forfeited_by == 0]
-    assert 0 < len(forfeits) < 6
-    for episode in forfeits:
-        assert episode.turns[-1].detail == "TimeoutError: no reply within 0.2 s"
-    assert found.rows[0].num_episodes == 6
+    with pytest.warns(
+        UserWarning, match=r"'stalling' .* lost \(timeouts \d\), which is"
+    ):
+        found = evaluate(bettor(), KUHN, [Stalling()], 6, **options)
+    lost = [e for e in EpisodeLog(out) if e.lost]
+    assert 0 < len(lost) < 6
+    assert {e.turns[-1].detail for e in lost} == {"TimeoutError: no reply within 0.2 s"}
+    assert found.rows[0].num_episodes == 6 - len(lost)
+    assert found.rows[0].num_lost == len(lost)
+
+
+class Unsteady:
+    """Always passes; while it is ill, gives no reply to some requests, by their seed."""
+
+    name, is_ill, asked = "unsteady", True, 0
+
+    def act(self, requests):
+        self.asked += len(requests)
+        return [
+            Reply("", error="no connection")
+            if self.is_ill and request.seed % 10 == 0
+            else Reply(request.wrap("pass"))
+            for request in requests
+        ]
+
+
+@pytest.mark.filterwarnings("ignore:.* are lost:UserWarning")
+def test_lost_episodes_count_nowhere_and_the_same_call_plays_them_again(tmp_path: Path):
+    policy, out = Unsteady(), tmp_path / "log.jsonl"
+    found = evaluate(policy, KUHN, ["random"], 60, baselines=False, out=out)
+    kept = [e for e in EpisodeLog(out) if e.lost is None]
+    rows = {row.seat: row for row in found.rows}
+    assert 5 < rows["all"].num_lost == 120 - len(kept)
+    own = [e for e in kept if e.turns[0].policy == "unsteady"]  # in seat 0
+    assert rows[0].mean_return == sum(e.returns[0] for e in own) / len(own)
+    assert rows[0].invalid == {}
+    policy.is_ill, policy.asked = False, 0
+    again = evaluate(policy, KUHN, ["random"], 60, baselines=False, out=out)
+    assert policy.asked < 2 * rows["all"].num_lost
+    assert again == evaluate(policy, KUHN, ["random"], 60, baselines=False)
+    num_lines = len(list(EpisodeLog(out)))
+    assert num_lines == 120 + rows["all"].num_lost
+    evaluate(policy, KUHN, ["random"], 60, baselines=False, out=out)  # a new one
+    assert len(list(EpisodeLog(out))) == num_lines + 120
 
 
 @pytest.mark.parametrize("chunk", [1, 7])
@@ -437,6 +561,56 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
         low, high = mean_interval(rng.choice(values, 50, p=chances), -2, 2)
         num_hits += low <= 0 <= high
     assert 0.91 <= num_hits / num_runs <= 0.98
+
+
+RETURNS = {  # values and their probabilities; the first and the last are the bounds
+    "kuhn_poker": ([-2, -1, 1, 2], [0.1, 0.4, 0.35, 0.15]),
+    "a game that is mostly won": ([-1, 1], [0.05, 0.95]),
+    "tic_tac_toe": ([-1, 0, 1], [0.3, 0.1, 0.6]),
+    "mostly draws": ([-1, 0, 1], [0.05, 0.9, 0.05]),
+    "mini_hanabi": ([0, 2, 3, 4], [0.1, 0.3, 0.4, 0.2]),
+    "leduc_poker": (
+        [-13, -5, -3, -1, 1, 3, 5, 13],
+        [0.02, 0.13, 0.1, 0.3, 0.25, 0.1, 0.08, 0.02],
+    ),
+}
+
+
+def coverage(name: str, size: int, num_runs: int) -> float:
+    """Share of intervals of `size` values that hold the mean."""
+    rng = np.random.default_rng(0)
+    values, chances = map(np.array, RETURNS[name])
+    mean, num_hits = values @ chances, 0
+    for _ in range(num_runs):
+        sample = rng.choice(values.astype(float), size, p=chances)
+        low, high = mean_interval(sample, values[0], values[-1])
+        num_hits += low - 1e-12 <= mean <= high + 1e-12
+    return num_hits / num_runs
+
+
+@pytest.mark.parametrize("name", RETURNS)
+def test_intervals_of_20_episodes_cover_95_percent(name: str):
+    """The standard error of 600 runs is 0.9 %; the bootstrap had 83 to 95 %."""
+    assert coverage(name, 20, 600) >= 0.95 - 0.009
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 5, 10, 30, 49])
+@pytest.mark.parametrize("name", RETURNS)
+def test_intervals_of_few_episodes_cover_95_percent(name: str, size: int):
+    assert coverage(name, size, 2500) >= 0.95 - 2 * 0.0044
+
+
+def test_intervals_of_wins_and_losses_are_clopper_and_pearsons():
+    """Two losses in 20 games: 0.0123 to 0.3170."""
+    low, high = mean_interval([1.0] * 2 + [0.0] * 18, 0, 1)
+    assert (low, high) == pytest.approx((0.0123, 0.3170), abs=0.01)
+
+
+def test_intervals_of_few_values_without_bounds_are_students():
+    """Mean 2, standard error 1/sqrt(3), quantile 4.303 of two degrees of freedom."""
+    low, high = mean_interval([1.0, 2.0, 3.0])
+    assert (low, high) == pytest.approx((2 - 2.484, 2 + 2.484), abs=1e-3)
 
 
 def test_intervals_of_few_values_are_finite_and_hold_the_mean():

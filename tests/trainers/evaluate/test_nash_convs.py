@@ -35,7 +35,10 @@ def test_policies_with_probabilities_are_measured_in_small_competitive_games():
 def test_a_tournament_shows_it_beside_the_matrix(tmp_path):
     found = play_tournament(["random", "first"], ["kuhn_poker"], 2)
     (game,) = found.games
-    assert game.nash_conv == {"random": pytest.approx(11 / 12)}
+    assert game.nash_conv == {
+        "random": pytest.approx(11 / 12),
+        "first": pytest.approx(2),  # each seat takes the other's ante
+    }
     titles = [table.title for table in tournament_tables(found)]
     assert "Exact NashConv: kuhn_poker-v0" in titles
     draw_matrix(found, tmp_path / "with.png")

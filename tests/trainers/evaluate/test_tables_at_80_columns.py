@@ -13,7 +13,12 @@ from arena_trainers.evaluate.matches import (
     evaluate,
 )
 from arena_trainers.evaluate.result_rows import Row
-from arena_trainers.evaluate.tables import as_table, evaluation_tables, suite_table
+from arena_trainers.evaluate.tables import (
+    SCORE,
+    as_table,
+    evaluation_tables,
+    suite_table,
+)
 from arena_trainers.tournament import play_tournament
 from arena_trainers.tournament.picture import tournament_tables
 from arena_wrappers import ScriptedPolicy
@@ -39,7 +44,8 @@ def row(policy=LONG, role="policy", seat=0, mean=-12.345, **changes):
         invalid={"illegal": 0.123, "no_answer": 0.4},
         num_turns=12.3,
         num_tokens=123.4,
-        normalised=-123.4,
+        score=-123.4,
+        score_interval=(-150.0, -100.0),
     )
     return replace(found, **changes)
 
@@ -51,9 +57,9 @@ def evaluation(*rows, known_value=""):
 def beside(solver, mean=5.0, **changes):
     """A policy, uniform play at 0 and a solver at `mean`, with intervals of ±0.5."""
     return evaluation(
-        row(mean=2.5, normalised=50.0, **changes),
-        row("random", "uniform", mean=0.0, normalised=0.0),
-        row(solver, "solver", mean=mean, normalised=100.0),
+        row(mean=2.5, score=50.0, **changes),
+        row("random", "uniform", mean=0.0, score=0.0),
+        row(solver, "solver", mean=mean, score=100.0),
     )
 
 
@@ -118,38 +124,39 @@ def test_a_piped_evaluation_has_all_columns_and_one_line_for_each_remark():
     assert len(heads.split("\t")) == 13
     assert lines[3:] == [
         "# Known value: a draw",
-        "# score: 0 = uniform random play, 100 = mcts:100",
+        f"# {SCORE}",
         "# mcts:100 is a search, not a solver",
-        "# Scores use the sampled returns of the baselines",
         f"# fairness in seat 0 against {OTHER}: 0.500 (0.400 to 0.600)",
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("minimax", "100 = the solver (minimax)"),
-        ("ismcts:100", "ismcts:100 is a search, not a solver"),
-        ("hanabi_convention", "hanabi_convention is a heuristic, not a solver"),
-    ],
-)
-def test_the_caption_says_what_0_and_100_of_the_score_are(name, says):
-    caption = str(as_table(beside(name)).caption)
-    assert "score: 0 = uniform random play, 100 = " in caption
-    assert says in caption
+@pytest.mark.parametrize("name", ["ismcts:100", "hanabi_convention"])
+def test_the_caption_says_which_baseline_is_no_solver(name):
+    kind = {"ismcts:100": "search", "hanabi_convention": "heuristic"}[name]
+    assert f"{name} is a {kind}, not a solver" in str(as_table(beside(name)).caption)
+    assert "not a solver" not in str(as_table(beside("minimax")).caption)
 
 
-def test_no_score_where_the_intervals_of_uniform_play_and_solver_overlap():
-    for mean, score in [(0.9, "-"), (-5.0, "-"), (1.1, "50.0")]:
-        found = beside("hanabi_convention", mean)
-        cells = plain(as_table(found)).splitlines()[2].split("\t")
-        assert cells[8] == score
-        assert ("intervals" in str(as_table(found).caption)) is (score == "-")
+def test_a_row_without_a_score_has_a_dash_and_the_reason_below():
+    reason = "uniform random play is a best response"
+    bare = row(seat=1, score=None, score_interval=None, no_score=reason)
+    table = as_table(evaluation(row(), bare))
+    cells = [line.split("\t")[8] for line in plain(table).splitlines()[2:4]]
+    assert cells == ["-123.4 (-150 to -100)", "-"]
+    assert f"score -: {reason} (seat 1 against {OTHER})" in str(table.caption)
+    (narrow,) = evaluation_tables(evaluation(bare), 80)
+    assert f"score -: {reason}" in str(narrow.caption).splitlines()
 
 
 def test_no_number_is_shown_as_minus_zero():
-    tiny = row(mean=-1e-9, normalised=-1e-9, low=-1e-9, high=-1e-9)
-    solver = row("cfr", "solver", mean=9.0, normalised=100.0)
+    tiny = row(
+        mean=-1e-9,
+        score=-1e-9,
+        score_interval=(-1e-9, -1e-9),
+        low=-1e-9,
+        high=-1e-9,
+    )
+    solver = row("cfr", "solver", mean=9.0, score=100.0)
     found = evaluation(tiny, row("random", "uniform", mean=0.0), solver)
     texts = [plain(as_table(found)), *lines_of(evaluation_tables(found, 80))]
     assert not any("-0.0" in text for text in texts)

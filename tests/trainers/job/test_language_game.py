@@ -67,13 +67,14 @@ def test_free_words_are_trained_as_they_were_sampled(start, settings):
     trainer: Any = TurnGRPOTrainer(model, args, processing_class=tokenizer)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     played = []
-    play_starts = trainer.play
+    play = trainer.player.play
 
-    def remember(inputs):
-        played.extend(play_starts(inputs))
-        return played[-len(inputs) :]
+    def remember(*inputs):
+        found = play(*inputs)
+        played.extend(found.episodes)
+        return found
 
-    trainer.play = remember
+    trainer.player.play = remember
     trainer.train()
     assert trainer.state.global_step == 3
     assert len(played) == 3 * args.episodes_per_step

@@ -10,15 +10,15 @@ from rich.console import Console
 
 from arena_envs.solvers import uniform_table
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.evaluate import evaluate
 from arena_trainers.evaluate.result_rows import measured
+from arena_trainers.evaluate.tables import score_text
 from arena_trainers.job.beside_equilibrium import beside_equilibrium
 from arena_trainers.job.closing import closing_lines, rollouts_lines
 from arena_trainers.job.curves import Frame, curves
 from arena_trainers.job.opening import legal_warning
 from arena_trainers.job.outcome import GameMeter, Outcome
 from arena_trainers.job.progress import clock
-from arena_trainers.job.report import outcome_tables, score_with_interval
+from arena_trainers.job.report import outcome_tables
 from arena_trainers.job.results import frame_of
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.train.games import GamePlan
@@ -120,7 +120,7 @@ def test_the_tables_fit_a_terminal_of_80_columns(game, args):
                 row,
                 num_episodes=1000,
                 **dict.fromkeys(("mean_return", "low", "high"), apart[row.role]),
-                normalised=-1500.0,
+                score=-1500.0,
                 score_interval=(-1500.0, -1500.0),
             )
             for row in found.evaluation.rows
@@ -162,29 +162,19 @@ def test_twenty_equal_measures_have_an_interval_only_by_declared_bounds():
 
 
 def test_scores_against_cfr_are_exact_and_have_intervals_in_both_seats(args):
-    """Values by hand: -1/18 at equilibrium; noise of the baselines does not enter."""
+    """Values by hand: -1/18 at equilibrium; no policy gains more against it."""
     found = outcome("kuhn_poker", args, 60)
     rows = [row for row in found.evaluation.rows if row.opponent == "cfr"]
     assert {row.role for row in rows} == {"policy"}
     for row, value in zip(rows, (-1 / 18, 1 / 18, 0.0), strict=True):
         low, high = row.score_interval
-        assert low < row.normalised < high
+        assert low < row.score < high
         # 100 = value, 0 = uniform: the same line through mean, low and high
         slope = (high - low) / (row.high - row.low)
-        assert row.normalised + slope * (value - row.mean_return) == pytest.approx(
+        assert row.score + slope * (value - row.mean_return) == pytest.approx(
             100, abs=0.5
         )
-        assert (
-            score_with_interval(row)
-            == f"{row.normalised:.0f} ({low:.0f} to {high:.0f})"
-        )
-
-
-def test_a_score_by_sampled_baselines_has_no_interval():
-    found = evaluate("random", "tic_tac_toe", ["mcts:1"], 4)
-    own = found.rows[0]
-    assert own.score_interval is None
-    assert score_with_interval(own) == "-"
+        assert score_text(row) == f"{row.score:.1f} ({low:z.0f} to {high:z.0f})"
 
 
 def test_cooperative_games_are_measured_in_self_play_alone(args):

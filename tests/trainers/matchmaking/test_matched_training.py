@@ -69,23 +69,25 @@ def test_a_start_has_one_assignment_and_the_seat_that_learns_changes(
     )
     generated(trainer)
     groups = {}
-    for episode, seats in zip(trainer.last_episodes, trainer.last_seats, strict=True):
+    for episode, seats in zip(
+        trainer.last_episodes, trainer.last_played.seats, strict=True
+    ):
         groups.setdefault(episode.seed, set()).add(seats)
         for turn in episode.turns:
             assert turn.policy == seats[turn.seat]
     assert all(len(assigned) == 1 for assigned in groups.values())
     assert set.union(*groups.values()) == {("self", "self@0"), ("self@0", "self")}
-    learned = {(r.episode, r.seat) for r in trainer.last_records}
-    own = {(n, s.index("self")) for n, s in enumerate(trainer.last_seats)}
+    learned = {(r.episode, r.seat) for r in trainer.last_kept.records}
+    own = {(n, s.index("self")) for n, s in enumerate(trainer.last_played.seats)}
     assert learned == own
-    assert trainer.last_turns.opponent.tolist() == [0] * len(trainer.last_records)
+    assert trainer.last_turns.opponent.tolist() == [0] * len(trainer.last_kept.records)
     logged = trainer._metrics["train"]
     (mean,) = logged["arena/kuhn_poker/against/self@0/return"]
-    pairs = zip(trainer.last_episodes, trainer.last_seats, strict=True)
+    pairs = zip(trainer.last_episodes, trainer.last_played.seats, strict=True)
     assert mean == np.mean([e.returns[s.index("self")] for e, s in pairs])
     first = [
         e.returns[0]
-        for e, s in zip(trainer.last_episodes, trainer.last_seats, strict=True)
+        for e, s in zip(trainer.last_episodes, trainer.last_played.seats, strict=True)
         if s[0] == "self"
     ]
     assert logged["arena/kuhn_poker/player_0/return"] == [np.mean(first)]
@@ -99,7 +101,7 @@ def test_opponents_are_numbered_by_who_plays_the_other_seats(matched, generated)
         credit_args={"pool": ["game", "opponent"]},
     )
     generated(trainer)
-    names = [record.opponent for record in trainer.last_records]
+    names = [record.opponent for record in trainer.last_kept.records]
     assert set(names) == {("self",), ("random",)}
     numbers = trainer.last_turns.opponent.tolist()
     assert len(set(zip(names, numbers, strict=True))) == 2
@@ -108,7 +110,7 @@ def test_opponents_are_numbered_by_who_plays_the_other_seats(matched, generated)
 def test_one_policy_plays_all_seats_but_the_one_that_learns(matched, generated):
     trainer = matched(opponents="random", episodes_per_step=32)
     generated(trainer)
-    assert set(trainer.last_seats) == {("self", "random"), ("random", "self")}
+    assert set(trainer.last_played.seats) == {("self", "random"), ("random", "self")}
 
 
 def logprobs(policy):
@@ -311,7 +313,9 @@ def test_games_with_opponents_of_their_own_keep_them(matched, generated):
     games = ["kuhn_poker", {"id": "kuhn_poker", "opponents": ["random", "self"]}]
     trainer = matched(games=games, episodes_per_step=16)
     generated(trainer)
-    assigned = set(zip(trainer.last_games, trainer.last_seats, strict=True))
+    assigned = set(
+        zip(trainer.last_played.games, trainer.last_played.seats, strict=True)
+    )
     assert {seats for game, seats in assigned if game == 1} == {("random", "self")}
     assert {seats for game, seats in assigned if game == 0} <= {
         ("self", "self@0"),

@@ -205,6 +205,12 @@ def test_a_run_that_stopped_early_is_started_anew_with_options_that_it_has(tmp_p
     assert with_start(tmp_path).endswith(" --warm_start_steps 0")
 
 
+def test_kto_refuses_a_step_of_one_row(rows, train, tmp_path):
+    words = ["--trainer", "kto", "--data", rows("rule_labels"), "--batch_size", 1]
+    done = train(*words, "--output-dir", "run", status=2)
+    assert "want batch_size of at least 2 for trainer 'kto', got 1" in done.stderr
+
+
 def test_rows_longer_than_max_length_are_refused(rows, train, tmp_path):
     words = ["--trainer", "sft", "--data", rows("wins"), "--max_length", 5]
     done = train(*words, "--output-dir", "run", status=2)

@@ -8,15 +8,15 @@ import re
 import pytest
 
 from arena_trainers.report.charts import Line
-from arena_trainers.report.comparison import (
+from arena_trainers.report.run_page import report_page
+from arena_trainers.report.runs import (
     compared_charts,
     compared_tables,
     named,
+    read_runs,
     setting_table,
     start_table,
 )
-from arena_trainers.report.report_page import report_page
-from arena_trainers.report.run_files import read_runs
 from arena_trainers.train.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import play
 
@@ -62,7 +62,7 @@ def test_runs_give_the_steps_that_both_stored_and_their_last_ones(folders):
 
 
 def test_steps_of_runs_are_thinned_out_alike(folders, monkeypatch):
-    monkeypatch.setattr("arena_trainers.report.run_files.MAX_TURNS", 1)
+    monkeypatch.setattr("arena_trainers.report.runs.MAX_TURNS", 1)
     first, second = read_runs(folders, 2)
     assert (list(first.sources), list(second.sources)) == ([20], [25])
 

@@ -3,12 +3,11 @@
 import pytest
 
 import arena_envs
-from arena_trainers.report import move_values
-from arena_trainers.report.frames import frames_of
-from arena_trainers.report.move_values import TOO_LARGE, MoveSolver, value_lines
-from arena_trainers.report.page_data import page_data
-from arena_trainers.report.reading import Recorded
+from arena_trainers.report import values
+from arena_trainers.report.episodes import Recorded, frames_of
+from arena_trainers.report.page import page_data
 from arena_trainers.report.stepping import Stepper
+from arena_trainers.report.values import TOO_LARGE, MoveSolver, value_lines
 from arena_trainers.train.rollouts import Rollout
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
@@ -83,7 +82,7 @@ def test_a_cooperative_game_has_the_values_of_its_best_joint_policy():
     ("game", "fault"),
     [
         ("battleship", TOO_LARGE),
-        ("bargaining", move_values.LANGUAGE),
+        ("bargaining", values.LANGUAGE),
         ("speaker_listener", "too many joint plans"),
     ],
 )
@@ -97,16 +96,16 @@ def test_games_without_a_solver_say_why(game, fault):
 
 
 def test_a_search_ends_at_its_limit(blunder, monkeypatch):
-    monkeypatch.setattr(move_values, "MAX_SOLVED_STATES", 1000)
+    monkeypatch.setattr(values, "MAX_SOLVED_STATES", 1000)
     assert solved(blunder).fault == TOO_LARGE
 
 
 def test_a_page_solves_a_limited_number_of_games(blunder, monkeypatch):
-    monkeypatch.setattr(move_values, "MAX_GAMES", 1)
+    monkeypatch.setattr(values, "MAX_GAMES", 1)
     solver = MoveSolver()
     assert solved(blunder, solver).fault is None
     (episode,) = play("matching_pennies", ["random"] * 2, [0])
-    assert solved(episode, solver).fault == move_values.TOO_MANY
+    assert solved(episode, solver).fault == values.TOO_MANY
     assert solved(blunder, solver).fault is None
 
 

@@ -6,9 +6,12 @@ import re
 import pytest
 
 from arena_trainers.evaluate import evaluate
-from arena_trainers.report.played_files import read_evaluation, read_tournament
-from arena_trainers.report.played_page import played_page
-from arena_trainers.report.result_tables import Cell
+from arena_trainers.report.played_page import (
+    played_page,
+    read_evaluation,
+    read_tournament,
+)
+from arena_trainers.report.tables import Cell
 from arena_trainers.tournament import play_tournament
 from arena_wrappers import ScriptedPolicy
 
@@ -101,7 +104,7 @@ def test_each_payoff_of_a_tournament_opens_the_episodes_of_the_two(tmp_path):
     (tmp_path / "summary.json").write_text(json.dumps(found.to_dict()))
     read = read_tournament(tmp_path, 2)
     assert read.name == tmp_path.name
-    payoffs, cooperative, ratings, *_ = read.tables
+    payoffs, cooperative, ranking, *_ = read.tables
     assert payoffs.heads == ["against", *names]
     mean = found.games[0].payoffs[0][1].mean
     cell = payoffs.rows[0][2]
@@ -113,8 +116,8 @@ def test_each_payoff_of_a_tournament_opens_the_episodes_of_the_two(tmp_path):
     assert cooperative.rows[0][1].link.endswith("first+with+itself")
     heats = [c.heat for row in payoffs.rows for c in row if isinstance(c, Cell)]
     assert max(map(abs, heats)) == 5
-    elos = [float(row[1].split()[0]) for row in ratings.rows]
-    assert elos == sorted(elos, reverse=True)
+    assert [row[0] for row in ranking.rows] == list(found.games[0].ranking)
+    assert ranking.notes[1] == "Ordered by Nash average, then by return."
     sources = [line.source for line in read.episodes]
     assert sources.count("kuhn_poker-v0: first and random") == 2
     assert read.left == len(out.read_text().splitlines()) - 1 - len(sources)
@@ -128,7 +131,7 @@ def test_each_payoff_of_a_tournament_opens_the_episodes_of_the_two(tmp_path):
 
 
 def test_few_episodes_of_long_games_fit_into_a_page(evaluation, monkeypatch):
-    monkeypatch.setattr("arena_trainers.report.played_files.MAX_TURNS", 1)
+    monkeypatch.setattr("arena_trainers.report.played_page.MAX_TURNS", 1)
     read = read_evaluation(evaluation[0], 9)
     sources = [line.source for line in read.episodes]
     assert len(sources) == len(set(sources))

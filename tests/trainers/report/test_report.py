@@ -11,13 +11,16 @@ import pytest
 
 import arena_envs
 from arena_envs.games.tic_tac_toe import TicTacToe
-from arena_trainers.report import frames
-from arena_trainers.report.episode_facts import answer_span, outcome_of
-from arena_trainers.report.frames import frames_of
-from arena_trainers.report.page import replay_page
-from arena_trainers.report.page_data import packed, page_data
-from arena_trainers.report.reading import BadLine, Recorded, read_lines
-from arena_trainers.report.sheet import sheet
+from arena_trainers.report import episodes as report_episodes
+from arena_trainers.report.episodes import (
+    BadLine,
+    Recorded,
+    answer_span,
+    frames_of,
+    outcome_of,
+    read_lines,
+)
+from arena_trainers.report.page import packed, page_data, replay_page, sheet
 from arena_trainers.report.stepping import Stepper
 from arena_trainers.tournament.log import Match, TournamentLog
 from arena_trainers.train.rollouts import Rollout, TurnCredit, write_rollouts
@@ -161,7 +164,7 @@ def test_errors_of_a_plug_in_are_shown_and_those_of_our_scenes_raise(
     def broken(*_):
         raise ValueError("a bug of a scene")
 
-    monkeypatch.setattr(frames, "scene_of", broken)
+    monkeypatch.setattr(report_episodes, "scene_of", broken)
     with pytest.raises(ValueError, match="a bug of a scene"):
         frames_of(episodes[2])
 

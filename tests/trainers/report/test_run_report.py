@@ -9,14 +9,19 @@ from xml.etree import ElementTree
 
 import pytest
 
-from arena_trainers.report.chart_looks import legend_of
-from arena_trainers.report.chart_svg import chart_svg
-from arena_trainers.report.charts import Chart, Line, charts_of, missing_from
-from arena_trainers.report.estimates import ESTIMATORS, estimates_of
-from arena_trainers.report.reading import Recorded
-from arena_trainers.report.report_page import report_page
-from arena_trainers.report.result_tables import facts, result_tables
-from arena_trainers.report.run_files import read_run_files
+from arena_trainers.report.charts import (
+    Chart,
+    Line,
+    chart_svg,
+    charts_of,
+    legend_of,
+    missing_from,
+)
+from arena_trainers.report.episodes import Recorded
+from arena_trainers.report.run_page import report_page
+from arena_trainers.report.runs import read_run_files
+from arena_trainers.report.tables import facts, result_tables
+from arena_trainers.report.values import ESTIMATORS, estimates_of
 from arena_trainers.train.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import play
 
@@ -42,7 +47,7 @@ STAGES = [
     },
 ]
 ROW = {"role": "policy", "opponent": ATTACK, "seat": 0, "num_episodes": 8}
-ROW |= {"mean_return": 0.1, "low": 0.0, "high": 0.2, "wins": 0.5, "normalised": 50.0}
+ROW |= {"mean_return": 0.1, "low": 0.0, "high": 0.2, "wins": 0.5, "score": 50.0}
 RESULTS = {
     "nash_conv": {"uniform": 0.9167},
     "outcomes": {
@@ -50,7 +55,7 @@ RESULTS = {
             "stages": STAGES,
             "evaluation": [
                 {**ROW, "score_interval": [40.0, 60.0]},
-                {**ROW, "score_interval": [-900.0, 900.0]},
+                {**ROW, "score": None, "no_score": "it is large"},
                 {**ROW, "role": "solver"},
             ],
         }
@@ -125,7 +130,7 @@ def test_groups_stay_whole_and_steps_are_thinned_out(folder, monkeypatch):
         (3 * group - 1, [20, 50]),
         (1, [50]),
     ):
-        monkeypatch.setattr("arena_trainers.report.run_files.MAX_TURNS", limit)
+        monkeypatch.setattr("arena_trainers.report.runs.MAX_TURNS", limit)
         run = read_run_files(folder, 2)
         wanted = [f"step {step}" for step in steps for _ in range(2)]
         assert [line.source for line in run.episodes] == wanted
@@ -239,6 +244,7 @@ def test_results_are_tables_with_intervals():
     assert stages.rows[1] == [*before, "-0.500 (-0.750 to -0.250)", "0.500"]
     assert measures.rows == [["before self-play", "chips", "1.000 (0.500 to 1.500)"]]
     assert [row[4] for row in against.rows] == ["50 (40 to 60)", "-"]
+    assert against.notes[1:] == ["score -: it is large"]
     assert facts(RESULTS) == [("torch", "2.13.0")]
     assert not result_tables({})
     assert not facts({})

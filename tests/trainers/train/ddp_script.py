@@ -29,7 +29,7 @@ class Recorder(TurnGRPOTrainer):
 
     def _generate_and_score_completions(self, inputs):
         batch = super()._generate_and_score_completions(inputs)
-        self.all_seats = [*self.all_seats, self.last_seats]
+        self.all_seats = [*self.all_seats, self.last_played.seats]
         if self.first is None:
             turns, credit = self.last_turns, self.last_credit
             live = (batch["tool_mask"] * batch["completion_mask"]).bool()
@@ -130,7 +130,7 @@ def train(model, out, settings):
         "weights": digest.hexdigest(),
         "seats": trainer.all_seats,
         "matches": matchmaker and matchmaker.state_dict(),
-        "critic": None if trainer.critic is None else critic_values(trainer),
+        "critic": None if trainer.credit.critic is None else critic_values(trainer),
         "grad_norm": trainer.state.log_history[0]["grad_norm"],
         "processes": args.world_size,
     }

@@ -144,14 +144,14 @@ def test_without_advantages_one_row_runs_and_the_gradient_is_zero(make_trainer):
 
 def test_no_pass_of_model_or_reference_exceeds_the_bound(make_trainer, monkeypatch):
     trainer = make_trainer(beta=0.1, max_tokens_per_forward=100)
-    shapes, play = shapes_run(trainer.model, trainer.ref_model), trainer.play
+    shapes, play = shapes_run(trainer.model, trainer.ref_model), trainer.player.play
 
-    def unseen(inputs):
-        episodes = play(inputs)
+    def unseen(*inputs):
+        played = play(*inputs)
         shapes.clear()  # play has a bound of its own
-        return episodes
+        return played
 
-    monkeypatch.setattr(trainer, "play", unseen)
+    monkeypatch.setattr(trainer.player, "play", unseen)
     trainer.train()
     assert len(shapes) > 4
     assert all(rows * width <= 100 for rows, width in shapes)

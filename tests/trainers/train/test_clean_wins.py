@@ -7,7 +7,7 @@ import pytest
 
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import TurnBatch
-from arena_trainers.train.clean_wins import clean_wins, shares
+from arena_trainers.train.play import clean_wins, shares
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 
@@ -72,7 +72,7 @@ def test_a_part_of_each_group_is_trained(make_trainer, generated):
     generated(plain)
     generated(trainer)
     assert trainer.last_episodes == plain.last_episodes
-    kept, all_turns = ([*one.last_records] for one in (trainer, plain))
+    kept, all_turns = ([*one.last_kept.records] for one in (trainer, plain))
     assert set(map(place, kept)) < set(map(place, all_turns))
     trained, played = (trajectories(turns) for turns in (kept, all_turns))
     for key, episodes in played.items():

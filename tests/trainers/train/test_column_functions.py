@@ -107,7 +107,7 @@ def test_values_from_functions_take_the_place_of_a_critic(make_trainer, generate
     generated(trainer)
     turns = trainer.last_turns
     assert len(set(turns.value.tolist())) > 2
-    assert trainer.critic is None
+    assert trainer.credit.critic is None
     wanted = estimate("gae", turns).advantage
     assert trainer.last_credit.advantage.tolist() == wanted.tolist()
 

@@ -11,7 +11,7 @@ from arena_trainers.lm.vllm_backend import VLLMBackend
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.engine import check_installed
 from arena_trainers.train.records import Row
-from arena_trainers.train.trl_rows import sampling_logprobs
+from arena_trainers.train.trainer import sampling_logprobs
 
 
 @pytest.fixture

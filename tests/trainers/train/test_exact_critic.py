@@ -306,7 +306,7 @@ def test_the_columns_of_a_trainer_are_those_of_its_model(make_trainer, generated
     assert policy.sampling.temperature == 2.0
     values, of_actions = exact_returns(KUHN, probabilities_of(policy, KUHN))
     records = turn_records(
-        trainer.last_episodes, [0] * 8, trainer.last_seats, [KUHN], COLUMNS
+        trainer.last_episodes, [0] * 8, trainer.last_played.seats, [KUHN], COLUMNS
     )
     assert len(records) == len(turns.reward)
     num_invalid = 0
@@ -319,7 +319,7 @@ def test_the_columns_of_a_trainer_are_those_of_its_model(make_trainer, generated
         num_invalid += record.action is None
         assert turns.action_value[row] == pytest.approx(want, abs=1e-5)
     assert 0 < num_invalid < len(records)
-    assert 0 < trainer.critic.illegal_mass < 1
+    assert 0 < trainer.credit.critic.illegal_mass < 1
 
 
 def test_opponents_count_with_their_own_probabilities(
@@ -339,7 +339,7 @@ def test_opponents_count_with_their_own_probabilities(
 
 
 def _check_values(trainer, values):
-    games, seats = [0] * 8, trainer.last_seats
+    games, seats = [0] * 8, trainer.last_played.seats
     records = turn_records(trainer.last_episodes, games, seats, [KUHN], COLUMNS)
     want = [values[record.seat, record.state] for record in records]
     np.testing.assert_allclose(trainer.last_turns.value, want, atol=1e-5)
@@ -347,7 +347,7 @@ def _check_values(trainer, values):
 
 def test_advantages_of_legal_actions_have_mean_0_in_each_state(make_trainer, generated):
     trainer = make_trainer(**EXACT, max_steps=2, episodes_per_step=64, logging_steps=1)
-    before = trainer.critic.illegal_mass
+    before = trainer.credit.critic.illegal_mass
     trainer.train()
     assert trainer.state.global_step == 2
     assert before == 0 < trainer.state.log_history[0]["arena/illegal_mass"] < 1
@@ -356,7 +356,7 @@ def test_advantages_of_legal_actions_have_mean_0_in_each_state(make_trainer, gen
     assert np.isfinite(advantage).all()
     assert (advantage != 0).any()
     records = turn_records(
-        trainer.last_episodes, [0] * 64, trainer.last_seats, [KUHN], COLUMNS
+        trainer.last_episodes, [0] * 64, trainer.last_played.seats, [KUHN], COLUMNS
     )
     seen = defaultdict(dict)
     for record, number in zip(records, advantage, strict=True):
@@ -420,7 +420,9 @@ def test_a_paid_judge_has_no_exact_value(make_trainer):
     columns = {"rewards.judge": lambda *_: 1.0}
     with pytest.raises(ValueError, match="takes part_weights of 0 for 'judge', got 5"):
         make_trainer(columns, **EXACT, part_weights={"judge": 5.0})
-    assert make_trainer(**EXACT, part_weights={"format": 2.0}).critic.weight == 1.0
+    assert (
+        make_trainer(**EXACT, part_weights={"format": 2.0}).credit.critic.weight == 1.0
+    )
 
 
 def test_opponents_that_cut_their_distribution_are_refused(policy, settings):

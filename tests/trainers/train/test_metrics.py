@@ -21,7 +21,7 @@ def turn(seat, invalid=None):
 
 
 def episode(returns, *turns):
-    return SimpleNamespace(returns=returns, turns=turns, parent=None)
+    return SimpleNamespace(returns=returns, turns=turns, parent=None, lost=None)
 
 
 EPISODES = [

@@ -17,16 +17,16 @@ from arena_trainers.job.settings import JobConfig
 from arena_trainers.job.tiny import tiny_tokenizer
 from arena_trainers.lm.reward_model import check_same_texts
 from arena_trainers.train.columns import check_credit
+from arena_trainers.train.credit import (
+    baseline,
+    compared_turns,
+    with_reward_columns,
+)
 from arena_trainers.train.records import (
     RewardColumn,
     TurnRecord,
     load_functions,
     turn_batch,
-)
-from arena_trainers.train.reward_columns import (
-    baseline,
-    compared_turns,
-    with_reward_columns,
 )
 from arena_wrappers import PromptOptions
 
@@ -168,7 +168,7 @@ def test_a_step_reads_the_scores_of_the_tokens_as_played(
         advantage = trainer.last_credit.advantage
         assert advantage == pytest.approx(scores - mean, abs=1e-5)
     assert trainer._metrics["train"]["arena/compared_turns"][0] > 0.5
-    (model,) = trainer.reward_models.values()
+    (model,) = trainer.credit.models.values()
     assert all(p.grad is None for p in model.model.parameters())
 
 

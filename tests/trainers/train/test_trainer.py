@@ -321,19 +321,19 @@ def test_steps_per_generation_and_accumulation_train_all_rows(
         gradient_accumulation_steps=2, steps_per_generation=4, max_steps=2
     )
     seen, played = [], []
-    compute, play = trainer._compute_loss, trainer.play
+    compute, play = trainer._compute_loss, trainer.player.play
 
     def count_rows(model, inputs):
         seen.append(int(inputs["tool_mask"].any(dim=1).sum()))
         return compute(model, inputs)
 
-    def count_turns(inputs):
-        episodes = play(inputs)
-        played.append(sum(len(episode.turns) for episode in episodes))
-        return episodes
+    def count_turns(*inputs):
+        found = play(*inputs)
+        played.append(sum(len(episode.turns) for episode in found.episodes))
+        return found
 
     monkeypatch.setattr(trainer, "_compute_loss", count_rows)
-    monkeypatch.setattr(trainer, "play", count_turns)
+    monkeypatch.setattr(trainer.player, "play", count_turns)
     trainer.train()
     assert len(played) == 1  # one generation serves two optimizer steps
     assert len(seen) == 4

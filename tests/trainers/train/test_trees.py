@@ -169,7 +169,7 @@ def test_features_are_gathered_for_the_critic_that_reads_them(
         shares.extend(rows)
         return rows
 
-    monkeypatch.setattr("arena_trainers.train.filtering.gather_object", gather)
+    monkeypatch.setattr("arena_trainers.train.credit.gather_object", gather)
     trainer = make_trainer(columns, credit="gae", critic=critic)
     generated(trainer)
     (records,) = shares
@@ -178,10 +178,13 @@ def test_features_are_gathered_for_the_critic_that_reads_them(
 
 
 def test_the_critic_has_the_discount_of_the_estimator(make_trainer):
-    assert make_trainer(credit="turn_ppo", critic="features").critic.discount == 0.99
+    assert (
+        make_trainer(credit="turn_ppo", critic="features").credit.critic.discount
+        == 0.99
+    )
     args = {"discount": 0.5}
     trainer = make_trainer(credit="gae", credit_args=args, critic="features")
-    assert trainer.critic.discount == 0.5
+    assert trainer.credit.critic.discount == 0.5
 
 
 def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
@@ -201,7 +204,7 @@ def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
     resumed.train(resume_from_checkpoint=str(checkpoint))
     for name, tensor in weights(whole).items():
         assert torch.equal(tensor, weights(resumed)[name]), name
-    one, other = (t.critic.networks.state_dict() for t in (whole, resumed))
+    one, other = (t.credit.critic.networks.state_dict() for t in (whole, resumed))
     for name, tensor in one.items():
         assert torch.equal(tensor, other[name]), name
 

@@ -71,13 +71,16 @@ def evaluate(
 ) -> None:
     """Measure a policy against opponents.
 
-    It plays in every seat. Results have confidence intervals and are compared with baselines.
+    It plays in every seat. Results have confidence intervals and are compared with baselines. The
+    score is 0 for uniform random play and 100 for a best response to the same opponent, both
+    exact; "-" with the reason where the game cannot be enumerated.
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
     opponent may also be "self", or past:RUN for all snapshots of a run: in small competitive
-    games with their exact NashConv. Episodes with an endpoint do not wait for each other. If
-    a policy gives no reply in a game, the status is 1. --out FILE.jsonl also appends the
+    games with their exact NashConv. Episodes with an endpoint do not wait for each other. An
+    episode in which a policy gives no reply is lost: it counts nowhere, the status is 1, and
+    with --out the same command plays it again. --out FILE.jsonl also appends the
     results to FILE.results.jsonl; `arena report FILE.jsonl` shows both.
 
     A model that was saved here is prompted and sampled as in its training. The file
@@ -115,7 +118,7 @@ def evaluate(
         typer.echo(json.dumps(found.to_dict() | more, indent=1))
     else:
         _print(found, convs)
-    _end(plan.unanswered())
+    _end(plan.unanswered(), out)
 
 
 def _env(
@@ -189,11 +192,15 @@ def _num_lines(path: Path | None) -> int:
         return sum(1 for _ in file)
 
 
-def _end(unanswered: Sequence[str]) -> None:
-    """Ends with status 1 if a policy gave no reply in a game."""
-    for text in unanswered:
+def _end(lost: Sequence[str], out: Path | None) -> None:
+    """Ends with status 1 if episodes are lost."""
+    for text in lost:
         typer.echo(f"error: {text}", err=True)
-    if unanswered:
+    if lost:
+        again = "the same command plays them again"
+        if out is None:
+            again = "--out FILE keeps the others, and then the same command plays them again"
+        typer.echo(f"error: lost episodes count nowhere; {again}", err=True)
         raise typer.Exit(1)
 
 

@@ -10,16 +10,15 @@ from rich.console import Console
 
 from arena_trainers.cli.out_file import check_out
 from arena_trainers.cli.usage import usage_errors
-from arena_trainers.report.episode_lines import episode_lines
-from arena_trainers.report.page import write_replay
-from arena_trainers.report.reading import (
+from arena_trainers.report.episodes import (
     BadLine,
     Recorded,
     count_lines,
+    episode_lines,
     not_blank,
     read_lines,
 )
-from arena_trainers.report.sheet import sheet
+from arena_trainers.report.page import sheet, write_replay
 from arena_trainers.report.stepping import Stepper
 from arena_wrappers.files import whole_file
 from arena_wrappers.replay import game_of

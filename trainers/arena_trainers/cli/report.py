@@ -8,16 +8,15 @@ import typer
 
 from arena_trainers.cli.out_file import check_out
 from arena_trainers.cli.usage import usage_errors
-from arena_trainers.report.following import SECONDS, follow
-from arena_trainers.report.played_files import (
+from arena_trainers.report.episodes import BadLine
+from arena_trainers.report.played_page import (
     RESULTS,
     read_evaluation,
     read_tournament,
+    write_played,
 )
-from arena_trainers.report.played_page import write_played
-from arena_trainers.report.reading import BadLine
-from arena_trainers.report.report_page import write_report
-from arena_trainers.report.run_files import EVALUATED, METRICS, RunFiles, read_runs
+from arena_trainers.report.run_page import SECONDS, follow, write_report
+from arena_trainers.report.runs import EVALUATED, METRICS, RunFiles, read_runs
 
 IN_FOLDER = "report.html"
 PAGE = (b"<!doctype html>", b"Made by arena report.")  # what our files hold

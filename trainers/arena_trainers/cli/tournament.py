@@ -51,8 +51,8 @@ def tournament(
     They meet in every seat of every game.
     DIR gets results.jsonl (each episode as soon as it ends), summary.json and matrix.png.
     The same command resumes after a stop. Policies are named, prompted and sampled as in
-    `arena eval`. Status 0: played; 1: files not written, or an endpoint gave
-    no reply in some episodes, which are played again; 2: refused; 130: stopped.
+    `arena eval`. Status 0: played; 1: files not written, or a policy gave
+    no reply in some episodes, which the same command plays again; 2: refused; 130: stopped.
 
     For example:
 

@@ -44,6 +44,7 @@ class RecordedEpisode(Protocol):
     truncated: bool
     forfeited_by: int | None
     parent: int | None
+    lost: str | None
 
 
 class CreditedTurn(NamedTuple):
@@ -89,12 +90,7 @@ def credited(
     **options: Any,
 ) -> list[CreditedTrajectory]:
     """The trajectories of the episodes with the credit of each turn; see `export`."""
-    for number, episode in enumerate(episodes):
-        if episode.parent is not None:
-            raise ValueError(
-                f"want episodes that did not branch, got episode {number} with parent "
-                f"{episode.parent}; play without branch"
-            )
+    _want_whole(episodes)
     if isinstance(policies, str):
         policies = [policies]
     places = [
@@ -117,6 +113,21 @@ def credited(
         means = [float(value) for value in advantage]
         parts = [np.full(n, v) for n, v in zip(counts, means, strict=True)]
     return _trajectories(episodes, places, means, parts)
+
+
+def _want_whole(episodes: Sequence[RecordedEpisode]) -> None:
+    """Refuses episodes that branched or are lost."""
+    for number, episode in enumerate(episodes):
+        if episode.parent is not None:
+            raise ValueError(
+                f"want episodes that did not branch, got episode {number} with parent "
+                f"{episode.parent}; play without branch"
+            )
+        if episode.lost is not None:
+            raise ValueError(
+                f"want episodes with returns, got episode {number}, which is lost "
+                f"({episode.lost}); pass arena_wrappers.without_lost(episodes)"
+            )
 
 
 def _trajectories(

@@ -16,7 +16,7 @@ from arena_trainers.data.trees import branch_pairs, revisions
 from arena_trainers.data.turn_rows import want_episodes
 from arena_trainers.data.verdicts import feedback_pairs, rule_labels
 from arena_trainers.extras import PlugIns
-from arena_wrappers import Episode
+from arena_wrappers import Episode, without_lost
 
 Chosen = Iterable[AnyRow | Dropped]
 _OURS = ("episodes", "seed")  # arguments of a selector that are no options
@@ -85,7 +85,8 @@ def select(
 
     Args:
         name: of the selector.
-        episodes: the records, in any order. `Episode.parent` counts them from 0.
+        episodes: the records, in any order. `Episode.parent` counts them from 0. Lost ones
+            give no rows.
         seed: of the selector's draws.
         **options: of the selector.
 
@@ -102,9 +103,12 @@ def select(
     check_int("seed", seed, 0, 2**63)
     want_episodes(episodes)
     games_of(episodes)  # raises at an unknown one
+    played = without_lost(episodes)
     rows: dict[tuple[Any, ...], list[AnyRow]] = {}
     dropped: Counter[str] = Counter()
-    for entry in run_selector(name, episodes, seed, options):
+    if len(played) < len(episodes):
+        dropped["the episode is lost"] = len(episodes) - len(played)
+    for entry in run_selector(name, played, seed, options):
         if isinstance(entry, Row):
             rows.setdefault(content_of(entry), []).append(entry)
         elif isinstance(entry, Dropped):

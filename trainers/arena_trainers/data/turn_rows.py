@@ -56,7 +56,8 @@ def to_dataset(episodes: Iterable[Episode], *, record: bool = True) -> Any:
         in the columns and themselves in `record`.
 
     Raises:
-        ValueError: a seed or a sample is 2**63 or more, or a number is not finite.
+        ValueError: a seed or a sample is 2**63 or more, a number is not finite, or an episode
+            is lost.
         TypeError: an entry is no `Episode`.
         ModuleNotFoundError: datasets is missing.
     """
@@ -67,11 +68,7 @@ def to_dataset(episodes: Iterable[Episode], *, record: bool = True) -> Any:
     for number, episode in enumerate(episodes):
         if not isinstance(episode, Episode):
             raise TypeError(f"want Episodes, got entry {number}, {short(episode)}")
-        if max(episode.seed, episode.sample) >= MOST:
-            raise ValueError(
-                f"want seeds and samples below 2**63 in a data set, got seed {episode.seed}, "
-                f"sample {episode.sample}; play with smaller ones"
-            )
+        _want_storable(number, episode)
         told = json.loads(episode.to_json())
         turns = told.pop("turns")
         for place, (turn, values) in enumerate(zip(episode.turns, turns, strict=True)):
@@ -83,6 +80,20 @@ def to_dataset(episodes: Iterable[Episode], *, record: bool = True) -> Any:
             for name, value in {"episode": number, "place": place, **row}.items():
                 columns[name].append(value)
     return datasets.Dataset.from_dict(columns, features=features)
+
+
+def _want_storable(number: int, episode: Episode) -> None:
+    """Refuses an episode without returns, or with too large numbers."""
+    if episode.lost is not None:
+        raise ValueError(
+            f"want episodes with returns, got entry {number}, which is lost "
+            f"({episode.lost}); pass arena_wrappers.without_lost(episodes)"
+        )
+    if max(episode.seed, episode.sample) >= MOST:
+        raise ValueError(
+            f"want seeds and samples below 2**63 in a data set, got seed {episode.seed}, "
+            f"sample {episode.sample}; play with smaller ones"
+        )
 
 
 def _features(datasets: Any, record: bool) -> Any:

@@ -3,7 +3,6 @@
 import random
 
 from arena_envs.game import AnyGame
-from arena_envs.games.sokoban import Sokoban
 from arena_envs.sampling import random_states
 from arena_envs.solvers import information_states
 from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
@@ -14,12 +13,6 @@ MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more have no constant ba
 MAX_SOLVED_STATES = 30_000  # larger games are searched, not solved
 NUM_EPISODES = 20  # random ones, which show the finite core of a language game
 SEARCH = 100  # simulations of a search bot
-HEURISTICS = {  # by the class of the game
-    "GuessNumber": "information_gain",
-    "Hanabi": "hanabi_convention",
-    "TwentyQuestions": "information_gain",
-    "Wordle": "information_gain",
-}
 LONG, TOO_LONG = 100, 180  # turns; a simulation then takes 10 ms and 100 ms
 
 
@@ -53,9 +46,7 @@ def solver_of(game: AnyGame) -> str | None:
 
     | Game | Solver |
     |---|---|
-    | Hanabi | `hanabi_convention` |
-    | Sokoban with generated levels, which all can be solved | `sokoban_search`, exact |
-    | a hidden secret, such as Wordle | `information_gain` |
+    | with a bot of its own (`Game.heuristic`) | this bot, such as `hanabi_convention` |
     | another cooperative game | None |
     | a language game with a finite core of at most `MAX_SOLVED_STATES` states | `core_cfr` |
     | another language game | None |
@@ -64,10 +55,8 @@ def solver_of(game: AnyGame) -> str | None:
     | at most `TOO_LONG` turns | search with a tenth of these |
     | longer, such as chess | None |
     """
-    if type(game).__name__ in HEURISTICS:
-        return HEURISTICS[type(game).__name__]
-    if isinstance(game, Sokoban) and game.level is None:
-        return "sokoban_search"
+    if heuristic := getattr(game, "heuristic", None):  # the fact is optional
+        return str(heuristic)
     if game.kind == "cooperative":
         return None
     if game.num_actions is None:

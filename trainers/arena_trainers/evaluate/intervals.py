@@ -2,14 +2,21 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from arena_trainers.extras import import_extra
 
+Floats = NDArray[np.float64]
+
 LEVEL = 0.95
+TAIL = (1 - LEVEL) / 2
+MANY = 50  # values; from here on the bootstrap, which is narrower
 NUM_RESAMPLES = 2000
+NUM_DRAWS = 4000  # of order statistics
 
 
 def mean_interval(
@@ -17,9 +24,15 @@ def mean_interval(
 ) -> tuple[float, float]:
     """A 95 % interval of the mean of a quantity that lies in [low, high].
 
-    BCa bootstrap (Efron 1987), seeded. If all n values equal x, the bootstrap has no spread.
-    Other values then have a probability of at most q = 1 - 0.025^(1/n), and the interval is
-    x - q (x - low) to x + q (high - x).
+    At least `MANY` values: BCa bootstrap (Efron 1987), seeded. Fewer, or all equal: the bound of
+    Learned-Miller and Thomas (2019), https://arxiv.org/abs/1905.06208. With sorted values
+    z_1 <= ... <= z_n, z_{n+1} = high and sorted uniform numbers U_1 <= ... <= U_n, its upper
+    end is the 97.5 % quantile of
+
+        high - sum_i U_i (z_{i+1} - z_i)
+
+    and the lower end mirrors it. Of two values it gives Clopper and Pearson's interval. The
+    bootstrap covers 90 % at n = 20. Where a bound is unknown, the end is Student's.
 
     Args:
         values: one per independent episode; at least one.
@@ -32,8 +45,10 @@ def mean_interval(
     """
     sample = np.asarray(values, float)
     if np.ptp(sample) == 0:
-        x, q = float(sample[0]), 1 - ((1 - LEVEL) / 2) ** (1 / len(sample))
+        x, q = float(sample[0]), 1 - TAIL ** (1 / len(sample))
         return x - q * (x - low), x + q * (high - x)
+    if len(sample) < MANY:
+        return -_upper_end(-sample, -low), _upper_end(sample, high)
     found = import_stats().bootstrap(
         (sample,),
         np.mean,
@@ -46,6 +61,22 @@ def mean_interval(
         max(low, float(found.confidence_interval.low)),
         min(high, float(found.confidence_interval.high)),
     )
+
+
+def _upper_end(sample: Floats, high: float) -> float:
+    if math.isinf(high):
+        error = sample.std(ddof=1) / math.sqrt(len(sample))
+        quantile = import_stats().t.ppf(1 - TAIL, len(sample) - 1)
+        return float(sample.mean() + quantile * error)
+    gaps = np.diff(np.append(np.sort(sample), high))
+    return float(np.quantile(high - _order_statistics(len(sample)) @ gaps, 1 - TAIL))
+
+
+@lru_cache(8)
+def _order_statistics(size: int) -> Floats:
+    """Sorted uniform numbers, a row for each of `NUM_DRAWS` draws."""
+    rng = np.random.default_rng(0)
+    return np.sort(rng.random((NUM_DRAWS, size)), axis=1)
 
 
 def import_stats() -> Any:

@@ -12,8 +12,9 @@ episodes per seat against the opponents of the released evaluation. Differences:
 """
 
 import json
+import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,9 +31,8 @@ from arena_trainers.evaluate.result_rows import (
     Row,
     against,
     append_results,
-    exact_scales,
     rows_of,
-    sampled_scales,
+    scales_of,
     scored,
 )
 from arena_wrappers import (
@@ -48,6 +48,7 @@ from arena_wrappers.asking import checked_timeout
 from arena_wrappers.endings import tell_people
 from arena_wrappers.episode_log import EpisodeLog
 from arena_wrappers.episodes import Episode, params_of
+from arena_wrappers.live_episodes import EnvCache
 
 
 def env_of(game: AnyGame | GameEnv | str) -> GameEnv:
@@ -185,10 +186,13 @@ def evaluate(
 ) -> Evaluation:
     """Plays a policy and baselines against opponents; mean returns with 95 % intervals.
 
-    All policies play the same seeds, and so the same deals. An invalid reply, an exception
-    in a policy or a timeout forfeits the episode, which counts. A policy reads prompts by
+    All policies play the same seeds, and so the same deals. An invalid reply forfeits the
+    episode, which counts. An episode is lost if a policy gives no reply (an exception, a
+    timeout, a server that fails): it is left out of every mean and counted (`Row.num_lost`).
+    A policy reads prompts by
     the options that it carries (`Policy`), such as those of a saved model. Warns
-    (UserWarning) if most of its replies are invalid, or if it plays few distinct games.
+    (UserWarning) if most of its replies are invalid, if it loses more than 1 % of its
+    episodes, or if it plays few distinct games.
 
     Args:
         policy: the evaluated policy, or its string for `make_policy`.
@@ -204,12 +208,15 @@ def evaluate(
         timeout: longest call of a policy, in seconds, see `play`.
         out: file to which each finished episode, also of the baselines, is appended as a
             line of JSON. The results are appended to a file beside it, see `results_file`.
+            If it holds lost episodes that were not played again, this evaluation goes on:
+            it plays these and those that are missing.
         progress: called after each episode with the numbers of episodes done and in all.
 
     Raises:
         ValueError: unknown policy or game, a seat or number out of range, or a game that a
             solver refuses; before any episode is played.
         ModuleNotFoundError: scipy is missing.
+        NoReplyError: all episodes of a row are lost.
 
     >>> found = evaluate("random", "tic_tac_toe", ["random"], 20, baselines=False)
     >>> [(row.seat, row.num_episodes) for row in found.rows]
@@ -271,8 +278,8 @@ class EvaluationPlan:
             raise ValueError("want at least one opponent, got none")
         if baselines:
             _refuse_people(self._opponents)
-        num_trials = min(TRIAL, num_episodes)
-        self._trial_seeds = range(self._seeds.stop, self._seeds.stop + num_trials)
+        stop = self._seeds.stop
+        self._trial_seeds = range(stop, stop + min(TRIAL, num_episodes))
         self._baselines = _fixed_baselines(rules) if baselines else {}
         self._constants = (
             list(map(make_policy, constants_of(rules))) if baselines else []
@@ -286,9 +293,11 @@ class EvaluationPlan:
 
         Raises:
             OSError: an episode could not be written; earlier ones stay readable.
+            NoReplyError: all episodes of a row are lost.
         """
         self._progress, self._num_done = progress, 0
         self._replies = ReplyCount()
+        self._kept = _unfinished(self._log or ())
         rows = [row for opponent in self._opponents for row in self._compare(opponent)]
         found = Evaluation(
             self.name,
@@ -303,8 +312,8 @@ class EvaluationPlan:
         return found
 
     def unanswered(self) -> tuple[str, ...]:
-        """A clause for each policy that gave no reply at all in the last `run`."""
-        return self._replies.unanswered()
+        """A clause for each policy that lost episodes in the last `run`."""
+        return self._replies.lost()
 
     def _compare(self, opponent: Policy | Literal["self"]) -> list[Row]:
         """Rows of the policy and of all baselines against one opponent."""
@@ -323,20 +332,15 @@ class EvaluationPlan:
             for role, entry in entries.items()
         }
         rows = [row for role_rows in found.values() for row in role_rows]
-        if "solver" not in found:
-            return rows
-        scales = None
-        if not isinstance(opponent, str):
-            solver = entries["solver"]
-            scales = exact_scales(self._wrapper.env, solver, opponent, self._seats)
-        if scales is None:
-            scales = sampled_scales(found["uniform"], found["solver"])
-        return scored(self.rules, rows, scales)
+        return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
 
     def _best_constant(self, opponent: Policy | Literal["self"]) -> Policy:
         def mean(policy: Policy) -> float:
             episodes = self._play(policy, opponent, self._trial_seeds, None)
-            return sum(e.returns[seat] for seat in episodes for e in episodes[seat])
+            paid = [
+                e.returns[s] for s in episodes for e in episodes[s] if e.lost is None
+            ]
+            return sum(paid) / len(paid) if paid else -math.inf
 
         return max(self._constants, key=mean)
 
@@ -362,17 +366,8 @@ class EvaluationPlan:
             for prompts in [given_prompts(lineup, self._given)]
             for s in seeds
         ]
-        done: dict[int, Episode] = {}
-        for index, episode in stream_plans(
-            plans, batch_size=CHUNK, timeout=self._timeout
-        ):
-            if log is not None:
-                log.append([episode])
-            done[index] = episode
-            tell_people(episode, self.rules, plans[index].policies)
-            self._replies.add(episode)
-            self._count_one()
         size = len(seeds)
+        done = self._play_plans(plans, log)
         parts = [
             [done[index] for index in range(start, start + size)]
             for start in range(0, len(plans), size)
@@ -381,7 +376,45 @@ class EvaluationPlan:
             parts *= len(self._seats)
         return dict(zip(self._seats, parts, strict=True))
 
-    def _count_one(self) -> None:
+    def _play_plans(
+        self, plans: Sequence[EpisodePlan], log: EpisodeLog | None
+    ) -> dict[int, Episode]:
+        """The episodes of the plans; those that an unfinished evaluation wrote are not played."""
+        done: dict[int, Episode] = {}
+        if log is not None and self._kept:
+            done = {n: e for n, plan in enumerate(plans) if (e := self._found(plan))}
+        for episode in done.values():
+            self._add(episode)
+        left = [index for index in range(len(plans)) if index not in done]
+        for place, episode in stream_plans(
+            [plans[index] for index in left], batch_size=CHUNK, timeout=self._timeout
+        ):
+            if log is not None:
+                log.append([episode])
+            index = left[place]
+            done[index] = episode
+            tell_people(episode, self.rules, plans[index].policies)
+            self._add(episode)
+        return done
+
+    def _found(self, plan: EpisodePlan) -> Episode | None:
+        """The episode of a plan among those that an unfinished evaluation wrote."""
+        names = [policy.name for policy in plan.policies]
+        header = EnvCache(plan.env_fn, plan.own_prompts).header
+        return next(
+            (
+                episode
+                for episode in self._kept.get(plan.seed, ())
+                if episode.sample == plan.sample
+                and all(turn.policy == names[turn.seat] for turn in episode.turns)
+                and all(_is_equal(getattr(episode, k), v) for k, v in header.items())
+            ),
+            None,
+        )
+
+    def _add(self, episode: Episode) -> None:
+        """Counts an episode and its replies."""
+        self._replies.add(episode)
         self._num_done += 1
         if self._progress is not None:
             self._progress(self._num_done, self.num_episodes)
@@ -391,6 +424,29 @@ class EvaluationPlan:
         entries = 1 + len(self._baselines) + bool(self._constants)
         trials = len(self._constants) * len(self._trial_seeds)
         return lineups * (entries * len(self._seeds) + trials)
+
+
+def _unfinished(episodes: Iterable[Episode]) -> dict[int, list[Episode]]:
+    """The episodes of a file by seed, without those that are lost.
+
+    Nothing if every lost episode was played again: then a new evaluation begins.
+    """
+    kept: dict[int, list[Episode]] = {}
+    lost: dict[tuple[Any, ...], list[set[tuple[int, str]]]] = {}
+    for episode in episodes:
+        seats = {(turn.seat, turn.policy) for turn in episode.turns}
+        key = episode.game, json.dumps(episode.params), episode.seed, episode.sample
+        if episode.lost is not None:
+            lost.setdefault(key, []).append(seats)
+            continue
+        kept.setdefault(episode.seed, []).append(episode)
+        if key in lost:
+            lost[key] = [others for others in lost[key] if not others <= seats]
+    return kept if any(lost.values()) else {}
+
+
+def _is_equal(recorded: Any, value: Any) -> bool:
+    return bool(recorded == json.loads(json.dumps(value)))
 
 
 def _refuse_people(opponents: Sequence[Policy | Literal["self"]]) -> None:

@@ -1,4 +1,4 @@
-"""Warnings about policies with mostly invalid replies, and policies that do not reply."""
+"""Warnings about policies with mostly invalid replies, and about lost episodes."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arena_wrappers import Episode, Policy, PromptOptions, Turn
-from arena_wrappers.noisy import without_noise
-from arena_wrappers.play_async import is_async
+from arena_wrappers.episodes import LOST
 from arena_wrappers.policies import own_prompt
 from arena_wrappers.prompts import PROMPT_OPTIONS, seat_options
 
 MANY = 0.5  # share of invalid replies; more lead to a warning
+FEW_LOST = 0.01  # share of lost episodes; more may bias means
 MAX_QUOTED = 80  # characters of a reply
 
 
@@ -30,73 +30,88 @@ def given_prompts(
     return [own and replace(own, **changes) for own in map(own_prompt, lineup)]
 
 
-def lost_reply(episode: Episode, lineup: Sequence[Policy]) -> str | None:
-    """Why the endpoint of a seat gave no reply; None unless that ended the episode.
-
-    A timeout of `play` is no such reason: it says that the policy is too slow.
-
-    Args:
-        episode: an episode that is over.
-        lineup: a policy for each seat.
-    """
-    seat = episode.forfeited_by
-    if seat is None or not is_async(without_noise(lineup[seat])):
-        return None
-    last = [turn for turn in episode.turns if turn.seat == seat][-1]
-    detail = last.detail or ""
-    if last.invalid != "error" or detail.startswith("TimeoutError: "):
-        return None
-    return f"policy {last.policy!r} gave no reply: {detail}"
-
-
 @dataclass
 class _Count:
     num_replies: int = 0
+    num_episodes: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)  # episodes, by kind
     first: tuple[Any, Turn, PromptOptions] | None = None  # rank, invalid reply
+    first_lost: tuple[Any, str] | None = None  # rank, reason
 
 
 class ReplyCount:
-    """Counts the invalid replies of each policy in each game."""
+    """Counts the invalid replies of each policy in each game, and the episodes that it lost."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], _Count] = {}
 
     def add(self, episode: Episode) -> None:
         """Counts the replies of an episode."""
+        for name in {turn.policy for turn in episode.turns}:
+            self._of(name, episode).num_episodes += 1
         for turn in episode.turns:
-            key = turn.policy, episode.game
-            count = self._counts.setdefault(key, _Count())
+            count = self._of(turn.policy, episode)
+            # independent of the order in which episodes end
+            place = episode.seed, episode.sample, turn.seat, turn.index
+            rank = place, turn.detail or "", turn.reply
+            if turn.invalid in LOST:
+                count.lost[turn.invalid] += 1
+                told = rank, turn.detail or ""
+                count.first_lost = min(count.first_lost or told, told)
+                continue
             count.num_replies += 1
             if turn.invalid is None:
                 continue
             count.reasons[turn.invalid] += 1
-            # independent of the order in which episodes end
-            place = episode.seed, episode.sample, turn.seat, turn.index
-            rank = place, turn.detail or "", turn.reply
             if count.first is None or rank < count.first[0]:
                 options = seat_options(episode.prompt, turn.seat)
                 count.first = rank, turn, options
 
-    def unanswered(self) -> tuple[str, ...]:
-        """A clause for each policy and game in which every reply is an error."""
+    def _of(self, policy: str, episode: Episode) -> _Count:
+        return self._counts.setdefault((policy, episode.game), _Count())
+
+    def lost(self) -> tuple[str, ...]:
+        """A clause for each policy and game with lost episodes."""
         return tuple(
-            f"policy {policy!r} gave no reply in {game}: {count.first[1].detail}"
+            f"{_lost(policy, game, count)}: {count.first_lost[1]}"
             for (policy, game), count in sorted(
                 self._counts.items(), key=lambda item: item[0]
             )
-            if count.first and count.reasons["error"] == count.num_replies
+            if count.first_lost
         )
 
     def warnings(self) -> tuple[str, ...]:
-        """One line for each policy and game with more than `MANY` invalid replies."""
-        return tuple(
+        """One line for each policy and game with many invalid replies or lost episodes."""
+        lost = tuple(
+            f"{_lost(policy, game, count)}, which is more than {FEW_LOST:.0%}: losses may "
+            "not be random (long games meet more faults), and then means are biased; play "
+            "these episodes again"
+            for (policy, game), count in sorted(
+                self._counts.items(), key=lambda item: item[0]
+            )
+            if count.lost.total() > FEW_LOST * count.num_episodes
+        )
+        return lost + tuple(
             _warning(policy, game, count, *count.first[1:])
             for (policy, game), count in sorted(
                 self._counts.items(), key=lambda item: item[0]
             )
             if count.first and count.reasons.total() > MANY * count.num_replies
         )
+
+
+def _lost(policy: str, game: str, count: _Count) -> str:
+    kinds = ", ".join(
+        f"{_KINDS[kind]} {n}" for kind, n in sorted(count.lost.items(), reverse=True)
+    )
+    return (
+        f"policy {policy!r} gave no reply in {count.lost.total()} of "
+        f"{count.num_episodes} episodes of {game}, which are lost ({kinds})"
+    )
+
+
+_KINDS = {"timeout": "timeouts", "error": "errors"}
 
 
 def _warning(
@@ -122,5 +137,6 @@ _PROMPTS = (
 )
 _ADVICE = {
     "overlong": f"Allow longer replies with --max-new-tokens. {_PROMPTS}",
-    "error": "The policy raised this error: fix it.",
+    "refusal": "Ask for play in the rules' own words, or give another model.",
+    "tool_call": "Have the model reply in text: give it no tools.",
 }

@@ -6,15 +6,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
-from arena_envs.solvers import Table, expected_returns, uniform_table
-from arena_trainers.evaluate.baselines import is_small
+from arena_envs.solvers import (
+    Table,
+    best_response_value,
+    expected_returns,
+    uniform_table,
+)
+from arena_trainers.evaluate.baselines import MAX_SOLVED_STATES, is_small
 from arena_trainers.evaluate.exploit import tabular
 from arena_trainers.evaluate.intervals import mean_interval
-from arena_wrappers import Policy, PromptOptions, RandomPolicy
+from arena_wrappers import NoReplyError, Policy, PromptOptions, RandomPolicy
 from arena_wrappers.episode_log import append_bytes
 from arena_wrappers.episodes import Episode
 from arena_wrappers.noisy import without_noise
@@ -38,6 +43,7 @@ class Row:
             in games of one seat.
         seat: the seat, or "all".
         num_episodes: number of episodes.
+        num_lost: lost episodes, which count nowhere else; see `Episode.lost`.
         mean_return: mean return.
         low: lower end of its 95 % interval; the mean over the seats of one seed is one
             observation.
@@ -55,14 +61,12 @@ class Row:
         measures: per measure of the game (`Game.measures`): its mean over episodes and the
             ends of its 95 % interval. An end is None if all values are equal and the game
             declares no bounds (`Game.measure_bounds`).
-        normalised: the score, 100 (mean - uniform) / (solver - uniform), with the mean
-            returns of uniform random play and of the game's solver in the same seats
-            against the same opponent. It exceeds 100 if a policy exploits the opponent
-            better than the solver does. None if a baseline is missing, if both differ by at
-            most 1 % of the range of returns, in mixed games, and in self-play of
-            competitive games.
-        score_interval: 95 % interval of the score if both baselines have exact values, else
-            None: means over episodes would add noise.
+        score: 100 (mean - uniform) / (best - uniform), with the exact expected returns of
+            uniform random play and of a best response in the same seats against the same
+            opponent. None if there is none; see `scales_of`.
+        score_interval: the ends of the 95 % interval on the scale of the score.
+        scale: the returns at score 0 and 100.
+        no_score: why there is no score; empty if there is one.
     """
 
     policy: str
@@ -79,10 +83,13 @@ class Row:
     invalid: Mapping[str, float]
     num_turns: float
     num_tokens: float | None
-    normalised: float | None = None
+    score: float | None = None
     score_interval: tuple[float, float] | None = None
+    scale: tuple[float, float] | None = None
+    no_score: str = ""
     num_distinct: int = 0
     measures: Mapping[str, Measured] = field(default_factory=dict)
+    num_lost: int = 0
 
 
 Episodes = Mapping[int, Sequence[Episode]]  # by the seat of a policy, in order of seeds
@@ -108,6 +115,7 @@ def _row(
     game: AnyGame, policy: str, role: Role, opponent: str, episodes: Episodes
 ) -> Row:
     seats = tuple(episodes)
+    episodes, num_lost = _without_lost(policy, opponent, episodes)
     played = [(seat, episode) for seat in seats for episode in episodes[seat]]
     scores = [
         sum(e.returns[seat] for seat, e in zip(seats, one_seed, strict=True))
@@ -130,6 +138,7 @@ def _row(
         opponent=opponent,
         seat=seats[0] if len(seats) == 1 else "all",
         num_episodes=len(unique),
+        num_lost=num_lost,
         num_distinct=len({json.dumps(list(episode.actions)) for episode in unique}),
         measures=measured(game, unique),
         mean_return=sum(scores) / len(scores),
@@ -142,6 +151,27 @@ def _row(
         num_turns=len(turns) / len(played),
         num_tokens=sum(map(len, tokens)) / len(played) if tokens else None,
     )
+
+
+def _without_lost(
+    policy: str, opponent: str, episodes: Episodes
+) -> tuple[Episodes, int]:
+    """The episodes of the seeds that are complete in all seats, and the number of lost ones.
+
+    Raises:
+        NoReplyError: none is left.
+    """
+    rounds = list(zip(*episodes.values(), strict=True))
+    lost = {id(e): e for one_seed in rounds for e in one_seed if e.lost is not None}
+    kept = [one_seed for one_seed in rounds if all(e.lost is None for e in one_seed)]
+    if not kept:
+        first = next(iter(lost.values()))
+        raise NoReplyError(
+            f"all {len(rounds)} episodes of {policy} in seat {', '.join(map(str, episodes))}"
+            f"{against(opponent)} are lost: {first.lost}"
+        )
+    left = zip(*kept, strict=True)
+    return dict(zip(episodes, map(list, left), strict=True)), len(lost)
 
 
 def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Measured]:
@@ -171,95 +201,69 @@ def win_draw_loss(game: AnyGame, seat: int, episode: Episode) -> Result:
     return "win" if own > best else "draw" if own == best else "loss"
 
 
-LEAST_SPREAD = 0.01  # between solver and uniform play, of the range of returns
+LEAST_SPREAD = 1e-9  # between a best response and uniform play
 SHORT = PromptOptions("bare", rules=False, show_legal_actions=False)
 
-
-class Scale(NamedTuple):
-    """Returns of uniform random play and of the solver against the same opponent.
-
-    Attributes:
-        uniform: return of uniform random play, score 0.
-        solver: return of the solver, score 100.
-        is_exact: whether both are expected returns; if not, they are means of episodes.
-    """
-
-    uniform: float
-    solver: float
-    is_exact: bool
+Scales = Mapping[
+    int | Literal["all"], tuple[float, float]
+]  # returns at score 0 and 100
 
 
-Scales = Mapping[int | Literal["all"], Scale]
+def scales_of(
+    env: GameEnv, opponent: Policy | Literal["self"], seats: Sequence[int]
+) -> Scales | str:
+    """Exact expected returns of uniform random play and of a best response.
 
-
-def exact_scales(
-    env: GameEnv, solver: Policy, opponent: Policy, seats: Sequence[int]
-) -> Scales | None:
-    """Expected returns by seat, and averaged over these seats; None if they are unknown.
-
-    They are unknown if the game is too large, if a limit truncates it, or if the action
-    probabilities of the solver or of the opponent are unknown. Uniform random play and
-    tabular bots have known probabilities; a language model has none, since it may forfeit.
+    By seat, and averaged over these seats. A text says why there are none: only games of at
+    most `MAX_SOLVED_STATES` states are enumerated, without a limit of turns, and against
+    opponents with known action probabilities. These are uniform random play and tabular
+    bots, also with noise. A language model is none, since its replies may be illegal.
     """
     game = env.game
-    known = RandomPolicy, ScoringBotPolicy
-    players = solver, opponent
-    if not all(isinstance(without_noise(player), known) for player in players):
-        return None
     if env.max_turns is not None and env.max_turns < game.max_turns:
-        return None
+        return f"max_turns={env.max_turns} truncates the game"
+    if game.num_players > 1:
+        if isinstance(opponent, str):
+            return "in self-play the opponent is the policy itself"
+        if not isinstance(without_noise(opponent), RandomPolicy | ScoringBotPolicy):
+            return f"the action probabilities of {opponent.name} are unknown"
+    if game.num_actions is None:
+        return "a language game cannot be enumerated"
     if not is_small(game):
-        return None
-    perfect, others = (tabular(player, game, SHORT)[0] for player in players)  # type: ignore[arg-type] # `known` score
+        return f"the game has more than {MAX_SOLVED_STATES:,} states"
     uniform = uniform_table(game)
-    found: dict[int | Literal["all"], Scale] = {
-        seat: Scale(
-            _value(game, uniform, others, seat),
-            _value(game, perfect, others, seat),
-            is_exact=True,
+    table = uniform if game.num_players == 1 else tabular(opponent, game, SHORT)[0]  # type: ignore[arg-type] # checked above
+    ends: dict[int | Literal["all"], tuple[float, float]] = {
+        seat: (
+            _value(game, uniform, table, seat),
+            best_response_value(game, table, seat),
         )
         for seat in seats
     }
-    ends = list(found.values())
-    found["all"] = Scale(
-        sum(scale.uniform for scale in ends) / len(seats),
-        sum(scale.solver for scale in ends) / len(seats),
-        is_exact=True,
+    low, high = (
+        sum(values) / len(seats) for values in zip(*ends.values(), strict=True)
     )
-    return found
+    return ends | {"all": (low, high)}
 
 
-def sampled_scales(uniform: Sequence[Row], solver: Sequence[Row]) -> Scales:
-    """Mean returns of the rows of both baselines, which have the same seats."""
-    return {
-        zero.seat: Scale(zero.mean_return, full.mean_return, False)
-        for zero, full in zip(uniform, solver, strict=True)
-    }
+def scored(rows: Sequence[Row], scales: Scales | str) -> list[Row]:
+    """The rows of one opponent, each with a score or the reason why it has none."""
+    return [_scored(row, scales) for row in rows]
 
 
-def scored(game: AnyGame, rows: Sequence[Row], scales: Scales) -> list[Row]:
-    """The rows of one opponent, with a score where it is defined."""
-    return [_scored(game, row, scales[row.seat]) for row in rows]
-
-
-def _scored(game: AnyGame, row: Row, scale: Scale) -> Row:
-    against_itself = row.opponent == "self" and game.kind == "competitive"
-    spread = scale.solver - scale.uniform
-    if (
-        abs(spread) <= LEAST_SPREAD * (game.max_return - game.min_return)
-        or game.kind == "mixed"
-        or against_itself
-    ):
-        return row
-    by_definition = {"uniform": 0.0, "solver": 100.0}.get(row.role)
-    if scale.is_exact and by_definition is not None:
-        interval = by_definition, by_definition
-        return replace(row, normalised=by_definition, score_interval=interval)
-    mean, *ends = (
-        100 * (x - scale.uniform) / spread for x in (row.mean_return, row.low, row.high)
+def _scored(row: Row, scales: Scales | str) -> Row:
+    if isinstance(scales, str):
+        return replace(row, no_score=scales)
+    uniform, best = scale = scales[row.seat]
+    if best - uniform < LEAST_SPREAD:
+        return replace(row, no_score="uniform random play is a best response")
+    mean, low, high = (
+        100 * (x - uniform) / (best - uniform)
+        for x in (row.mean_return, row.low, row.high)
     )
-    found = (min(ends), max(ends)) if scale.is_exact else None
-    return replace(row, normalised=mean, score_interval=found)
+    if row.role == "uniform":
+        mean = low = high = 0.0
+    return replace(row, score=mean, score_interval=(low, high), scale=scale)
 
 
 def _value(game: AnyGame, own: Table, others: Table, seat: int) -> float:

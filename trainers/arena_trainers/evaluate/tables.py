@@ -7,16 +7,18 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from arena_trainers.evaluate.baselines import HEURISTICS
+from arena_envs.bots import BOTS, make_bot
 from arena_trainers.evaluate.matches import Evaluation, SuiteEvaluation
 from arena_trainers.evaluate.result_rows import Row, against
+
+SCORE = "score: 0 = uniform random play, 100 = a best response (one seat: optimal play); exact"
 
 
 def as_table(found: Evaluation) -> Table:
     """All rows and columns of an evaluation."""
     heads = ["policy", "against", "role", "seat", "episodes", "distinct", "return"]
-    heads += ["95 %", "score", "win/draw/loss", "invalid", "turns", "tokens"]
-    cells = [_cells(row, found.rows) for row in found.rows]
+    heads += ["95 %", "score (95 %)", "win/draw/loss", "invalid", "turns", "tokens"]
+    cells = [_cells(row) for row in found.rows]
     if all(row.num_tokens is None for row in found.rows):
         heads, cells = heads[:-1], [row[:-1] for row in cells]
     if not any(row.opponent for row in found.rows):
@@ -46,35 +48,44 @@ def caption(found: Evaluation) -> str:
     lines = []
     if found.known_value:
         lines.append(f"Known value: {found.known_value}")
-    lines += _legend(found.rows)
-    if any(row.score_interval is not None for row in found.rows):
-        lines.append("Scores use the exact returns of the baselines")
-    elif any(row.normalised is not None for row in found.rows):
-        lines.append("Scores use the sampled returns of the baselines")
+    lines += score_notes(found.rows)
+    lines += _references(found.rows)
     for row in found.rows:
         if row.role == "policy":
             lines += _notes(row)
+    lines += [
+        f"lost: {row.num_lost} episodes of {row.policy} in seat {row.seat}"
+        f"{against(row.opponent)}, which count nowhere"
+        for row in found.rows
+        if row.num_lost
+    ]
     return "\n".join(lines)
 
 
-def _legend(rows: Sequence[Row]) -> list[str]:
+def score_notes(rows: Sequence[Row]) -> list[str]:
     """Lines that explain the scores 0, 100 and "-"."""
-    scored = [row for row in rows if row.normalised is not None]
-    solvers = dict.fromkeys(row.policy for row in scored if row.role == "solver")
-    lines = []
-    for name in solvers:
-        kind = reference_kind(name)
-        full = f"the {kind} ({name})" if kind.startswith("solver") else name
-        lines.append(f"score: 0 = uniform random play, 100 = {full}")
-        if kind == "search":
-            lines.append(f"{name} is a search, not a solver")
-        elif kind == "heuristic":
-            lines.append(f"{name} is a heuristic, not a solver")
-        if any(score_without_interval(row, rows) == "-" for row in scored):
-            lines.append(
-                f"score -: the 95 % intervals of uniform random play and {name} overlap"
-            )
+    reasons: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.no_score:
+            where = f"seat {row.seat}{against(row.opponent)}"
+            reasons.setdefault(row.no_score, {})[where] = None
+    lines = [SCORE] if any(row.score is not None for row in rows) else []
+    for reason, places in reasons.items():
+        is_everywhere = all(row.no_score == reason for row in rows)
+        where = "" if is_everywhere else f" ({', '.join(places)})"
+        lines.append(f"score -: {reason}{where}")
     return lines
+
+
+def _references(rows: Sequence[Row]) -> list[str]:
+    """A line for each solver baseline that is a search or a heuristic."""
+    names = dict.fromkeys(row.policy for row in rows if row.role == "solver")
+    kinds = {name: reference_kind(name) for name in names}
+    return [
+        f"{name} is a {kind}, not a solver"
+        for name, kind in kinds.items()
+        if not kind.startswith("solver")
+    ]
 
 
 def reference_kind(name: str) -> str:
@@ -86,26 +97,17 @@ def reference_kind(name: str) -> str:
         return "search"
     if name.startswith("core_"):
         return "solver of the core"
-    return "heuristic" if name in HEURISTICS.values() else "solver"
+    is_bot = name.partition(":")[0] in BOTS
+    is_exact = not is_bot or getattr(make_bot(name), "is_exact", False)
+    return "solver" if is_exact else "heuristic"
 
 
-def score_without_interval(row: Row, rows: Sequence[Row]) -> str:
-    """The score of a row among all rows of an evaluation.
-
-    "-" if it is undefined, or if the 95 % intervals of uniform play and solver overlap;
-    empty without a solver.
-    """
-    ends = {
-        other.role: other
-        for other in rows
-        if (other.opponent, other.seat) == (row.opponent, row.seat)
-    }
-    if "solver" not in ends:
-        return ""
-    overlap = ends["solver"].low <= ends["uniform"].high
-    if row.normalised is None or (row.score_interval is None and overlap):
+def score_text(row: Row, interval: bool = True) -> str:
+    """The score of a row with its interval; "-" if it has none."""
+    if row.score is None or row.score_interval is None:
         return "-"
-    return f"{row.normalised:z.1f}"
+    low, high = row.score_interval
+    return f"{row.score:z.1f}" + (f" ({low:z.0f} to {high:z.0f})" if interval else "")
 
 
 def percentages(row: Row) -> list[str]:
@@ -159,7 +161,7 @@ def suite_table(found: SuiteEvaluation) -> Table:
     return table
 
 
-def _cells(row: Row, rows: Sequence[Row]) -> list[str]:
+def _cells(row: Row) -> list[str]:
     results = "/".join(f"{share}%" for share in percentages(row))
     invalid = ", ".join(f"{reason} {rate:.1%}" for reason, rate in row.invalid.items())
     return [
@@ -171,7 +173,7 @@ def _cells(row: Row, rows: Sequence[Row]) -> list[str]:
         str(row.num_distinct),
         f"{row.mean_return:z.3f}",
         f"{row.low:z.3f} to {row.high:z.3f}",
-        score_without_interval(row, rows),
+        score_text(row),
         results,
         invalid or "0",
         f"{row.num_turns:.1f}",
@@ -207,7 +209,7 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
         **_counts(rows),
         "return": [f"{row.mean_return:z.3f}" for row in rows],
         "95 %": [f"{row.low:z.3f} to {row.high:z.3f}" for row in rows],
-        **_optional(rows, found.rows),
+        **_optional(rows),
     }
     widths, gap = _fitting(columns, width)
     table = Table(
@@ -292,11 +294,10 @@ def _counts(rows: Sequence[Row]) -> dict[str, list[str]]:
     }
 
 
-def _optional(rows: Sequence[Row], known: Sequence[Row]) -> dict[str, list[str]]:
+def _optional(rows: Sequence[Row]) -> dict[str, list[str]]:
     """The optional columns for which the rows have values."""
     columns = {}
-    if any(row.normalised is not None for row in rows):
-        columns["score"] = [score_without_interval(row, known) for row in rows]
+    columns["score"] = [score_text(row, interval=False) for row in rows]
     if any(row.wins is not None for row in rows):
         columns[SHARES] = ["/".join(percentages(row)) for row in rows]
     if any(row.invalid for row in rows):

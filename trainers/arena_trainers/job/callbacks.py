@@ -178,11 +178,11 @@ def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout
 
     Every process must call it; all get the same result.
     """
-    episodes, games = trainer.last_episodes, trainer.last_games
+    episodes, games = trainer.last_episodes, trainer.last_played.games
     own = turn_credits(
         episodes,
-        trainer.last_records,
-        trainer.last_rows,
+        trainer.last_kept.records,
+        trainer.last_kept.rows,
         trainer.last_turns,
         trainer.last_credit,
         estimator=trainer.args.credit,

@@ -8,8 +8,8 @@ from pathlib import Path
 from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.job.best import NO_SCORE, RETURN, BestModel
 from arena_trainers.job.outcome import EXACT_SOLVERS
-from arena_trainers.report.report_page import write_report
-from arena_trainers.report.run_files import read_run_files
+from arena_trainers.report.run_page import write_report
+from arena_trainers.report.runs import read_run_files
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 

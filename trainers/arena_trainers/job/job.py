@@ -54,11 +54,11 @@ from arena_trainers.job.watchdog import watched_stages
 from arena_trainers.job.watched import start_policy, watched_trainer
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.train.credit import check_reward_models
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.records import load_functions
 from arena_trainers.train.resume import describe
-from arena_trainers.train.reward_columns import check_reward_models
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, write_episodes
 from arena_wrappers.files import whole_file

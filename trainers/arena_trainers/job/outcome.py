@@ -1,7 +1,7 @@
 """The measurements of a policy in a training run, game by game."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from arena_envs.env import GameEnv
@@ -10,12 +10,11 @@ from arena_envs.solvers import Table, information_states, nash_conv, uniform_tab
 from arena_trainers.evaluate import (
     Evaluation,
     EvaluationPlan,
-    Row,
     legal_rate,
     tabular,
 )
 from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.evaluate.result_rows import exact_scales, measured, rows_of, scored
+from arena_trainers.evaluate.result_rows import measured, rows_of
 from arena_trainers.job.beside_equilibrium import Comparison, beside_equilibrium
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
@@ -25,7 +24,6 @@ from arena_wrappers import (
     Policy,
     PromptWrapper,
     ScoringPolicy,
-    make_policy,
     stream_plans,
 )
 
@@ -139,9 +137,8 @@ class GameMeter:
     def evaluate(self, policy: Policy) -> Evaluation | None:
         """The policy in each seat against random play, and against the solver if exact.
 
-        Rows have scores if uniform play and the solver have exact values. Each pairing has
-        `MAX_EPISODES` episodes, or `num_episodes` if that is fewer. None in games of one
-        seat and in cooperative games, where self-play is the whole evaluation.
+        Each pairing has `MAX_EPISODES` episodes, or `num_episodes` if that is fewer. None in
+        games of one seat and in cooperative games, where self-play is the whole evaluation.
         """
         game = self.plan.game
         if game.num_players < 2 or game.kind == "cooperative":
@@ -151,7 +148,7 @@ class GameMeter:
         made: Any = self.plan.env_fn()
         env: GameEnv = made.env if isinstance(made, PromptWrapper) else made
         names = ["random", solver] if solver is not None and is_exact else ["random"]
-        found = EvaluationPlan(
+        return EvaluationPlan(
             policy,
             env,
             names,
@@ -159,16 +156,6 @@ class GameMeter:
             prompt=self._prompt,
             baselines=False,
         ).run(lambda *_: self.beat())
-        if solver is None or not is_exact:
-            return found
-        rows: list[Row] = []
-        for name in names:
-            own = [row for row in found.rows if row.opponent == name]
-            scales = exact_scales(
-                env, make_policy(solver), make_policy(name), range(game.num_players)
-            )
-            rows += own if scales is None else scored(game, own, scales)
-        return replace(found, rows=tuple(rows))
 
     def compare(self) -> Comparison | None:
         """The policy of the last stage and an equilibrium; None in larger games."""

@@ -7,16 +7,9 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from arena_trainers.evaluate import Row
-from arena_trainers.evaluate.tables import interval_text
+from arena_trainers.evaluate.tables import interval_text, score_notes, score_text
 from arena_trainers.job.beside_equilibrium import comparison_table
 from arena_trainers.job.outcome import Interval, Outcome, Stage
-from arena_trainers.report.result_tables import WIDEST
-
-SCORE = (
-    "score: 0 = uniform random play in this seat, 100 = the solver, both by their exact "
-    "expected returns. '-': they differ too little for n episodes."
-)
 
 # fits 80 columns
 NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
@@ -57,16 +50,16 @@ def stage_table(game: str, stages: Sequence[Stage]) -> Table:
 def return_table(found: Outcome) -> Table:
     """Mean returns by opponent and seat with intervals; scores of the last policy."""
     rows = [] if found.evaluation is None else found.evaluation.rows
-    scored = any(row.normalised is not None for row in rows)
+    rows = [row for row in rows if row.role == "policy"]
     table = Table(
         title=escape(f"{found.name}: mean returns of n episodes"),
-        caption=SCORE if scored else None,
+        caption=escape("\n".join(score_notes(rows))) or None,
         **NARROW,
     )
     table.add_column("against", no_wrap=True)
     for column in ("seat", "n", "return", "95 %"):
         table.add_column(column, justify="right", no_wrap=True)
-    if scored:
+    if rows:
         table.add_column("score (95 %)", justify="right", no_wrap=True)
     for stage in found.stages:
         when = "" if stage is found.stages[-1] else f", {stage.name.split()[0]}"
@@ -77,12 +70,11 @@ def return_table(found: Outcome) -> Table:
                 str(stage.num_episodes),
                 *_interval(interval),
             ]
-            table.add_row(*cells, *([""] if scored else []))
+            table.add_row(*cells, *([""] if rows else []))
     for row in rows:
-        if row.role == "policy":
-            cells = [row.opponent, str(row.seat), str(row.num_episodes)]
-            cells += _interval(Interval(row.mean_return, row.low, row.high))
-            table.add_row(*cells, *([score_with_interval(row)] if scored else []))
+        cells = [row.opponent, str(row.seat), str(row.num_episodes)]
+        cells += _interval(Interval(row.mean_return, row.low, row.high))
+        table.add_row(*cells, score_text(row))
     return table
 
 
@@ -101,13 +93,3 @@ def _measure_table(found: Outcome) -> Table:
 
 def _interval(found: Interval) -> tuple[str, str]:
     return f"{found.mean:.3f}", interval_text(found.low, found.high)
-
-
-def score_with_interval(row: Row) -> str:
-    """The score of a row with its interval; "-" if it has none or one above `WIDEST`."""
-    if row.normalised is None or row.score_interval is None:
-        return "-"
-    low, high = row.score_interval
-    if high - low > WIDEST:
-        return "-"
-    return f"{row.normalised:.0f} ({low:.0f} to {high:.0f})"

@@ -1,14 +1,135 @@
-"""Rows with token ids and masks as tensors; no text is templated or tokenised here."""
+"""Rows as tensors, and steps whose gradient is the mean over their rows; nothing is tokenised here."""
 
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
 import torch
+from accelerate.data_loader import prepare_data_loader
+from accelerate.utils import DistributedType
+from torch.utils.data import DataLoader
+from transformers import Trainer
 
 from arena_trainers.lm.scoring import left_padded
+from arena_trainers.offline.protocol import Cut
 from arena_trainers.train.prompt_sharing import IGNORED
 
 Rows = Sequence[Mapping[str, Any]]
+
+
+class WholeSteps(Trainer):
+    """A trainer whose step is the mean over its rows, however they are cut; a mixin of others.
+
+    Every process reads the rows of a step and runs its share in micro-batches. The loss of a
+    micro-batch counts by its share m / n of the step's rows, unless the trainer divides by all
+    tokens of the step itself. Where n rows leave a remainder, some processes run a filler
+    row, which counts 0, because all must run equally often. The last step of an epoch has
+    the rows that are left.
+
+    Args:
+        *args: of the trainer.
+        cut: rows of a step, and at once.
+        **kwargs: of the trainer.
+
+    Raises:
+        ValueError: a loss of mixtures of experts, which compares tokens of a micro-batch,
+            would depend on the cut.
+    """
+
+    def __init__(self, *args: Any, cut: Cut, **kwargs: Any) -> None:
+        self.cut = cut
+        super().__init__(*args, **kwargs)
+        is_cut = cut.at_once < cut.batch_size
+        if is_cut and getattr(self, "aux_loss_enabled", False):
+            raise ValueError(
+                "want router_aux_loss_coef 0, or all rows at once: the loss would depend on "
+                f"the micro-batches of {cut.at_once} of {cut.batch_size} rows; leave "
+                "router_aux_loss_coef out, or give a larger --max_tokens_per_forward"
+            )
+
+    def _prepare_dataset(self, dataset: Any, *_: Any) -> Any:
+        """The rows, which are tokens already."""
+        return dataset
+
+    def of_step(self, rows: Rows) -> Rows:
+        """All rows of a step; a trainer may add to them what compares rows."""
+        return rows
+
+    def get_train_dataloader(self) -> Any:
+        rows: Any = self.train_dataset
+        sampler = self._get_train_sampler(rows)
+        loader: DataLoader[Any] = DataLoader(
+            rows,
+            self.cut.batch_size,
+            sampler=sampler,
+            collate_fn=self._parts,
+            drop_last=self.args.dataloader_drop_last,
+            num_workers=self.args.dataloader_num_workers,
+        )
+        return prepare_data_loader(
+            loader,
+            num_processes=1,
+            process_index=0,
+            use_seedable_sampler=self.accelerator.use_seedable_sampler,
+            data_seed=self.args.data_seed,
+        )
+
+    def _parts(self, rows: Rows) -> dict[str, Any]:
+        """The micro-batches of this process, and the factors of their losses."""
+        rows, world = self.of_step(rows), self.args.world_size
+        own = rows[self.args.process_index :: world]
+        shared, rest = divmod(len(rows), world)
+        count = math.ceil(shared / self.cut.at_once)
+        ends = [shared * (i + 1) // count for i in range(count)]
+        parts = [own[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+        factors = [len(part) * world / len(rows) for part in parts]
+        if rest:
+            parts.append(own[shared:] or rows[:1])
+            factors.append(world / len(rows) if own[shared:] else 0.0)
+        collate: Any = self.data_collator
+        batches = [collate(part) for part in parts]
+        for batch, factor in zip(batches, factors, strict=True):
+            if factor == 0.0 and "labels" in batch:
+                batch["labels"] = torch.full_like(batch["labels"], IGNORED)
+        return {"parts": batches, "factors": factors}
+
+    def _get_num_items_in_batch(self, batch_samples: Any, device: Any) -> Any:
+        parts = [part for sample in batch_samples for part in sample["parts"]]
+        return super()._get_num_items_in_batch(parts, device)
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        return sum(
+            super(WholeSteps, self).floating_point_ops(p) for p in inputs["parts"]
+        )
+
+    def training_step(
+        self, model: Any, inputs: Any, num_items_in_batch: Any = None
+    ) -> torch.Tensor:
+        losses, metrics = [], getattr(self, "_metrics", {"train": {}})["train"]
+        before = {name: len(values) for name, values in metrics.items()}
+        for left, (part, factor) in enumerate(
+            zip(inputs["parts"], inputs["factors"], strict=True),
+            1 - len(inputs["parts"]),
+        ):
+            self.accelerator.gradient_state._set_sync_gradients(left == 0)
+            waits = (
+                left and self.accelerator.distributed_type != DistributedType.DEEPSPEED
+            )
+            with self.accelerator.no_sync(model) if waits else nullcontext():
+                # the trainer divides the mean over the rows of a part by this number
+                divisor: Any = 1 / factor if factor else math.inf
+                self.current_gradient_accumulation_steps = divisor
+                losses.append(super().training_step(model, part, num_items_in_batch))
+        for name, values in metrics.items():
+            new = values[before.get(name, 0) :]
+            if new:  # one of each part, unless it has no such rows
+                weights = inputs["factors"] if len(new) == len(losses) else None
+                values[before.get(name, 0) :] = [
+                    float(np.average(new, weights=weights))
+                ]
+        return torch.stack(losses).sum()
 
 
 def labelled_batch(rows: Rows, pad_id: int) -> dict[str, torch.Tensor]:

@@ -1,18 +1,15 @@
 """`dpo`: TRL's `DPOTrainer` on pairs, with their masks."""
 
-from typing import Any
-
 from trl import DPOConfig, DPOTrainer
 
-from arena_trainers.offline.batches import masked_batch
+from arena_trainers.offline.batches import WholeSteps, masked_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
 
+COMPARES_ROWS = {"aot", "aot_unpaired", "sft"}  # losses that are no means over rows
 
-class TokenDPOTrainer(DPOTrainer):
+
+class TokenDPOTrainer(WholeSteps, DPOTrainer):
     """TRL's trainer on rows that are tokens already."""
-
-    def _prepare_dataset(self, dataset: Any, *_: Any) -> Any:
-        return dataset
 
 
 def dpo() -> RowTrainer:
@@ -25,11 +22,20 @@ def _make(given: Given) -> TokenDPOTrainer:
         raise ValueError(
             "want precompute_ref_log_probs off with rows of tokens and masks; leave it out"
         )
+    cut, losses = given.cut, given.args.loss_type
+    whole = COMPARES_ROWS & ({losses} if isinstance(losses, str) else {*losses})
+    if whole and cut.at_once < cut.batch_size:
+        raise ValueError(
+            f"want all {cut.batch_size} rows of a step at once for loss_type "
+            f"{sorted(whole)}, which is no mean over rows, got {cut.at_once}; give a larger "
+            "--max_tokens_per_forward, or another loss_type"
+        )
     return TokenDPOTrainer(
         given.model,
         args=given.args,
         train_dataset=given.rows,
         processing_class=given.tokenizer,
+        cut=given.cut,
         data_collator=lambda rows: masked_batch(
             rows, ("chosen", "rejected"), given.pad_id
         ),

@@ -41,9 +41,10 @@ from arena_trainers.lm.memory import default_max_tokens
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.reward_folder import check_language_model
+from arena_trainers.offline.batches import WholeSteps
 from arena_trainers.offline.closing import PromptFiles, close_run, figures_of
 from arena_trainers.offline.plan import Player
-from arena_trainers.offline.protocol import Given
+from arena_trainers.offline.protocol import Cut, Given
 from arena_trainers.offline.registry import row_trainer
 from arena_trainers.offline.resuming import OwnSchedule, at_the_end
 from arena_trainers.offline.row_file import (
@@ -106,6 +107,11 @@ class RowJob:
             check_same_model(self.checkpoint, self.start)
         if not resume and self.is_main:
             check_new(folder)
+        if self.rows.batch_size < self.kind.least:
+            raise ValueError(
+                f"want batch_size of at least {self.kind.least} for trainer "
+                f"{self.rows.trainer!r}, got {self.rows.batch_size}; give --batch_size 32"
+            )
         self._check_rows(measures)
 
     def _check_rows(self, measures: bool) -> None:
@@ -189,17 +195,15 @@ class RowJob:
                 text = config_text(self.settings, args, self.adapter)
                 (self.folder / CONFIG).write_text(text, encoding="utf-8")
         texts = 2 if self.kind.rows == "pairs" else 1
-        fitting = max(most // (self.facts.longest * texts), self.kind.least)
         share = math.ceil(self.rows.batch_size / args.world_size)
-        args.gradient_accumulation_steps = math.ceil(share / fitting)
-        args.per_device_train_batch_size = max(
-            math.ceil(share / args.gradient_accumulation_steps), self.kind.least
-        )
+        parts = math.ceil(share / max(most // (self.facts.longest * texts), 1))
+        self.cut = Cut(self.rows.batch_size, math.ceil(share / parts))
+        args.per_device_train_batch_size = max(share, self.kind.least)
         if self.is_main:
             self.say(
                 f"{self.facts.num_rows:,} rows of at most {self.facts.longest} tokens; at "
                 f"most {most:,} tokens run at once (max_tokens_per_forward): "
-                f"{args.per_device_train_batch_size} rows"
+                f"{self.cut.at_once} rows"
             )
 
     def _measure_start(self) -> None:
@@ -219,8 +223,15 @@ class RowJob:
                     rows=self._dataset(),
                     tokenizer=player.tokenizer,
                     pad_id=_pad_id(player.tokenizer),
+                    cut=self.cut,
                     peft_config=None if self.adapter else self.job.peft_config,
                 )
+            )
+        if not isinstance(self.trainer, WholeSteps):
+            raise ValueError(
+                f"trainer {self.rows.trainer!r}: want arena_trainers.offline.batches."
+                f"WholeSteps, got {type(self.trainer).__name__}; write class Mine(WholeSteps, "
+                f"{type(self.trainer).__name__})"
             )
         self.trainer.remove_callback(PrinterCallback)
         self.policy = None
@@ -265,9 +276,7 @@ class RowJob:
             if self.extended:
                 extend(self.folder, self.args.max_steps)
             self.say(f"resumed after step {self.first_step}")
-        batch = self.args.per_device_train_batch_size * self.args.world_size
-        batch *= self.args.gradient_accumulation_steps
-        look = Look(self.rows.trainer, "rows", batch, figures_of)
+        look = Look(self.rows.trainer, "rows", self.rows.batch_size, figures_of)
         if self.checkpoint is None or not at_the_end(self.trainer, self.checkpoint):
             with shown_progress(self.trainer, self.console, self.is_main, look):
                 self.trainer.add_callback(OwnSchedule())

@@ -1,29 +1,60 @@
 """`kto`: TRL's `KTOTrainer` on labels, with their masks; weights are repetitions.
 
-TRL estimates the KL term from completions that belong to other prompts of the micro-batch:
-each prompt is followed by the completion of the row before it. A micro-batch of one row has no
-other prompt, so that micro-batches have at least two rows. Only the last one of an epoch may have
-one row; then the KL term is of its own completion.
+The KL term is that of a whole step: each prompt of the step is followed by the completion of the
+row before it, and the mean of the log-ratios of all these is the reference point of all rows. TRL
+estimates it from each micro-batch, so that its gradient depends on the cut. The last step of an epoch may
+have one row; then the KL term is of its own completion.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from trl import KTOConfig, KTOTrainer
 
-from arena_trainers.offline.batches import Rows, masked_batch
+from arena_trainers.offline.batches import Rows, WholeSteps, masked_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
 
 MAX_REPETITIONS = 1000  # of a row; the order of all repetitions is kept in memory
 
 
-class TokenKTOTrainer(KTOTrainer):
-    """TRL's trainer on rows that are tokens already."""
+class TokenKTOTrainer(WholeSteps, KTOTrainer):
+    """TRL's trainer on rows that are tokens already, with one KL term for each step."""
 
-    def _prepare_dataset(self, dataset: Any, *_: Any) -> Any:
-        return dataset
+    _kl: torch.Tensor
+
+    def of_step(self, rows: Rows) -> Rows:
+        """Each row with the completion of the row before it."""
+        return [
+            {
+                **row,
+                **{
+                    f"KL_{name}": other[f"completion_{name}"]
+                    for name in ("ids", "mask")
+                },
+            }
+            for row, other in zip(rows, [rows[-1], *rows[:-1]], strict=True)
+        ]
+
+    def training_step(
+        self, model: Any, inputs: Any, num_items_in_batch: Any = None
+    ) -> torch.Tensor:
+        kl = torch.zeros((), device=self.args.device)
+        parts = [self._prepare_inputs(part) for part in inputs["parts"]]
+        for part, factor in zip(parts, inputs["factors"], strict=True):
+            reference = model if self.ref_model is None else self.ref_model
+            part["ref_logps"], old = self.compute_ref_log_probs(reference, part)
+            part["ref_KL_logps"] = torch.zeros((), device=kl.device)
+            if self.calculate_KL:
+                kl += factor * (super()._compute_kl_logps(model, part) - old).mean()
+        self._kl = self.accelerator.reduce(kl, "mean")
+        return super().training_step(
+            model, {**inputs, "parts": parts}, num_items_in_batch
+        )
+
+    def _compute_kl_logps(self, model: Any, batch: Any) -> torch.Tensor:
+        """The KL term of the step; `ref_KL_logps` is 0."""
+        return self._kl
 
 
 def kto() -> RowTrainer:
@@ -36,14 +67,17 @@ def _make(given: Given) -> TokenKTOTrainer:
         raise ValueError(
             "want precompute_ref_log_probs off with rows of tokens and masks; leave it out"
         )
-    return TokenKTOTrainer(
+    trainer = TokenKTOTrainer(
         given.model,
         args=given.args,
         train_dataset=_repeated(given.rows, given.args.seed),
         processing_class=given.tokenizer,
+        cut=given.cut,
         data_collator=lambda rows: _batch(rows, given.pad_id),
         peft_config=given.peft_config,
     )
+    trainer.precompute_ref_logps = True  # by `training_step`, before the loss
+    return trainer
 
 
 def _repeated(rows: Any, seed: int) -> Any:
@@ -75,14 +109,11 @@ def _repeated(rows: Any, seed: int) -> Any:
 
 
 def _batch(rows: Rows, pad_id: int) -> dict[str, torch.Tensor]:
-    others: Sequence[Any] = [rows[-1], *rows[:-1]]
-    crossed = [
-        {**row, **{name: other[name] for name in ("completion_ids", "completion_mask")}}
-        for row, other in zip(rows, others, strict=True)
-    ]
-    apart = masked_batch(crossed, ("completion",), pad_id)
+    apart = masked_batch(rows, ("KL",), pad_id)
+    whole = {name.removeprefix("KL_"): values for name, values in apart.items()}
     return {
         **masked_batch(rows, ("completion",), pad_id),
-        **{f"KL_{name}": values for name, values in apart.items()},
+        **{f"KL_{name}": whole[name] for name in ("input_ids", "attention_mask")},
+        "KL_completion_mask": whole["completion_mask"],
         "label": torch.tensor([bool(row["label"]) for row in rows]),
     }

@@ -2,7 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Cut(NamedTuple):
+    """How many rows a step has, and how many run at once.
+
+    Attributes:
+        batch_size: rows of an optimizer step, all processes together.
+        at_once: most rows that a process runs at once.
+    """
+
+    batch_size: int
+    at_once: int
 
 
 @dataclass(frozen=True)
@@ -16,6 +28,7 @@ class Given:
         rows: `datasets.Dataset` with the token columns of `docs/data.md`.
         tokenizer: of the model.
         pad_id: the token that pads.
+        cut: how many rows a step has, and how many run at once.
         peft_config: of the new adapter that is trained; None to train all weights, or where
             the model has an adapter.
     """
@@ -25,6 +38,7 @@ class Given:
     rows: Any
     tokenizer: Any
     pad_id: int
+    cut: Cut
     peft_config: Any
 
 
@@ -35,9 +49,9 @@ class RowTrainer:
     Attributes:
         rows: the kind of rows: `"completions"`, `"pairs"` or `"labels"`.
         config: dataclass of the options, a subclass of `transformers.TrainingArguments`.
-        make: makes a `transformers.Trainer`, whose data collator reads the rows as they are.
-            Raises ValueError at options that do not fit.
-        least: fewest rows in a forward pass.
+        make: makes a trainer that is `WholeSteps`, whose data collator reads the rows as
+            they are. Raises ValueError at options that do not fit.
+        least: fewest rows of a step.
         plays: whether the trained model chooses replies, so that it is evaluated in the
             games of the rows. A reward model does not.
     """

@@ -4,20 +4,15 @@ The model has one output, read at the last token. Masks are not used, because th
 model reads all tokens, and neither are margins, which are in the unit of returns.
 """
 
-from typing import Any
-
 import torch
 from trl import RewardConfig, RewardTrainer
 
-from arena_trainers.offline.batches import Rows, masked_batch
+from arena_trainers.offline.batches import Rows, WholeSteps, masked_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
 
 
-class TokenRewardTrainer(RewardTrainer):
+class TokenRewardTrainer(WholeSteps, RewardTrainer):
     """TRL's trainer on rows that are tokens already."""
-
-    def _prepare_dataset(self, dataset: Any, *_: Any) -> Any:
-        return dataset
 
 
 def reward() -> RowTrainer:
@@ -39,6 +34,7 @@ def _make(given: Given) -> TokenRewardTrainer:
         args=given.args,
         train_dataset=given.rows,
         processing_class=given.tokenizer,
+        cut=given.cut,
         data_collator=lambda rows: _batch(rows, pad_id),
     )
 

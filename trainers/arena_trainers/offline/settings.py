@@ -33,8 +33,8 @@ class RowConfig:
     batch_size: int = field(
         default=32,
         metadata={
-            "help": "Rows per optimizer step, all processes together; cut into "
-            "micro-batches that fit the memory."
+            "help": "Rows per optimizer step, all processes together. The gradient is their "
+            "mean, also if they run in micro-batches that fit the memory."
         },
     )
     max_tokens_per_forward: int | None = field(
@@ -108,7 +108,11 @@ def trainer_args(
                 hint = f"did you mean {near[0]!r}?"
             raise ValueError(f"trainer {trainer!r} has no option {name!r}; {hint}")
         given[name] = options[name].converted(value)
-    for name in ("per_device_train_batch_size", "gradient_accumulation_steps"):
+    for name in (
+        "per_device_train_batch_size",
+        "gradient_accumulation_steps",
+        "auto_find_batch_size",
+    ):
         if name in given:
             raise ValueError(
                 f"want batch_size alone, which is cut to fit the memory, got {name}; give "
@@ -120,6 +124,8 @@ def trainer_args(
     defaults["remove_unused_columns"] = False  # the collator reads the masks
     if "max_length" in options:
         defaults["max_length"] = None  # rows are never cut
+    if "router_aux_loss_coef" in options:
+        defaults["router_aux_loss_coef"] = 0.0  # it depends on the micro-batches
     if is_tiny:
         defaults["gradient_checkpointing"] = False
     return config(**{**defaults, **given})

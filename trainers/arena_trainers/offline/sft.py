@@ -10,11 +10,11 @@ import torch
 from trl import SFTConfig
 
 from arena_trainers.job.warm_start import SharingSFTTrainer
-from arena_trainers.offline.batches import labelled_batch
+from arena_trainers.offline.batches import WholeSteps, labelled_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
 
 
-class WeightedSFTTrainer(SharingSFTTrainer):
+class WeightedSFTTrainer(WholeSteps, SharingSFTTrainer):
     """TRL's trainer, whose log-probabilities are multiplied by the weights of their rows."""
 
     _weights: torch.Tensor
@@ -70,6 +70,7 @@ def _make(given: Given) -> WeightedSFTTrainer:
         args,
         train_dataset=given.rows,
         processing_class=given.tokenizer,
+        cut=given.cut,
         data_collator=lambda rows: labelled_batch(rows, given.pad_id),
         peft_config=given.peft_config,
     )

@@ -4,9 +4,8 @@
 can embed the same replay: `page_data` gives its data, `replay.js` and `replay.css` show it.
 """
 
-from arena_trainers.report.page import replay_page, write_replay
-from arena_trainers.report.page_data import packed, page_data
-from arena_trainers.report.reading import BadLine, Recorded, read_lines
+from arena_trainers.report.episodes import BadLine, Recorded, read_lines
+from arena_trainers.report.page import packed, page_data, replay_page, write_replay
 
 __all__ = [
     "BadLine",

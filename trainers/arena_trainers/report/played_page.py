@@ -1,11 +1,205 @@
-"""Writes the report of an evaluation or a tournament: results and replays in one page."""
+"""The files of an evaluation or a tournament that their reports read.
 
+Writes the report of an evaluation or a tournament: results and replays in one page.
+"""
+
+import json
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from arena_trainers.report.page import rendered
-from arena_trainers.report.page_data import packed, page_data
-from arena_trainers.report.played_files import Played
+from arena_trainers.evaluate.result_rows import results_path
+from arena_trainers.report.episodes import (
+    BadLine,
+    Recorded,
+    not_blank,
+    policies_of,
+    read_line,
+    read_lines,
+    seats_of,
+    shown_text,
+)
+from arena_trainers.report.page import packed, page_data, rendered
+from arena_trainers.report.runs import MAX_TURNS
+from arena_trainers.report.tables import (
+    UNKNOWN,
+    TextTable,
+    evaluation_table,
+    lineup_name,
+    match_name,
+    tournament_tables,
+)
+from arena_trainers.tournament.log import EPISODE, LINE
 from arena_wrappers.files import whole_file
+
+RESULTS, SUMMARY = "results.jsonl", "summary.json"
+OTHER_FIELDS = (KeyError, TypeError, AttributeError, IndexError)  # than we read
+
+
+class Played(NamedTuple):
+    """What an evaluation or a tournament left.
+
+    Attributes:
+        name: of the file or folder.
+        tables: the results.
+        warnings: the warnings of the evaluation.
+        episodes: episodes, each with the name of its lineup or match as source.
+        left: number of episodes that are left out.
+        bad: lines that cannot be read, by name of the file.
+        missing: sentences on what is missing.
+    """
+
+    name: str
+    tables: Sequence[TextTable]
+    warnings: Sequence[str]
+    episodes: Sequence[Recorded]
+    left: int
+    bad: Sequence[tuple[str, BadLine]]
+    missing: Sequence[str]
+
+
+class Kept:
+    """The first episodes of each source.
+
+    Args:
+        most: number of episodes to keep of a source.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.episodes: dict[str, list[Recorded]] = {}
+
+    def has_enough(self, source: str) -> bool:
+        """Whether no more episodes of a source are kept."""
+        return len(self.episodes.get(source, ())) >= self.most
+
+    def add(self, source: str, line: Recorded) -> None:
+        """Adds an episode."""
+        named = line._replace(source=source)
+        self.episodes.setdefault(source, []).append(named)
+
+    def fitting(self) -> list[Recorded]:
+        """As many of each source as `MAX_TURNS` turns allow, one at least."""
+        for count in range(self.most, 0, -1):
+            found = [line for same in self.episodes.values() for line in same[:count]]
+            if sum(len(line.rollout.episode.turns) for line in found) <= MAX_TURNS:
+                break
+        return found
+
+
+def read_evaluation(path: Path, num_episodes: int) -> Played:
+    """Reads a file of episodes, and the results of `arena eval` beside it.
+
+    Args:
+        path: what `arena eval --out` wrote, or another file of episodes.
+        num_episodes: number of episodes to show of each lineup.
+
+    Raises:
+        ValueError: there is no such file, or it holds no episode.
+    """
+    kept, bad, count = Kept(num_episodes), [], 0
+    for line in not_blank(read_lines(path)):
+        if isinstance(line, BadLine):
+            bad.append((path.name, line))
+            continue
+        count += 1
+        if not kept.has_enough(source := _lineup(line)):
+            kept.add(source, line)
+    if not kept.episodes:
+        raise ValueError(
+            f"want a file of episodes, {str(path)!r} holds none; give the --out file of "
+            "arena eval, the --out folder of arena tournament, or a run folder"
+        )
+    episodes, beside = kept.fitting(), results_path(path)
+    sources = {line.source for line in episodes}
+    tables, warnings, broken = _evaluations(beside, sources)
+    bad += [(beside.name, line) for line in broken]
+    missing = f"{beside.name}: there are no results; arena eval writes them at its end"
+    left, absent = count - len(episodes), [] if tables else [missing]
+    return Played(path.name, tables, warnings, episodes, left, bad, absent)
+
+
+def read_tournament(folder: Path, num_episodes: int) -> Played:
+    """Reads the folder of a tournament, finished or not.
+
+    Args:
+        folder: what `arena tournament --out` wrote.
+        num_episodes: number of episodes to show of each pairing.
+
+    Raises:
+        ValueError: the summary is none of `arena tournament`.
+    """
+    kept, bad, count = Kept(num_episodes), [], 0
+    with open(folder / RESULTS, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.startswith(LINE):
+                continue  # the settings of the tournament
+            source = _match(line)
+            if source is not None and kept.has_enough(source):
+                count += 1
+                continue
+            read = read_line(number, line)
+            if isinstance(read, BadLine):
+                bad.append((RESULTS, read))
+                continue
+            count += 1
+            kept.add(_lineup(read) if source is None else source, read)
+    episodes, path = kept.fitting(), folder / SUMMARY
+    sources = {line.source for line in episodes}
+    tables = _tournament(path, sources)
+    missing = f"{SUMMARY}: the tournament is not finished; the same command resumes it"
+    left, absent = count - len(episodes), [] if tables else [missing]
+    return Played(folder.absolute().name, tables, [], episodes, left, bad, absent)
+
+
+def _lineup(line: Recorded) -> str:
+    episode = line.rollout.episode
+    names = policies_of(episode)
+    seats = [names.get(seat, UNKNOWN) for seat in seats_of(episode)]
+    return lineup_name(episode.game, seats)
+
+
+def _match(line: bytes) -> str | None:
+    """The pairing of a line of a tournament; None if the line does not tell it."""
+    try:
+        found = json.loads(line.partition(EPISODE)[0] + b"}")["match"]
+        return match_name(found["game"], found["seats"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _evaluations(
+    path: Path, sources: Collection[str]
+) -> tuple[list[TextTable], list[str], list[BadLine]]:
+    """Tables and warnings of evaluations, and lines that are none; nothing without the file."""
+    tables, warnings, bad = [], list[str](), []
+    lines = path.read_bytes().splitlines() if path.is_file() else []
+    for number, line in enumerate(lines, 1):
+        try:
+            found = json.loads(line)
+            tables.append(evaluation_table(found, sources))
+            warnings += map(str, found["warnings"])
+        except (*OTHER_FIELDS, ValueError) as error:
+            reason = f"want the results of an evaluation of this version ({error!r})"
+            bad.append(BadLine(number, reason, shown_text(line)))
+    return tables, warnings, bad
+
+
+def _tournament(path: Path, sources: Collection[str]) -> list[TextTable]:
+    """The tables of a tournament; none without the file.
+
+    Raises:
+        ValueError: the file holds something else, or other fields than those of this version.
+    """
+    if not path.is_file():
+        return []
+    try:
+        return tournament_tables(json.loads(path.read_bytes()), sources)
+    except (*OTHER_FIELDS, ValueError) as error:
+        raise ValueError(
+            f"{str(path)!r} does not hold the results of this version ({error!r}); remove "
+            "the file, and the report shows the episodes"
+        ) from error
 
 
 def write_played(path: Path, found: Played) -> None:

@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 
 from arena_envs.scenes import text_of
-from arena_trainers.report.episode_facts import outcome_of, title_of
-from arena_trainers.report.episode_lines import (
+from arena_trainers.report.episodes import (
+    BadLine,
+    Frames,
+    Recorded,
     end_line,
+    frames_of,
     is_hidden,
+    outcome_of,
     printable,
+    title_of,
     turn_lines,
 )
-from arena_trainers.report.frames import Frames, frames_of
-from arena_trainers.report.move_values import MoveSolver, Solved, value_lines
-from arena_trainers.report.reading import BadLine, Recorded
+from arena_trainers.report.values import MoveSolver, Solved, value_lines
 
 KEYS = {  # what a key does; arrows and their kin as terminals send them
     "\x1b[C": "next",

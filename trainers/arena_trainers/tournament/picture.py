@@ -10,10 +10,9 @@ from rich.table import Table
 
 from arena_trainers.evaluate.tables import nash_conv_table
 from arena_trainers.extras import import_extra
-from arena_trainers.tournament.summary import GameSummary, Payoff, Rating, Tournament
+from arena_trainers.tournament.summary import GameSummary, Payoff, Tournament
 
 NAME = 20  # longest name without a line break
-NUMBER = 8  # width of a column of numbers; headers of two words are folded
 GAP = 2  # spaces between columns
 STYLE: Any = {
     "box": box.SIMPLE_HEAD,
@@ -80,17 +79,15 @@ def _draw_nash_conv(axes: Any, policies: Sequence[str], game: GameSummary) -> No
 
 
 def tournament_tables(found: Tournament, width: int | None = None) -> list[Table]:
-    """Tables of payoffs, of exact NashConv, of ratings, and of forfeits if there were any.
+    """Tables of payoffs, of exact NashConv, of ranks, and of forfeits if there were any.
 
     A matrix that is wider than `width` characters is split into several tables.
     """
     tables = [table for game in found.games for table in _payoffs(found, game, width)]
     tables += [nash_conv_table(g.game, g.nash_conv) for g in found.games if g.nash_conv]
-    for game in found.games:
-        if game.ratings is not None:
-            tables.append(_ratings(game.ratings, game.game, game))
-    if found.ratings is not None and len(found.games) > 1:
-        tables.append(_ratings(found.ratings, "all competitive games", None))
+    tables += [_ranking(found, game) for game in found.games]
+    if len(found.games) > 1:
+        tables.append(_ranking(found, None))
     if found.forfeits:
         tables.append(_forfeits(found))
     return tables
@@ -139,35 +136,41 @@ def _cell(payoff: Payoff | None) -> str:
     return f"{payoff.mean:z.3f}\n{payoff.low:z.3f} to {payoff.high:z.3f}"
 
 
-def _ratings(
-    ratings: tuple[Rating, ...], title: str, game: GameSummary | None
-) -> Table:
-    caption = "Elo and OpenSkill count wins; they ignore the size of returns"
-    table = Table(title=escape(f"Ratings: {title}"), caption=caption, **STYLE)
-    table.add_column("policy", overflow="fold", min_width=_width(ratings))
-    for name in ("Elo", "95 %", "OpenSkill", "sigma"):
-        table.add_column(name, justify="right", no_wrap=True)
-    nash = None if game is None else game.nash
-    if nash is not None:
-        table.add_column("Nash weight", justify="right", width=NUMBER)
-        table.add_column("Nash average", justify="right", width=NUMBER)
-    ranked = sorted(enumerate(ratings), key=lambda pair: -pair[1].elo)
-    for index, one in ranked:
-        cells = [
-            escape(one.policy),
-            f"{one.elo:z.0f}",
-            f"{one.elo_low:z.0f} to {one.elo_high:z.0f}",
-            f"{one.mu:z.2f}",
-            f"{one.sigma:.2f}",
+def _ranking(found: Tournament, game: GameSummary | None) -> Table:
+    """The policies of a game, the best first; None: of all games, by their mean rank."""
+    one = found if game is None else game
+    columns: dict[str, Sequence[str]] = {}
+    if game is None:
+        columns["mean rank"] = [f"{rank:.2f}" for rank in found.mean_ranks]
+        order, caption = found.mean_ranks, ["ordered by the mean rank over all games"]
+    else:
+        order = tuple(float(game.ranking.index(name)) for name in found.policies)
+        caption = ["return: mean over the other policies, with its 95 % interval"]
+        if game.nash is not None:
+            caption[0] = f"ordered by Nash average, then return; {caption[0]}"
+            columns["Nash average"] = [f"{x:z.3f}" for x in game.nash.ratings]
+            columns["Nash weight"] = [f"{x:z.3f}" for x in game.nash.weights]
+        columns["return"] = [_cell(mean) for mean in game.means]
+    if one.ratings is not None:
+        columns["Elo (95 %)"] = [
+            f"{one.elo:z.0f}\n{one.elo_low:z.0f} to {one.elo_high:z.0f}"
+            for one in one.ratings
         ]
-        if nash is not None:
-            cells += [f"{nash.weights[index]:z.3f}", f"{nash.ratings[index]:z.3f}"]
-        table.add_row(*cells)
+        columns["OpenSkill"] = [f"{x.mu:z.2f}\n± {x.sigma:.2f}" for x in one.ratings]
+        caption.append("Elo and OpenSkill count wins; they ignore the size of returns")
+    where = "all games" if game is None else game.game
+    title = escape(f"Ranking: {where}")
+    table = Table(title=title, caption="\n".join(caption), **STYLE)
+    width = min(max(map(len, found.policies)), NAME)
+    table.add_column("policy", overflow="fold", min_width=width)
+    for name, cells in columns.items():
+        lines = [line for cell in cells for line in cell.split("\n")]
+        widest = max(map(len, [*name.split(), *lines]))
+        table.add_column(name, justify="right", min_width=widest, max_width=widest)
+    for index in sorted(range(len(order)), key=order.__getitem__):
+        cells = [column[index] for column in columns.values()]
+        table.add_row(escape(found.policies[index]), *cells)
     return table
-
-
-def _width(ratings: tuple[Rating, ...]) -> int:
-    return min(max(len(one.policy) for one in ratings), NAME)
 
 
 def _forfeits(found: Tournament) -> Table:

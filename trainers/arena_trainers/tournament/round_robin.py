@@ -13,7 +13,7 @@ from arena_envs.game import AnyGame
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.evaluate.exploit import nash_convs
 from arena_trainers.evaluate.matches import Progress, env_of, seeds_of
-from arena_trainers.evaluate.replies import ReplyCount, given_prompts, lost_reply
+from arena_trainers.evaluate.replies import ReplyCount, given_prompts
 from arena_trainers.extras import import_extra
 from arena_trainers.tournament.log import Match, Result, TournamentLog, result_of
 from arena_trainers.tournament.summary import (
@@ -33,7 +33,7 @@ from arena_wrappers import (
 )
 from arena_wrappers.asking import checked_timeout
 from arena_wrappers.endings import tell_people
-from arena_wrappers.episodes import params_of
+from arena_wrappers.episodes import Episode, params_of
 from arena_wrappers.noisy import without_noise
 
 CHUNK = 256  # episodes in flight
@@ -55,9 +55,9 @@ def play_tournament(
 
     With two seats, each pair of policies meets in both orders. With more, each policy plays
     each seat in turn, and another policy plays all other seats. All lineups of a game play
-    the same seeds. An exception, a timeout or an invalid reply forfeits the episode, and the
-    tournament goes on. Episodes that ended because an endpoint gave no reply are not rated
-    (`NoReplyError`). A policy reads prompts by the options that it carries (`Policy`).
+    the same seeds. An invalid reply forfeits the episode, and the tournament goes on. While
+    an episode is lost because a policy gave no reply, nothing is rated (`NoReplyError`).
+    A policy reads prompts by the options that it carries (`Policy`).
     Warns (UserWarning) of policies with mostly invalid replies.
 
     Args:
@@ -76,8 +76,8 @@ def play_tournament(
         ValueError: unknown policy or game, a number out of range, or a file of another
             tournament; before any episode is played.
         OSError: an episode could not be written; earlier ones stay readable.
-        NoReplyError: an endpoint gave no reply in some episodes. They are not kept, so that
-            the next call with the same `out` plays them again.
+        NoReplyError: a policy gave no reply in some episodes: an exception, a timeout, or a
+            server that fails. They are not kept, so that the next call with the same `out` plays them again.
         ModuleNotFoundError: scipy or openskill is missing.
 
     >>> found = play_tournament(["first", "random"], ["tic_tac_toe"], 10)
@@ -136,7 +136,7 @@ class TournamentPlan:
             self._check(wrapper.env.game)
         self._done: dict[Match, Result] = {}
         self._replies = ReplyCount()
-        self._lost: list[str] = []
+        self._lost: list[Episode] = []
         self._log: TournamentLog | None = None
         if out is not None:
             self._log = TournamentLog(out, self._settings(), self._replies.add)
@@ -152,10 +152,7 @@ class TournamentPlan:
         for label, matches in self._matches.items():
             self._play(label, [m for m in matches if m not in self._done], progress)
         if self._lost:
-            raise NoReplyError(
-                f"{len(self._lost)} of {self.num_episodes} episodes were lost: "
-                f"{self._lost[0]}"
-            )
+            raise NoReplyError(self._told_lost())
         games = {label: w.env.game for label, w in self._wrappers.items()}
         names = list(self.policies)
         found = summarise(names, self._seeds, games, self._done, self._self_pairs)
@@ -182,9 +179,8 @@ class TournamentPlan:
             plans, batch_size=CHUNK, timeout=self._timeout
         ):
             tell_people(episode, self._wrappers[label].env.game, lineups[index])
-            lost = lost_reply(episode, lineups[index])
-            if lost is not None:
-                self._lost.append(lost)
+            if episode.lost is not None:
+                self._lost.append(episode)
             elif self._log is not None:
                 self._log.append(matches[index], episode)
             else:
@@ -192,6 +188,17 @@ class TournamentPlan:
                 self._replies.add(episode)
             if progress is not None:
                 progress(len(self._done), self.num_episodes)
+
+    def _told_lost(self) -> str:
+        """How many episodes are lost, by policy and kind, and why the first one is."""
+        count = Counter((e.turns[-1].policy, e.turns[-1].invalid) for e in self._lost)
+        told = ", ".join(
+            f"{name} {kind} {n}" for (name, kind), n in sorted(count.items())
+        )
+        return (
+            f"{len(self._lost)} of {self.num_episodes} episodes were lost ({told}): "
+            f"{self._lost[0].lost}"
+        )
 
     def _prompts(self, lineup: Sequence[Policy]) -> list[PromptOptions | None]:
         return given_prompts(lineup, self._given)

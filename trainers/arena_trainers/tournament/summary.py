@@ -322,10 +322,19 @@ class Scores:
 
     def payoff(self, row: int, column: int) -> Payoff:
         """Return of the row policy in one seat, with copies of the column policy in the rest."""
-        scores = self._scores(row, column)
-        low, high = mean_interval(scores, self.game.min_return, self.game.max_return)
         lineups = 1 if row == column else self.game.num_players
-        return Payoff(sum(scores) / len(scores), low, high, len(scores) * lineups)
+        return self._payoff(self._scores(row, column), lineups)
+
+    def mean_return(self, row: int) -> Payoff:
+        """Return of a policy, averaged over the other policies."""
+        others = [c for c in range(len(self.policies)) if c != row]
+        scores = _means([self._scores(row, column) for column in others])
+        return self._payoff(scores, len(others) * self.game.num_players)
+
+    def _payoff(self, scores: Sequence[float], num_lineups: int) -> Payoff:
+        low, high = mean_interval(scores, self.game.min_return, self.game.max_return)
+        mean = sum(scores) / len(scores)
+        return Payoff(mean, low, high, len(scores) * num_lineups)
 
     def cross_play(self) -> CrossPlay:
         """Self-play against cross-play, over all policies."""
@@ -393,6 +402,9 @@ class GameSummary:
         kind: kind of the game.
         payoffs: return of the row's policy in one seat, with the column's in all other
             seats; None if they did not meet.
+        means: mean return of each policy, averaged over the other policies.
+        ranking: names of the policies, the best first: by Nash average, and equal ones and
+            games without it by mean return.
         ratings: ratings in competitive games, else None.
         nash: Nash average in competitive zero-sum games of two seats, else None.
         cross_play: self-play against cross-play in cooperative games, else None.
@@ -403,6 +415,8 @@ class GameSummary:
     params: Mapping[str, Any]
     kind: str
     payoffs: tuple[tuple[Payoff | None, ...], ...]
+    means: tuple[Payoff, ...]
+    ranking: tuple[str, ...]
     ratings: tuple[Rating, ...] | None
     nash: NashAverage | None
     cross_play: CrossPlay | None
@@ -418,6 +432,7 @@ class Tournament:
         num_episodes: episodes per lineup.
         seed: seed of the first episode of each lineup.
         games: one summary per game.
+        mean_ranks: mean rank of each policy over the games, 1 for the best.
         ratings: ratings over all competitive games together; None without such games.
         forfeits: per policy, its number of forfeits by reason.
         warnings: one line per policy and game with mostly invalid replies.
@@ -427,6 +442,7 @@ class Tournament:
     num_episodes: int
     seed: int
     games: tuple[GameSummary, ...]
+    mean_ranks: tuple[float, ...]
     ratings: tuple[Rating, ...] | None
     forfeits: Mapping[str, Mapping[str, int]]
     warnings: tuple[str, ...] = ()
@@ -450,11 +466,16 @@ def summarise(
     scores = [Scores(game, name, policies, seeds, done) for name, game in games.items()]
     competitive = [one for one in scores if one.game.kind == "competitive"]
     outcomes = [outcome for one in competitive for outcome in one.outcomes()]
+    summaries = tuple(_summary(one, self_pairs) for one in scores)
     return Tournament(
         policies=tuple(policies),
         num_episodes=len(seeds),
         seed=seeds.start,
-        games=tuple(_summary(one, self_pairs) for one in scores),
+        games=summaries,
+        mean_ranks=tuple(
+            sum(game.ranking.index(name) + 1 for game in summaries) / len(summaries)
+            for name in policies
+        ),
         ratings=rate(policies, outcomes) if competitive else None,
         forfeits=_forfeits(done),
     )
@@ -479,11 +500,18 @@ def _summary(scores: Scores, self_pairs: bool) -> GameSummary:
     nash = None
     if is_competitive and game.num_players == 2 and game.zero_sum:
         nash = nash_average([[c.mean if c else 0.0 for c in row] for row in payoffs])
+    means = tuple(map(scores.mean_return, size))
+    best_first = sorted(
+        size,
+        key=lambda i: (-round(nash.ratings[i], 9) if nash else 0.0, -means[i].mean),
+    )
     return GameSummary(
         game=scores.label,
         params=params_of(game),
         kind=game.kind,
         payoffs=payoffs,
+        means=means,
+        ranking=tuple(policies[index] for index in best_first),
         ratings=rate(policies, scores.outcomes()) if is_competitive else None,
         nash=nash,
         cross_play=scores.cross_play() if game.kind == "cooperative" else None,

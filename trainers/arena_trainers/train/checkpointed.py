@@ -1,6 +1,5 @@
 """The files that a `TurnGRPOTrainer` saves besides TRL's, and reads when a run resumes."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import torch
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.train.bounded_forward import BoundedForwardTrainer
 from arena_trainers.train.checkpoint import credited_by, load_credit, save_credit
-from arena_trainers.train.critics import ExactCritic, FeatureCritic
+from arena_trainers.train.credit import BatchCredit
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks
 from arena_trainers.train.resume import keep_to_schedule
 from arena_trainers.train.sharding import load_whole
@@ -21,17 +20,16 @@ class CheckpointedTrainer(BoundedForwardTrainer):
     """The part of `TurnGRPOTrainer` that writes models and checkpoints.
 
     Attributes:
-        critic: supplies values of turns, if there is one.
+        credit: gives turns their credit; its state and critic are saved.
         games: the games, as `prepare_games` made them.
         matching: assigns the seats of starts.
         tasks: assigns the games of starts.
     """
 
-    critic: FeatureCritic | ExactCritic | None
+    credit: BatchCredit
     games: PreparedGames
     matching: Matching
     tasks: Tasks
-    _credit_state: Mapping[str, Any] | None = None
     _prompt_json: str
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
@@ -66,7 +64,9 @@ class CheckpointedTrainer(BoundedForwardTrainer):
         self.matching.save(folder)
         self.tasks.save(folder)
         owner = credited_by(self.args, self.games.plans)
-        save_credit(folder, owner, self._credit_state, self.critic)  # the last file
+        save_credit(
+            folder, owner, self.credit.state, self.credit.critic
+        )  # the last file
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
@@ -74,7 +74,7 @@ class CheckpointedTrainer(BoundedForwardTrainer):
             return
         keep_to_schedule(self.lr_scheduler)
         owner = credited_by(self.args, self.games.plans)
-        self._credit_state = load_credit(Path(checkpoint), owner, self.critic)
+        self.credit.state = load_credit(Path(checkpoint), owner, self.credit.critic)
         self.matching.load(Path(checkpoint))
         self.tasks.load(Path(checkpoint))
         reference = Path(checkpoint) / REFERENCE

@@ -68,12 +68,12 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
         flat_groups (`str`, *optional*, defaults to `"keep"`):
             Treatment of groups in which all trajectories of each seat have the same
             reward: `"keep"`, or `"drop"`, which selects data by its returns. See
-            `arena_trainers.train.filtering` for the bias.
+            `arena_trainers.train.play` for the bias.
         max_replays (`int`, *optional*, defaults to `0`):
             How often such a group is played again before it is dropped.
         oversample (`int`, *optional*, defaults to `1`):
             Trajectories played for each one that is trained. Wins with few invalid replies
-            are preferred, which selects data; see `arena_trainers.train.clean_wins`.
+            are preferred, which selects data; see `arena_trainers.train.play`.
         layout (`str`, *optional*, defaults to `"turn"`):
             Content of a training row: one `"turn"`, or a seat's whole `"trajectory"` with
             the words of others masked. `"trajectory"` needs `history="transcript"`.

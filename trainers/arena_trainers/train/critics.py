@@ -5,9 +5,9 @@ All processes have the same networks: they fit them to the same global batch in 
 in float64 on the CPU. `ExactCritic` computes them by enumeration under the policies that play.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -34,6 +34,33 @@ from arena_wrappers.noisy import without_noise
 from arena_wrappers.policies import own_prompt
 
 Floats = NDArray[np.float64]
+
+
+class Critic(Protocol):
+    """Source of values of turns; every process has the same."""
+
+    def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
+        """The batch with the columns that the critic supplies.
+
+        Args:
+            batch: the global batch.
+            records: its turns, with what the critic reads, in the order of its rows.
+        """
+        ...
+
+    def after(
+        self, batch: TurnBatch, records: Sequence[TurnRecord], trains: bool
+    ) -> dict[str, float]:
+        """Ends a batch that has values, learns from it if it is trained; returns metrics."""
+        ...
+
+    def state_dict(self) -> dict[str, Any] | None:
+        """Weights for a checkpoint; None if nothing is learned."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restores the result of `state_dict`."""
+        ...
 
 
 class FeatureCritic:
@@ -86,18 +113,18 @@ class FeatureCritic:
 
     @torch.no_grad()
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
-        """The batch with the columns `value` and `next_value`.
-
-        Args:
-            batch: the global batch.
-            records: its turns, with features, in the order of its rows.
-        """
+        """The batch with the columns `value` and `next_value`."""
         cut = [row for row, r in enumerate(records) if r.next_features is not None]
         next_value = np.full(len(records), np.nan)  # read only at truncation
         next_value[cut] = self._values([records[row] for row in cut], is_next=True)
         return replace(
             batch, value=self._values(records, is_next=False), next_value=next_value
         )
+
+    def after(
+        self, batch: TurnBatch, records: Sequence[TurnRecord], trains: bool
+    ) -> dict[str, float]:
+        return {"arena/critic_error": self.fit(batch, records)} if trains else {}
 
     def fit(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> float:
         """Fits the networks to a batch that has values.
@@ -170,9 +197,15 @@ class FeatureCritic:
         return found
 
 
-def feature_critic(args: Any, games: Sequence[AnyGame]) -> FeatureCritic:
+def feature_critic(
+    args: TurnGRPOConfig,
+    plans: Sequence[GamePlan],
+    learner: LMPolicy,
+    opponents: Mapping[str, Policy],
+) -> FeatureCritic:
     """The critic that the settings describe."""
     discount = discount_of(args.credit, args.credit_args)
+    games = [plan.game for plan in plans]
     return FeatureCritic(games, discount=discount, seed=args.seed, **args.critic_args)
 
 
@@ -293,6 +326,17 @@ class ExactCritic:
         left = np.where(cut, action_value - batch.reward, np.nan)
         return replace(batch, value=value, action_value=action_value, next_value=left)
 
+    def after(
+        self, batch: TurnBatch, records: Sequence[TurnRecord], trains: bool
+    ) -> dict[str, float]:
+        return {"arena/illegal_mass": self.illegal_mass}
+
+    def state_dict(self) -> None:
+        return None
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        raise ValueError("an exact critic learns nothing, got a state")
+
     def _table(self, game: int) -> tuple[Table, list[float]]:
         """Action probabilities of the policies in a game, and their illegal masses."""
         table: dict[Key, Sequence[float]] = {}
@@ -325,6 +369,14 @@ def exact_critic(
         args.prompt,
         args.part_weights.get("game", 1.0),
     )
+
+
+CRITICS: dict[
+    str,
+    Callable[
+        [TurnGRPOConfig, Sequence[GamePlan], LMPolicy, Mapping[str, Policy]], Critic
+    ],
+] = {"features": feature_critic, "exact": exact_critic}
 
 
 def _worth(game: AnyGame, table: Table) -> dict[Key, Worth]:

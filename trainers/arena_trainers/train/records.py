@@ -26,7 +26,7 @@ from arena_trainers.credit import TurnBatch
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.extras import imported
 from arena_trainers.lm.reward_folder import check_reward_model
-from arena_trainers.matchmaking import SELF
+from arena_trainers.matchmaking import SELF, Seats
 from arena_wrappers.branching import Branching
 from arena_wrappers.episodes import Episode, Turn
 from arena_wrappers.replay import final_state, turn_states
@@ -42,7 +42,7 @@ _OF_SCORES = (
 
 @dataclass(frozen=True)
 class RewardColumn:
-    """A column that a reward model supplies, see `arena_trainers.train.reward_columns`.
+    """A column that a reward model supplies, see `arena_trainers.train.credit`.
 
     Args:
         path: the reward model, a folder or an id of the Hugging Face hub.
@@ -106,7 +106,7 @@ def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> Non
 
     Raises:
         ValueError: no mapping; an unknown column; a column that is taken; no function; a
-            column that a reward model cannot give, see `arena_trainers.train.reward_columns`.
+            column that a reward model cannot give, see `arena_trainers.train.credit`.
     """
     if not isinstance(functions, Mapping):
         raise ValueError(f"want columns as a mapping from names, got {functions!r}")
@@ -214,6 +214,57 @@ class TurnRecord(NamedTuple):
     prompt: bytes = b""  # digest of the prompt, for columns of reward models
     text: bytes = b""  # digest of the prompt with its reply
     scores: Mapping[str, float] | None = None  # by reward models, by path
+
+
+Shares = list[list[TurnRecord]]  # the records of each process
+
+
+@dataclass
+class Played:
+    """A generation batch that this process played.
+
+    Attributes:
+        starts: rows of the data set, with the tasks of the curriculum.
+        episodes: one for each start, or a tree.
+        games: index of the game of each episode.
+        seats: who played each seat of each episode.
+        first_episodes: the episodes before any were played again, for the metrics.
+        number: of the generation batch; 0 in evaluations.
+        trains: whether the batch is trained.
+    """
+
+    starts: Sequence[Mapping[str, Any]]
+    episodes: list[Episode]
+    games: list[int]
+    seats: list[Seats]
+    first_episodes: list[Episode]
+    number: int
+    trains: bool
+
+
+class Kept(NamedTuple):
+    """The turns that are trained, of seats that learn.
+
+    Attributes:
+        shares: the records of each process.
+        rank: index of this process.
+        metrics: of the selection: shares of flat and of dropped groups, of trained trajectories,
+            of invalid replies that were left out, and of turns that reward models compare.
+    """
+
+    shares: Shares
+    rank: int
+    metrics: Mapping[str, float]
+
+    @property
+    def records(self) -> list[TurnRecord]:
+        """The records of this process."""
+        return self.shares[self.rank]
+
+    @property
+    def rows(self) -> range:
+        """Where the records of this process are in the global batch."""
+        return rows_of_process(self.shares, self.rank)
 
 
 T = TypeVar("T")

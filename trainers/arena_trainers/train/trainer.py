@@ -32,57 +32,49 @@ TRL's own `reward` metric is the mean return of a trajectory, weighted by its tu
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from numpy.typing import NDArray
 from trl.models import unwrap_model_for_generation
 
-from arena_trainers import credit
+from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.batch_credit import credited_batch
+from arena_trainers.train.checkpointed import CheckpointedTrainer
 from arena_trainers.train.checks import refuse_absolute_positions
 from arena_trainers.train.clock import TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.critics import (
-    ExactCritic,
-    FeatureCritic,
-    exact_critic,
-    feature_critic,
+from arena_trainers.train.credit import (
+    BatchCredit,
+    check_reward_models,
+    load_reward_models,
 )
+from arena_trainers.train.critics import CRITICS
 from arena_trainers.train.engine import engine_backend, without_client
 from arena_trainers.train.engine_adapters import with_adapters
-from arena_trainers.train.filtering import FilteringTrainer
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
 from arena_trainers.train.metrics import metrics, tally
+from arena_trainers.train.play import Filter, Player
 from arena_trainers.train.records import (
+    Kept,
+    Played,
     Row,
     Supplier,
-    TurnRecord,
     loss_weighted,
     training_rows,
     trajectory_rows,
     weighted,
     with_placeholder_rows,
 )
-from arena_trainers.train.reward_columns import (
-    check_reward_models,
-    load_reward_models,
-)
-from arena_trainers.train.trl_rows import (
-    episode_return,
-    padded_advantages,
-    relog_advantages,
-    replay_rows,
-)
-from arena_wrappers import Policy
+from arena_wrappers import Episode, Policy
 
 
-class TurnGRPOTrainer(FilteringTrainer):
+class TurnGRPOTrainer(CheckpointedTrainer):
     """Trains a language model on multi-agent games, each turn with its own credit.
 
     Args:
@@ -99,7 +91,7 @@ class TurnGRPOTrainer(FilteringTrainer):
             (`Turn`) and the game's state before it, each returns a number, an integer for
             `"stratum"`. Every process calls them for the episodes that it played. A
             `RewardColumn(PATH)` takes the place of a function where a reward model supplies
-            the column, see `arena_trainers.train.reward_columns`. A part of the reward is
+            the column, see `arena_trainers.train.credit`. A part of the reward is
             paid only if `part_weights` names it.
         games: what `prepare_games` made of `args`, `policies` and `columns`; the trainer
             calls it by default.
@@ -108,12 +100,13 @@ class TurnGRPOTrainer(FilteringTrainer):
 
     Attributes:
         games: the games, their opponents and the columns that credit reads.
-        last_episodes: the episodes of this process's latest generation batch.
-        last_games: index of the game of each of them.
-        last_seats: who played each seat of each of them.
-        last_records: their turns of seats that learn, without groups that were dropped.
-        last_rows: where these turns are in `last_turns`.
-        last_turns: these turns of all processes: the global batch.
+        policy: the model that learns, as a policy.
+        player: plays generation batches; `matching` seats the starts, `tasks` chooses games.
+        filter: chooses what is trained.
+        credit: gives the turns their credit, with a critic if there is one.
+        last_played: this process's latest generation batch.
+        last_kept: its turns that are trained.
+        last_turns: the trained turns of all processes: the global batch.
         last_credit: their credit.
 
     Raises:
@@ -123,9 +116,13 @@ class TurnGRPOTrainer(FilteringTrainer):
     model: Any
     vllm_generation: Any
     eos_token_ids: list[int]
+    num_generations: int
+    num_generations_eval: int
     _logs: Any
-    last_turns: credit.TurnBatch
-    last_credit: credit.Credit
+    last_played: Played
+    last_kept: Kept
+    last_turns: TurnBatch
+    last_credit: Credit
 
     def __init__(
         self,
@@ -146,8 +143,6 @@ class TurnGRPOTrainer(FilteringTrainer):
                 "to prepare_games"
             )
         self.games = games = games or prepare_games(args, policies, columns)
-        is_learned = args.critic == "features"
-        self.critic = feature_critic(args, games.rules) if is_learned else None
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self._rows: list[Row] = []
@@ -169,22 +164,32 @@ class TurnGRPOTrainer(FilteringTrainer):
         self._set_up_policies()
 
     def _set_up_policies(self) -> None:
-        """Makes the policy that learns of TRL's model, and what depends on it."""
-        args, games = self.args, self.games
+        """Makes the policy that learns of TRL's model, and the parts that play and credit."""
+        args, games, clock = self.args, self.games, self.clock
+        process = self.accelerator.process_index
         self.policy = self._learner()
         device = self.accelerator.device
         games.place_opponents(self.policy, device)
         check_reward_models(games.functions, self._tokenizer, args)
-        self.reward_models = load_reward_models(games.functions, device)
+        models = load_reward_models(games.functions, device)
         self.tasks = Tasks(games, args)
-        self.matching = Matching(games, args, self.accelerator, self.policy, self.clock)
+        self.matching = Matching(games, args, self.accelerator, self.policy, clock)
         for policy in (self.policy, *games.models):
-            policy.backend = TimedBackend(policy.backend, self.clock)
+            policy.backend = TimedBackend(policy.backend, clock)
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
         self._prompt_json = self.policy.prompt_json()  # refused now, not at the end
-        if args.critic == "exact":
-            self.critic = exact_critic(args, games.plans, self.policy, games.opponents)
+        critic = None
+        if args.critic is not None:
+            make = CRITICS[args.critic]
+            critic = make(args, games.plans, self.policy, games.opponents)
+        sizes = self.num_generations_eval, self.num_generations
+        seating = self.matching, self.tasks
+        self.player = Player(args, games, *seating, process, sizes, clock)
+        self.credit = BatchCredit(
+            args, games, critic, models, clock, self.max_tokens_per_forward
+        )
+        self.filter = Filter(args, games, self.player, self.credit, process, clock)
 
     def _learner(self) -> LMPolicy:
         return LMPolicy(
@@ -203,20 +208,22 @@ class TurnGRPOTrainer(FilteringTrainer):
     def _generate_and_score_completions(
         self, inputs: list[dict[str, Any]]
     ) -> dict[str, Any]:
+        """A batch from its starts to TRL's loss: play, filter, credit, rows."""
+        trains, step = self.model.training, self.state.global_step
         with self.weights_for_play():  # for the critic, too
-            with self.clock.part("environment"):
-                self.play(inputs)
-            shares = self.trained_records()
-            with self.clock.part("credit"):
-                self._estimate(shares)
+            played = self.player.play(inputs, step, trains)
+            kept = self.filter(played)
+            credited = self.credit(kept.shares, trains)
+        self.last_played, self.last_kept = played, kept
+        self.last_turns, self.last_credit = credited
         with self.clock.part("credit"):
             advantage = self.last_credit.advantage
             if self.args.weighting == "turn":
                 advantage = weighted(advantage, self.last_turns)
             self._rows = self._training_rows(advantage)
-            label = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
         with self.clock.part("rest"):
-            output: dict[str, Any] = super()._generate_and_score_completions(label)
+            labels = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
+            output: dict[str, Any] = super()._generate_and_score_completions(labels)
         with self.clock.part("credit"):
             ids = output["completion_ids"]
             output["advantages"] = padded_advantages(self._rows, ids)
@@ -224,27 +231,11 @@ class TurnGRPOTrainer(FilteringTrainer):
             self._log_play(advantage)
         return output
 
-    def _estimate(self, shares: list[list[TurnRecord]]) -> None:
-        """Computes the credit; in training, the estimator's state and the critic go on."""
-        batch, result = credited_batch(
-            self.args, self.games, shares, self.critic, self._credit_state
-        )
-        if self.model.training:
-            self._credit_state = result.state
-            if isinstance(self.critic, FeatureCritic):
-                turns = [turn for share in shares for turn in share]
-                error = self.critic.fit(batch, turns)
-                self._metrics["train"]["arena/critic_error"].append(error)
-        self.last_turns, self.last_credit = batch, result
-
     def _training_rows(self, advantage: NDArray[np.float64]) -> list[Row]:
         """This process's rows, as many as every other process trains."""
+        kept = self.last_kept
         rows = training_rows(
-            self.last_episodes,
-            self.last_records,
-            self.last_turns,
-            advantage,
-            self.last_rows,
+            self.last_episodes, kept.records, self.last_turns, advantage, kept.rows
         )
         if self.args.layout == "trajectory":
             rows = trajectory_rows(rows)
@@ -262,14 +253,81 @@ class TurnGRPOTrainer(FilteringTrainer):
 
     def _log_play(self, advantage: NDArray[np.float64]) -> None:
         """Logs the metrics of play and credit, see `arena_trainers.train.metrics`."""
-        args, turns = self.args, self.last_turns
-        played = self.first_episodes, self.last_games, self.last_seats
-        tallies = gather_object([tally(*played)])
+        args, turns, played = self.args, self.last_turns, self.last_played
+        own = tally(played.first_episodes, played.games, played.seats)
         trained = loss_weighted(advantage, turns, args.loss_type, args.layout)
-        found = metrics(tallies, self.games.names, turns, self.last_credit, trained)
-        if isinstance(self.critic, ExactCritic):
-            found["arena/illegal_mass"] = self.critic.illegal_mass
-        found |= self.filter_metrics
-        mode = "train" if self.model.training else "eval"
+        names = self.games.names
+        found = {
+            **metrics(gather_object([own]), names, turns, self.last_credit, trained),
+            **self.credit.metrics,
+            **self.last_kept.metrics,
+        }
         for name, value in found.items():
-            self._metrics[mode][name].append(value)
+            self._metrics["train" if played.trains else "eval"][name].append(value)
+
+    @property
+    def last_episodes(self) -> list[Episode]:
+        """The episodes of this process's latest generation batch."""
+        return self.last_played.episodes
+
+
+def episode_return(episode_return: list[float], **_: Any) -> list[float | None]:
+    """TRL's reward function: the return of the row's trajectory, only for TRL's logs."""
+    return list(episode_return)
+
+
+def replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
+    """TRL's rollout function: returns the rows, which have already been played."""
+    rows = trainer._rows
+    return {
+        "prompt_ids": [list(row.prompt_ids) for row in rows],
+        "completion_ids": [list(row.completion_ids) for row in rows],
+        "logprobs": sampling_logprobs(rows) if trainer.use_vllm else None,
+        "env_mask": [list(row.loss_mask) for row in rows],
+        "episode_return": [row.episode_return for row in rows],
+    }
+
+
+def sampling_logprobs(rows: Sequence[Row]) -> list[list[float]]:
+    """For each row the log-probabilities of its tokens as sampled; 0 where it has no loss."""
+    return [
+        [x if own else 0.0 for x, own in zip(row.logprobs, row.loss_mask, strict=True)]
+        if row.logprobs
+        else [0.0] * len(row.completion_ids)
+        for row in rows
+    ]
+
+
+def padded_advantages(
+    rows: Sequence[Row], completion_ids: torch.Tensor
+) -> torch.Tensor:
+    """float32[B, L]: the advantage of each token; 0 at padding and in placeholder rows.
+
+    Args:
+        rows: the B rows.
+        completion_ids: int64[B, L], the padded completions of the rows.
+    """
+    advantages = torch.zeros(completion_ids.shape, device=completion_ids.device)
+    for i, row in enumerate(rows):
+        if row.advantage is not None:
+            own = torch.from_numpy(np.asarray(row.advantage, np.float32))
+            advantages[i, : len(own)] = own.to(advantages.device)
+    return advantages
+
+
+def relog_advantages(logged: Any, rows: Sequence[Row]) -> None:
+    """Replaces the advantages that TRL has just logged by the mean of each row's own.
+
+    Every process has to call it.
+
+    Args:
+        logged: the deque of TRL's table of completions.
+        rows: this process's rows.
+    """
+    means = [
+        0.0 if row.advantage is None else float(row.advantage.mean()) for row in rows
+    ]
+    of_all = gather_object(means)
+    for _ in range(min(len(of_all), len(logged))):
+        logged.pop()
+    logged.extend(of_all)

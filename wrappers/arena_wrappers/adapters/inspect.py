@@ -48,8 +48,9 @@ def game_task(
     `--model-role player_1=...` it is the task's model. The epochs of a sample share chance, and
     the policies make different choices. The score is the return of each seat. Its metadata have
     `turn_rewards` by seat, `forfeited_by`, `forfeit_reason` and the game's `measures`. An
-    invalid reply forfeits, unless the prompts say otherwise; so does a model that fails. Inspect
-    must run on asyncio, its default.
+    invalid reply forfeits, unless the prompts say otherwise. If a policy gives no reply, the
+    sample is an error without a score: Inspect stops the task, unless `--fail-on-error` or
+    `--retry-on-error` say otherwise. Inspect must run on asyncio, its default.
 
     Args:
         game: as `env_fn` of `play`.
@@ -86,7 +87,9 @@ def play_episode(
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         seed, sample = state.metadata["seed"], state.epoch - 1
-        episode = await play_async(env_fn, seats, seed, sample, timeout=timeout)
+        episode = await play_async(
+            env_fn, seats, seed, sample, timeout=timeout, on_error="raise"
+        )
         state.messages = _transcript(episode)
         state.output.completion = f"returns: {list(episode.returns)}"
         state.store.set(RECORD, _record(episode))

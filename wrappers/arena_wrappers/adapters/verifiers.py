@@ -119,6 +119,7 @@ class _Game:
                 ],
                 task.data.seed,
                 timeout=self.config.reply_timeout,
+                on_error="raise",
             )
         for seat, chat in enumerate(chats):
             _record(chat.trace, episode, seat)
@@ -157,8 +158,7 @@ def environment(game: EnvFn | str) -> tuple[type[Any], type[Any], type[Any]]:
     Each seat is an agent, `player_0`, `player_1` and so on. Its trace holds the rewards
     `return` and, after invalid replies, `format`; the metric `forfeit`; and in `info`
     `turn_rewards`, what each reply was paid until the seat's next turn, and `forfeit_reason`.
-    A seat whose agent fails forfeits; `turn_rewards` has an entry for the missing reply. The
-    environment's option `reply_timeout` limits the seconds of one reply.
+    If an agent fails, the episode is an error without rewards. The environment's option `reply_timeout` limits the seconds of one reply.
 
     Args:
         game: as `env_fn` of `play`. An id gets prompts with `history="transcript"`, which a

@@ -7,7 +7,6 @@ from typing import Any
 
 import arena_envs
 from arena_envs.checks import checked_seed
-from arena_wrappers.asking import OnError
 from arena_wrappers.episodes import Episode, Turn
 from arena_wrappers.live_episodes import EnvFn, EpisodePlan
 from arena_wrappers.plans import plans_of
@@ -57,8 +56,6 @@ class rollout_func:  # named as TRL's argument
         seat: the seat that learns.
         opponents: one policy for all other seats, or one per other seat in seat order.
         timeout: as for `play`.
-        on_error: as for `play`. The default stops training when an opponent gives no reply,
-            because its forfeit would pay the learner.
 
     Raises:
         ValueError: the seat or the number of opponents does not fit the game; or as for
@@ -73,7 +70,6 @@ class rollout_func:  # named as TRL's argument
         seat: int = 0,
         opponents: Opponents = "random",
         timeout: float | None = None,
-        on_error: OnError = "raise",
     ) -> None:
         (probe,) = plans_of(_transcripts(game), "random", [0], [0])
         num_players = len(probe.policies)
@@ -89,7 +85,7 @@ class rollout_func:  # named as TRL's argument
         seated = [*others[:seat], "random", *others[seat:]]
         (self.plan,) = plans_of(probe.env_fn, seated, [0], [0])
         self.make_policy, self.seat = policy, seat
-        self.limits: dict[str, Any] = {"timeout": timeout, "on_error": on_error}
+        self.limits: dict[str, Any] = {"timeout": timeout, "on_error": "raise"}
         self._trainer: Any = None
         self._asked: tuple[Any, int] = (None, 0)
         self._warned = False

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from arena_envs.game import AnyGame
-from arena_wrappers.asking import NoReplyError, OnError, checked_on_error
+from arena_wrappers.asking import NoReplyError
 from arena_wrappers.formats import InvalidReply, parse_reply
 from arena_wrappers.policies import Policy
 from arena_wrappers.prompts import PromptOptions, messages
@@ -25,11 +25,10 @@ class SeatTools:
     Args:
         env: the seat.
         sample: number of this environment, see `seat_tools`.
-        on_error: as for `seat_tools`.
     """
 
-    def __init__(self, env: SeatEnv, sample: int, on_error: OnError) -> None:
-        self._env, self._sample, self._on_error = env, sample, on_error
+    def __init__(self, env: SeatEnv, sample: int) -> None:
+        self._env, self._sample = env, sample
         self._resets: Counter[int] = Counter()
         self._over, self._lost = True, None  # type: tuple[bool, NoReplyError | None]
 
@@ -73,7 +72,7 @@ class SeatTools:
         """The seat's return.
 
         Raises:
-            NoReplyError: an opponent gave no reply, and `on_error` is `"raise"`. TRL shows
+            NoReplyError: an opponent gave no reply, so that the episode is lost. TRL shows
                 errors of a tool to the model, so `act` does not raise it.
         """
         if self._lost is not None:
@@ -89,7 +88,7 @@ class SeatTools:
         try:
             play()
         except NoReplyError as error:
-            self._lost = error if self._on_error == "raise" else None
+            self._lost = error
             env.forfeit(env.agent_selection)
         agent = self._env.agent
         self._over = env.terminations[agent] or env.truncations[agent]
@@ -106,8 +105,6 @@ def seat_tools(
     game: str | AnyGame,
     seat: Seat = 0,
     opponents: str | Policy | Sequence[str | Policy] = "random",
-    *,
-    on_error: OnError = "raise",
     **params: Any,
 ) -> Callable[[], SeatTools]:
     """TRL's `environment_factory`: each call makes a `SeatTools`.
@@ -121,19 +118,16 @@ def seat_tools(
         game: as for `make_seat_env`.
         seat: as for `make_seat_env`.
         opponents: as for `make_seat_env`.
-        on_error: what an opponent without a reply does: `"raise"` stops training, because a
-            forfeit would pay the learner; `"forfeit"` ends its episode.
         **params: as for `make_seat_env`.
 
     Raises:
-        ValueError: as for `make_seat_env`; `on_error` is unknown.
+        ValueError: as for `make_seat_env`.
     """
-    checked_on_error(on_error)
     numbers = itertools.count()
 
     def make() -> SeatTools:
         env = make_seat_env(game, seat, opponents, **params)
-        return SeatTools(env, next(numbers), on_error)
+        return SeatTools(env, next(numbers))
 
     make_seat_env(game, seat, opponents, **params)  # refuses wrong arguments now
     return make

@@ -1,0 +1,283 @@
+r"""Deal or no deal: two players talk about items of private value, then both claim a share.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("deal_or_no_deal-v0", max_talk=6)`; see `DealOrNoDeal` |
+| Agents      | `player_0`, who speaks first, and `player_1`                           |
+| Kind        | mixed, imperfect information                                           |
+| Actions     | texts: "report 1 2 3", "demand 1 0 2", "say: ...", "end"; "claim 1 0 2" |
+| Rewards     | at the end: points of the own share / `points`; 0 if the claims do not fit |
+| Length      | 3 to 8 turns, `max_talk + 2` at most; 7.454986 on average in random play |
+| Known value | together: largest Nash product 1.513338, silent 1; random play .020859 each |
+| Source      | M. Lewis et al., *Deal or No Deal?* (2017), https://arxiv.org/abs/1706.05125 |
+
+Chance draws the pool, that is the number of items of each kind: at least one of each kind,
+`min_items` to `max_items` together, all pools with the same probability. Then it draws the
+values of both players, all pairs with the same probability, by the rules of the paper: to each
+player all items together are worth `points`, each kind is worth something to at least one player,
+and at least one kind to both. First the values of `player_0` are drawn, then those of `player_1`.
+A player knows its own values only.
+
+The players talk in turn, for at most `max_talk` turns or until "end". "report 1 2 3" says that an
+item of the first kind is worth 1 to the speaker, of the second 2, of the third 3. "demand 1 0 2"
+says how many items of each kind the speaker wants. "say: ..." is a message alone; the other moves
+may have one too. Nothing that is said is binding or checked. Then both claim a share, and neither sees the
+other's claim before its own. If both claims together are exactly the pool, each player gets
+what it claimed. Otherwise both get nothing, as in the paper. There is no other way to decline: a
+player who wants no deal claims everything. OpenSpiel's `bargaining` has the same items and values,
+but its offers are accepted or declined, and it has no talk.
+
+The legal actions are a finite core without messages: the true report, all demands, "end", and
+all claims. Texts may also hold other reports and messages; the grammar is that of `bargaining`. The
+prompt shows the latest three utterances in full, and numbers of earlier ones. Features hold all
+numbers, but no messages.
+
+Known values are means over the draws. If both players know all values, the division with the
+largest product of points (Nash 1950) gives them 1.513338 together. A convention without talk, such as
+"the first half of the items to player_0", always fits and gives 1 together, since on average
+an item is worth as much to both players. In random play claims fit with probability 1 / n, if n
+shares can be claimed, and give 1/2 on average.
+
+Measures of an episode; all but `lies` are 0 if the claims do not fit:
+
+- `agreement`: 1 if the claims fit.
+- `efficiency`: points of both / the largest sum of any division.
+- `nash_product`: product of the points / the largest product of any division (Nash 1950).
+- `pareto`: 1 if no division gives one player more and the other at least as much; the paper
+  reports its mean.
+- `envy_free`: 1 if neither player prefers the other's share (Foley 1967), that is if both have at
+  least half of all points.
+- `lies`: false reports / turns of talk; 0 without talk.
+"""
+
+import operator
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs import talk
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    Information,
+    Kind,
+    check_bool,
+    check_int,
+)
+from arena_envs.games.deal_or_no_deal import state as deals
+from arena_envs.games.deal_or_no_deal import texts
+from arena_envs.games.deal_or_no_deal.state import (
+    MEASURES,
+    Numbers,
+    State,
+    checked_items,
+    core,
+    features,
+    measured,
+    moves_of,
+    numbers_text,
+)
+from arena_envs.talk import Utterance
+
+Action = Utterance | str  # chance draws numbers, such as "2 1 3"
+END = Utterance("end")
+
+
+@dataclass(frozen=True)
+class DealOrNoDeal(talk.TalkGame[State, Action]):
+    """Division of items of private value.
+
+    Args:
+        items: names of 2 to 4 kinds, each a word of at most 12 letters a to z.
+        min_items: fewest items, from the number of kinds to `max_items`.
+        max_items: most items, at most 12.
+        points: what all items are worth to each player, 1 to 20.
+        max_talk: turns of talk of both players together, 0 to 30.
+        messages: whether free words are allowed in the talk.
+        max_message: longest message in characters, 1 to 400.
+
+    Raises:
+        ValueError: a parameter is out of range, or no values fit.
+    """
+
+    items: Sequence[str] = ("book", "hat", "ball")
+    min_items: int = 5
+    max_items: int = 7
+    points: int = 10
+    max_talk: int = 6
+    messages: bool = True
+    max_message: int = 300
+
+    num_players = 2
+    kind: ClassVar[Kind] = "mixed"
+    information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 3  # the pool, and the values of both seats
+    min_return = 0.0
+    max_return = 1.0
+    scene = "arena_envs.games.deal_or_no_deal.scene:scene"
+
+    def __post_init__(self) -> None:
+        # YAML and JSON give lists in place of tuples
+        object.__setattr__(self, "items", checked_items(self.items))
+        check_int("max_items", self.max_items, len(self.items), 12)
+        check_int("min_items", self.min_items, len(self.items), self.max_items)
+        check_int("points", self.points, 1, 20)
+        check_int("max_talk", self.max_talk, 0, 30)
+        check_bool("messages", self.messages)
+        check_int("max_message", self.max_message, 1, 400)
+        if not self._pools:
+            raise ValueError(
+                "want points that items of integer values can be worth to both players, "
+                f"got points={self.points} for {self.min_items} to {self.max_items} items"
+            )
+
+    @property
+    def max_turns(self) -> int:
+        return self.max_talk + 2
+
+    def initial_state(self) -> State:
+        return State()
+
+    def current_player(self, state: State) -> int:
+        if len(state.values) < 2:
+            return CHANCE
+        if self.is_talking(state):
+            return len(state.said) % 2
+        return len(state.claims) if len(state.claims) < 2 else TERMINAL
+
+    def is_talking(self, state: State) -> bool:
+        """Whether the talk goes on."""
+        said = state.said
+        return len(said) < self.max_talk and not (said and said[-1].move == "end")
+
+    def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
+        if not state.pool:
+            return [(numbers_text(pool), 1 / len(self._pools)) for pool in self._pools]
+        if not state.values:
+            weights = deals.weights(state.pool, self.points)
+            total = sum(weights.values())
+            return [(numbers_text(values), n / total) for values, n in weights.items()]
+        drawn = deals.partners(state.pool, self.points, state.values[0])
+        return [(numbers_text(values), 1 / len(drawn)) for values in drawn]
+
+    def legal_actions(self, state: State) -> Sequence[Utterance]:
+        player = self.current_player(state)
+        if player < 0:
+            return ()
+        demands, claims = core(state.pool)
+        if self.is_talking(state):
+            return (Utterance("report", state.values[player]), *demands, END)
+        return claims
+
+    def apply(self, state: State, action: Action) -> State:
+        pool, values, said, claims = state
+        if isinstance(action, str):
+            drawn = tuple(map(int, action.split()))
+            return State(pool, (*values, drawn)) if pool else State(drawn)
+        if action.move == "claim":
+            return State(pool, values, said, (*claims, action.values))
+        return State(pool, values, (*said, action), claims)
+
+    def agreed(self, state: State) -> bool:
+        """Whether the claims are exactly the pool."""
+        claims = state.claims
+        if len(claims) < 2:
+            return False
+        return tuple(map(operator.add, *claims)) == state.pool
+
+    def points_of(self, state: State) -> tuple[int, int]:
+        """Points of both seats; 0 without an agreement."""
+        if not self.agreed(state):
+            return (0, 0)
+        one, other = map(deals.worth, state.values, state.claims)
+        return (one, other)
+
+    def returns(self, state: State) -> tuple[float, float]:
+        one, other = self.points_of(state)
+        return (one / self.points, other / self.points)
+
+    def measures(self, state: State) -> dict[str, float]:
+        return measured(state, self.points_of(state) if self.agreed(state) else None)
+
+    @property
+    def measure_bounds(self) -> dict[str, tuple[float, float]]:
+        return dict.fromkeys(MEASURES, (0.0, 1.0))
+
+    @property
+    def known_value(self) -> str | None:
+        return (
+            "together: largest Nash product 1.513338, silent 1; random play .020859 each"
+            if self == type(self)()
+            else None
+        )
+
+    def moves(self, pool: Numbers) -> tuple[talk.Move, ...]:
+        """The moves of the talk, then the claim."""
+        return moves_of(self.items, pool, self.points, self.messages)
+
+    def observe(self, state: State, seat: int) -> str:
+        player, turn = self.current_player(state), 0
+        points = (self.points_of(state)[seat], self.points)
+        end = points if self.agreed(state) else ()
+        if player >= 0 and self.is_talking(state):
+            turn = len(state.said) + 1
+        stage = texts.stage_text(player, seat, turn, self.max_talk)
+        return "\n".join(texts.view_lines(state, seat, self.items, stage, end))
+
+    def information_state(self, state: State, seat: int) -> tuple[object, ...]:
+        pool, values, said, claims = state
+        known = claims if len(claims) == 2 else claims[seat : seat + 1]
+        return (seat, len(claims), pool, values[seat : seat + 1], said, known)
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """The knowledge of a seat as numbers, without messages.
+
+        One-hot seat (2); one-hot: own talk, the other's talk, own claim, the other's claim
+        (4); items of each kind / `max_items`; own values / `points`; own claim / `max_items`;
+        and for each turn of talk one-hot report, demand, message alone (3), and the numbers of
+        a report / `points` or of a demand / `max_items`.
+        """
+        player, doing = self.current_player(state), -1
+        if player >= 0:
+            doing = 2 * (not self.is_talking(state)) + (player != seat)
+        items = (len(self.items), self.max_items, self.points)
+        return features(state, seat, doing, items, self.max_talk)
+
+    def action_text(self, state: State, action: Action) -> str:
+        if isinstance(action, str):
+            return f"{'values' if state.pool else 'items'} {action}"
+        return talk.written(action, self.moves(state.pool))
+
+    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
+        *talked, claim = self.moves(state.pool)
+        return tuple(talked) if self.is_talking(state) else (claim,)
+
+    def rules(self, seat: int) -> str:
+        pool = self._pools[0]
+        moves = self.moves(pool) if self.max_talk else self.moves(pool)[-1:]
+        rules = texts.rules_text(
+            self.items, self.min_items, self.max_items, self.points, self.max_talk
+        )
+        return f"{rules} {talk.how_to_write(moves, self.longest)}"
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Draws the hidden values of the other seat again, and its hidden claim uniformly."""
+        pool, values, said, claims = state
+        if len(values) == 2:
+            own = values[seat]
+            drawn = rng.choice(deals.partners(pool, self.points, own))
+            values = (own, drawn) if seat == 0 else (drawn, own)
+        elif values and seat == 1:
+            weights = deals.weights(pool, self.points)
+            values = (rng.choices(list(weights), list(weights.values()))[0],)
+        if len(claims) == 1 and seat == 1:
+            claims = (rng.choice(deals.shares_of(pool)),)
+        return State(pool, values, said, claims)
+
+    @property
+    def _pools(self) -> Sequence[Numbers]:
+        return deals.pools(len(self.items), self.min_items, self.max_items, self.points)

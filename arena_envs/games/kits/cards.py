@@ -1,0 +1,202 @@
+"""Parts of the poker games: fixed-limit betting, the pot, and the words for them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from arena_envs.game import CHANCE, TERMINAL, fold
+from arena_envs.scenes.shapes import Card, Cards, Cell, Table, Track, seat_tone
+
+FOLD, CALL, RAISE = range(3)
+NAMES = ("fold", "call", "raise")
+NOBODY = -1
+
+Round = tuple[tuple[int, int], ...]  # seats with their actions, in order
+
+
+class Betting(NamedTuple):
+    """A round of betting, in progress or over."""
+
+    player: int  # to move, or NOBODY when the round is over
+    paid: tuple[int, ...]  # chips in the pot, by seat
+    folded: tuple[bool, ...]  # by seat
+    num_raises: int  # of this round, a first bet included
+    num_left: int  # turns until the round is over, if nobody raises
+
+    @property
+    def owed(self) -> int:
+        """The price of a call for the player to move."""
+        return max(self.paid) - self.paid[self.player]
+
+
+def new_round(
+    paid: tuple[int, ...], folded: tuple[bool, ...], first: int, num_raises: int = 0
+) -> Betting:
+    """Betting that starts with the first seat, from `first` on, that has not folded."""
+    seats = range(first, first + len(folded))
+    player = next(
+        seat % len(folded) for seat in seats if not folded[seat % len(folded)]
+    )
+    return Betting(player, paid, folded, num_raises, folded.count(False))
+
+
+def legal_actions(betting: Betting, max_raises: int) -> Sequence[int]:
+    """A fold where there is something to pay, a call, and a raise within the limit."""
+    first = FOLD if betting.owed else CALL
+    last = RAISE if betting.num_raises < max_raises else CALL
+    return range(first, last + 1)
+
+
+def act(betting: Betting, action: int, size: int) -> Betting:
+    """The betting after an action; a raise is by `size`."""
+    player, paid, folded, num_raises, num_left = betting
+    num_left -= 1
+    if action == FOLD:
+        folded = (*folded[:player], True, *folded[player + 1 :])
+    else:
+        stake = max(paid)
+        if action == RAISE:
+            stake += size
+            num_raises += 1
+            num_left = folded.count(False) - 1
+        paid = (*paid[:player], stake, *paid[player + 1 :])
+    if folded.count(False) == 1:
+        num_left = 0
+    num_players = len(paid)
+    following = (player + 1) % num_players
+    while folded[following]:
+        following = (following + 1) % num_players
+    return Betting(
+        following if num_left else NOBODY, paid, folded, num_raises, num_left
+    )
+
+
+def remaining(betting: Betting) -> list[int]:
+    """Seats that have not folded."""
+    return [seat for seat, folded in enumerate(betting.folded) if not folded]
+
+
+def net_chips(betting: Betting, strength: Callable[[int], int]) -> tuple[float, ...]:
+    """The chips that each seat wins or loses; the strongest hands share the pot equally.
+
+    Args:
+        betting: at the end.
+        strength: of a seat's hand; not asked for if all others have folded.
+    """
+    winners = remaining(betting)
+    if len(winners) > 1:
+        strengths = [strength(seat) for seat in winners]
+        best = max(strengths)
+        winners = [s for s, x in zip(winners, strengths, strict=True) if x == best]
+    share = sum(betting.paid) / len(winners)
+    return tuple(
+        (share if seat in winners else 0.0) - chips
+        for seat, chips in enumerate(betting.paid)
+    )
+
+
+def action_places(
+    history: Sequence[Round], seat: int, num_players: int, max_raises: int
+) -> list[int]:
+    """The places of one-hot actions, by round, seat (from `seat` on) and turn in the round.
+
+    Args:
+        history: the rounds so far.
+        seat: whose point of view it is.
+        num_players: number of seats.
+        max_raises: of a round; a seat has a first turn, and one after each raise.
+    """
+    places = []
+    for index, actions in enumerate(history):
+        turns = [0] * num_players
+        for player, action in actions:
+            block = index * num_players + (player - seat) % num_players
+            places.append((block * (max_raises + 1) + turns[player]) * 3 + action)
+            turns[player] += 1
+    return places
+
+
+def num_places(num_rounds: int, num_players: int, max_raises: int) -> int:
+    """Number of places that `action_places` chooses from."""
+    return num_rounds * num_players * (max_raises + 1) * 3
+
+
+def spelled_out(text: str, betting: Betting) -> str:
+    """`text`, with "call" for a check and "raise" for the first bet of a round."""
+    word = fold(text)
+    if betting.player != NOBODY:
+        if word == "check" and not betting.owed:
+            return NAMES[CALL]
+        if word == "bet" and not betting.num_raises:
+            return NAMES[RAISE]
+    return word
+
+
+def pot_text(betting: Betting) -> str:
+    """A sentence: the payments of all seats, and the seats that have folded."""
+    seats = ", ".join(
+        f"player_{seat} {chips}{' (folded)' if betting.folded[seat] else ''}"
+        for seat, chips in enumerate(betting.paid)
+    )
+    return f"Chips in the pot: {sum(betting.paid)}, from {seats}."
+
+
+def round_text(name: str, actions: Round) -> str:
+    """The actions of a round, as a sentence."""
+    moves = ", ".join(f"player_{seat} {NAMES[action]}" for seat, action in actions)
+    return f"{name}: {moves or 'no actions yet'}."
+
+
+def over_text(returns: Sequence[float]) -> str:
+    """A sentence: the wins and losses of all seats."""
+    ends = ", ".join(
+        f"player_{seat} {_end(chips)}" for seat, chips in enumerate(returns)
+    )
+    return f"The hand is over: {ends}."
+
+
+def _end(chips: float) -> str:
+    if not chips:
+        return "breaks even"
+    return f"{'loses' if chips < 0 else 'wins'} {round(abs(chips), 2):.10g}"
+
+
+def turn_text(
+    player: int, seat: int, betting: Betting, returns: Sequence[float]
+) -> str:
+    """The seat to move, or the end of the hand, as seen by a seat."""
+    if player == CHANCE:
+        return "The next card is being dealt."
+    if player == TERMINAL:
+        return over_text(returns)
+    if player != seat:
+        return f"player_{player} is to move."
+    return f"You are to move. A call costs {betting.owed or 'nothing'}."
+
+
+def hand_of(seat: int, faces: Sequence[str | None]) -> Cards:
+    """The cards of a seat; None is a card that the viewer does not see."""
+    return Cards(f"player_{seat}", [Card(face) for face in faces], seat)
+
+
+def taken_track(title: str, taken: Sequence[tuple[int, str]]) -> Track:
+    """Actions in order, in the colors of their seats."""
+    return Track(title, [Cell(name, seat_tone(seat)) for seat, name in taken])
+
+
+def pot_table(paid: Sequence[int], folded: Sequence[bool]) -> Table:
+    """The chips that each seat has paid."""
+    rows = [
+        [Cell(f"player_{seat}", "gone" if out else ""), Cell(f"{chips}")]
+        for seat, (chips, out) in enumerate(zip(paid, folded, strict=True))
+    ]
+    gone = "; gray: folded" if any(folded) else ""
+    return Table(f"pot of {sum(paid)} chips{gone}", ("seat", "paid"), rows)
+
+
+def betting_shapes(betting: Betting, names: Sequence[str], history: Any) -> list[Any]:
+    """The actions of each round, and the pot."""
+    tracks = [
+        taken_track(name, [(seat, NAMES[action]) for seat, action in actions])
+        for name, actions in zip(names, history, strict=False)
+    ]
+    return [*tracks, pot_table(betting.paid, betting.folded)]

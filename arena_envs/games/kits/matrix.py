@@ -1,0 +1,363 @@
+"""Matrix games of one round and of several: the table, and the rounds."""
+
+import math
+import operator
+import random
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property, reduce
+from itertools import product
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import TERMINAL, BaseGame, Information, Kind, fold
+from arena_envs.scenes.shapes import (
+    Cell,
+    Scene,
+    Table,
+    chosen_cells,
+    rounds_table,
+    seat_names,
+    seat_tone,
+    turn_title,
+)
+
+MAX_PLAYERS, MAX_CELLS, MAX_NAME, MAX_PAYOFF = 8, 256, 20, 1e9
+NAME = re.compile(r"[\w'+%&-]+(?: [\w'+%&-]+)*", re.ASCII)
+
+
+def checked_shape(payoffs: Any) -> tuple[int, ...]:
+    """Number of actions of each seat, after checks of the table."""
+    sizes, level = [], payoffs
+    while isinstance(level, tuple) and level:
+        sizes.append(len(level))
+        level = level[0]
+    *shape, num_payoffs = sizes or [0]
+    num_players = len(shape)
+    if not (2 <= num_players == num_payoffs <= MAX_PLAYERS) or not _fits(
+        payoffs, sizes
+    ):
+        raise ValueError(
+            "want payoffs[action of player_0][action of player_1]... as a number for each "
+            f"of 2 to {MAX_PLAYERS} players, from {-MAX_PAYOFF:g} to {MAX_PAYOFF:g}, "
+            f"got {payoffs!r:.200}"
+        )
+    if math.prod(shape) > MAX_CELLS:  # the rules text has a line for each cell
+        raise ValueError(
+            f"want payoffs of at most {MAX_CELLS} cells, got {math.prod(shape)}"
+        )
+    return tuple(shape)
+
+
+def _fits(level: Any, sizes: Sequence[int]) -> bool:
+    if not sizes:
+        return type(level) in (int, float) and -MAX_PAYOFF <= level <= MAX_PAYOFF
+    if not isinstance(level, tuple) or len(level) != sizes[0]:
+        return False
+    return all(_fits(part, sizes[1:]) for part in level)
+
+
+def check_names(actions: Any, shape: Sequence[int]) -> None:
+    """Refuses names that do not fit the table or cannot be told apart.
+
+    Raises:
+        ValueError: says which names are wanted.
+    """
+    shared = isinstance(actions, tuple) and all(
+        isinstance(name, str) for name in actions
+    )
+    by_seat = [actions] * len(shape) if shared else actions
+    if not isinstance(by_seat, list | tuple) or len(by_seat) != len(shape):
+        raise ValueError(
+            f"want actions as names, for all players or for each of {len(shape)}, "
+            f"got {actions!r:.200}"
+        )
+    for seat, (names, num_names) in enumerate(zip(by_seat, shape, strict=True)):
+        if (
+            not isinstance(names, tuple)
+            or len(names) != num_names
+            or not all(map(_is_name, names))
+            or len(set(map(fold, names))) != num_names
+        ):
+            raise ValueError(
+                f"want {num_names} different names of at most {MAX_NAME} characters "
+                "(letters, digits, single blanks and _'+%&-) as actions of "
+                f"player_{seat}, got {names!r:.200}"
+            )
+
+
+def _is_name(name: Any) -> bool:
+    return (
+        isinstance(name, str)
+        and len(name) <= MAX_NAME
+        and NAME.fullmatch(name) is not None
+    )
+
+
+PRISONERS_DILEMMA = (((5, 5), (0, 10)), ((10, 0), (1, 1)))
+
+
+class State(NamedTuple):
+    """Choices of past rounds, choices of this round, and payments by seat."""
+
+    rounds: tuple[tuple[int, ...], ...]
+    chosen: tuple[int, ...]
+    paid: tuple[float, ...]
+
+
+class MatrixRounds(BaseGame[State, int]):
+    """The game of a table, played `num_rounds` times with all choices shown after each round."""
+
+    payoffs: Sequence[Any]
+    actions: Sequence[Any]
+    num_rounds: int
+
+    information: ClassVar[Information] = "imperfect"
+    max_chance_nodes = 0
+    simultaneous = True
+    scene = "arena_envs.games.kits.matrix:scene"
+
+    def __post_init__(self) -> None:
+        for name in ("payoffs", "actions"):
+            object.__setattr__(self, name, _as_tuples(getattr(self, name)))
+        check_names(self.actions, checked_shape(self.payoffs))
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Number of actions of each seat."""
+        return checked_shape(self.payoffs)
+
+    @cached_property
+    def cells(self) -> dict[tuple[int, ...], tuple[float, ...]]:
+        """Payoffs of all seats in a round, by the choices of all seats."""
+        choices = product(*map(range, self.shape))
+        return {c: tuple(map(float, _cell(self.payoffs, c))) for c in choices}
+
+    @cached_property
+    def names(self) -> Sequence[Sequence[str]]:
+        """Names of the actions of each seat."""
+        shared = isinstance(self.actions[0], str)
+        return [self.actions] * self.num_players if shared else self.actions
+
+    @cached_property
+    def num_players(self) -> int:
+        return len(self.shape)
+
+    @cached_property
+    def num_actions(self) -> int:
+        return max(self.shape)
+
+    @property
+    def kind(self) -> Kind:
+        """Cooperative if every cell pays all seats alike, competitive if the sum is constant."""
+        cells = self.cells.values()
+        if all(len(set(cell)) == 1 for cell in cells):
+            return "cooperative"
+        return "competitive" if len(set(map(math.fsum, cells))) == 1 else "mixed"
+
+    @property
+    def teams(self) -> Sequence[int]:
+        cooperative = self.kind == "cooperative"
+        return (0,) * self.num_players if cooperative else range(self.num_players)
+
+    @property
+    def zero_sum(self) -> bool:  # type: ignore[override]  # depends on the table
+        return all(math.fsum(cell) == 0 for cell in self.cells.values())
+
+    @property
+    def min_return(self) -> float:
+        return self._repeated(min(0.0, *map(min, self.cells.values())))
+
+    @property
+    def max_return(self) -> float:
+        return self._repeated(max(0.0, *map(max, self.cells.values())))
+
+    @property
+    def max_turns(self) -> int:
+        return self.num_rounds * self.num_players
+
+    def initial_state(self) -> State:
+        return State((), (), (0.0,) * self.num_players)
+
+    def current_player(self, state: State) -> int:
+        return TERMINAL if len(state.rounds) == self.num_rounds else len(state.chosen)
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        player = self.current_player(state)
+        return range(self.shape[player]) if player >= 0 else ()
+
+    def apply(self, state: State, action: int) -> State:
+        chosen = (*state.chosen, action)
+        if len(chosen) < self.num_players:
+            return State(state.rounds, chosen, state.paid)
+        paid = map(operator.add, state.paid, self.cells[chosen])
+        return State((*state.rounds, chosen), (), tuple(paid))
+
+    def returns(self, state: State) -> Sequence[float]:
+        return state.paid
+
+    def measures(self, state: State) -> dict[str, float]:
+        """The share of "Cooperate" among all choices, where every seat has this action."""
+        if not all("Cooperate" in names for names in self.names):
+            return {}
+        chose = [
+            names[a]
+            for c in state.rounds
+            for names, a in zip(self.names, c, strict=True)
+        ]
+        return {"cooperation": chose.count("Cooperate") / max(1, len(chose))}
+
+    def observe(self, state: State, seat: int) -> str:
+        now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: all players choose."
+        if self.current_player(state) == TERMINAL:
+            now = "The game is over."
+        elif self.num_rounds == 1:
+            now = "All players choose."
+        lines = [f"You are player_{seat}. {now}"]
+        for other in self._from(seat) if state.rounds else ():
+            names = self.names[other]
+            chose = ", ".join([names[choices[other]] for choices in state.rounds])
+            who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
+            lines.append(f"{who} chose {chose} and {has} {_number(state.paid[other])}.")
+        return "\n".join(lines)
+
+    def information_state(
+        self, state: State, seat: int
+    ) -> tuple[int, tuple[tuple[int, ...], ...], tuple[int, ...]]:
+        return (seat, state.rounds, state.chosen[seat : seat + 1])
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """One-hot seat, then the one-hot choices of each round, from the own seat on."""
+        n, k, seats = self.num_players, self.num_actions, self._from(seat)
+        ones, row = [seat], n
+        for choices in state.rounds:
+            for other in seats:
+                ones.append(row + choices[other])
+                row += k
+        values = np.zeros((1 + self.num_rounds * k) * n, np.float32)
+        values[ones] = 1
+        return values
+
+    def action_text(self, state: State, action: int) -> str:
+        return self.names[self.current_player(state)][action]
+
+    def parse(self, state: State, text: str) -> int:
+        """Reads names, and starts of names that fit one action only."""
+        wanted = fold(text)
+        found = [
+            action
+            for action in self.legal_actions(state)
+            if wanted and fold(self.action_text(state, action)).startswith(wanted)
+        ]
+        return found[0] if len(found) == 1 else super().parse(state, text)
+
+    def rules(self, seat: int) -> str:
+        once = self.num_rounds == 1
+        length = "" if once else f" of {self.num_rounds} rounds"
+        start = "All" if once else "In each round, all"
+        then = (
+            "Then" if once else "When all have chosen, everybody sees the choices, and"
+        )
+        total = "" if once else ", summed over all rounds"
+        lines = [
+            f"This is a game{length} for {self.num_players} players. You are "
+            f"player_{seat}. {start} players choose one action each, at the same time and "
+            "without seeing what the others choose. You choose by the name of an action: "
+            f"{', '.join(self.names[seat])}. {then} each player is paid by this table:",
+            *self._table(seat),
+            f"Your score is what you are paid{total}.",
+        ]
+        return "\n".join(lines)
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Draws the choices of the others in the running round uniformly."""
+        chosen = (
+            choice if other == seat else rng.randrange(self.shape[other])
+            for other, choice in enumerate(state.chosen)
+        )
+        return State(state.rounds, tuple(chosen), state.paid)
+
+    def _table(self, seat: int) -> Iterator[str]:
+        """A line for each cell, the own choices in order."""
+        seats = self._from(seat)
+        for own_first in product(*(range(self.shape[other]) for other in seats)):
+            chosen = dict(zip(seats, own_first, strict=True))
+            cell = self.cells[tuple(chosen[other] for other in sorted(seats))]
+            lefts = [f"You {self.names[seat][chosen[seat]]}"]
+            rights = [f"you get {_number(cell[seat])}"]
+            for other in seats[1:]:
+                lefts.append(f"player_{other} {self.names[other][chosen[other]]}")
+                rights.append(f"player_{other} gets {_number(cell[other])}")
+            yield f"{', '.join(lefts)}: {', '.join(rights)}"
+
+    def _from(self, seat: int) -> Sequence[int]:
+        """All seats, this one first."""
+        seats = range(self.num_players)
+        return (*seats[seat:], *seats[:seat])
+
+    def _repeated(self, payoff: float) -> float:
+        """The sum of a payoff over all rounds, with the same rounding as in a state."""
+        return reduce(operator.add, [payoff] * self.num_rounds, 0.0)
+
+
+def _number(value: float) -> str:
+    return f"{value:.10g}"
+
+
+def _cell(payoffs: Any, chosen: Sequence[int]) -> Any:
+    for action in chosen:
+        payoffs = payoffs[action]
+    return payoffs
+
+
+def _as_tuples(value: Any) -> Any:
+    """Lists as tuples, because JSON and YAML have lists only."""
+    return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value
+
+
+MAX_SHOWN = 60  # of a table of payoffs that is shown
+
+
+def scene(game: MatrixRounds, state: State, viewer: int | None) -> Scene:
+    """The table of payoffs, with the last cell that was played, and the rounds."""
+    names = game.names
+    rows = [
+        [
+            Cell(str(number)),
+            *(Cell(names[s][a], seat_tone(s)) for s, a in enumerate(choices)),
+        ]
+        for number, choices in enumerate(state.rounds, 1)
+    ]
+    if game.current_player(state) != TERMINAL:
+        told = [names[seat][action] for seat, action in enumerate(state.chosen)]
+        now = chosen_cells(told, game.num_players, viewer)
+        rows.append([Cell(str(len(rows) + 1)), *now])
+    paid = ["paid", *(f"{value:.6g}" for value in state.paid)]
+    shapes: list[Any] = [rounds_table(game, "choices by round", rows, paid)]
+    if len(game.cells) <= MAX_SHOWN:
+        shapes.insert(0, _payoffs(game, state.rounds[-1] if state.rounds else None))
+    return Scene(turn_title(game, state, viewer), shapes)
+
+
+def _payoffs(game: MatrixRounds, last: tuple[int, ...] | None) -> Table:
+    """The payoffs; with two seats as a table of rows and columns."""
+    names, cells = game.names, game.cells
+
+    def paid(choices: tuple[int, ...]) -> Cell:
+        text = ", ".join(f"{value:.6g}" for value in cells[choices])
+        return Cell(text, "green" if choices == last else "")
+
+    if game.num_players == 2:
+        rows = [
+            [Cell(name), *(paid((i, j)) for j in range(len(names[1])))]
+            for i, name in enumerate(names[0])
+        ]
+        title = "payoffs: player_0 chooses the row, player_1 the column"
+        return Table(title, ("", *names[1]), rows)
+    rows = [
+        [*(Cell(names[s][a]) for s, a in enumerate(choices)), paid(choices)]
+        for choices in product(*map(range, game.shape))
+    ]
+    return Table("payoffs", (*seat_names(game), "payoffs"), rows)

@@ -1,0 +1,199 @@
+"""Lists of words for games: those that ship with the package, files, sequences of words."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+from arena_envs.game import check_int
+
+NAMES = ("five_letters", "nouns")  # of the shipped lists, arena_envs/words/*.txt
+WORD = re.compile("[a-z]+(?:[ '-][a-z]+)*")
+MAX_WORDS = 10_000
+
+
+def read_words(
+    param: str, source: str | Path | Sequence[str], *, min_words: int = 1
+) -> tuple[str, ...]:
+    """The words of a list, in its order.
+
+    Args:
+        param: name of the game's parameter, for error messages.
+        source: name of a shipped list, one of `NAMES`; or the path of a UTF-8 file with one
+            word per line; or the words themselves.
+        min_words: the fewest words that will do.
+
+    Raises:
+        ValueError: there is no such list or file, there are too few or too many words, or
+            one is empty, stands twice or is not made of the letters a to z, with single
+            blanks, hyphens or apostrophes between them. Names the file and the line.
+
+    >>> read_words("words", ("sun", "tea cup"))
+    ('sun', 'tea cup')
+    >>> len(read_words("words", "nouns")) > 400
+    True
+    """
+    if isinstance(source, str | Path):
+        where = f"{param} ({source}), line {{}}"
+        words: Sequence[str] = _lines(param, source)
+    elif isinstance(source, Sequence):
+        where, words = f"{param}, word {{}}", source
+    else:
+        raise ValueError(
+            f"want {param} as the name of a list ({', '.join(NAMES)}), the path of a file or "
+            f"a sequence of words, got {source!r:.80}"
+        )
+    check_words(words, where)
+    if not min_words <= len(words) <= MAX_WORDS:
+        raise ValueError(
+            f"want {min_words} to {MAX_WORDS:,} words in {param}, got {len(words)}"
+        )
+    return tuple(words)
+
+
+def _lines(param: str, source: str | Path) -> list[str]:
+    if source in NAMES:
+        text = (resources.files("arena_envs") / "words" / f"{source}.txt").read_text(
+            encoding="utf-8"
+        )
+        return text.splitlines()
+    try:
+        return Path(source).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise ValueError(
+            f"want {param} as the name of a list ({', '.join(NAMES)}) or the path of a UTF-8 "
+            f"file with one word per line, got {str(source)[:80]!r}: {error}"
+        ) from error
+
+
+def check_used(name: str, value: object, low: int, source: str, length: int) -> None:
+    """Refuses a number of rows to use that is below `low` or that a list does not have.
+
+    Args:
+        name: of the parameter, which may have its default.
+        value: of the parameter.
+        low: the least value.
+        source: what has the rows, for error messages.
+        length: the number of its rows.
+
+    Raises:
+        ValueError: names the parameter to give.
+    """
+    try:
+        check_int(name, value, low, length)
+    except ValueError as error:
+        raise ValueError(f"{error}; {source} has {length}: give {name}") from None
+
+
+def check_words(words: Iterable[object], where: str) -> None:
+    """Raises if a word is malformed or stands twice.
+
+    Args:
+        words: of the list.
+        where: says where a word stands, with `{}` for its number.
+    """
+    first: dict[str, int] = {}
+    for number, word in enumerate(words, 1):
+        if not isinstance(word, str) or not WORD.fullmatch(word):
+            raise ValueError(
+                f"{where.format(number)}: want a word of the letters a to z, with single "
+                f"blanks, hyphens or apostrophes between them, got {word!r:.80}; correct "
+                "or delete it"
+            )
+        if word in first:
+            raise ValueError(
+                f"{where.format(number)}: {word!r} stands at {first[word]} already; "
+                "delete one of the two"
+            )
+        first[word] = number
+
+
+# ruff: noqa: RUF001 (a table of characters that look alike)
+
+_ALIKE = str.maketrans(
+    "абвгсԁеһніјкӏмопрԛѕтухѵԝАВСЕНІЈКМОРЅТУХαβγεηικνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɑɡ03457@$",
+    "abbrcdehhijklmonpqstyxvwabcehijkmopstyxabyenikvoptuxwabezhikmnoptyxiagoeastas",
+)
+_PARTS = re.compile("[a-z]+")
+_JOINED = re.compile(r"(?<![a-z])[a-z]+(?:[-_.'’*]+[a-z]+)+")
+_SPACED = re.compile(r"(?<![a-z])[a-z](?:[^a-z0-9]{1,3}[a-z](?![a-z]))+")
+_LONGEST = 24  # letters of a word that is put together
+
+IRREGULAR = {
+    "child": "children",
+    "foot": "feet",
+    "goose": "geese",
+    "louse": "lice",
+    "man": "men",
+    "mouse": "mice",
+    "ox": "oxen",
+    "person": "people",
+    "tooth": "teeth",
+    "woman": "women",
+}
+
+
+def words_of(text: str) -> set[str]:
+    """The words that a text says, by rules 1 and 2."""
+    plain = "".join(
+        char
+        for char in unicodedata.normalize("NFKD", text)
+        if char.isspace() or unicodedata.category(char) not in ("Mn", "Me", "Cf", "Cc")
+    )
+    plain = plain.translate(_ALIKE).casefold()
+    words: set[str] = set()
+    for reading in {plain.replace("1", "i"), plain.replace("1", "l")}:
+        words.update(_PARTS.findall(reading))
+        for pattern in (_JOINED, _SPACED):
+            for run in pattern.findall(reading):
+                words.update(_put_together(_PARTS.findall(run)))
+    return words
+
+
+def _put_together(parts: Sequence[str]) -> Iterator[str]:
+    """All words that neighbouring parts make."""
+    for start in range(len(parts)):
+        word = ""
+        for part in parts[start:]:
+            word += part
+            if len(word) > _LONGEST:
+                break
+            yield word
+
+
+@lru_cache(8192)
+def forms(word: str) -> frozenset[str]:
+    """The forms of a word, by rule 3.
+
+    Args:
+        word: of the letters a to z.
+    """
+    found = {word, f"{word}s", IRREGULAR.get(word, word)}
+    if word.endswith(("s", "x", "z", "ch", "sh", "o")):
+        found.add(f"{word}es")
+    if word.endswith("y"):
+        found |= {f"{word[:-1]}ies", f"{word[:-1]}ied"}
+    if word.endswith(("f", "fe")):
+        found.add(f"{word.rstrip('e')[:-1]}ves")
+    if word.endswith("s") and not word.endswith("ss") and len(word) > 3:
+        found.add(word[:-1])
+    if len(word) < 3:
+        return frozenset(found)
+    stems = {word, word + word[-1]} if word[-1] not in "aeiouwxy" else {word}
+    if word.endswith("e") and not word.endswith("ee"):
+        stems = {word[:-1]}
+    found |= {f"{stem}{ending}" for stem in stems for ending in ("ed", "ing")}
+    return frozenset(found)
+
+
+def said_among(text: str, words: Iterable[str]) -> str | None:
+    """The first of some words that a text says in any form; None if it says none.
+
+    Args:
+        text: anything.
+        words: of the letters a to z.
+    """
+    said = words_of(text)
+    return next((word for word in words if not said.isdisjoint(forms(word))), None)

@@ -1,0 +1,360 @@
+"""Recorded episodes as a report reads them: lines of files, facts, lines of text, scenes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from arena_envs.game import AnyGame
+from arena_envs.scenes import Bubble, Scene, Talk, scene_of
+from arena_trainers.tournament.log import EPISODE, HEADER, LINE
+from arena_trainers.train.rollouts import Rollout, TurnCredit, rollout_of
+from arena_wrappers import Episode, InvalidReply, ReplayError, Turn
+from arena_wrappers.formats import after_reasoning, reply_format_named
+from arena_wrappers.prompts import PromptOptions, seat_options
+from arena_wrappers.replay import final_state, game_of, turn_states
+
+MAX_SHOWN = 20_000  # characters of a line that is no episode
+
+
+class BadLine(NamedTuple):
+    """A line that is no episode.
+
+    Attributes:
+        line: number of the line, from 1.
+        reason: what is wrong with it.
+        text: its beginning.
+    """
+
+    line: int
+    reason: str
+    text: str
+
+
+class Recorded(NamedTuple):
+    """An episode of a file.
+
+    Attributes:
+        line: number of its line, from 1.
+        rollout: the episode, and the credit of its turns.
+        source: name of the file in a page of several files; empty in other pages.
+        moment: the source without the name of the run, in a comparison of runs; empty in
+            other pages. Episodes of one start and moment are shown as one group.
+    """
+
+    line: int
+    rollout: Rollout
+    source: str = ""
+    moment: str = ""
+
+
+def read_lines(
+    path: Path, first: int = 0, count: int | None = None
+) -> Iterator[Recorded | BadLine]:
+    """The lines of a file of episodes.
+
+    Args:
+        path: a file of JSON lines: `episodes.jsonl`, `rollouts/step-N.jsonl`, what a
+            command wrote with `--out`, or `results.jsonl` of a tournament, whose first line
+            is left out.
+        first: first line of the file to read, from 0.
+        count: number of lines to read, without that first line of a tournament; None for all.
+
+    Raises:
+        ValueError: there is no such file.
+    """
+    if not path.is_file():
+        raise ValueError(
+            f"want a file of episodes, found none at {str(path)!r}; give a file such as "
+            "runs/first/episodes.jsonl"
+        )
+    with open(path, "rb") as file:
+        lines = (
+            (number, line)
+            for number, line in enumerate(file, 1)
+            if number > first and not line.startswith(HEADER)
+        )
+        for number, line in islice(lines, count):
+            yield read_line(number, line)
+
+
+def not_blank(lines: Iterable[Recorded | BadLine]) -> Iterator[Recorded | BadLine]:
+    """The lines that hold more than white space."""
+    return (line for line in lines if isinstance(line, Recorded) or line.text)
+
+
+def count_lines(path: Path) -> int:
+    """Number of the last line of a file that is not blank; 0 if all are."""
+    with open(path, "rb") as file:
+        return max((n for n, line in enumerate(file, 1) if line.strip()), default=0)
+
+
+def read_line(number: int, line: bytes) -> Recorded | BadLine:
+    """The episode of a line, which may be one of a tournament.
+
+    Args:
+        number: number of the line, from 1.
+        line: its bytes.
+    """
+    record = line
+    if line.startswith(LINE):
+        record = line.partition(EPISODE)[2].rstrip().removesuffix(b"}")
+    try:
+        return Recorded(number, rollout_of(record.decode("utf-8")))
+    except ValueError as error:
+        return BadLine(number, " ".join(str(error).split()), shown_text(line))
+
+
+def shown_text(line: bytes) -> str:
+    """The beginning of a line that cannot be read."""
+    text = line[: 4 * MAX_SHOWN].decode("utf-8", "replace")[:MAX_SHOWN]
+    return text.strip()
+
+
+def outcome_of(episode: Episode) -> str:
+    """How an episode ended, in a few words that many episodes share."""
+    if episode.lost is not None:
+        return "lost"
+    if episode.forfeited_by is not None:
+        return f"player_{episode.forfeited_by} forfeits"
+    if episode.truncated:
+        return "truncated"
+    if not episode.terminated:
+        return "not over"
+    best = max(episode.returns, default=0.0)
+    leading = [f"player_{seat}" for seat, r in enumerate(episode.returns) if r == best]
+    if len(episode.returns) == 1:
+        return (
+            "return above 0"
+            if best > 0
+            else "return 0"
+            if best == 0
+            else "return below 0"
+        )
+    if len(leading) == len(episode.returns):
+        return "equal returns"
+    return f"{', '.join(leading)} ahead"
+
+
+def seats_of(episode: Episode) -> range:
+    """The seats of an episode; of a lost one, those up to the last that took a turn."""
+    last = max((turn.seat for turn in episode.turns), default=-1)
+    return range(max(len(episode.returns), last + 1))
+
+
+def policies_of(episode: Episode) -> dict[int, str]:
+    """The name of the policy of each seat that has taken a turn."""
+    return {turn.seat: turn.policy for turn in reversed(episode.turns)}
+
+
+def title_of(episode: Episode) -> str:
+    """Game, parameters and seed."""
+    params = ", ".join(f"{name}={value}" for name, value in episode.params.items())
+    game = f"{episode.game} ({params})" if params else episode.game
+    return f"{game}, seed {episode.seed}, sample {episode.sample}"
+
+
+def parsed_part(episode: Episode, turn: Turn) -> tuple[int, int] | None:
+    """Where the part of a reply begins and ends that was read as the answer; None without."""
+    try:
+        options = seat_options(episode.prompt, turn.seat)
+    except (ValueError, TypeError):
+        return None
+    return answer_span(turn.reply, options)
+
+
+def answer_span(reply: str, options: PromptOptions) -> tuple[int, int] | None:
+    """Where the answer of a reply begins and ends, by the seat's prompt options.
+
+    >>> answer_span("Hm. <answer>bet</answer>", PromptOptions())
+    (12, 15)
+    """
+    rest = after_reasoning(reply)
+    if isinstance(rest, InvalidReply):
+        return None
+    reply_format, skipped = (
+        reply_format_named(options.reply_format),
+        len(reply) - len(rest),
+    )
+    found = reply_format.answers(rest)
+    if options.parsing == "strict":
+        answer = reply_format.extract(rest)
+        found = [] if isinstance(answer, InvalidReply) else [answer]
+    elif not found:  # the last line with text
+        line = rest.rstrip().rpartition("\n")[2]
+        start = len(rest.rstrip()) - len(line)
+        return (skipped + start, skipped + start + len(line)) if line else None
+    if not found:
+        return None
+    opening = reply_format.wrap("\0").partition("\0")[0]
+    start = skipped + rest.rindex(opening + found[-1]) + len(opening)
+    return start, start + len(found[-1])
+
+
+def episode_lines(recorded: Recorded, full: bool) -> Iterator[str]:
+    """A recorded episode as lines of text.
+
+    Args:
+        recorded: the episode and its credit.
+        full: whether to show whole prompts, or only the last message.
+    """
+    episode, credit = recorded.rollout
+    yield f"--- line {recorded.line}: {printable(title_of(episode))}"
+    if episode.parent is not None:
+        yield f"branches from line {episode.parent + 1} before turn {episode.branch}"
+    for turn, earned in zip(episode.turns, credit, strict=True):
+        yield from turn_lines(turn, earned, full)
+    yield end_line(episode)
+    yield ""
+
+
+def turn_lines(
+    turn: Turn, earned: TurnCredit | None, full: bool, viewer: str = "all"
+) -> Iterator[str]:
+    """A turn with its prompt, reply, reward and credit as lines of text.
+
+    Args:
+        turn: the turn.
+        earned: its credit.
+        full: whether to show the whole prompt, or only the last message.
+        viewer: who looks. An agent such as `"player_1"` reads its own prompts and replies only.
+    """
+    yield printable(f"player_{turn.seat} ({turn.policy}), turn {turn.index}")
+    if is_hidden(turn, viewer):
+        yield _indented("prompt", f"hidden from {viewer}")
+        yield _indented("reply", f"hidden from {viewer}")
+    else:
+        yield from _words(turn, full)
+    yield _indented("reward", _reward(turn))
+    if earned is not None:
+        yield _indented("credit", _credit(earned))
+
+
+def is_hidden(turn: Turn, viewer: str) -> bool:
+    """Whether the prompt and reply of a turn are another seat's than the viewer's."""
+    return viewer.startswith("player_") and viewer != f"player_{turn.seat}"
+
+
+def _words(turn: Turn, full: bool) -> Iterator[str]:
+    """What the seat read and wrote."""
+    shown = turn.messages if full else turn.messages[-1:]
+    for message in shown:
+        label = message["role"] if full else "prompt"
+        yield _indented(label, message["content"])
+    yield _indented("reply", turn.reply)
+    if turn.invalid is not None:
+        yield _indented("invalid", f"{turn.invalid}: {turn.detail}")
+
+
+def end_line(episode: Episode) -> str:
+    """How an episode ended, and its returns."""
+    if episode.lost is not None:
+        return f"lost, without returns: {printable(episode.lost)}"
+    returns = (f"player_{i} {value:g}" for i, value in enumerate(episode.returns))
+    parts = [f"returns: {', '.join(returns)}"]
+    if episode.forfeited_by is not None:
+        parts.append(f"player_{episode.forfeited_by} forfeits")
+    if episode.truncated:
+        parts.append("truncated")
+    return "; ".join(parts)
+
+
+def _reward(turn: Turn) -> str:
+    parts = ", ".join(f"{name} {value:g}" for name, value in turn.rewards.items())
+    return f"{turn.reward:g} ({parts})" if len(turn.rewards) > 1 else f"{turn.reward:g}"
+
+
+def _credit(earned: TurnCredit) -> str:
+    advantage = earned.advantage
+    if isinstance(advantage, Sequence):
+        text = "advantages per token " + " ".join(f"{a:+.3f}" for a in advantage)
+    else:
+        text = f"advantage {advantage:+.3f}"
+    if earned.weight != 1:
+        text += f", weight {earned.weight:.3f}"
+    pool = ", ".join(f"{name} {value}" for name, value in earned.pool.items())
+    text += f" by {earned.estimator}; pool: {pool or 'all'}"
+    if earned.pool_size is not None:
+        text += f" ({earned.pool_size} values, mean {earned.pool_mean:.3f}, "
+        text += f"std {earned.pool_std:.3f})"
+    return text
+
+
+def _indented(label: str, text: str) -> str:
+    """A labelled text with aligned lines, without control characters."""
+    lines = [printable(line) for line in text.split("\n")]
+    return f"  {label:<9} " + ("\n" + " " * 12).join(lines)
+
+
+def printable(text: str) -> str:
+    """`text` with its control characters escaped."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+class Frames(NamedTuple):
+    """The scenes of an episode.
+
+    Attributes:
+        viewers: who looks: `"all"`, then each seat. `"prompt"` alone if the episode cannot
+            be replayed.
+        scenes: by frame and viewer. Frame i is before turn i, the last one is the end.
+        fault: why the episode cannot be replayed; None if it can.
+        game: the rules; None if the episode cannot be replayed.
+        states: the states of the frames; empty if the episode cannot be replayed.
+    """
+
+    viewers: Sequence[str]
+    scenes: Sequence[Sequence[Scene]]
+    fault: str | None
+    game: AnyGame | None = None
+    states: Sequence[Any] = ()
+
+
+def frames_of(episode: Episode) -> Frames:
+    """The scenes of an episode, drawn from its replayed states.
+
+    An episode of an unknown game, or of other rules than today's, has its prompts instead.
+    Any error of a plug-in's rules or scene counts as other rules.
+    """
+    game: AnyGame | None = None
+    try:
+        game = game_of(episode)
+        states = [*turn_states(episode, game), final_state(episode, game)]
+        if not is_built_in(game):
+            return _drawn(game, states)
+    except (ReplayError, ImportError, ValueError) as error:
+        return _prompts(episode, " ".join(str(error).split()))
+    except Exception as error:
+        if game is not None and is_built_in(game):
+            raise
+        return _prompts(episode, f"{type(error).__name__}: {error}")
+    return _drawn(game, states)
+
+
+def is_built_in(game: AnyGame) -> bool:
+    """Whether the rules are ours; those of plug-ins may raise anything."""
+    return type(game).__module__.startswith("arena_envs.")
+
+
+def _drawn(game: AnyGame, states: Sequence[Any]) -> Frames:
+    viewers: list[int | None] = [None, *range(game.num_players)]
+    if len(viewers) == 2 and game.information == "perfect":
+        viewers = [None]
+    scenes = [[scene_of(game, state, seat) for seat in viewers] for state in states]
+    names = ["all" if seat is None else f"player_{seat}" for seat in viewers]
+    return Frames(names, scenes, None, game, states)
+
+
+def _prompts(episode: Episode, fault: str) -> Frames:
+    """The last message of each prompt as a scene."""
+    scenes = []
+    for turn in episode.turns:
+        text = turn.messages[-1]["content"] if turn.messages else ""
+        said = Bubble(None, text, audience=f"player_{turn.seat}")
+        scenes.append(
+            [Scene("The prompt, since there is no replay.", [Talk("", [said])])]
+        )
+    end = Scene("The end of the record.", [])
+    return Frames(["prompt"], [*scenes, [end]], fault)

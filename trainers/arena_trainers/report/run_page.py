@@ -1,0 +1,190 @@
+"""Writes the report of one or several runs: results, curves and replays in one page.
+
+Keeps the report of runs that still go on up to date.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from arena_trainers.report.charts import (
+    Chart,
+    Key,
+    chart_svg,
+    charts_of,
+    legend_of,
+    missing_from,
+)
+from arena_trainers.report.page import packed, page_data, rendered
+from arena_trainers.report.runs import (
+    RunFiles,
+    compared_charts,
+    compared_tables,
+    link_of,
+    named,
+    read_runs,
+    setting_table,
+    start_table,
+)
+from arena_trainers.report.tables import (
+    TextTable,
+    fact_table,
+    result_tables,
+    source_link,
+)
+from arena_wrappers.files import whole_file
+
+SCRIPTS = ("replay.js", "report.js")
+
+
+def write_report(path: Path, *runs: RunFiles, live_seconds: int = 0) -> None:
+    """Writes the report of runs; the file appears whole or not at all.
+
+    Args:
+        path: the HTML file.
+        runs: the files of the runs, see `read_runs`; several are compared.
+        live_seconds: seconds after which the page reloads itself; 0 for a page that does not.
+
+    Raises:
+        ModuleNotFoundError: Jinja or matplotlib is not installed.
+        ValueError: the runs have no game in common.
+    """
+    text = report_page(*runs, live_seconds=live_seconds)
+    with whole_file(path) as file:
+        file.write(text)
+
+
+def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
+    """The page that `write_report` writes."""
+    is_one = len(runs) == 1
+    shown = list(runs) if is_one else named(runs)
+    starts = None if is_one else start_table(shown)
+    episodes = [line for run in shown for line in run.episodes]
+    return rendered(
+        "report.html",
+        scripts=SCRIPTS,
+        title=", ".join(run.name for run in shown),
+        live_seconds=live_seconds,
+        num_runs=len(shown),
+        num_episodes=len(episodes),
+        left=sum(run.left for run in shown),
+        missing=[_of(run, shown) + text for run in shown for text in run.missing],
+        absent=[text for run in shown for text in _absent(run, shown)],
+        bad=[(_of(run, shown) + file, at) for run in shown for file, at in run.bad],
+        tables=_tables(shown),
+        commands=[
+            (run.name, run.results["command"])
+            for run in shown
+            if run.results.get("command")
+        ],
+        facts=fact_table({run.name: run.results for run in shown}),
+        configs=[(run.name, run.config) for run in shown if run.config],
+        charts=_charts(shown),
+        sources=[_sources(run, shown) for run in shown if run.episodes],
+        starts=starts if starts and starts.rows else None,
+        data=packed(page_data(episodes)),
+    )
+
+
+def _of(run: RunFiles, runs: Sequence[RunFiles]) -> str:
+    """What begins a sentence on a run, where there are several."""
+    return "" if len(runs) == 1 else f"{run.name}: "
+
+
+def _absent(run: RunFiles, runs: Sequence[RunFiles]) -> list[str]:
+    names = ", ".join(missing_from(run.metrics))
+    text = f"{_of(run, runs)}No curve, as metrics.jsonl has no values: {names}."
+    return [text] if names else []
+
+
+def _tables(runs: Sequence[RunFiles]) -> list[TextTable]:
+    if len(runs) == 1:
+        return result_tables(runs[0].results)
+    settings = setting_table(runs)
+    return [*compared_tables(runs), *([settings] if settings.rows else [])]
+
+
+def _charts(runs: Sequence[RunFiles]) -> list[tuple[str, str, list[Key]]]:
+    """Title, SVG and legend of each chart."""
+    steps = [record["step"] for run in runs for record in run.metrics]
+    last, link = max(steps, default=1), partial(link_of, runs)
+    charts: list[Chart]
+    if len(runs) == 1:
+        charts = charts_of(runs[0].metrics, runs[0].results)
+    else:
+        charts = compared_charts(runs)
+    return [
+        (chart.title, chart_svg(chart, number, last, link), legend_of(chart))
+        for number, chart in enumerate(charts)
+    ]
+
+
+def _sources(
+    run: RunFiles, runs: Sequence[RunFiles]
+) -> tuple[str, list[tuple[str, str]]]:
+    """Heading, and text and link of each source of episodes of a run."""
+    found = dict.fromkeys(
+        (line.moment or line.source, line.source) for line in run.episodes
+    )
+    heading = "Episodes" if len(runs) == 1 else f"Episodes of {run.name}"
+    return heading, [(text, source_link(source)) for text, source in found]
+
+
+SECONDS = 30  # between two pages
+RESULTS = "results.json"  # a run writes it at its end
+WATCHED = ("*.jsonl", "*.yaml", "results.json", "rollouts/step-*.jsonl")
+
+Stamp = tuple[str, int, int]  # path, time and size of a file
+
+
+def follow(
+    path: Path,
+    folders: Sequence[Path],
+    num_groups: int,
+    *,
+    seconds: int = SECONDS,
+    wait: Callable[[float], object] = time.sleep,
+) -> tuple[list[RunFiles], bool]:
+    """Writes a report anew while files of its runs change; returns when all runs have ended.
+
+    The page is live: it reloads itself. The last page, also that after Ctrl-C, is not.
+
+    Args:
+        path: the HTML file.
+        folders: the run folders.
+        num_groups: groups of episodes to show of each step.
+        seconds: time between two looks at the files, and between reloads of the page.
+        wait: waits for a number of seconds.
+
+    Returns:
+        The files of the runs in the last page, and whether all runs have ended.
+
+    Raises:
+        ValueError: as `read_runs` and `write_report` do.
+    """
+    seen: list[Stamp] = []
+    try:
+        while not _have_ended(folders):
+            found = _stamps(folders)
+            if found != seen:
+                runs = read_runs(folders, num_groups)
+                write_report(path, *runs, live_seconds=seconds)
+                seen = found
+            wait(seconds)
+    except KeyboardInterrupt:
+        pass  # the page must stop to reload itself
+    runs = read_runs(folders, num_groups)
+    write_report(path, *runs)
+    return runs, _have_ended(folders)
+
+
+def _have_ended(folders: Sequence[Path]) -> bool:
+    return all((folder / RESULTS).is_file() for folder in folders)
+
+
+def _stamps(folders: Sequence[Path]) -> list[Stamp]:
+    """What changes when a run writes a file that a report reads."""
+    paths = {path for f in folders for pattern in WATCHED for path in f.glob(pattern)}
+    stats = ((str(path), path.stat()) for path in sorted(paths))
+    return [(name, found.st_mtime_ns, found.st_size) for name, found in stats]

@@ -1,0 +1,364 @@
+"""Results as tables of text: of a run, of evaluations, of tournaments, with links to episodes."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from arena_trainers.evaluate.result_rows import Row, against
+from arena_trainers.evaluate.tables import SCORE, score_notes, score_text
+from arena_trainers.report.charts import is_number
+
+NONE = "-"
+
+
+class Cell(NamedTuple):
+    """A cell that is more than text.
+
+    Attributes:
+        text: what it shows.
+        link: what a click opens; empty for nothing.
+        heat: the color, from -5 to 5; None for none.
+    """
+
+    text: str
+    link: str = ""
+    heat: int | None = None
+
+
+class TextTable(NamedTuple):
+    """A table of text.
+
+    Attributes:
+        title: what it shows.
+        heads: names of the columns.
+        rows: cells by row.
+        notes: sentences below the table.
+        num_keys: number of first columns that name the row.
+    """
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    notes: Sequence[str] = ()
+    num_keys: int = 1
+
+
+def result_tables(results: Mapping[str, Any]) -> list[TextTable]:
+    """For each game: before and after training, measures, and play against baselines.
+
+    Args:
+        results: what `results.json` holds; what it lacks is shown as "-" or left out.
+    """
+    tables = []
+    for game, found in (results.get("outcomes") or {}).items():
+        stages = found.get("stages") or []
+        tables.append(_stage_table(game, stages))
+        tables.append(_measure_table(game, stages))
+        tables.append(_opponent_table(game, found.get("evaluation") or []))
+    return [table for table in tables if table.rows]
+
+
+def source_link(source: str) -> str:
+    """What opens the episodes of a source."""
+    return f"#{urlencode({'from': source})}"
+
+
+def fact_table(runs: Mapping[str, Mapping[str, Any]]) -> TextTable:
+    """What produced the results, a column for each run.
+
+    Args:
+        runs: what `results.json` holds, by name of the run.
+    """
+    columns = [dict(facts(results)) for results in runs.values()]
+    names = dict.fromkeys(name for column in columns for name in column)
+    rows = [[name, *(column.get(name, NONE) for column in columns)] for name in names]
+    return TextTable("", ["", *runs], rows)
+
+
+def facts(results: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of what produced the results: model, credit, seed, versions, cost."""
+    credit, best = results.get("credit") or {}, results.get("best") or {}
+    cost = results.get("cost") or {}
+    shown = {
+        "recipe": results.get("recipe"),
+        "games": ", ".join(results.get("games") or []),
+        "model": results.get("model"),
+        "credit": credit.get("estimator"),
+        "credit options": _options(credit.get("args") or {}),
+        "critic": credit.get("critic"),
+        "seed": results.get("seed"),
+        "best model": f"step {best['step']}, {best['metric']} {best['score']:.4f}"
+        if best
+        else None,
+        "seconds": results.get("seconds"),
+        "episodes per second": results.get("episodes_per_second"),
+        "CPU seconds": cost.get("cpu_seconds"),
+        "peak memory, MiB": _mebibytes(cost.get("peak_memory_bytes")),
+        "device": results.get("device"),
+        "processes": results.get("processes"),
+        "commit of arena-envs": results.get("commit"),
+        **(results.get("versions") or {}),
+    }
+    return [
+        (name, str(value)) for name, value in shown.items() if value not in (None, "")
+    ]
+
+
+def _options(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _mebibytes(num_bytes: Any) -> str | None:
+    return f"{num_bytes / 2**20:.0f}" if is_number(num_bytes) else None
+
+
+def _stage_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
+    num_seats = max((len(stage.get("returns") or []) for stage in stages), default=0)
+    heads = ["policy", "episodes", "legal replies", "exact NashConv"]
+    heads += [f"return of player_{seat} (95 %)" for seat in range(num_seats)]
+    rows = []
+    for stage in stages:
+        returns = [*map(interval, stage.get("returns") or [])]
+        row = [str(stage.get("name")), str(stage.get("num_episodes") or NONE)]
+        row += [percent(stage.get("legal_rate")), number(stage.get("nash_conv"), 4)]
+        rows.append([*row, *returns, *[NONE] * (num_seats - len(returns))])
+    return TextTable(f"{game}: before and after, in self-play", heads, rows)
+
+
+def _measure_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
+    rows = [
+        [str(stage.get("name")), name, interval(found)]
+        for stage in stages
+        for name, found in (stage.get("measures") or {}).items()
+    ]
+    heads = ["policy", "measure", "mean (95 %)"]
+    return TextTable(
+        f"{game}: the game's measures in self-play", heads, rows, num_keys=2
+    )
+
+
+def _opponent_table(game: str, found: Iterable[Mapping[str, Any]]) -> TextTable:
+    rows: list[list[str]] = []
+    notes: dict[str, None] = {}
+    for row in found:
+        if row.get("role") == "policy":
+            mean, shares = row.get("mean_return"), ("wins", "draws", "losses")
+            ends = {"low": row.get("low"), "high": row.get("high")}
+            low, high = row.get("score_interval") or (None, None)
+            score = {"mean": row.get("score"), "low": low, "high": high}
+            cells = [str(row.get("opponent")), str(row.get("seat"))]
+            cells += [str(row.get("num_episodes")), interval({"mean": mean, **ends})]
+            cells += [interval(score, 0)]
+            reason = row.get("no_score")
+            notes[f"score -: {reason}" if reason else SCORE] = None
+            rows.append([*cells, *(percent(row.get(share)) for share in shares)])
+    heads = ["against", "seat", "episodes", "return (95 %)"]
+    heads += ["score (95 %)", "won", "drawn", "lost"]
+    title = f"{game}: against baselines"
+    return TextTable(title, heads, rows, [*notes], num_keys=2)
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """A number with its digits after the point; "-" for anything else."""
+    return f"{value:.{digits}f}" if is_number(value) else NONE
+
+
+def percent(value: Any) -> str:
+    """A share as a percentage; "-" for anything else than a number."""
+    return f"{100 * value:.1f} %" if is_number(value) else NONE
+
+
+def interval(found: Mapping[str, Any], digits: int = 3) -> str:
+    """A mean with its interval, such as "0.645 (-0.080 to 1.330)"."""
+    mean, low, high = (found.get(name) for name in ("mean", "low", "high"))
+    if low is None or high is None:
+        return number(mean, digits)
+    ends = f"{number(low, digits)} to {number(high, digits)}"
+    return f"{number(mean, digits)} ({ends})"
+
+
+UNKNOWN = "?"  # the policy of a seat without a turn
+HEATS = 5  # shades of a color
+EVALUATION = (
+    "policy", "against", "role", "seat", "episodes", "distinct", "return (95 %)",
+    "score (95 %)", "won", "drawn", "lost", "invalid replies", "turns", "tokens",
+)  # fmt: skip
+PAYOFF = (
+    "Mean return of the row's policy in one seat, with the column's in all other seats; "
+    "95 % interval. A click opens episodes of the two."
+)
+ELO = "Elo and OpenSkill count wins; they ignore the size of returns."
+
+
+def lineup_name(game: str, lineup: Sequence[str]) -> str:
+    """The name of the episodes of a lineup: the game, and the policy of each seat."""
+    return f"{game}: {' / '.join(lineup)}"
+
+
+def match_name(game: str, lineup: Sequence[str]) -> str:
+    """The name of the episodes of a pairing.
+
+    With two seats it has both orders. With more, one policy has one seat.
+
+    >>> match_name("kuhn_poker-v0", ["b", "a"])
+    'kuhn_poker-v0: a and b'
+    >>> match_name("kuhn_poker-v0", ["b", "b", "a"])
+    'kuhn_poker-v0: a against b'
+    """
+    if len(set(lineup)) == 1:
+        return f"{game}: {lineup[0]} with itself"
+    if len(lineup) == 2:
+        return f"{game}: {' and '.join(sorted(lineup))}"
+    one, others = sorted(set(lineup), key=list(lineup).count)
+    return f"{game}: {one} against {others}"
+
+
+def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> TextTable:
+    """The rows of an evaluation.
+
+    Args:
+        found: what `Evaluation.to_dict` gave.
+        sources: sources of the episodes in the page, to which rows link.
+    """
+    rows = [Row(**values) for values in found["rows"]]
+    params = ", ".join(f"{name}={value}" for name, value in found["params"].items())
+    title = f"{found['game']} ({params})" if params else found["game"]
+    notes = []
+    if found["known_value"]:
+        notes.append(f"Known value: {found['known_value']}")
+    notes += score_notes(rows)
+    for row in rows:
+        if row.role == "policy":
+            notes += [
+                f"{name} in seat {row.seat}{against(row.opponent)}: "
+                + interval({"mean": mean, "low": low, "high": high})
+                for name, (mean, low, high) in row.measures.items()
+            ]
+    cells = [_evaluated(found["game"], row, sources) for row in rows]
+    return TextTable(title, EVALUATION, cells, notes)
+
+
+def _evaluated(game: str, row: Row, sources: Collection[str]) -> list[str | Cell]:
+    returns = interval({"mean": row.mean_return, "low": row.low, "high": row.high})
+    invalid = ", ".join(f"{why} {percent(rate)}" for why, rate in row.invalid.items())
+    shares = [percent(share) for share in (row.wins, row.draws, row.losses)]
+    link = _link(_lineup_of(game, row, sources), sources)
+    tokens = number(row.num_tokens, 1)
+    return [
+        Cell(row.policy, link),
+        *[row.opponent or NONE, row.role, str(row.seat)],
+        *[str(row.num_episodes), str(row.num_distinct), returns, score_text(row)],
+        *[*shares, invalid or "none", number(row.num_turns, 1), tokens],
+    ]
+
+
+def _lineup_of(game: str, row: Row, sources: Collection[str]) -> str:
+    """The source of a row's episodes; empty if the page has none."""
+    other = row.policy if row.opponent == "self" else row.opponent
+    seat = 0 if row.opponent == "self" else row.seat
+    most = max(source.count(" / ") + 1 for source in sources)
+    for num_players in range(1, most + 1):
+        for rest in (other, UNKNOWN):  # the others have no turn if the policy forfeits
+            if isinstance(seat, int) and seat < num_players:
+                lineup = [rest] * num_players
+                lineup[seat] = row.policy
+                if (name := lineup_name(game, lineup)) in sources:
+                    return name
+    return ""
+
+
+def _link(source: str, sources: Collection[str]) -> str:
+    return source_link(source) if source in sources else ""
+
+
+def tournament_tables(
+    found: Mapping[str, Any], sources: Collection[str]
+) -> list[TextTable]:
+    """Payoffs of each game, ratings, and forfeits if there were any.
+
+    Args:
+        found: what `Tournament.to_dict` gave.
+        sources: sources of the episodes in the page, to which payoffs link.
+    """
+    tables = [_payoffs(found["policies"], game, sources) for game in found["games"]]
+    policies = found["policies"]
+    for game in found["games"]:
+        tables.append(_ranking(policies, game["game"], game))
+    if len(found["games"]) > 1:
+        tables.append(_ranking(policies, "all games", found))
+    forfeits = [
+        [policy, str(count), reason]
+        for policy, reasons in found["forfeits"].items()
+        for reason, count in reasons.items()
+    ]
+    if forfeits:
+        tables.append(TextTable("Forfeits", ["policy", "times", "reason"], forfeits))
+    return tables
+
+
+def _payoffs(
+    policies: Sequence[str], game: Mapping[str, Any], sources: Collection[str]
+) -> TextTable:
+    """The matrix; the largest absolute mean has the full color."""
+    means = [cell["mean"] for row in game["payoffs"] for cell in row if cell]
+    most = max(map(abs, means), default=0.0) or 1.0
+    rows = []
+    for name, payoffs in zip(policies, game["payoffs"], strict=True):
+        row: list[str | Cell] = [name]
+        for other, payoff in zip(policies, payoffs, strict=True):
+            if payoff is None:
+                row.append(NONE)
+                continue
+            source = _pairing(game["game"], name, other, sources)
+            heat = round(HEATS * payoff["mean"] / most)
+            row.append(Cell(interval(payoff), _link(source, sources), heat))
+        rows.append(row)
+    notes = [PAYOFF]
+    if cross := game["cross_play"]:
+        gap = interval(
+            {"mean": cross["gap"], "low": cross["low"], "high": cross["high"]}
+        )
+        notes.append(
+            f"Self-play {number(cross['self_play'])} less cross-play "
+            f"{number(cross['cross_play'])}: {gap}"
+        )
+    return TextTable(f"{game['game']}: payoffs", ["against", *policies], rows, notes)
+
+
+def _pairing(game: str, one: str, other: str, sources: Collection[str]) -> str:
+    """The source of a pairing, whose form depends on the number of seats."""
+    of_two = match_name(game, [one, other])
+    return of_two if of_two in sources else match_name(game, [one, other, other])
+
+
+def _ranking(
+    policies: Sequence[str], title: str, found: Mapping[str, Any]
+) -> TextTable:
+    """The policies of a game, or of all by their mean rank; the best first."""
+    nash, ratings, notes = found.get("nash"), found["ratings"], []
+    columns: dict[str, list[str]] = {}
+    if ranks := found.get("mean_ranks"):
+        columns["mean rank"] = [number(rank, 2) for rank in ranks]
+    else:
+        ranks = [found["ranking"].index(name) for name in policies]
+        columns["return (95 %)"] = [interval(mean) for mean in found["means"]]
+        notes.append("Return: the mean over the other policies.")
+    if nash:
+        columns |= {
+            f"Nash {name}": [number(value) for value in nash[key]]
+            for name, key in (("average", "ratings"), ("weight", "weights"))
+        }
+        notes.append("Ordered by Nash average, then by return.")
+    if ratings:
+        columns["Elo (95 %)"] = [
+            interval({"mean": x["elo"], "low": x["elo_low"], "high": x["elo_high"]}, 0)
+            for x in ratings
+        ]
+        columns["OpenSkill"] = [number(x["mu"], 2) for x in ratings]
+        columns["sigma"] = [number(x["sigma"], 2) for x in ratings]
+        notes.append(ELO)
+    rows = [
+        [policies[place], *(column[place] for column in columns.values())]
+        for place in sorted(range(len(policies)), key=ranks.__getitem__)
+    ]
+    return TextTable(f"Ranking: {title}", ["policy", *columns], rows, notes)
