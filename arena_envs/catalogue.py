@@ -7,7 +7,6 @@ from arena_envs.game import Information, Kind
 
 Split = Literal["train", "held_out"]
 Facts = tuple[Kind, int, Information]  # kind, number of players and information
-BotClass = tuple[str, type | None]  # "module:Class" below arena_envs.games, argument
 
 
 class Listed(NamedTuple):
@@ -19,8 +18,8 @@ class Listed(NamedTuple):
         split: whether the game is for training or held out for evaluation.
         extra: the extra of this distribution that the game needs.
         facts: what `game_infos()` tells of a game with an extra.
-        bots: by the name that `arena_envs.bots.make_bot` reads, the bot's class and the type
-            of its argument: str is required, None stands for no argument.
+        bots: `"module:Class"` below `arena_envs.games`, by the name that
+            `arena_envs.bots.make_bot` reads.
     """
 
     game: str
@@ -28,7 +27,7 @@ class Listed(NamedTuple):
     split: Split = "train"
     extra: str | None = None
     facts: Facts | None = None
-    bots: Mapping[str, BotClass] = {}
+    bots: Mapping[str, str] = {}
 
 
 # payoffs[action of player_0][action of player_1][seat]
@@ -46,7 +45,7 @@ STAG_HUNT: dict[str, Any] = {
 }
 
 GAMES = {
-    "auction-v0": Listed("auction:Auction", bots={"bidder": ("auction:Bidder", str)}),
+    "auction-v0": Listed("auction:Auction", bots={"bidder": "auction:Bidder"}),
     "bargaining-v0": Listed("bargaining:Bargaining"),
     "battle_of_the_sexes-v0": Listed(
         "matrix_game:MatrixGame",
@@ -68,16 +67,16 @@ GAMES = {
             "actions": ("Dare", "Chicken"),
         },
     ),
-    "codenames-v0": Listed("codenames:Codenames", bots={"spy": ("codenames:Spy", str)}),
+    "codenames-v0": Listed("codenames:Codenames", bots={"spy": "codenames:Spy"}),
     "collaborative_maze-v0": Listed(
         "collaborative_maze:CollaborativeMaze",
-        bots={"maze_walker": ("collaborative_maze.bots:MazeWalker", str)},
+        bots={"maze_walker": "collaborative_maze.bots:MazeWalker"},
     ),
     "colonel_blotto-v0": Listed("colonel_blotto:ColonelBlotto"),
     "connect_four-v0": Listed("connect_four:ConnectFour", split="held_out"),
     "deal_or_no_deal-v0": Listed(
         "deal_or_no_deal:DealOrNoDeal",
-        bots={"dealer": ("deal_or_no_deal.bots:Dealer", str)},
+        bots={"dealer": "deal_or_no_deal.bots:Dealer"},
     ),
     "donor_game-v0": Listed("donor_game:DonorGame"),
     "dots_and_boxes-v0": Listed("dots_and_boxes:DotsAndBoxes"),
@@ -86,24 +85,24 @@ GAMES = {
     "guess_number-v0": Listed(
         "guess_number:GuessNumber",
         bots={
-            "information_gain": ("kits.questions:InformationGain", None),
-            "question_tree": ("kits.questions:QuestionTree", None),
+            "information_gain": "kits.questions:InformationGain",
+            "question_tree": "kits.questions:QuestionTree",
         },
     ),
     "hanabi-v0": Listed(
         "hanabi:Hanabi",
-        bots={"hanabi_convention": ("hanabi.bots:HanabiConvention", None)},
+        bots={"hanabi_convention": "hanabi.bots:HanabiConvention"},
     ),
     "hex-v0": Listed("hex:Hex"),
     "iterated_matrix_game-v0": Listed(
         "iterated_matrix_game:IteratedMatrixGame",
         bots={
-            "always_cooperate": ("iterated_matrix_game:AlwaysCooperate", None),
-            "always_defect": ("iterated_matrix_game:AlwaysDefect", None),
-            "tit_for_tat": ("iterated_matrix_game:TitForTat", None),
-            "generous_tit_for_tat": ("iterated_matrix_game:GenerousTitForTat", float),
-            "grim_trigger": ("iterated_matrix_game:GrimTrigger", None),
-            "win_stay_lose_shift": ("iterated_matrix_game:WinStayLoseShift", None),
+            "always_cooperate": "iterated_matrix_game:AlwaysCooperate",
+            "always_defect": "iterated_matrix_game:AlwaysDefect",
+            "tit_for_tat": "iterated_matrix_game:TitForTat",
+            "generous_tit_for_tat": "iterated_matrix_game:GenerousTitForTat",
+            "grim_trigger": "iterated_matrix_game:GrimTrigger",
+            "win_stay_lose_shift": "iterated_matrix_game:WinStayLoseShift",
         },
     ),
     "iterated_prisoners_dilemma-v0": Listed("iterated_matrix_game:IteratedMatrixGame"),
@@ -138,29 +137,29 @@ GAMES = {
         },
     ),
     "negotiation-v0": Listed(
-        "negotiation:Negotiation", bots={"negotiator": ("negotiation:Negotiator", str)}
+        "negotiation:Negotiation", bots={"negotiator": "negotiation:Negotiator"}
     ),
     "nim-v0": Listed("nim:Nim"),
     "othello-v0": Listed(
-        "othello:Othello", bots={"othello_greedy": ("othello:OthelloGreedy", None)}
+        "othello:Othello", bots={"othello_greedy": "othello:OthelloGreedy"}
     ),
     "persuasion-v0": Listed(
-        "persuasion:Persuasion", bots={"persuader": ("persuasion:Persuader", str)}
+        "persuasion:Persuasion", bots={"persuader": "persuasion:Persuader"}
     ),
     "prisoners_dilemma-v0": Listed("matrix_game:MatrixGame"),
     "public_goods-v0": Listed("public_goods:PublicGoods"),
     "referential-v0": Listed(
-        "referential:Referential", bots={"referrer": ("referential:Referrer", str)}
+        "referential:Referential", bots={"referrer": "referential:Referrer"}
     ),
     "rock_paper_scissors-v0": Listed(
         "matrix_game:MatrixGame", params=ROCK_PAPER_SCISSORS
     ),
     "say_select-v0": Listed(
-        "say_select:SaySelect", bots={"say_selector": ("say_select:SaySelector", str)}
+        "say_select:SaySelect", bots={"say_selector": "say_select:SaySelector"}
     ),
     "secret_keeper-v0": Listed(
         "secret_keeper:SecretKeeper",
-        bots={"secret_holder": ("secret_keeper:SecretHolder", str)},
+        bots={"secret_holder": "secret_keeper:SecretHolder"},
     ),
     "signaling-v0": Listed("signaling:Signaling"),
     "simple_hanabi-v0": Listed(
@@ -175,21 +174,21 @@ GAMES = {
         },
     ),
     "sokoban-v0": Listed(
-        "sokoban:Sokoban", bots={"sokoban_search": ("sokoban:SokobanSearch", None)}
+        "sokoban:Sokoban", bots={"sokoban_search": "sokoban:SokobanSearch"}
     ),
     "social_dilemma-v0": Listed(
         "social_dilemma:SocialDilemma",
-        bots={"promiser": ("social_dilemma:Promiser", str)},
+        bots={"promiser": "social_dilemma:Promiser"},
     ),
     "speaker_listener-v0": Listed("speaker_listener:SpeakerListener"),
     "stag_hunt-v0": Listed("matrix_game:MatrixGame", params=STAG_HUNT),
-    "taboo-v0": Listed("taboo:Taboo", bots={"taboo": ("taboo:TabooPlayer", str)}),
+    "taboo-v0": Listed("taboo:Taboo", bots={"taboo": "taboo:TabooPlayer"}),
     "tic_tac_toe-v0": Listed("tic_tac_toe:TicTacToe"),
     "tiny_hanabi-v0": Listed("tiny_hanabi:TinyHanabi"),
     "twenty_questions-v0": Listed("twenty_questions:TwentyQuestions"),
     "werewolf-v0": Listed(
         "werewolf:Werewolf",
-        bots={"werewolf_player": ("werewolf.bots:WerewolfPlayer", str)},
+        bots={"werewolf_player": "werewolf.bots:WerewolfPlayer"},
     ),
     "wordle-v0": Listed("wordle:Wordle"),
 }

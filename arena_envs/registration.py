@@ -1,14 +1,12 @@
 """Ids of games: registered as strings, imported when they are made."""
 
-import importlib
 import inspect
-import os
 import re
-import sys
-import traceback
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -17,6 +15,7 @@ import pettingzoo
 
 from arena_envs.catalogue import GAMES, Facts, Split
 from arena_envs.checks import did_you_mean
+from arena_envs.doors import Door, Expression, expression, imported
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame, Information, Kind
 from arena_envs.nodes import Content
@@ -51,78 +50,33 @@ class Entry:
     def game_class(self) -> Any:
         """The class of the game.
 
+        A class without an id is not called here, because its name may come from a file that a
+        stranger wrote.
+
         Raises:
             ValueError: a game without an id has no such module or class.
             ImportError: the class cannot be imported; says what to install.
         """
-        return registered_class(self) if self.has_id else class_named(self.id)
-
-
-def class_named(name: str) -> Any:
-    """The class of a game that `"module:Class"` names.
-
-    Nothing is called here, because the name may come from a file that a stranger wrote.
-
-    Raises:
-        ValueError: there is no such module, or no such game in it.
-        ImportError: the module fails; names the exception and its place.
-    """
-    module, _, attribute = name.partition(":")
-    wanted = f"want a game as 'module:Class', got {name!r}"
-    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
-        raise ValueError(wanted)
-    try:
-        found = getattr(importlib.import_module(module), attribute, None)
-    except ModuleNotFoundError as error:
-        if error.name and f"{module}.".startswith(f"{error.name}."):
-            raise ValueError(
-                f"{wanted}: there is no module {error.name!r} in the working directory "
-                "or among the installed packages"
+        if not self.has_id:
+            wanted = "a game as 'module:Class'"
+            found = imported(self.id, wanted)
+            if isinstance(found, type) and all(hasattr(found, m) for m in METHODS):
+                return found
+            raise ValueError(f"want {wanted}, got {self.id!r}: {found!r:.80}, no game")
+        module, _, attribute = self.entry_point.partition(":")
+        try:
+            return getattr(import_module(module), attribute)
+        except Exception as error:  # a stranger's module may raise anything at import
+            advice = ""
+            if self.extra:
+                advice = f"; install it with: pip install 'arena-envs[{self.extra}]'"
+            elif self.plugin is None:
+                raise
+            origin = f" of plug-in {self.plugin!r}" if self.plugin else ""
+            raise ImportError(
+                f"game {self.id!r}{origin} cannot be loaded from {self.entry_point!r}: "
+                f"{type(error).__name__}: {error}{advice}"
             ) from error
-        raise ImportError(f"game {name!r} cannot be loaded: {error}") from error
-    except Exception as error:  # a stranger's module may raise anything at import
-        what = f"{type(error).__name__}: {error}{place_of(error)}"
-        raise ImportError(f"game {name!r} cannot be loaded: {what}") from error
-    if not isinstance(found, type) or not all(hasattr(found, m) for m in METHODS):
-        known = [n for n, v in vars(sys.modules[module]).items() if hasattr(v, "apply")]
-        got = "nothing of that name" if found is None else f"{found!r:.80}, no game"
-        hint = f"; {did_you_mean(attribute, known)}" if known else ""
-        raise ValueError(f"{wanted}: the module has {got}{hint}")
-    return found
-
-
-def place_of(error: BaseException) -> str:
-    """The place where an exception was raised, such as `" (pig.py:98)"`; "" if it is unknown.
-
-    >>> place_of(ValueError())
-    ''
-    """
-    frames = traceback.extract_tb(error.__traceback__)
-    if isinstance(error, SyntaxError) or not frames:
-        return ""  # the message of a SyntaxError names its line
-    return f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
-
-
-def registered_class(entry: Entry) -> Any:
-    """The class of a registered game.
-
-    Raises:
-        ImportError: the class cannot be imported; says what to install.
-    """
-    module, _, attribute = entry.entry_point.partition(":")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # a stranger's module may raise anything at import
-        advice = ""
-        if entry.extra:
-            advice = f"; install it with: pip install 'arena-envs[{entry.extra}]'"
-        elif entry.plugin is None:
-            raise
-        origin = f" of plug-in {entry.plugin!r}" if entry.plugin else ""
-        raise ImportError(
-            f"game {entry.id!r}{origin} cannot be loaded from {entry.entry_point!r}: "
-            f"{type(error).__name__}: {error}{advice}"
-        ) from error
 
 
 @dataclass(frozen=True)
@@ -218,20 +172,50 @@ def register_plugins() -> None:
             _warn(plugin, f"game {point.name!r} of {plugin} is skipped: {error}")
 
 
+class _Games(Door[AnyGame]):
+    """The door of games, whose ids have versions."""
+
+    def names(self) -> list[str]:
+        return sorted(_entries)
+
+    def read(self, spec: str | Mapping[str, Any]) -> Expression:
+        one = expression(spec)
+        path = one.name if one.argument is None else f"{one.name}:{one.argument}"
+        return Expression(_find(path).id, None, one.inner, one.options)
+
+    def _is_name(self, name: str) -> bool:
+        try:
+            return _find(name).has_id
+        except ValueError:
+            return False
+
+    def find(self, name: str) -> Any:
+        entry = _find(name)
+        return partial(entry.game_class(), **entry.params)
+
+
+games = _Games(
+    "game", "arena.games", {}, kit="arena_envs.testing:check_game", noun="parameter"
+)
+
+
 def make_game(id: str, **params: Any) -> AnyGame:
     """The rules of a game.
 
     Args:
         id: `"kuhn_poker-v0"`, `"kuhn_poker"` (the newest version) or either with
-            `"arena/"` before it; or `"module:Class"` of a game that has no id.
+            `"arena/"` before it; or `"module:Class"` of a game that has no id. Parameters may
+            follow, as in `"kuhn_poker(num_players=3)"`.
         **params: parameters of the game; its page lists them.
 
     Raises:
         ValueError: unknown id, class or parameter, or a parameter out of range.
         ImportError: the game cannot be imported; says what to install.
     """
-    entry = _find(id)
-    return _build(entry, {**entry.params, **params})
+    if not isinstance(id, str):
+        raise ValueError(f"want the id of a game as a string, got {id!r}")
+    one = games.read(id)
+    return games.make({one.name: {**one.options, **params}})
 
 
 def make(
@@ -263,7 +247,7 @@ def make(
     game = make_game(id, **params)
     return GameEnv(
         game,
-        id=_find(id).id,
+        id=games.read(id).name,
         max_turns=max_turns,
         render_mode=render_mode,
         observation=observation,
@@ -295,7 +279,7 @@ def _info(entry: Entry) -> GameInfo:
     if entry.facts:
         kind, num_players, information = entry.facts
     else:
-        game = _build(entry, dict(entry.params))
+        game = games.make(entry.id)
         kind, num_players, information = game.kind, game.num_players, game.information
     return GameInfo(
         id=entry.id,
@@ -308,8 +292,6 @@ def _info(entry: Entry) -> GameInfo:
 
 
 def _find(id: str) -> Entry:
-    if not isinstance(id, str):
-        raise ValueError(f"want the id of a game as a string, got {id!r}")
     name = id.removeprefix("arena/")
     if ":" in name:
         return Entry(name, name, has_id=False)
@@ -334,28 +316,6 @@ def game_parameters(id: str) -> list[str] | None:
     known = inspect.signature(_find(id).game_class()).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
     return None if takes_any else list(known)
-
-
-def _build(entry: Entry, params: dict[str, Any]) -> AnyGame:
-    constructor = entry.game_class()
-    known = inspect.signature(constructor).parameters
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
-    for name in params:
-        if name not in known and not takes_any:
-            raise ValueError(
-                f"game {entry.id!r} has no parameter {name!r}; "
-                f"{did_you_mean(name, known)}"
-            )
-    missing = [p.name for p in known.values() if _is_required(p)]
-    if lacking := [name for name in missing if name not in params]:
-        raise ValueError(f"game {entry.id!r} needs the parameter {lacking[0]!r}")
-    game: AnyGame = constructor(**params)
-    return game
-
-
-def _is_required(parameter: inspect.Parameter) -> bool:
-    variadic = (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-    return parameter.default is parameter.empty and parameter.kind not in variadic
 
 
 def _warn(plugin: str, message: str) -> None:

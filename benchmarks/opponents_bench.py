@@ -128,12 +128,12 @@ SETTINGS: dict[str, Setting] = {
 
 def variants(setting: str) -> dict[str, Any]:
     """The value of `--opponents` of each variant."""
-    mixture = {"matchmaker": "mixture", "options": {"past_selves": _SNAPSHOTS}}
+    mixture = {"mixture": {"options": {"past_selves": _SNAPSHOTS}}}
     return {
         REFERENCE: "self",
         "mixture": mixture,
-        "past_selves": {"matchmaker": "past_selves", **_SNAPSHOTS},
-        "psro": {"matchmaker": "psro", **_SNAPSHOTS},
+        "past_selves": {"past_selves": _SNAPSHOTS},
+        "psro": {"psro": _SNAPSHOTS},
         "optimal": SETTINGS[setting].optimal,
         "random": "random",
     }

@@ -37,7 +37,7 @@ QUIET = Console(quiet=True)
 
 
 def past(max_live: int) -> dict[str, Any]:
-    return {"matchmaker": "past_selves", "max_live": max_live}
+    return {"past_selves": {"max_live": max_live}}
 
 
 OPPONENTS: dict[str, Any] = {  # name: value of --opponents

@@ -12,6 +12,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from arena_trainers.credit.by_name import (
+    ALIASES,
+    default_options,
+    docstring,
+    name_of,
+    needed_columns,
+)
 from arena_trainers.credit.proofs.claims import CLAIMS, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.expectation import REINFORCE, Verdict
@@ -24,13 +31,6 @@ from arena_trainers.credit.proofs.findings import (
     has_chance,
     play_of,
     undefined,
-)
-from arena_trainers.credit.registry import (
-    ALIASES,
-    default_options,
-    docstring,
-    name_of,
-    needed_columns,
 )
 
 FOLDER = Path(__file__).parent / "credit"

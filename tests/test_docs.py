@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from arena_trainers import credit
-from arena_trainers.credit import registry
+from arena_trainers.credit import by_name
 from build_credit import estimators_page
 
 ROOT = Path(__file__).parents[1]
@@ -37,14 +37,14 @@ def test_the_page_of_the_estimators_is_up_to_date() -> None:
     measured = json.loads((DOCS / "cost.json").read_text())
     costs = {name: row["ms"] for name, row in measured.items()}
     assert (DOCS / "estimators.md").read_text() == estimators_page(costs)
-    assert set(registry._BUILT_IN) <= set(costs)
+    assert set(by_name.estimators.built_in) <= set(costs)
 
 
 def test_the_package_names_every_estimator_once() -> None:
     rows = [row for row in credit.__doc__.splitlines() if row[:3] == "| `"]
     cells = [row.split("|")[1] for row in rows]
     named = sorted(name for cell in cells for name in re.findall("`(.+?)`", cell))
-    assert named == sorted(registry._BUILT_IN)
+    assert named == sorted(by_name.estimators.built_in)
 
 
 def test_the_page_of_the_adapters_is_up_to_date() -> None:

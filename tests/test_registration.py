@@ -50,7 +50,6 @@ class TestMake:
             ("arena/kuhn-poker-v0", "did you mean 'kuhn_poker-v0'?"),
             ("kuhn_poker-v7", "did you mean 'kuhn_poker-v0'?"),
             ("zzz", "known are "),
-            ("", "known are "),
         ],
     )
     def test_an_unknown_id_gets_advice(self, id: str, advice: str) -> None:

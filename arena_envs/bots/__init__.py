@@ -50,16 +50,13 @@ The limit of the solvers is higher, and an argument.
 """
 
 import random
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from arena_envs.bots.simple import action_of
 from arena_envs.catalogue import GAMES
-from arena_envs.checks import did_you_mean
+from arena_envs.doors import Door
 from arena_envs.game import AnyGame
 
-__all__ = ["BOTS", "Bot", "make_bot"]
+__all__ = ["BOTS", "Bot", "bots", "make_bot"]
 
 
 class Bot(Protocol):
@@ -69,29 +66,28 @@ class Bot(Protocol):
         """A legal action of the seat to move."""
 
 
-class _Entry(NamedTuple):
-    path: str  # "module:attribute"
-    argument: Callable[[str], Any] | None = None
-    is_required: bool = False
-
-
-_ENTRIES = {  # the bots of games stand in the catalogue
-    "random": _Entry("arena_envs.bots.simple:Uniform"),
-    "first": _Entry("arena_envs.bots.simple:First"),
-    "constant": _Entry("arena_envs.bots.simple:constant", action_of, is_required=True),
-    "mcts": _Entry("arena_envs.bots.mcts:MCTS", int),
-    "ismcts": _Entry("arena_envs.bots.ismcts:ISMCTS", int),
-    "minimax": _Entry("arena_envs.bots.solved:Minimax", int),
-    "cfr": _Entry("arena_envs.bots.solved:CFR", int),
-    "core_cfr": _Entry("arena_envs.bots.solved:CoreCFR", int),
-    "win_or_block": _Entry("arena_envs.bots.greedy:WinOrBlock"),
-    **{
-        name: _Entry(f"arena_envs.games.{path}", argument, is_required=argument is str)
-        for listed in GAMES.values()
-        for name, (path, argument) in listed.bots.items()
+_HERE = "arena_envs.bots"
+bots: Door[Bot] = Door(
+    "bot",
+    "",
+    {  # the bots of games stand in the catalogue
+        "random": f"{_HERE}.simple:Uniform",
+        "first": f"{_HERE}.simple:First",
+        "constant": f"{_HERE}.simple:constant",
+        "mcts": f"{_HERE}.mcts:MCTS",
+        "ismcts": f"{_HERE}.ismcts:ISMCTS",
+        "minimax": f"{_HERE}.solved:Minimax",
+        "cfr": f"{_HERE}.solved:CFR",
+        "core_cfr": f"{_HERE}.solved:CoreCFR",
+        "win_or_block": f"{_HERE}.greedy:WinOrBlock",
+        **{
+            name: f"arena_envs.games.{path}"
+            for listed in GAMES.values()
+            for name, path in listed.bots.items()
+        },
     },
-}
-BOTS = tuple(_ENTRIES)
+)
+BOTS = tuple(bots.built_in)
 
 
 def make_bot(spec: str) -> Bot:
@@ -103,25 +99,4 @@ def make_bot(spec: str) -> Bot:
     >>> make_bot("mcts:50")
     MCTS(num_simulations=50, exploration=2.0)
     """
-    kind, colon, argument = spec.partition(":")
-    if kind not in _ENTRIES:
-        raise ValueError(f"unknown bot {spec!r}; {did_you_mean(kind, BOTS)}")
-    entry = _ENTRIES[kind]
-    module, attribute = entry.path.split(":")
-    constructor = getattr(import_module(module), attribute)
-    if not colon and not entry.is_required:
-        bot: Bot = constructor()
-        return bot
-    if entry.argument is None:
-        raise ValueError(f"bot {kind!r} takes no argument, got {spec!r}")
-    try:
-        value = entry.argument(argument)
-    except ValueError:
-        names: dict[Any, str] = {int: "an integer", float: "a number"}
-        name = names.get(entry.argument, "an action")
-        raise ValueError(f"want {name} after '{kind}:', got {spec!r}") from None
-    try:
-        bot = constructor(value)
-    except ValueError as error:
-        raise ValueError(f"{error} in {spec!r}") from None
-    return bot
+    return bots.make(spec)

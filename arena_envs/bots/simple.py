@@ -53,6 +53,8 @@ class Constant:
     action: int | str
 
     def __post_init__(self) -> None:
+        if isinstance(self.action, str) and not self.action.strip():
+            raise ValueError("want an action after 'constant:', got 'constant:'")
         if isinstance(self.action, int) and self.action < 0:
             raise ValueError(f"want an action of 0 or more, got {self.action}")
 
@@ -82,20 +84,6 @@ class ConstantNumber(Constant, _Deterministic):
 def constant(action: int | str) -> Constant:
     """Plays the same action; only that of a number is always among the legal actions."""
     return ConstantNumber(action) if isinstance(action, int) else Constant(action)
-
-
-def action_of(text: str) -> int | str:
-    """The action that the argument of `constant` names: a number, or the text itself.
-
-    Raises:
-        ValueError: the text is empty.
-    """
-    if not text.strip():
-        raise ValueError("want an action")
-    try:
-        return int(text)
-    except ValueError:
-        return text
 
 
 def _read(game: AnyGame, state: Any, text: str) -> Any:

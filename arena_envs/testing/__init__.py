@@ -11,7 +11,7 @@ information is imperfect, it does not find a text that leaves out a public fact 
 `check_game`).
 """
 
+from arena_envs.doors import BrokenPromise
 from arena_envs.testing.check import CHECKS, PAGE_ROWS, check_game, page_of
-from arena_envs.testing.sample import BrokenRule
 
-__all__ = ["CHECKS", "PAGE_ROWS", "BrokenRule", "check_game", "page_of"]
+__all__ = ["CHECKS", "PAGE_ROWS", "BrokenPromise", "check_game", "page_of"]

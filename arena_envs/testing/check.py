@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs import game as rules_of_all
+from arena_envs.doors import BrokenPromise
 from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
 from arena_envs.testing import environment, knowledge, rules, texts
@@ -17,7 +18,7 @@ from arena_envs.testing import knowledge as sufficiency
 from arena_envs.testing import rules as declarations
 from arena_envs.testing import rules as rounds
 from arena_envs.testing import texts as talk
-from arena_envs.testing.sample import BrokenRule, Sample, demand, draw_sample
+from arena_envs.testing.sample import Sample, demand, draw_sample
 
 PAGE_ROWS = (
     *("Create", "Agents", "Kind", "Actions", "Rewards", "Length", "Known value"),
@@ -105,7 +106,7 @@ def check_game(
             package, and a game of another package gets a warning without a page.
 
     Raises:
-        BrokenRule: names the game, the first rule that it breaks and what to do.
+        BrokenPromise: names the game, the first rule that it breaks and what to do.
         ValueError: the id is unknown, or `num_episodes` is no integer above 0.
     """
     if type(num_episodes) is not int or num_episodes < 1:
@@ -121,9 +122,9 @@ def check_game(
         return
     try:
         check_page(game)
-    except BrokenRule as error:
+    except BrokenPromise as error:
         if needs_page or type(game).__module__.startswith("arena_envs."):
-            raise BrokenRule(f"{game!r} breaks a rule: {error}") from error
+            raise BrokenPromise(f"{game!r} breaks a rule: {error}") from error
         warnings.warn(
             f"{game!r} has no page for `arena show`: {error}; write one as in "
             f"arena_envs.games.nim{OPT_OUT}",
@@ -134,16 +135,16 @@ def check_game(
 def _run(check: Callable[..., Any], game: AnyGame, *args: Any) -> Any:
     try:
         return check(*args)
-    except BrokenRule as error:
-        raise BrokenRule(f"{game!r} breaks a rule: {error}") from error
+    except BrokenPromise as error:
+        raise BrokenPromise(f"{game!r} breaks a rule: {error}") from error
     except Exception as error:  # of the game's own code, which may raise anything
         what = f"raised {type(error).__name__}: {error}"
         if call := _call_of(game, error):
-            raise BrokenRule(
+            raise BrokenPromise(
                 f"{game!r} breaks a rule: {call[0]} {what} ({call[1]})"
             ) from error
         title = str(check.__doc__).partition("\n")[0]
-        raise BrokenRule(f"{game!r} breaks a rule: {title} It {what}") from error
+        raise BrokenPromise(f"{game!r} breaks a rule: {title} It {what}") from error
 
 
 def _call_of(game: AnyGame, error: Exception) -> tuple[str, str] | None:

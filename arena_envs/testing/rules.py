@@ -8,9 +8,10 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from arena_envs.checks import short
+from arena_envs.doors import BrokenPromise
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
 from arena_envs.sampling import possible_actions
-from arena_envs.testing.sample import BrokenRule, Sample, demand, difference, view
+from arena_envs.testing.sample import Sample, demand, difference, view
 
 
 def check_knobs(game: AnyGame) -> None:
@@ -27,7 +28,7 @@ def check_knobs(game: AnyGame) -> None:
             try:
                 replace(given, **{name: value})
             except ValueError as error:
-                raise BrokenRule(
+                raise BrokenPromise(
                     f"every value of the knob {name!r} builds the game; got "
                     f"{short(value)}: {error}. Remove this value from knobs."
                 ) from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_envs.checks import short
+from arena_envs.doors import BrokenPromise
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, legal_actions_of
 from arena_envs.sampling import sample_chance
 
@@ -17,12 +18,8 @@ MAX_CHANCE = 10_000  # chance nodes in a row
 Episode = list[tuple[Any, Any]]  # states, each with the action that followed or None
 
 
-class BrokenRule(AssertionError):
-    """A game breaks a rule of the contract; the message names the rule and the finding."""
-
-
 def demand(kept: bool, rule: str, *found: Any, fix: str = "") -> None:
-    """Raises `BrokenRule` unless a rule holds.
+    """Raises `BrokenPromise` unless a rule holds.
 
     Args:
         kept: whether the rule holds.
@@ -33,7 +30,7 @@ def demand(kept: bool, rule: str, *found: Any, fix: str = "") -> None:
     if not kept:
         got = ", ".join(short(value) for value in found)
         what = f"{rule}; got {got}" if got else rule
-        raise BrokenRule(f"{what}. {fix}" if fix else what)
+        raise BrokenPromise(f"{what}. {fix}" if fix else what)
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ def draw_sample(
     """Plays random episodes; none begins after more than `max_states` states.
 
     Raises:
-        BrokenRule: an episode goes on after `max_turns` turns.
+        BrokenPromise: an episode goes on after `max_turns` turns.
     """
     rng, episodes, num_states = random.Random(seed), [], 0
     for _ in range(num_episodes):
@@ -70,7 +67,7 @@ def random_episode(game: AnyGame, state: Any, rng: random.Random) -> Episode:
     """A random episode from this state to the end.
 
     Raises:
-        BrokenRule: it goes on after `max_turns` turns.
+        BrokenPromise: it goes on after `max_turns` turns.
     """
     episode: Episode = []
     num_turns = num_chances = 0

@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import credit_bench
-from arena_envs import make_game
+from arena_envs import doors, make_game
 from arena_trainers.cli.suggest import (
     SHIPPED,
     facts_of,
@@ -12,7 +12,7 @@ from arena_trainers.cli.suggest import (
     variant_name,
     write_advice,
 )
-from arena_trainers.credit import registry
+from arena_trainers.credit import estimator_names
 from credit_bench import comparisons
 from credit_runs import Run, read_runs
 from credit_settings import SETTINGS, Variant, runnable
@@ -192,8 +192,8 @@ def advice():
 def test_a_plugin_estimator_is_not_compared_and_changes_no_advice(monkeypatch):
     """Its runs would be missing in every game."""
     before = advice()
-    point = EntryPoint("mine", "my_credit:mine", registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
-    assert "mine" in registry.estimator_names()
+    point = EntryPoint("mine", "my_credit:mine", "arena.credit")
+    monkeypatch.setattr(doors, "entry_points", lambda group: [point])
+    assert "mine" in estimator_names()
     assert advice() == before
     assert not any(one.missing for one in before.games)

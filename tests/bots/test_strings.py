@@ -117,11 +117,12 @@ def test_the_page_lists_every_bot():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("mtcs:10", "unknown bot 'mtcs:10'; did you mean 'mcts'"),
-        ("zzz", "unknown bot 'zzz'; known are random, first, "),
+        ("mtcs:10", "no bot 'mtcs'; did you mean 'mcts'"),
+        ("zzz", "no bot 'zzz'; known are always_cooperate, "),
         ("mcts:many", "want an integer after 'mcts:', got 'mcts:many'"),
         ("mcts:", "want an integer after 'mcts:', got 'mcts:'"),
-        ("constant", "want an action after 'constant:', got 'constant'"),
+        ("constant", "want a bot as constant:ACTION, got 'constant'"),
+        ("constant:", "want an action after 'constant:', got 'constant:'"),
         ("generous_tit_for_tat:x", "want a number after 'generous_tit_for_tat:'"),
         ("generous_tit_for_tat:2", "want generosity from 0 to 1, got 2.0"),
         ("first:1", "bot 'first' takes no argument, got 'first:1'"),

@@ -27,7 +27,7 @@ from arena_trainers.credit.estimators.mars import mars
 from arena_trainers.credit.estimators.outcome import dr_grpo
 from arena_trainers.credit.testing import (
     CHECKS,
-    BrokenClaim,
+    BrokenPromise,
     check_estimator,
     random_batches,
 )
@@ -272,7 +272,7 @@ def title(check):
 @pytest.mark.parametrize(("check", "broken", "message"), BROKEN_PROPERTIES)
 def test_an_estimator_that_lacks_a_property_is_found(check, broken, message):
     (wanted,) = (c for c in CHECKS if c.__name__ == check)
-    with pytest.raises(BrokenClaim, match=message) as caught:
+    with pytest.raises(BrokenPromise, match=message) as caught:
         check_estimator(broken, Claims(labels=False, continuous=False), num_batches=20)
     start = f"estimator {broken.__name__!r} breaks a rule: {title(wanted)}; "
     assert str(caught.value).startswith(start)
@@ -290,7 +290,7 @@ def test_every_check_has_an_estimator_that_fails_it():
 @pytest.mark.parametrize(("field", "value", "broken"), BROKEN_CLAIMS)
 def test_an_estimator_that_claims_too_much_is_found(field, value, broken):
     kept = {"labels": False, "continuous": False}
-    with pytest.raises(BrokenClaim) as caught:
+    with pytest.raises(BrokenPromise) as caught:
         check_estimator(broken, Claims(**kept | {field: value}), num_batches=20)
     check = check_of(field, value)
     claim = title(getattr(check, "func", check))
@@ -301,7 +301,7 @@ def test_an_estimator_that_claims_too_much_is_found(field, value, broken):
 @pytest.mark.parametrize(("field", "value", "broken", "message"), BROKEN_BIAS)
 def test_an_estimator_that_is_biased_otherwise_is_found(field, value, broken, message):
     claimed = Claims(**{field: value})
-    with pytest.raises(BrokenClaim, match=message) as caught:
+    with pytest.raises(BrokenPromise, match=message) as caught:
         check_estimator(broken, claimed, num_batches=1)
     assert title(check_bias) in str(caught.value)
 
@@ -345,7 +345,7 @@ def labelled(turns):
 
 def test_an_author_may_bring_batches():
     with pytest.raises(
-        BrokenClaim, match=r"want labels 0 or 1, .* batch random_batches"
+        BrokenPromise, match=r"want labels 0 or 1, .* batch random_batches"
     ):
         check_estimator(by_label, num_batches=5)
     batches = [labelled(turns) for turns in random_batches(20, 0)]
@@ -355,7 +355,7 @@ def test_an_author_may_bring_batches():
     assert evidence.found.continuous
     assert not evidence.found.shift
     with pytest.raises(
-        BrokenClaim, match=r"batch batches\[\d+\]; .* or drop the claim"
+        BrokenPromise, match=r"batch batches\[\d+\]; .* or drop the claim"
     ):
         check_estimator(by_label, Claims(shift=True), batches=batches)
     with pytest.raises(
@@ -390,7 +390,7 @@ def misspelt(turns):
 
 def test_what_an_estimator_raises_is_told_with_its_line_and_blames_no_claim():
     line = misspelt.__code__.co_firstlineno + 1
-    with pytest.raises(BrokenClaim) as caught:
+    with pytest.raises(BrokenPromise) as caught:
         check_estimator(misspelt, num_batches=1)
     assert str(caught.value) == (
         "estimator 'misspelt' raised AttributeError: Trajectories has no attribute 'colum' "
@@ -401,7 +401,7 @@ def test_what_an_estimator_raises_is_told_with_its_line_and_blames_no_claim():
 def test_a_rule_that_an_exception_breaks_is_told_with_the_line():
     line = best_of_some.__code__.co_firstlineno + 1
     with pytest.raises(
-        BrokenClaim, match=rf"_estimator.py:{line}\), on the batch random"
+        BrokenPromise, match=rf"_estimator.py:{line}\), on the batch random"
     ):
         check_estimator(best_of_some, num_batches=2)
 
@@ -410,7 +410,7 @@ def test_an_array_instead_of_credit_is_refused():
     wanted = r"want a Credit of .*, got ndarray; make one with with_report\("
     with pytest.raises(TypeError, match=wanted):
         estimate(bare_array, random_batches(1, 0)[0])
-    with pytest.raises(BrokenClaim, match=f"'bare_array' raised TypeError: {wanted}"):
+    with pytest.raises(BrokenPromise, match=f"'bare_array' raised TypeError: {wanted}"):
         check_estimator(bare_array, num_batches=1)
 
 

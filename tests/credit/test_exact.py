@@ -206,7 +206,7 @@ def test_a_game_with_too_many_lines_is_refused():
         ExactGame(make_game("tic_tac_toe"))
 
 
-@pytest.mark.filterwarnings("ignore:::arena_trainers.credit.registry")
+@pytest.mark.filterwarnings("ignore:::arena_trainers.credit.by_name")
 def test_an_estimate_is_the_sum_written_out():
     """Umbrella, lines 0 and 9: Σ A (1[a = chosen] - π) over the turns, halved."""
     play = play_of("umbrella")

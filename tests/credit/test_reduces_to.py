@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from arena_trainers.credit import estimate, estimator_names
-from arena_trainers.credit.registry import docstring
+from arena_trainers.credit.by_name import docstring
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 SEEDS = range(6)

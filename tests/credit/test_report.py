@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from arena_envs import make_game
-from arena_trainers.credit import estimator_names, registry
+from arena_trainers.credit import by_name, estimator_names
 from arena_trainers.credit.proofs.claims import CLAIMS, claims_of
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.exact import ExactGame
@@ -57,7 +57,7 @@ COLUMN = {"batches of two": 1, "one large group": 5, "shared chance": 8}
 
 def bias(name):
     """What a docstring says of bias: three items of at most three lines."""
-    _, _, rest = registry.docstring(name).partition("Bias:\n\n- ")
+    _, _, rest = by_name.docstring(name).partition("Bias:\n\n- ")
     lines = re.split(r"\n- ", rest.partition("\n\n")[0])
     assert [line.startswith(BIAS[i]) for i, line in enumerate(lines)] == [True] * 3
     assert all(line.count("\n") < 3 for line in lines)
@@ -95,7 +95,7 @@ def test_the_numbers_of_a_docstring_are_those_of_the_report(name):
 
 
 def test_every_estimator_has_its_claims():
-    assert set(CLAIMS) == set(registry._BUILT_IN)
+    assert set(CLAIMS) == set(by_name.estimators.built_in)
 
 
 def test_the_return_itself_is_unbiased_until_it_is_cut():

@@ -19,8 +19,8 @@ from arena_trainers.credit import (
     needs,
     per_token,
 )
+from arena_trainers.credit.by_name import docstring
 from arena_trainers.credit.estimators.outcome import dr_grpo
-from arena_trainers.credit.registry import docstring
 
 P, Q = 0.3, (0.5, 0.9)
 PAID = np.array([[1.0, -2.0], [0.5, 3.0]])

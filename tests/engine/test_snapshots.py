@@ -24,7 +24,7 @@ def matched(make_trainer):
     """Makes trainers of an adapter against its past selves."""
 
     def make(**overrides):
-        past = {"matchmaker": "past_selves", "every": 1, "max_live": MAX_LIVE}
+        past = {"past_selves": {"every": 1, "max_live": MAX_LIVE}}
         lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
         return make_trainer(peft_config=lora, **{"opponents": past, **overrides})
 

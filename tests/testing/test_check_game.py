@@ -21,7 +21,7 @@ from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_envs.hostile import quoted
 from arena_envs.scenes import Card, Cards, Scene
 from arena_envs.talk import Utterance, as_heard
-from arena_envs.testing import CHECKS, BrokenRule, check_game, page_of
+from arena_envs.testing import CHECKS, BrokenPromise, check_game, page_of
 from arena_envs.testing.sample import draw_sample
 
 
@@ -570,7 +570,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("game", "rule"), BROKEN)
 def test_the_first_broken_rule_is_named(game: type[Any], rule: str) -> None:
-    with pytest.raises(BrokenRule, match=rf"breaks a rule: ({rule})") as caught:
+    with pytest.raises(BrokenPromise, match=rf"breaks a rule: ({rule})") as caught:
         check_game(game())
     message = str(caught.value)
     assert game.__name__ in message
@@ -589,7 +589,7 @@ def scene_of_shown(game: Shown, state: Any, viewer: int | None) -> Scene:
 
 def test_a_scene_that_shows_a_hidden_card_breaks_a_rule() -> None:
     rule = "what a seat cannot know shows in no scene of the seat; got '  .2. .0.'"
-    with pytest.raises(BrokenRule, match=rule):
+    with pytest.raises(BrokenPromise, match=rule):
         check_game(Shown(), needs_page=False)
 
 
@@ -603,7 +603,7 @@ class OpenNotes(Notes):
 
 def test_a_scene_that_shows_a_message_to_others_breaks_a_rule() -> None:
     rule = "a message shows in no scene of a seat outside its audience; got 1"
-    with pytest.raises(BrokenRule, match=rule):
+    with pytest.raises(BrokenPromise, match=rule):
         check_game(OpenNotes(), num_episodes=5, needs_page=False)
 
 
@@ -613,7 +613,7 @@ class Dividing(TicTacToe):
 
 
 def test_a_method_that_raises_is_named_with_its_seat_and_its_line() -> None:
-    with pytest.raises(BrokenRule) as caught:
+    with pytest.raises(BrokenPromise) as caught:
         check_game(Dividing())
     line = Dividing.observe.__code__.co_firstlineno + 1
     assert str(caught.value).endswith(
@@ -646,7 +646,7 @@ def test_a_game_of_another_package_gets_a_warning_without_a_page() -> None:
     ) as caught:
         check_game(NoPage())
     assert caught[0].filename == __file__
-    with pytest.raises(BrokenRule, match=rule):
+    with pytest.raises(BrokenPromise, match=rule):
         check_game(NoPage(), needs_page=True)
     check_game(NoPage(), needs_page=False)
     assert page_of(NoPage) == str(__doc__).strip()
@@ -654,7 +654,7 @@ def test_a_game_of_another_package_gets_a_warning_without_a_page() -> None:
 
 def test_a_game_of_this_package_needs_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[TicTacToe.__module__], "__doc__", "No table.")
-    with pytest.raises(BrokenRule, match="the page starts with a title"):
+    with pytest.raises(BrokenPromise, match="the page starts with a title"):
         check_game(TicTacToe())
 
 

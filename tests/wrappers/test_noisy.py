@@ -54,17 +54,17 @@ def test_noise_around_noise_and_around_any_bot_can_be_played():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("noisy:0.2(", r"want noisy:P\(POLICY\), such as noisy:0.2\(minimax\), got"),
-        ("noisy:0.2(minimax))", "want noisy:P"),
-        ("noisy:0.2((minimax)", "want noisy:P"),
-        ("noisy:0.2", "want noisy:P"),
-        ("noisy", "want noisy:P"),
-        ("noisy:(minimax)", "want noisy:P"),
+        ("noisy:0.2(", "want closed parentheses and quotes"),
+        ("noisy:0.2(minimax))", "want closed parentheses"),
+        ("noisy:0.2((minimax)", "want closed parentheses"),
+        ("noisy:0.2", r"want a policy as noisy:PROBABILITY\(POLICY\), got"),
+        ("noisy", "want a policy as noisy:PROBABILITY"),
+        ("noisy:(minimax)", "want a number after 'noisy:'"),
         ("noisy:1.5(minimax)", "want a probability from 0 to 1 in 'noisy:1.5"),
         ("noisy:-0.1(minimax)", "want a probability from 0 to 1"),
         ("noisy:0.2(human:Ada)", "want no person in noise, got 'noisy:0.2"),
         ("noisy:0.1(noisy:0.2(human))", "want no person in noise, got 'noisy:0.2"),
-        ("noisy:0.2(minimxa)", "unknown policy 'minimxa'; did you mean 'minimax'"),
+        ("noisy:0.2(minimxa)", "no policy 'minimxa'; did you mean 'minimax'"),
     ],
 )
 def test_other_noise_is_refused(spec, message):

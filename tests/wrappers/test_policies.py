@@ -100,9 +100,7 @@ def test_seeds_of_turns_differ_in_every_argument():
 
 def test_policies_have_names():
     assert isinstance(make_policy("random"), RandomPolicy)
-    with pytest.raises(
-        ValueError, match="unknown policy 'radom'; did you mean 'random'"
-    ):
+    with pytest.raises(ValueError, match="no policy 'radom'; did you mean 'random'"):
         make_policy("radom")
 
 
@@ -121,12 +119,10 @@ def test_bots_are_policies_by_their_strings():
         assert policy.name == spec
         (reply,) = policy.act([request_of(game, state)])
         assert reply.text in ([f"<answer>{want}</answer>"] if want else reply.text)
-    with pytest.raises(
-        ValueError, match=r"unknown policy 'mtcs'; did you mean 'mcts'\?"
-    ):
+    with pytest.raises(ValueError, match=r"no policy 'mtcs'; did you mean 'mcts'\?"):
         make_policy("mtcs")
-    with pytest.raises(ValueError, match=r"known are random, first, .*, lm"):
-        make_policy("mtcs:7")
+    with pytest.raises(ValueError, match=r"known are .*, first, .*, lm"):
+        make_policy("qqqqq:7")
 
 
 def test_a_bot_that_knows_its_probabilities_tells_them():

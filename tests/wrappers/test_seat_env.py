@@ -249,7 +249,7 @@ def test_opponents_may_be_named():
         observation="all",
     )
     episode(env, 0, random.Random(0))
-    with pytest.raises(ValueError, match="unknown policy 'radnom'"):
+    with pytest.raises(ValueError, match="no policy 'radnom'"):
         gymnasium.make("arena/KuhnPoker-v0", opponents="radnom")
 
 

@@ -8,7 +8,7 @@ of this module need `train`; each is imported when it is first used.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from arena_trainers.extras import missing_extra
+from arena_envs.doors import missing_extra
 
 if TYPE_CHECKING:
     from arena_trainers.lm.policy import LMPolicy

@@ -1,11 +1,9 @@
 """Policies that sometimes play a random legal action: `"noisy:0.2(minimax)"`."""
 
 import random
-import re
 from collections.abc import Sequence
 from typing import Any
 
-from arena_wrappers.nested import is_balanced
 from arena_wrappers.policies import Policy, Reply, TurnRequest, own_prompt
 from arena_wrappers.prompts import PromptOptions
 
@@ -93,23 +91,3 @@ def without_noise(policy: Policy) -> Policy:
     while isinstance(policy, NoisyPolicy):
         policy = policy.inner
     return policy
-
-
-def split_noisy(spec: str) -> tuple[float, str]:
-    """The probability and the inner string of `"noisy:P(STRING)"`.
-
-    Raises:
-        ValueError: the string has another form.
-
-    >>> split_noisy("noisy:0.2(noisy:0.5(mcts:100))")
-    (0.2, 'noisy:0.5(mcts:100)')
-    """
-    found = re.fullmatch(r"noisy:([0-9.eE+-]+)\((.+)\)", spec)
-    try:
-        if found is None or not is_balanced(found[2]):
-            raise ValueError
-        return float(found[1]), found[2]
-    except ValueError:
-        raise ValueError(
-            f"want noisy:P(POLICY), such as noisy:0.2(minimax), got {spec!r}"
-        ) from None

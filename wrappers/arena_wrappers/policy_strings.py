@@ -1,25 +1,68 @@
 """Policies named by strings, such as `"mcts:1000"` or `"lm:PATH"`."""
 
-from collections.abc import Callable, Iterable, Mapping
-from importlib.metadata import entry_points
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from arena_envs.bots import BOTS, make_bot
-from arena_envs.checks import did_you_mean
+from arena_envs.bots import bots, make_bot
+from arena_envs.doors import Door, expression
 from arena_wrappers.human import KIND, names_person, person
 from arena_wrappers.noisy import (
     AsyncNoisyPolicy,
     NoisyPolicy,
     ScoringNoisyPolicy,
     refused_noise,
-    split_noisy,
 )
 from arena_wrappers.policies import BotPolicy, Policy, RandomPolicy, ScoringBotPolicy
 
-Maker = Callable[[str], Policy]  # of the argument: PATH in "lm:PATH"
+Maker = Callable[..., Policy]
+
+
+def of_bot(*_: str, spec: str, **__: Any) -> Policy:
+    """The policy of a bot, whose own door reads the string."""
+    bot = make_bot(spec)
+    scores = hasattr(bot, "action_probs")
+    return (ScoringBotPolicy if scores else BotPolicy)(bot, name=spec)
+
+
+def noisy(
+    probability: float, policy: str, *, make: Callable[[str], Policy], spec: str
+) -> Policy:
+    """The policy of `noisy:P(STRING)`."""
+    if names_person(policy):
+        raise ValueError(refused_noise(spec))
+    inner = make(policy)
+    kind = NoisyPolicy
+    if hasattr(inner, "act_async"):
+        kind = AsyncNoisyPolicy
+    elif hasattr(inner, "action_probs"):
+        kind = ScoringNoisyPolicy
+    return kind(inner, probability, spec)
+
+
+policies: Door[Policy] = Door(
+    "policy",
+    "arena.policies",
+    {
+        **dict.fromkeys(bots.built_in, of_bot),
+        "random": RandomPolicy,
+        KIND: person,
+        "noisy": noisy,
+        "api": "arena_wrappers.api:load",
+    },
+    given=("make", "spec"),
+)
+_ELSEWHERE = {
+    "past": "past:RUN works in arena eval, arena tournament and arena play; elsewhere give "
+    "lm:PATH, or the policies of arena_trainers.matchmaking.past.past_policies",
+    "reward": "a reward model scores replies and gives none; write "
+    "best_of:4(POLICY, reward:PATH)",
+}
 
 
 def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
-    """The policy that a string names: `"kind"` or `"kind:argument"`.
+    """The policy that an expression of `arena_envs.doors` names, such as `"mcts:100"`.
 
     | String | Policy |
     |---|---|
@@ -30,17 +73,18 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     | `"vllm:URL"` | the model of a vLLM server, with the prompts of its folder |
     | `"noisy:P(STRING)"` | any of these but a person, with a random legal action at probability P |
     | `"best_of:N(STRING, reward:PATH)"` | the best of N replies of any of these but a person or an endpoint, by a reward model |
-    | a kind of the entry-point group `arena.policies` | its function, called with the argument |
+    | a name of the entry-point group `arena.policies`, or `module:name` | its function or class, called with the argument and options |
 
     Options may follow the name or the URL of an endpoint:
     `"api:MODEL@http://localhost:8000/v1#reply_format=boxed#temperature=0.7"`. They
-    are those of `PromptOptions`, and `max_tokens`, `temperature`, `max_concurrent`, `timeout`
-    and `max_retries` of `ChatAPIPolicy`. `arena_wrappers.endpoints.key_for` finds the key.
+    are those of `PromptOptions`, and `max_tokens`, `temperature`, `max_concurrent`, `timeout`,
+    `max_retries` and `send_seed` of `ChatAPIPolicy`; any other name is that of a field of
+    requests, as in `#top_p=0.9`. `arena_wrappers.endpoints.key_for` finds the key.
 
     Args:
         spec: the string.
-        makers: functions by kind that replace the entry points, also inside `noisy`. One of
-            `best_of` makes what is inside it, see `arena_trainers.lm.best_of.load`.
+        makers: functions that replace others by name, also inside `noisy` and `best_of`. One
+            with a parameter `make` or `spec` gets `make_policy` with these, or the string.
 
     Raises:
         ValueError: unknown kind, the kind does not take the argument, or a person has no
@@ -50,50 +94,10 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     >>> make_policy("mcts:1000").name
     'mcts:1000'
     """
-    kind, _, argument = spec.partition(":")
-    if spec == "random":
-        return RandomPolicy()
     if names_person(spec):
         return person(spec)
-    if kind == "noisy":
-        return _noisy(spec, makers)
-    if makers is not None and kind in makers:
-        return makers[kind](argument)
-    if kind in BOTS:
-        bot = make_bot(spec)
-        scores = hasattr(bot, "action_probs")
-        return (ScoringBotPolicy if scores else BotPolicy)(bot, name=spec)
-    known = {point.name: point for point in entry_points(group="arena.policies")}
-    if kind not in known:
-        raise ValueError(f"unknown policy {spec!r}; {_hint(kind, known)}")
-    policy: Policy = known[kind].load()(argument)
-    return policy
-
-
-def _hint(kind: str, plugins: Iterable[str]) -> str:
-    if kind == "past":
-        return (
-            "past:RUN works in arena eval, arena tournament and arena play; elsewhere give "
-            "lm:PATH, or the policies of arena_trainers.matchmaking.past.past_policies"
-        )
-    if kind == "reward":
-        return (
-            "a reward model scores replies and gives none; write "
-            "best_of:4(POLICY, reward:PATH)"
-        )
-    everything = [*BOTS, "noisy", KIND, *plugins]
-    hint = did_you_mean(kind, everything)
-    return hint if "known are" in hint else f"{hint} known are {', '.join(everything)}"
-
-
-def _noisy(spec: str, makers: Mapping[str, Maker] | None) -> Policy:
-    probability, inner_spec = split_noisy(spec)
-    if names_person(inner_spec):
-        raise ValueError(refused_noise(spec))
-    inner = make_policy(inner_spec, makers)
-    kind = NoisyPolicy
-    if hasattr(inner, "act_async"):
-        kind = AsyncNoisyPolicy
-    elif hasattr(inner, "action_probs"):
-        kind = ScoringNoisyPolicy
-    return kind(inner, probability, spec)
+    one = expression(spec)
+    if (hint := _ELSEWHERE.get(one.name)) and one.name not in (makers or {}):
+        raise ValueError(f"no policy {spec!r:.200}; {hint}")
+    door = replace(policies, built_in={**policies.built_in, **(makers or {})})
+    return door.make(spec, make=partial(make_policy, makers=makers), spec=spec)

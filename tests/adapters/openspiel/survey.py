@@ -19,7 +19,7 @@ from pathlib import Path
 import pyspiel
 
 from arena_envs.testing import check_game
-from arena_envs.testing.sample import BrokenRule
+from arena_envs.testing.sample import BrokenPromise
 from arena_wrappers.adapters.openspiel import UnsupportedGame, incoming
 
 PAGE = Path(__file__).parents[3] / "docs" / "openspiel.md"
@@ -52,7 +52,7 @@ def check(name: str) -> str:
         check_game(game, num_episodes=3, needs_page=False)
     except UnsupportedGame as error:
         return str(error).partition(": ")[2]
-    except BrokenRule as error:
+    except BrokenPromise as error:
         rule = str(error).partition("breaks a rule: ")[2].split("; got ")[0]
         return f"breaks the rule: {rule}"
     return "passes"

@@ -25,7 +25,7 @@ from pathlib import Path
 from textarena.envs.registration import ENV_REGISTRY
 
 from arena_envs.testing import environment, rules, texts
-from arena_envs.testing.sample import BrokenRule, draw_sample
+from arena_envs.testing.sample import BrokenPromise, draw_sample
 from arena_wrappers.adapters.textarena import (
     TextArenaGame,
     UnsupportedGame,
@@ -80,7 +80,7 @@ def check(name: str) -> str:
             one(sample)
     except UnsupportedGame as error:
         return f"does not start: {str(error).partition(' here: ')[2]}"
-    except BrokenRule as error:
+    except BrokenPromise as error:
         rule = str(error).split("; got ")[0]
         return why_stuck(game) if rule == UNLISTED else f"breaks the rule: {rule}"
     except Exception as error:  # of the game's own code, which may raise anything

@@ -72,7 +72,7 @@ def test_bias_that_cannot_be_measured_is_not_claimed_to_be(mine):
     ("name", "message"),
     [
         ("mras", "no estimator 'mras'; did you mean 'mars'"),
-        ("my_credit:nothing", "want module:function of an estimator, got"),
+        ("my_credit:nothing", "want an estimator as module:name, got"),
     ],
 )
 def test_an_unknown_estimator_is_refused(mine, name, message):

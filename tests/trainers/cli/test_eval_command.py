@@ -78,7 +78,7 @@ def test_names_of_usual_length_stand_in_one_line(arena_here: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["rndom", "kuhn_poker"], "unknown policy 'rndom'; did you mean 'random'"),
+        (["rndom", "kuhn_poker"], "no policy 'rndom'; did you mean 'random'"),
         (["random", "kuhn"], "unknown game 'kuhn'"),
         (["kuhn_poker", "cfr"], "want a policy and then a game, got the game"),
         (["random"], "want either a GAME or --suite"),

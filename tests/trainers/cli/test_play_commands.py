@@ -67,7 +67,7 @@ def test_a_full_disk_is_one_sentence_and_status_1(arena_here: Any) -> None:
         (["play", "kuhn_poker", "--seed", "-1"], "want --seed of at least 0, got -1"),
         (["play", "kuhn_poker", "--out", "/dev/null/x"], "File exists: '/dev/null'"),
         (["play", "kuhn_poker", "--seat", "2"], "want --seat from 0 to 1, got 2"),
-        (["play", "kuhn_poker", "-a", "randm"], "unknown policy 'randm'; did you mean"),
+        (["play", "kuhn_poker", "-a", "randm"], "no policy 'randm'; did you mean"),
         (["play", "kuhn_poker", "-a", "random", "-a", "random"], "want 1 opponents"),
         (["play", "kuhn_poker", "-a", "minimax"], "want a game of perfect information"),
     ],

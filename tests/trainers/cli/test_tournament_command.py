@@ -68,7 +68,7 @@ def test_a_tournament_writes_results_summary_and_picture(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["random", "rndom", "-g", "nim"], "unknown policy 'rndom'; did you mean"),
+        (["random", "rndom", "-g", "nim"], "no policy 'rndom'; did you mean"),
         (["random", "-g", "nim"], "want at least 2 policies, got 1"),
         (["random", "first", "-g", "nimm"], "unknown game 'nimm'"),
         (["random", "first", "-g", "nim", "-n", "0"], "want num_episodes of at least"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from arena_envs import make_game
+from arena_envs.doors import expression
 from arena_trainers.curricula import (
     BaseCurriculum,
     Outcome,
@@ -21,11 +22,11 @@ GAMES = {name: make_game(name) for name in (KUHN, HANABI)}
 BY_STEPS = [{"games": [KUHN], "steps": 20}, {"games": [KUHN, HANABI]}]
 BY_SUCCESS = [{"games": [HANABI], "success": 0.5}, {"games": [KUHN]}]
 SPECS = [
-    {"curriculum": "band"},
-    {"curriculum": "horizon", "horizons": [2, 4, None], "steps": 20},
-    {"curriculum": "stages", "stages": BY_STEPS},
-    {"curriculum": "stages", "stages": BY_SUCCESS, "window": 200},
-    {"curriculum": "weights", "start": {KUHN: 1}, "end": {HANABI: 2}, "steps": 40},
+    "band",
+    {"horizon": {"horizons": [2, 4, None], "steps": 20}},
+    {"stages": {"stages": BY_STEPS}},
+    {"stages": {"stages": BY_SUCCESS, "window": 200}},
+    {"weights": {"start": {KUHN: 1}, "end": {HANABI: 2}, "steps": 40}},
 ]
 
 
@@ -42,7 +43,7 @@ def test_built_in_curricula_keep_their_promises(spec):
 
 
 def test_every_built_in_curriculum_is_checked():
-    assert {spec["curriculum"] for spec in SPECS} == set(names())
+    assert {expression(spec).name for spec in SPECS} == set(names())
 
 
 class Chosen(BaseCurriculum):
@@ -152,26 +153,32 @@ BOTH = {**LAST, "steps": 1, "success": 0.5}
     ("spec", "message"),
     [
         ("bnad", "did you mean 'band'"),
-        (3, "want a curriculum as a name or a mapping"),
-        ({"low": 0.2}, "with the key 'curriculum'"),
-        ({"curriculum": "band", "hgih": 0.5}, "no option 'hgih'; did you mean 'high'"),
-        ({"curriculum": "band", "low": 0.9, "high": 0.5}, "want low of at most high"),
-        ({"curriculum": "band", "low": -1}, "want low from 0 to 1, got -1"),
-        ({"curriculum": "band", "outside": 0}, "want outside above 0"),
-        ({"curriculum": "horizon", "horizons": 4}, "want horizons as a list, got 4"),
-        ({"curriculum": "horizon", "horizons": [8, 4]}, "in ascending order"),
-        ({"curriculum": "horizon", "horizons": [None]}, "in ascending order"),
-        ({"curriculum": "horizon", "horizons": [0, 4]}, "integer of at least 1, got 0"),
-        ({"curriculum": "stages", "stages": "easy"}, "want stages as a list"),
-        ({"curriculum": "stages", "stages": [LAST, LAST]}, "steps: N} or"),
-        ({"curriculum": "stages", "stages": [BOTH, LAST]}, "steps: N} or"),
-        ({"curriculum": "stages", "stages": BY_STEPS[:1]}, "because it never ends"),
+        (3, "want a name, got 3"),
+        ({"low": 0.2}, "want one name with its options"),
+        ({"band": {"hgih": 0.5}}, "no option 'hgih'; did you mean 'high'"),
+        ({"band": {"low": 0.9, "high": 0.5}}, "want low of at most high"),
+        ({"band": {"low": -1}}, "want low from 0 to 1, got -1"),
+        ({"band": {"outside": 0}}, "want outside above 0"),
+        ({"horizon": {"horizons": 4}}, "want horizons as a list, got 4"),
+        ({"horizon": {"horizons": [8, 4]}}, "in ascending order"),
+        ({"horizon": {"horizons": [None]}}, "in ascending order"),
+        ({"horizon": {"horizons": [0, 4]}}, "integer of at least 1, got 0"),
+        ({"stages": {"stages": "easy"}}, "want stages as a list"),
+        ({"stages": {"stages": [LAST, LAST]}}, "steps: N} or"),
+        ({"stages": {"stages": [BOTH, LAST]}}, "steps: N} or"),
+        ({"stages": {"stages": BY_STEPS[:1]}}, "because it never ends"),
         (
-            {**SPECS[4], "start": {KUHN: 0}},
+            {"weights": {**SPECS[4]["weights"], "start": {KUHN: 0}}},
             "want start as weights of games of at least 0, one of them above 0",
         ),
-        ({**SPECS[4], "end": {KUHN: -1, HANABI: 2}}, "want end as weights of games"),
-        ({**SPECS[4], "steps": 0}, "want steps as an integer of at least 1, got 0"),
+        (
+            {"weights": {**SPECS[4]["weights"], "end": {KUHN: -1, HANABI: 2}}},
+            "want end as weights of games",
+        ),
+        (
+            {"weights": {**SPECS[4]["weights"], "steps": 0}},
+            "want steps as an integer of at least 1, got 0",
+        ),
     ],
     ids=str,
 )

@@ -18,13 +18,13 @@ BAND = {
         {"id": "kuhn_poker", **AGAINST},
         {**THREE, "opponents": ["self", "random", "random"]},
     ],
-    "curriculum": {"curriculum": "band", "low": 0.4, "high": 0.5},
+    "curriculum": {"band": {"low": 0.4, "high": 0.5}},
 }
 OVER_KNOBS = {
     "games": [
         {"id": "guess_number", "params": {"max_guesses": 2}, "knobs": ["num_numbers"]}
     ],
-    "curriculum": {"curriculum": "band", "low": 0.05},
+    "curriculum": {"band": {"low": 0.05}},
     "on_invalid": "random",
 }
 
@@ -32,10 +32,12 @@ OVER_KNOBS = {
 def test_all_episodes_of_a_start_play_the_task_of_the_curriculum(
     make_trainer, generated
 ):
-    spec = {"curriculum": "weights", "start": {NAMES[1]: 1}, "end": {NAMES[0]: 1}}
+    spec = {"weights": {"start": {NAMES[1]: 1}, "end": {NAMES[0]: 1}}}
     options = {"games": ["kuhn_poker", THREE], "num_generations": 4, "max_steps": 9}
     trainer = make_trainer(
-        **options, episodes_per_step=16, curriculum={**spec, "steps": 4}
+        **options,
+        episodes_per_step=16,
+        curriculum={"weights": {**spec["weights"], "steps": 4}},
     )
     generated(trainer)
     assert trainer.last_played.games == [1] * 16
@@ -52,7 +54,7 @@ def test_all_episodes_of_a_start_play_the_task_of_the_curriculum(
 
 
 def test_a_horizon_truncates_at_first(make_trainer, generated):
-    trainer = make_trainer(curriculum={"curriculum": "horizon", "horizons": [1, None]})
+    trainer = make_trainer(curriculum="horizon(horizons=[1, null])")
     generated(trainer)
     assert {len(episode.turns) for episode in trainer.last_episodes} == {1}
     cut = [e for e in trainer.last_episodes if e.truncated]

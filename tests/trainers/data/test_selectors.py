@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from arena_trainers.data import select
-from arena_trainers.data.registry import _KNOWN
 from arena_trainers.data.rows import messages_of
+from arena_trainers.data.selection import selectors
 from arena_trainers.data.testing import check_selector
 from arena_wrappers import Episode, Reply, ScriptedPolicy, Turn, play
 
@@ -308,7 +308,7 @@ OPTIONS: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(_KNOWN.built_in))
+@pytest.mark.parametrize("name", sorted(selectors.built_in))
 def test_a_selector_keeps_its_promises(name, tmp_path):
     options = dict(OPTIONS.get(name, {}))
     if name == "mixed":
@@ -317,4 +317,4 @@ def test_a_selector_keeps_its_promises(name, tmp_path):
         (tmp_path / "chat.jsonl").write_text(
             (json.dumps({"messages": chat}) + "\n") * 99
         )
-    check_selector(_KNOWN.built_in[name], **options)
+    check_selector(selectors.find(name), **options)

@@ -473,7 +473,7 @@ class Refusing(RandomPolicy):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("rndom", "kuhn_poker"), "unknown policy 'rndom'; did you mean 'random'"),
+        (("rndom", "kuhn_poker"), "no policy 'rndom'; did you mean 'random'"),
         ((Refusing(), "kuhn_pokr"), "unknown game 'kuhn_pokr'; did you mean"),
         ((Refusing(), "kuhn_poker", ["cfr:x"]), "want an integer after 'cfr:'"),
         ((Refusing(), "kuhn_poker", ["constant:2"]), "has actions 0 to 1, got 2"),

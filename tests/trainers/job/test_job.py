@@ -409,7 +409,7 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--max_completion_length", "0"], "max_completion_length"),
         (["--loss_type", "foo"], "want loss_type from"),
         (["--warm_start_episodes", "0"], "want warm_start_episodes of at least 1"),
-        (["--warm_start_teacher", "cfrr"], "unknown policy 'cfrr'; did you mean 'cfr"),
+        (["--warm_start_teacher", "cfrr"], "no policy 'cfrr'; did you mean 'cfr"),
         (["--max_tokens_per_forward", "0"], "want max_tokens_per_forward above 0"),
         (["--scale_rewards", "batch"], "does not support scale_rewards"),
         (

@@ -27,8 +27,8 @@ from arena_wrappers import Policy, ScriptedPolicy, make_policy, play
 from arena_wrappers.human import HumanPolicy
 from arena_wrappers.policies import turn_seed
 
-MAKERS: dict[str, Callable[[str], Policy]] = {
-    "best_of": lambda argument: best_of.load(argument, MAKERS),
+MAKERS: dict[str, Callable[..., Policy]] = {
+    "best_of": best_of.load,
     "lm": LMPolicy.from_pretrained,
 }
 
@@ -166,17 +166,20 @@ def test_preflight_finds_the_models_and_loads_none(
 BAD = [
     (
         "best_of:2(lm:MODEL)",
-        r"want best_of:N\(POLICY, reward:PATH\), such as best_of:4",
+        r"want a policy as best_of:NUM_SAMPLES\(POLICY, REWARD\), got",
     ),
-    ("best_of:2(lm:MODEL, reward:REWARD))", "want best_of:N"),
-    ("best_of:2((lm:MODEL, reward:REWARD)", "want best_of:N"),
-    ("best_of:two(lm:MODEL, reward:REWARD)", "want best_of:N"),
-    ("best_of:-1(lm:MODEL, reward:REWARD)", "want best_of:N"),
-    ("best_of:99999(lm:MODEL, reward:REWARD)", "want best_of:N"),
-    ("best_of:2(" * 3000 + "random" + ", reward:REWARD)" * 3000, "want best_of:N"),
-    ("best_of:2(" + ", reward:" * 3000 + ")", "want a folder with a saved model"),
-    ("best_of", "want best_of:N"),
-    ("best_of:0(lm:MODEL, reward:REWARD)", "want at least 1 reply in 'best_of:0"),
+    ("best_of:2(lm:MODEL, reward:REWARD))", "want closed parentheses"),
+    ("best_of:2((lm:MODEL, reward:REWARD)", "want closed parentheses"),
+    ("best_of:two(lm:MODEL, reward:REWARD)", "want an integer after 'best_of:'"),
+    ("best_of:-1(lm:MODEL, reward:REWARD)", "want at least 1 reply"),
+    ("best_of:99999(lm:MODEL, reward:REWARD)", "and at most 9999 in"),
+    ("best_of:2(" * 3000 + "random" + ", reward:REWARD)" * 3000, "at most 20 deep"),
+    ("best_of:2(" + ", reward:" * 3000 + ")", "want a policy as best_of:NUM_SAMPLES"),
+    ("best_of", "want a policy as best_of:NUM_SAMPLES"),
+    (
+        "best_of:0(lm:MODEL, reward:REWARD)",
+        "want at least 1 reply and at most 9999 in 'best_of:0",
+    ),
     ("best_of:2(human, reward:REWARD)", "want no person in 'best_of:2"),
     ("best_of:2(minimxa, reward:REWARD)", "did you mean 'minimax'"),
     ("best_of:2(lm:MODEL, reward:./absent)", "want a folder with a saved model, got"),

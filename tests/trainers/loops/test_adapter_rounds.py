@@ -18,7 +18,7 @@ GIVEN = {
     "use_cpu": True,
 }
 PLAY = {"episodes": 6}
-CFR = {"selector": "solver_replies", "solver": "cfr"}
+CFR = {"solver_replies": {"solver": "cfr"}}
 SFT = {"trainer": "sft", "max_steps": 2, "learning_rate": 0.01}
 STILL = {**SFT, "learning_rate": 0.0}  # leaves the adapter as it was
 EVALUATE = {"opponents": ["random"], "episodes": 5}
@@ -81,7 +81,7 @@ def test_the_adapter_of_the_round_before_is_the_reference_and_training_resumes(
     trees = {"episodes": 10, "branch": {"num_candidates": 3}}
     steps = {"trainer": "dpo", "max_steps": 2, "save_steps": 1, "logging_steps": 1}
     dpo = [{**steps, "learning_rate": 0.01}, {**steps, "learning_rate": 0.001}]
-    given = {"play": trees, "select": {"selector": "branch_pairs"}, "train": dpo}
+    given = {"play": trees, "select": "branch_pairs", "train": dpo}
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run(whole, "last", **given)
     lines = (whole / "round-01/train/metrics.jsonl").read_text().splitlines()

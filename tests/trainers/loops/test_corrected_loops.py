@@ -38,8 +38,8 @@ def smaller(name):
             bots = {"sokoban_search": "cfr"}
             play["policies"] = [bots.get(p, p) for p in play["policies"]]
     for select in listed(rounds["select"]):
-        if "solver" in select:
-            select["solver"] = "cfr"
+        if "solver_labels" in select:
+            select["solver_labels"]["solver"] = "cfr"
     for train in listed(rounds["train"]):
         train |= {"max_steps": 1, "batch_size": 8, "bf16": False}
         train["gradient_checkpointing"] = False

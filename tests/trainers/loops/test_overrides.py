@@ -9,7 +9,7 @@ PLAY, SFT = {"episodes": 6}, {"trainer": "sft", "max_steps": 2}
 ROUNDS = {
     "num": 2,
     "play": PLAY,
-    "select": {"selector": "wins"},
+    "select": "wins",
     "train": [SFT, SFT],
 }
 
@@ -29,6 +29,7 @@ ROUNDS = {
         ("rounds.train.1.beta", 0.1, {"train": [SFT, SFT | {"beta": 0.1}]}),
         ("rounds.train.1", {}, {"train": [SFT, {}]}),
         ("rounds.play", {}, {"play": {}}),
+        ("rounds.select", "wins(top=0.1)", {"select": "wins(top=0.1)"}),
     ],
 )
 def test_the_command_line_changes_an_option_of_a_stage(name, value, found):

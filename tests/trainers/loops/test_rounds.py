@@ -28,7 +28,7 @@ SFT = {"trainer": "sft", "max_steps": 2, "learning_rate": "1e-2"}
 ROUNDS = {
     "num": 2,
     "play": {"episodes": 6},
-    "select": {"selector": "solver_replies", "solver": "cfr"},
+    "select": {"solver_replies": {"solver": "cfr"}},
     "train": SFT,
     "evaluate": {"opponents": ["random"], "episodes": 5},
 }
@@ -110,7 +110,7 @@ def test_rows_of_another_kind_stay_apart_where_trainers_alternate(tmp_path):
         aggregate=True,
         start_from="first",
         play=[{"episodes": 6}, {"episodes": 6, "branch": {"num_candidates": 3}}],
-        select=[ROUNDS["select"], {"selector": "branch_pairs"}],
+        select=[ROUNDS["select"], "branch_pairs"],
         train=[SFT, {**SFT, "trainer": "dpo"}],
     )
     run(tmp_path, given, Console(quiet=True))
@@ -202,8 +202,8 @@ def test_a_loop_goes_on_with_more_rounds_alone(arena_here, tmp_path, words, mess
 
 
 def test_a_failed_round_is_told_and_goes_on_where_it_failed(tmp_path):
-    given = settings(num=1, select={"selector": "wins", "solver": None, "above": 9})
-    given["rounds"]["select"].pop("solver")
+    given = settings(num=1)
+    given["rounds"]["select"] = "wins(above=9)"
     with pytest.raises(
         RoundError, match="round 0, select: selector 'wins' chose no row"
     ):
@@ -220,9 +220,12 @@ def test_a_failed_round_is_told_and_goes_on_where_it_failed(tmp_path):
         ({"play": {"episode": 3}}, "rounds.play has no option 'episode'; did you mean"),
         ({"play": {"branch": {"candidates": 3}}}, "rounds.play.branch has no option"),
         ({"play": {"opponents": ["minmax"]}}, "'minmax'"),
-        ({"select": {"selector": "win"}}, "no selector 'win'; did you mean 'wins'?"),
-        ({"select": {"solvers": 1}}, "has no option 'solvers'; did you mean 'solver'?"),
-        ({"select": {"selector": "branch_pairs"}}, "needs turn trees, and rounds.play"),
+        ({"select": "win"}, "no selector 'win'; did you mean 'wins'?"),
+        (
+            {"select": {"solver_replies": {"solvers": 1}}},
+            "has no option 'solvers'; did you mean 'solver'?",
+        ),
+        ({"select": "branch_pairs"}, "needs turn trees, and rounds.play"),
         ({"train": {"trainer": "sfft"}}, "no trainer 'sfft'; did you mean 'sft'?"),
         ({"train": {"beta": 1}}, "trainer 'sft' has no option 'beta'"),
         ({"train": {"seed": 1}}, "rounds.train has no option 'seed'"),
@@ -255,7 +258,7 @@ def test_bad_rounds_are_refused_before_anything_is_written(
 
 def test_revisions_need_trees_or_corrections(tmp_path):
     given = settings()
-    given["rounds"]["select"] = {"selector": "revisions"}
+    given["rounds"]["select"] = "revisions"
     (stages,) = read_loop(given)[0].stages
     checked(stages, tmp_path, {}, retries=True)
     with pytest.raises(ValueError, match="or on_invalid: retry beside rounds"):
@@ -273,7 +276,7 @@ def test_the_help_of_a_recipe_with_rounds_lists_the_options_that_it_takes(arena_
     told = arena_here("train", "kuhn-dagger", "--help").stdout
     assert "--warm_start_steps" in told
     assert "--episodes_per_step" not in told
-    assert "selector: solver_replies" in told
+    assert "solver_replies" in told
 
 
 @pytest.mark.slow
@@ -296,10 +299,9 @@ def test_a_loop_ends_when_its_score_stops_rising(arena_here, tmp_path):
         patience=1,
         start_from="first",
         play={"branch": {"num_candidates": 3}, "opponents": ["self", "random"]},
-        select={"selector": "branch_pairs"},
+        select="branch_pairs",
         train={"trainer": "dpo", "learning_rate": 0.0},
     )
-    given["rounds"]["select"].pop("solver")
     given |= {"warm_start_steps": 20, "warm_start_episodes": 50}
     (tmp_path / "loop.yaml").write_text(yaml.safe_dump(given))
     done = arena_here("train", "loop.yaml", "--output-dir", "run", cwd=tmp_path)

@@ -37,7 +37,7 @@ def matchmaker(name, **options):
         if name != "mixture"
         else {"options": {"prioritised": EVERY, "psro": {**EVERY, "num_matches": 2}}}
     )
-    return {"matchmaker": name, **own, **options}
+    return {name: {**own, **options}}
 
 
 def weights(trainer):
@@ -96,7 +96,7 @@ def test_a_start_has_one_assignment_and_the_seat_that_learns_changes(
 def test_opponents_are_numbered_by_who_plays_the_other_seats(matched, generated):
     weights = {"self": 1, "random": 1}
     trainer = matched(
-        opponents={"matchmaker": "mixture", "weights": weights},
+        opponents={"mixture": {"weights": weights}},
         episodes_per_step=32,
         credit_args={"pool": ["game", "opponent"]},
     )
@@ -164,7 +164,7 @@ def test_a_snapshot_plays_as_the_model_was_and_leaves_the_learner_alone(
 
 def test_memory_is_that_of_max_live_snapshots_and_old_files_go(matched):
     options = {"every": 1, "max_live": 4, "window": 6}
-    trainer = matched(opponents={"matchmaker": "past_selves", **options})
+    trainer = matched(opponents={"past_selves": {**options}})
     store, made, seen = trainer.matching.store, trainer.games.matchmaker, {}
 
     def look():
@@ -270,8 +270,8 @@ MIXED = {"id": "kuhn_poker", "opponents": "past_selves"}
             "set its every to a multiple of 2",
         ),
         (
-            {"opponents": {"matchmaker": "mixture", "weights": {"minimix": 1}}},
-            "unknown policy 'minimix'",
+            {"opponents": {"mixture": {"weights": {"minimix": 1}}}},
+            "no policy 'minimix'",
         ),
     ],
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from arena_envs import make_game
+from arena_envs.doors import expression
 from arena_trainers.matchmaking import (
     BaseMatchmaker,
     History,
@@ -21,12 +22,12 @@ from arena_trainers.matchmaking.testing import BrokenPromise, check_matchmaker
 
 GAME = "kuhn_poker-v0"
 SPECS = [
-    {"matchmaker": "mixture"},
-    {"matchmaker": "past_selves", "every": 7, "max_kept": 3},
-    {"matchmaker": "past_selves", "every": 5, "window": 2},
-    {"matchmaker": "prioritised", "every": 7},
-    {"matchmaker": "psro", "every": 15, "num_matches": 2},
-    {"matchmaker": "psro", "every": 20, "num_matches": 2, "meta": "replicator"},
+    "mixture",
+    {"past_selves": {"every": 7, "max_kept": 3}},
+    {"past_selves": {"every": 5, "window": 2}},
+    {"prioritised": {"every": 7}},
+    {"psro": {"every": 15, "num_matches": 2}},
+    {"psro": {"every": 20, "num_matches": 2, "meta": "replicator"}},
 ]
 
 
@@ -36,7 +37,7 @@ def test_built_in_matchmakers_keep_their_promises(spec):
 
 
 def test_every_built_in_matchmaker_is_checked():
-    assert {spec["matchmaker"] for spec in SPECS} == set(names())
+    assert {expression(spec).name for spec in SPECS} == set(names())
 
 
 class Chosen(BaseMatchmaker):
@@ -178,7 +179,7 @@ def test_replicator_dynamics_lose_little_in_random_games():
 
 def test_a_mixture_draws_by_weight_and_asks_its_parts():
     weights = {"self": 1, "past_selves": 2, "random": 1, "mcts:10": 0}
-    matchmaker = make_matchmaker({"matchmaker": "mixture", "weights": weights})
+    matchmaker = make_matchmaker({"mixture": {"weights": weights}})
     assert matchmaker.policies == ("random", "mcts:10")
     starts = [Start(GAME, 2, seed) for seed in range(4000)]
     seats = matchmaker.assign(starts, 0, np.random.default_rng(0))
@@ -195,32 +196,19 @@ def test_all_seats_but_one_play_as_the_opponent():
 BAD = {
     "no matchmaker 'past_selfs'; did you mean 'past_selves'": "past_selfs",
     "'past_selves' has no option 'evry'; did you mean 'every'": {
-        "matchmaker": "past_selves",
-        "evry": 3,
+        "past_selves": {"evry": 3}
     },
-    "want every as an integer of at least 1, got 0": {
-        "matchmaker": "psro",
-        "every": 0,
-    },
-    "with the key 'matchmaker'": {"every": 3},
-    "'mixture' names itself": {"matchmaker": "mixture", "weights": {"mixture": 1}},
-    "whose sum is above 0, got {'self': 0}": {
-        "matchmaker": "mixture",
-        "weights": {"self": 0},
-    },
+    "want every as an integer of at least 1, got 0": {"psro": {"every": 0}},
+    "no matchmaker 'every'; known are": {"every": {}},
+    "want one name with its options": {"every": 3},
+    "'mixture' names itself": {"mixture": {"weights": {"mixture": 1}}},
+    "whose sum is above 0, got {'self': 0}": {"mixture": {"weights": {"self": 0}}},
     "the weight of 'self' as a number of at least 0, got -1": {
-        "matchmaker": "mixture",
-        "weights": {"self": -1},
+        "mixture": {"weights": {"self": -1}}
     },
-    "got options of 'psro'": {"matchmaker": "mixture", "options": {"psro": {}}},
-    "names 'self@7' among its policies": {
-        "matchmaker": "mixture",
-        "weights": {"self@7": 1},
-    },
-    "want meta among nash, replicator, got 'uniform'": {
-        "matchmaker": "psro",
-        "meta": "uniform",
-    },
+    "got options of 'psro'": {"mixture": {"options": {"psro": {}}}},
+    "names 'self@7' among its policies": {"mixture": {"weights": {"self@7": 1}}},
+    "want meta among nash, replicator, got 'uniform'": {"psro": {"meta": "uniform"}},
 }
 
 

@@ -7,8 +7,7 @@ from torch.nn.functional import logsigmoid
 from transformers import TrainerCallback
 
 from arena_trainers.offline.kto import MAX_REPETITIONS, _repeated
-from arena_trainers.offline.protocol import Cut, Given
-from arena_trainers.offline.registry import row_trainer
+from arena_trainers.offline.protocol import Cut, Given, row_trainer
 from arena_trainers.offline.settings import trainer_args
 
 # prompts and completions of uneven lengths; masks have holes, as multi-turn rows have

@@ -10,7 +10,7 @@ import yaml
 from arena_trainers.evaluate import exploitability
 from arena_trainers.job.run_folder import with_start
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.offline.registry import names
+from arena_trainers.offline.protocol import names
 from arena_wrappers import Branching, play, write_episodes
 
 SMALL = ["--hidden_size", 16, "--num_layers", 1, "--eval_episodes", 10]

@@ -457,7 +457,7 @@ class Refusing(RandomPolicy):
     [
         ((["random"], ["nim"]), "want at least 2 policies, got 1"),
         ((["random", "cfr", "random"], ["nim"]), "'random' 2 times"),
-        (([Refusing(), "rndom"], ["nim"]), "unknown policy 'rndom'"),
+        (([Refusing(), "rndom"], ["nim"]), "no policy 'rndom'"),
         (([Refusing(), "random"], []), "want at least 1 games, got 0"),
         (([Refusing(), "random"], ["nim", "nim"]), "different games, got 'nim-v0' 2"),
         (([Refusing(), "random"], ["nimm"]), "unknown game 'nimm'"),

@@ -59,7 +59,7 @@ def plugins(tmp_path, monkeypatch):
         textwrap.dedent(
             f"""
             import functools
-            from arena_trainers.credit.registry import find_estimator
+            from arena_trainers.credit.by_name import find_estimator
 
             def wrapper(estimator):
                 @functools.wraps(estimator)

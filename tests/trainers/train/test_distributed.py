@@ -25,9 +25,10 @@ SETTINGS = {
     "matched": {
         "credit": "mars",
         "opponents": {
-            "matchmaker": "mixture",
-            "weights": {"self": 1, "psro": 3},
-            "options": {"psro": {"every": 1, "num_matches": 2}},
+            "mixture": {
+                "weights": {"self": 1, "psro": 3},
+                "options": {"psro": {"every": 1, "num_matches": 2}},
+            }
         },
     },
     "filtered": {"credit": "mars", "flat_groups": "drop", "max_replays": 1},

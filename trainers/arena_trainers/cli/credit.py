@@ -46,16 +46,16 @@ def check(
 
     Example: arena credit check my_package.credit:my_estimator
     """
+    from arena_trainers.credit.by_name import find_estimator
     from arena_trainers.credit.proofs.findings import undefined
-    from arena_trainers.credit.registry import find_estimator
-    from arena_trainers.credit.testing import BrokenClaim, check_estimator
+    from arena_trainers.credit.testing import BrokenPromise, check_estimator
 
     with usage_errors():
         found = find_estimator(name) if ":" in name else name
         find_estimator(found)
     try:
         evidence = check_estimator(found, num_batches=num_batches)
-    except BrokenClaim as error:
+    except BrokenPromise as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
     print_tables(_tables(evidence))

@@ -27,8 +27,8 @@ from arena_trainers.data import (
     write_rows,
 )
 from arena_trainers.data.columns import has_tokens
-from arena_trainers.data.registry import described
 from arena_trainers.data.rows import GENERAL
+from arena_trainers.data.selection import described
 
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat

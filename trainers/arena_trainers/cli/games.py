@@ -132,7 +132,7 @@ def check(
 
     Example: arena check my_package.my_game:MyGame -p size=3
     """
-    from arena_envs.testing import BrokenRule, check_game
+    from arena_envs.testing import BrokenPromise, check_game
     from arena_envs.testing.check import OPT_OUT
 
     with usage_errors():
@@ -140,7 +140,7 @@ def check(
     with warnings.catch_warnings(record=True) as caught:
         try:
             check_game(rules, num_episodes=num_episodes)
-        except BrokenRule as error:
+        except BrokenPromise as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(1) from None
     for warning in caught:

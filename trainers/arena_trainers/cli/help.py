@@ -22,7 +22,7 @@ from arena_trainers.job.settings import (
     recipes,
 )
 from arena_trainers.loops.settings import OF_THE_START, ROUNDS, is_loop
-from arena_trainers.offline.registry import check_name, row_trainer
+from arena_trainers.offline.protocol import check_name, row_trainer
 from arena_trainers.offline.settings import row_options, trainer_options
 from arena_trainers.train.options import Option, listed_options, options_of
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from arena_envs.doors import find_modules_here, missing_extra
 from arena_trainers import extras
 from arena_trainers.cli import credit as credit_commands
 from arena_trainers.cli import data as data_command
@@ -31,7 +32,6 @@ from arena_trainers.cli.train_arguments import (
     read_request,
 )
 from arena_trainers.cli.usage import UsageError, usage_errors
-from arena_trainers.extras import find_modules_here, missing_extra
 from arena_trainers.job import preflight
 from arena_trainers.job.run_folder import (
     CONFIG,
@@ -43,7 +43,7 @@ from arena_trainers.job.run_folder import (
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.lm.server import ServerError
 from arena_trainers.loops.settings import is_loop, read_loop
-from arena_trainers.offline.registry import check_name
+from arena_trainers.offline.protocol import check_name
 from arena_trainers.offline.settings import row_config
 from arena_wrappers import NoReplyError
 

@@ -137,18 +137,11 @@ class PolicyOptions:
 
             return load
 
-        def best_of(argument: str) -> Policy:
-            from arena_trainers.lm.best_of import load
-
-            return load(argument, makers)
-
-        makers: dict[str, Callable[[str], Policy]] = {
+        return {
             "lm": load,
             "api": served("arena_wrappers.api"),
             "vllm": served("arena_trainers.lm.vllm_policy"),
-            "best_of": best_of,
         }
-        return makers
 
     def _past(self, spec: str) -> list[Policy | str]:
         from arena_trainers.matchmaking.past import past_policies  # needs torch

@@ -66,6 +66,14 @@ from arena_trainers.credit.baselines import (
     running_means,
 )
 from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.by_name import (
+    check_options,
+    default_options,
+    estimate,
+    estimator_names,
+    needed_columns,
+    per_token,
+)
 from arena_trainers.credit.export import export
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
@@ -79,14 +87,6 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.proofs.claims import Claims, claims
-from arena_trainers.credit.registry import (
-    check_options,
-    default_options,
-    estimate,
-    estimator_names,
-    needed_columns,
-    per_token,
-)
 from arena_trainers.credit.results import FlatPoolWarning
 from arena_trainers.credit.scales import clipped, relative, rescaled, unit_scale
 from arena_trainers.credit.tokens import (

@@ -5,6 +5,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from arena_trainers.credit.by_name import Estimator
 from arena_trainers.credit.pools import check_choice
 from arena_trainers.credit.recorded import (
     CreditedTrajectory,
@@ -12,7 +13,6 @@ from arena_trainers.credit.recorded import (
     RecordedEpisode,
     credited,
 )
-from arena_trainers.credit.registry import Estimator
 from arena_trainers.credit.traces import trace
 
 

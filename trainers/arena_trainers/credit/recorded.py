@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from arena_trainers.credit.batch import TurnBatch
-from arena_trainers.credit.registry import Estimator, estimate, per_token
+from arena_trainers.credit.by_name import Estimator, estimate, per_token
 
 
 class RecordedTurn(Protocol):

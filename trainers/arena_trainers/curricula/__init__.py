@@ -17,8 +17,9 @@ from arena_trainers.curricula.protocol import (
     Curriculum,
     Outcome,
     Task,
+    make_curriculum,
+    names,
 )
-from arena_trainers.curricula.registry import make_curriculum, names
 
 __all__ = [
     "BaseCurriculum",

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from arena_envs.checks import did_you_mean
+from arena_envs.doors import Door
 from arena_envs.game import AnyGame
 
 
@@ -126,3 +127,39 @@ def check_share(name: str, value: Any) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= 1:
         raise ValueError(f"want {name} from 0 to 1, got {value!r}")
+
+
+_HERE = "arena_trainers.curricula"
+curricula: Door[Curriculum] = Door(
+    "curriculum",
+    "arena.curricula",
+    {
+        "band": f"{_HERE}.band:Band",
+        "horizon": f"{_HERE}.horizon:Horizon",
+        "stages": f"{_HERE}.stages:Stages",
+        "weights": f"{_HERE}.weights:Weights",
+    },
+    kit=f"{_HERE}.testing:check_curriculum",
+)
+
+
+def names() -> list[str]:
+    """Names of all curricula; a built-in hides a plug-in of its name."""
+    return curricula.names()
+
+
+def make_curriculum(spec: str | Mapping[str, Any]) -> Curriculum:
+    """The curriculum of a name with its options.
+
+    Args:
+        spec: an expression of `arena_envs.doors`, or `{NAME: {key: value}}`.
+
+    Raises:
+        ValueError: an unknown curriculum or option, or an option out of range.
+        ImportError: the curriculum's plug-in cannot be imported.
+
+    >>> curriculum = make_curriculum("horizon(horizons=[4, null])")
+    >>> curriculum.propose(0, None), curriculum.propose(100, None)
+    (Task(game=None, max_turns=4), Task(game=None, max_turns=None))
+    """
+    return curricula.make(spec)

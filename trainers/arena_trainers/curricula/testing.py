@@ -12,15 +12,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from arena_envs.doors import BrokenPromise, broken
 from arena_envs.registration import make_game
 from arena_trainers.curricula.protocol import Curriculum, Outcome, Task
 
+__all__ = ["BrokenPromise", "check_curriculum"]
 STEPS = range(61)  # at which batches are played
 NUM_STARTS = 6  # of a batch
-
-
-class BrokenPromise(AssertionError):
-    """A curriculum breaks a promise of the protocol; the message says which."""
 
 
 def check_curriculum(
@@ -49,11 +47,11 @@ def check_curriculum(
     for step in STEPS:
         tasks = _step(one, games, step)
         if _step(other, games, step) != tasks:
-            _fail("same for all processes", f"two propose differently at step {step}")
+            broken("same for all processes", f"two propose differently at step {step}")
         if step == STEPS[-1] // 2:
             _hand_over(one, resumed)
         if step > STEPS[-1] // 2 and _step(resumed, games, step) != tasks:
-            _fail("state", f"one that loaded it proposes differently at step {step}")
+            broken("state", f"one that loaded it proposes differently at step {step}")
 
 
 def _step(curriculum: Curriculum, games: Sequence[str], step: int) -> list[Task]:
@@ -62,16 +60,18 @@ def _step(curriculum: Curriculum, games: Sequence[str], step: int) -> list[Task]
     tasks = [curriculum.propose(step, rng) for _ in range(NUM_STARTS)]
     for task in tasks:
         if not isinstance(task, Task):
-            _fail("tasks", f"want a Task, got {task!r} at step {step}")
+            broken("tasks", f"want a Task, got {task!r} at step {step}")
         if task.game is not None and task.game not in games:
-            _fail("tasks", f"want a game of {list(games)}, got {task!r} at step {step}")
+            broken(
+                "tasks", f"want a game of {list(games)}, got {task!r} at step {step}"
+            )
         if task.max_turns is not None and task.max_turns < 1:
-            _fail("tasks", f"want a limit above 0, got {task!r} at step {step}")
+            broken("tasks", f"want a limit above 0, got {task!r} at step {step}")
     outcomes = [Outcome(task.game or games[0], draw.random()) for task in tasks]
     given = copy.copy(outcomes)
     curriculum.update(given, step)
     if given != outcomes:
-        _fail("arguments", "update changes the list of outcomes")
+        broken("arguments", "update changes the list of outcomes")
     return tasks
 
 
@@ -79,9 +79,5 @@ def _hand_over(one: Curriculum, resumed: Curriculum) -> None:
     try:
         state = json.loads(json.dumps(one.state_dict()))
     except (TypeError, ValueError) as error:
-        _fail("state", f"JSON cannot hold it: {error}")
+        broken("state", f"JSON cannot hold it: {error}")
     resumed.load_state_dict(state)
-
-
-def _fail(promise: str, reason: str) -> None:
-    raise BrokenPromise(f"broken promise {promise!r}: {reason}")

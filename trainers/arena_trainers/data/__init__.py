@@ -22,9 +22,9 @@ from arena_trainers.data.played import (
     pieces_of,
     trajectories,
 )
-from arena_trainers.data.registry import Selection, held_out, select
-from arena_trainers.data.registry import names as selector_names
 from arena_trainers.data.rows import Completion, Dropped, Heard, Label, Pair, Row, Said
+from arena_trainers.data.selection import Selection, held_out, select
+from arena_trainers.data.selection import names as selector_names
 from arena_trainers.data.turn_rows import from_dataset, to_dataset
 
 __all__ = [

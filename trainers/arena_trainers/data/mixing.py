@@ -7,6 +7,7 @@ from typing import Any
 
 from arena_trainers.data.played import check_share, draw
 from arena_trainers.data.rows import GENERAL, AnyRow, Completion, Dropped, Row, Said
+from arena_trainers.data.selection import run_selector
 from arena_wrappers import Episode, Message
 
 
@@ -37,8 +38,6 @@ def mixed(
     Raises:
         ValueError: the file has too few conversations, or a line is no conversation.
     """
-    from arena_trainers.data.registry import run_selector  # it knows this selector
-
     check_share("share", share)
     if share == 1:
         raise ValueError("want share below 1, got 1; give the other selector instead")

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 import arena_envs
+from arena_envs.doors import BrokenPromise, broken
 from arena_trainers.data.played import draw, joined
-from arena_trainers.data.registry import Chosen
 from arena_trainers.data.rows import (
     GENERAL,
     Completion,
@@ -24,6 +24,7 @@ from arena_trainers.data.rows import (
     Row,
     content_of,
 )
+from arena_trainers.data.selection import Chosen
 from arena_wrappers import (
     Branching,
     Episode,
@@ -34,11 +35,8 @@ from arena_wrappers import (
     play,
 )
 
+__all__ = ["BrokenPromise", "check_selector"]
 RANGE = 10_000  # of the token ids of a seat
-
-
-class BrokenPromise(AssertionError):
-    """A selector breaks a promise; the message says which."""
 
 
 def check_selector(
@@ -68,29 +66,29 @@ def check_selector(
         BrokenPromise: names the first promise that is broken.
     """
     if _rows(selector, [], options):
-        _fail("nothing of nothing", "no episodes give rows")
+        broken("nothing of nothing", "no episodes give rows")
     given = _marked(sample_episodes() if episodes is None else episodes)
     before = copy.deepcopy(given)
     found = _rows(selector, given, options)
     if given != before:
-        _fail("arguments", "the episodes have changed")
+        broken("arguments", "the episodes have changed")
     if not found:
-        _fail("rows", f"{len(given)} episodes give none; pass episodes that give some")
+        broken("rows", f"{len(given)} episodes give none; pass episodes that give some")
     kinds = {type(row).__name__ for row in found}
     if len(kinds) > 1:
-        _fail("rows", f"want rows of one kind, got {' and '.join(sorted(kinds))}")
+        broken("rows", f"want rows of one kind, got {' and '.join(sorted(kinds))}")
     known = {(e.game, e.seed, t.seat, t.index) for e in given for t in e.turns}
     for row in found:
         if not (isinstance(row.reason, str) and row.reason):
-            _fail("facts", f"want a reason, got {row.reason!r}")
+            broken("facts", f"want a reason, got {row.reason!r}")
         facts = (row.game, row.seed, row.seat, row.turn)
         if row.game != GENERAL and facts not in known:
-            _fail("facts", f"no episode has game, seed, seat and turn {facts}")
+            broken("facts", f"no episode has game, seed, seat and turn {facts}")
         _check_view(row)
     if _told(_rows(selector, given, options)) != _told(found):
-        _fail("same seed", "two calls give different rows")
+        broken("same seed", "two calls give different rows")
     if _told(_rows(selector, _shuffled(given), options)) != _told(found):
-        _fail("order", "the episodes in another order give different rows")
+        broken("order", "the episodes in another order give different rows")
 
 
 def sample_episodes() -> list[Episode]:
@@ -116,7 +114,7 @@ def _rows(
     found = list(selector(episodes, seed=0, **options))
     for entry in found:
         if not isinstance(entry, Row | Dropped):
-            _fail("rows", f"want rows, got {entry!r:.60}")
+            broken("rows", f"want rows, got {entry!r:.60}")
     return [entry for entry in found if isinstance(entry, Row)]
 
 
@@ -164,9 +162,9 @@ def _check_view(row: Row) -> None:
             texts.append(piece.text)
     for other in {*range(16)} - {row.seat}:
         if any(_mark(other) in text for text in texts):
-            _fail("own view", f"a row of seat {row.seat} has words of seat {other}")
+            broken("own view", f"a row of seat {row.seat} has words of seat {other}")
     if any(i // RANGE != row.seat for i in ids):
-        _fail("own view", f"a row of seat {row.seat} has tokens of another seat")
+        broken("own view", f"a row of seat {row.seat} has tokens of another seat")
 
 
 def _shuffled(episodes: Sequence[Episode]) -> list[Episode]:
@@ -200,7 +198,3 @@ def _told_row(row: Row) -> tuple[Any, ...]:
         ids,
         list(numbers),
     )
-
-
-def _fail(promise: str, reason: str) -> None:
-    raise BrokenPromise(f"broken promise {promise!r}: {reason}")

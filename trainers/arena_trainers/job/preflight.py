@@ -18,7 +18,7 @@ from arena_trainers.lm import best_of
 from arena_trainers.lm.models import adapter_base
 from arena_trainers.lm.reward_folder import check_language_model
 from arena_trainers.matchmaking import make_matchmaker, names
-from arena_trainers.matchmaking.registry import names_matchmaker
+from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.train.checks import (
     check_ranges,
     refuse_what_is_not_supported,
@@ -207,9 +207,9 @@ def _stand_in(model: str) -> RandomPolicy:
     return RandomPolicy()
 
 
-_STAND_INS: dict[str, Callable[[str], Policy]] = {
+_STAND_INS: dict[str, Callable[..., Policy]] = {
     "lm": _stand_in,
-    "best_of": lambda argument: best_of.check(argument, _STAND_INS),
+    "best_of": best_of.check,
 }
 
 

@@ -1,14 +1,12 @@
 """`best_of:N(POLICY, reward:PATH)`: samples N replies and plays the one that a reward model likes most."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from arena_trainers.lm.reward_folder import check_reward_model
 from arena_wrappers import make_policy
 from arena_wrappers.human import names_person
-from arena_wrappers.nested import is_balanced
 from arena_wrappers.noisy import without_noise
 from arena_wrappers.policies import Policy, Reply, TurnRequest, own_prompt, turn_seed
 from arena_wrappers.prompts import PromptOptions
@@ -18,9 +16,7 @@ if TYPE_CHECKING:
 
     from arena_trainers.lm.reward_model import RewardModel
 
-Maker = Callable[[str], Policy]
-
-_FORM = re.compile(r"([0-9]{1,4})\((.+), *reward:(.+)\)")
+_REWARD = "reward:"
 _EXAMPLE = "best_of:4(lm:PATH, reward:PATH)"
 
 
@@ -94,65 +90,58 @@ class BestOfPolicy:
 
 
 def load(
-    argument: str,
-    makers: Mapping[str, Maker] | None = None,
+    num_samples: int,
+    policy: str,
+    reward: str,
+    *,
+    make: Callable[[str], Policy] = make_policy,
+    spec: str = "best_of",
     device: "str | torch.device | None" = None,
 ) -> BestOfPolicy:
     """The policy of the string `best_of:N(POLICY, reward:PATH)`.
 
     Args:
-        argument: what follows `best_of:`.
-        makers: of the inner policy, as for `make_policy`.
+        num_samples: N.
+        policy: the string of the inner policy.
+        reward: `reward:PATH`.
+        make: makes the inner policy.
+        spec: the whole string.
         device: of the reward model; by default the accelerator if there is one, else the CPU.
 
     Raises:
-        ValueError: the string has another form, or names no policy or no reward model.
+        ValueError: N is no number from 1 to 9999, or a string names no policy or no reward
+            model.
     """
     from arena_trainers.lm.reward_model import RewardModel
 
-    num_samples, inner, path = _parts(argument)
-    check_reward_model(path)
-    policy = make_policy(inner, makers)
-    reward = RewardModel.from_pretrained(path, device=device)
-    return BestOfPolicy(policy, reward, num_samples, f"best_of:{argument}")
+    inner = check(num_samples, policy, reward, make=make, spec=spec)
+    model = RewardModel.from_pretrained(reward.removeprefix(_REWARD), device=device)
+    return BestOfPolicy(inner, model, num_samples, spec)
 
 
-def check(argument: str, makers: Mapping[str, Maker]) -> Policy:
-    """Checks the string `best_of:N(POLICY, reward:PATH)`; loads no reward model.
-
-    Args:
-        argument: what follows `best_of:`.
-        makers: make the inner policy, or a stand-in for it.
-
-    Returns:
-        The inner policy.
+def check(
+    num_samples: int,
+    policy: str,
+    reward: str,
+    *,
+    make: Callable[[str], Policy],
+    spec: str,
+) -> Policy:
+    """Checks the arguments of `load`, and loads no reward model; returns the inner policy.
 
     Raises:
         ValueError: as for `load`.
     """
-    _, inner, path = _parts(argument)
-    check_reward_model(path)
-    return make_policy(inner, makers)
-
-
-def _parts(argument: str) -> tuple[int, str, str]:
-    """N, the inner string and the path of the reward model.
-
-    >>> _parts("2(best_of:4(lm:a, reward:b), reward:c)")
-    (2, 'best_of:4(lm:a, reward:b)', 'c')
-    """
-    found = _FORM.fullmatch(argument)
-    if found is None or not all(map(is_balanced, found.groups())):
+    if not 1 <= num_samples <= 9999:
         raise ValueError(
-            f"want best_of:N(POLICY, reward:PATH), such as {_EXAMPLE}, got "
-            f"{f'best_of:{argument}'!r:.200}"
+            f"want at least 1 reply and at most 9999 in {spec!r:.200}; write {_EXAMPLE}"
         )
-    name = f"best_of:{argument}"
-    if int(found[1]) < 1:
-        raise ValueError(f"want at least 1 reply in {name!r}; write {_EXAMPLE}")
-    if names_person(found[2]):
-        raise ValueError(_refused_person(name))
-    return int(found[1]), found[2], found[3]
+    if not reward.startswith(_REWARD):
+        raise ValueError(f"want reward:PATH, got {reward!r:.200}; write {_EXAMPLE}")
+    if names_person(policy):
+        raise ValueError(_refused_person(spec))
+    check_reward_model(reward.removeprefix(_REWARD))
+    return make(policy)
 
 
 def _refused_person(name: str) -> str:

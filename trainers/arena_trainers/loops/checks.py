@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from arena_trainers.data.registry import run_selector, selector_of
+from arena_trainers.data.selection import run_selector, selectors
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.loops.settings import LEARNER, Loop, PlayStage, Stages
-from arena_trainers.offline.registry import row_trainer
+from arena_trainers.offline.protocol import row_trainer
 from arena_trainers.offline.settings import row_config, trainer_args
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import make_policy
@@ -44,11 +44,11 @@ def checked(
 
 
 def _selector(
-    play: PlayStage, select: Mapping[str, Any], retries: bool
-) -> dict[str, Any]:
+    play: PlayStage, select: Mapping[str, Mapping[str, Any]], retries: bool
+) -> dict[str, dict[str, Any]]:
     """The selector with its options."""
-    options = dict(select)
-    name = options.pop("selector")
+    ((name, given),) = select.items()
+    options = dict(given)
     has_corrections = name == "revisions" and retries  # it also reads those
     if name in COMPARE_SIBLINGS and play.branch is None and not has_corrections:
         advice = ", or on_invalid: retry beside rounds" * (name == "revisions")
@@ -56,11 +56,11 @@ def _selector(
             f"selector {name!r} needs turn trees, and rounds.play has no branch; give "
             f"branch: {{num_candidates: 4}}{advice}"
         )
-    if "policies" in inspect.signature(selector_of(name)).parameters:
+    if "policies" in inspect.signature(selectors.find(name)).parameters:
         options.setdefault("policies", _names(play.policies))
     for _ in run_selector(name, [], 0, options):
         pass  # of no episodes: raises where options do not fit
-    return {"selector": name, **options}
+    return {name: options}
 
 
 def _names(policies: Sequence[str]) -> list[str]:
@@ -69,7 +69,7 @@ def _names(policies: Sequence[str]) -> list[str]:
 
 
 def _check_train(stages: Stages, folder: Path) -> None:
-    trainer, selector = stages.train["trainer"], stages.select["selector"]
+    trainer, selector = stages.train["trainer"], next(iter(stages.select))
     kind = row_trainer(trainer)
     if not kind.plays:
         raise ValueError(
@@ -92,7 +92,7 @@ def rows_of(selector: str) -> str | None:
     >>> rows_of("wins"), rows_of("branch_pairs"), rows_of("rule_labels")
     ('completions', 'pairs', 'labels')
     """
-    said = str(get_type_hints(selector_of(selector)).get("return"))
+    said = str(get_type_hints(selectors.find(selector)).get("return"))
     found = {kind for name, kind in _KINDS.items() if f".{name}" in said}
     return found.pop() if len(found) == 1 else None
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from arena_envs.checks import did_you_mean
+from arena_trainers.data.selection import selectors
 from arena_trainers.train.options import options_of
 from arena_wrappers import Branching
 from arena_wrappers.prompts import PROMPT_OPTIONS
@@ -85,12 +86,12 @@ class Stages:
 
     Attributes:
         play: who plays.
-        select: `selector` and its options.
+        select: the options of a selector, by its name.
         train: `trainer` and its options.
     """
 
     play: PlayStage
-    select: dict[str, Any]
+    select: dict[str, dict[str, Any]]
     train: dict[str, Any]
 
 
@@ -196,15 +197,19 @@ def _stages(given: Mapping[str, Any]) -> list[Stages]:
         where = {n: f"rounds.{n}[{k}]" if n in lists else f"rounds.{n}" for n in stages}
         one = {n: v[k] if n in lists else v for n, v in stages.items()}
         play = _stage(PlayStage, where["play"], one["play"])
-        select, train = (dict(_mapping(where[n], one[n])) for n in ("select", "train"))
-        _want_name("select", "selector", select)
+        train = dict(_mapping(where["train"], one["train"]))
+        select = selectors.read(one["select"])
         _check_train(train)
-        found.append(Stages(play, select, train))
+        found.append(Stages(play, {select.name: dict(select.options)}, train))
     return found
 
 
 def _check_train(train: Mapping[str, Any]) -> None:
-    _want_name("train", "trainer", train)
+    if not isinstance(train.get("trainer"), str):
+        raise ValueError(
+            "want the name of a trainer as rounds.train.trainer, got "
+            f"{train.get('trainer')!r:.60}"
+        )
     for name in _OF_THE_LOOP:
         if name in train:
             raise ValueError(
@@ -242,13 +247,6 @@ def _refuse_unknown(where: str, given: Mapping[str, Any], known: Any) -> None:
         if name not in known:
             hint = did_you_mean(str(name), sorted(known))
             raise ValueError(f"{where} has no option {name!r}; {hint}")
-
-
-def _want_name(stage: str, key: str, given: Mapping[str, Any]) -> None:
-    if not isinstance(given.get(key), str):
-        raise ValueError(
-            f"want the name of a {key} as rounds.{stage}.{key}, got {given.get(key)!r:.60}"
-        )
 
 
 def _at_least_one(stage: Any, *names: str) -> None:

@@ -159,8 +159,7 @@ def select_round(one: Round) -> None:
     """
     shutil.rmtree(one.folder / PARTS, ignore_errors=True)  # they are joined
     episodes = list(read_episodes(one.folder / EPISODES))
-    options = dict(one.stages.select)
-    name = options.pop("selector")
+    ((name, options),) = one.stages.select.items()
     found = select(name, episodes, seed=one.drawn("select"), **options)
     if not found.rows:
         why = ", ".join(f"{reason} ({num})" for reason, num in found.dropped.items())

@@ -22,10 +22,11 @@ from arena_trainers.matchmaking.protocol import (
     Seats,
     Start,
     is_past,
+    make_matchmaker,
+    names,
     snapshot_name,
     snapshot_step,
 )
-from arena_trainers.matchmaking.registry import make_matchmaker, names
 
 __all__ = [
     "SELF",

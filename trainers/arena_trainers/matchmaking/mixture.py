@@ -21,6 +21,8 @@ from arena_trainers.matchmaking.protocol import (
     Result,
     Seats,
     Start,
+    make_matchmaker,
+    names,
 )
 
 DEFAULT = {SELF: 0.8, "past_selves": 0.2}
@@ -45,8 +47,6 @@ class Mixture(BaseMatchmaker):
         weights: Mapping[str, float] = DEFAULT,
         options: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        from arena_trainers.matchmaking.registry import make_matchmaker, names
-
         _check_weights(weights)
         known = names()
         matchmakers = [name for name in weights if name in known]
@@ -58,8 +58,7 @@ class Mixture(BaseMatchmaker):
                     f"options of {name!r}; leave them out, or give it a weight"
                 )
         self.parts: dict[str, Matchmaker] = {
-            name: make_matchmaker({"matchmaker": name, **given.get(name, {})})
-            for name in matchmakers
+            name: make_matchmaker({name: given.get(name)}) for name in matchmakers
         }
         self.opponents = list(weights)
         total = math.fsum(weights.values())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from arena_envs.doors import BrokenPromise, broken
 from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
 from arena_trainers.matchmaking.protocol import (
@@ -24,12 +25,9 @@ from arena_trainers.matchmaking.protocol import (
     snapshot_step,
 )
 
+__all__ = ["BrokenPromise", "check_matchmaker"]
 STEPS = range(61)  # at which batches are played
 NUM_STARTS = 6  # of a batch and game
-
-
-class BrokenPromise(AssertionError):
-    """A matchmaker breaks a promise of the protocol; the message says which."""
 
 
 def check_matchmaker(
@@ -58,7 +56,7 @@ def check_matchmaker(
     one, other, resumed = (_prepared(make, rules) for _ in range(3))
     missing = missing_snapshot(one, STEPS)
     if missing is not None:
-        _fail(
+        broken(
             "snapshots",
             f"at step {missing[0]} it wants the snapshot of step {missing[1]}, which was "
             "not taken or was dropped",
@@ -66,11 +64,11 @@ def check_matchmaker(
     for step in STEPS:
         seats = _step(one, rules, step)
         if _step(other, rules, step) != seats:
-            _fail("same for all processes", f"two assign differently at step {step}")
+            broken("same for all processes", f"two assign differently at step {step}")
         if step == STEPS[-1] // 2:
             _hand_over(one, resumed)
         if step > STEPS[-1] // 2 and _step(resumed, rules, step) != seats:
-            _fail("state", f"one that loaded it assigns differently at step {step}")
+            broken("state", f"one that loaded it assigns differently at step {step}")
 
 
 def _prepared(make: Callable[[], Matchmaker], rules: dict[str, AnyGame]) -> Matchmaker:
@@ -97,7 +95,7 @@ def _step(matchmaker: Matchmaker, rules: dict[str, AnyGame], step: int) -> list[
     given = list(starts)
     found = list(matchmaker.assign(given, step, np.random.default_rng(step)))
     if given != starts:
-        _fail("arguments", "assign changes the list of starts")
+        broken("arguments", "assign changes the list of starts")
     _check_seats(matchmaker, starts, found, step)
     results = [
         Result(start.game, tuple(seats), _returns(rules[start.game], draw))
@@ -111,16 +109,18 @@ def _check_seats(
     matchmaker: Matchmaker, starts: Sequence[Start], found: Sequence[Seats], step: int
 ) -> None:
     if len(found) != len(starts):
-        _fail("seats", f"want {len(starts)} assignments, got {len(found)}")
+        broken("seats", f"want {len(starts)} assignments, got {len(found)}")
     wanted = matchmaker.snapshots(step)
     for start, seats in zip(starts, found, strict=True):
         if len(seats) != start.num_seats or not all(isinstance(s, str) for s in seats):
-            _fail("seats", f"want {start.num_seats} policy strings, got {seats!r}")
+            broken("seats", f"want {start.num_seats} policy strings, got {seats!r}")
         if SELF not in seats:
-            _fail("a learner", f"want a seat of {SELF!r}, got {seats!r} at step {step}")
+            broken(
+                "a learner", f"want a seat of {SELF!r}, got {seats!r} at step {step}"
+            )
         for who in {*seats} - {SELF, *matchmaker.policies}:
             if snapshot_step(who) not in wanted:
-                _fail(
+                broken(
                     "known policies",
                     f"{who!r} at step {step} is neither in policies "
                     f"{list(matchmaker.policies)!r} nor a snapshot of {list(wanted)!r}",
@@ -131,14 +131,14 @@ def _update(matchmaker: Matchmaker, results: list[Result], step: int) -> None:
     given = copy.copy(results)
     matchmaker.update(given, step)
     if given != results:
-        _fail("arguments", "update changes the list of results")
+        broken("arguments", "update changes the list of results")
 
 
 def _hand_over(one: Matchmaker, resumed: Matchmaker) -> None:
     try:
         state = json.loads(json.dumps(one.state_dict()))
     except (TypeError, ValueError) as error:
-        _fail("state", f"JSON cannot hold it: {error}")
+        broken("state", f"JSON cannot hold it: {error}")
     resumed.load_state_dict(state)
 
 
@@ -148,7 +148,3 @@ def _returns(game: AnyGame, draw: np.random.Generator) -> tuple[float, ...]:
     if game.zero_sum:
         values -= values.mean()
     return tuple(values.tolist())
-
-
-def _fail(promise: str, reason: str) -> None:
-    raise BrokenPromise(f"broken promise {promise!r}: {reason}")

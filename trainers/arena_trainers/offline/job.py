@@ -44,8 +44,7 @@ from arena_trainers.lm.reward_folder import check_language_model
 from arena_trainers.offline.batches import WholeSteps
 from arena_trainers.offline.closing import PromptFiles, close_run, figures_of
 from arena_trainers.offline.plan import Player
-from arena_trainers.offline.protocol import Cut, Given
-from arena_trainers.offline.registry import row_trainer
+from arena_trainers.offline.protocol import Cut, Given, row_trainer
 from arena_trainers.offline.resuming import OwnSchedule, at_the_end
 from arena_trainers.offline.row_file import (
     check_rows,

@@ -1,8 +1,12 @@
-"""What a trainer offers that learns from rows: `RowTrainer`."""
+"""What a trainer offers that learns from rows: `RowTrainer`; trainers by name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from arena_envs.checks import did_you_mean
+from arena_envs.doors import Door
+from arena_trainers.job.run_folder import SELF_PLAY
 
 
 class Cut(NamedTuple):
@@ -61,3 +65,40 @@ class RowTrainer:
     make: Callable[[Given], Any]
     least: int = 1
     plays: bool = True
+
+
+row_trainers: Door[RowTrainer] = Door(
+    "trainer",
+    "arena.trainers",
+    {
+        name: f"arena_trainers.offline.{name}:{name}"
+        for name in ("dpo", "kto", "reward", "sft")
+    },
+)
+
+
+def names() -> list[str]:
+    """Names of all trainers; `turn_grpo` learns by self-play, the others from rows."""
+    return sorted([*row_trainers.names(), SELF_PLAY])
+
+
+def check_name(name: str) -> None:
+    """Raises ValueError for an unknown trainer."""
+    if not row_trainers.knows(name) and ":" not in str(name):
+        raise ValueError(f"no trainer {name!r}; {did_you_mean(str(name), names())}")
+
+
+def row_trainer(name: str) -> RowTrainer:
+    """The trainer of a name; imports its libraries.
+
+    Raises:
+        ValueError: there is no such trainer, or its plug-in gives something else.
+        ImportError: its plug-in cannot be imported.
+    """
+    check_name(name)
+    made = row_trainers.make(name)
+    if not isinstance(made, RowTrainer):
+        raise ValueError(
+            f"trainer {name!r}: want a function that returns a RowTrainer, got {made!r:.60}"
+        )
+    return made

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from arena_trainers.credit.by_name import find_estimator
 from arena_trainers.credit.needs import keeps_state
-from arena_trainers.credit.registry import find_estimator
 from arena_trainers.train import CREDIT_STATE
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import FeatureCritic

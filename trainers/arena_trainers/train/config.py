@@ -38,11 +38,11 @@ class TurnGRPOConfig(OwnOptions, GRPOConfig):
             strings such as `"random"`, `"mcts:100"` or `"lm:PATH"`. A list names one for
             each seat. One policy alone plays all seats but one, which is drawn for each
             start and learns. Or a matchmaker, which assigns the seats of each start: its name,
-            such as `"past_selves"`, or `{"matchmaker": "past_selves", "every": 10}` with
+            such as `"past_selves"`, or `{"past_selves": {"every": 10}}` with
             its options. See `arena_trainers.matchmaking`.
         curriculum (`str | dict`, *optional*):
             Chooses the game of each start and a limit of turns: a name, or
-            `{"curriculum": "horizon", "horizons": [4, 8, None]}` with options. See
+            `{"horizon": {"horizons": [4, 8, None]}}` with options. See
             `arena_trainers.curricula`. By default games start by their `weight`.
         credit (`str`, *optional*, defaults to `"mars"`):
             Estimator of `arena_trainers.credit`, a plug-in, or `"module:function"` of your

@@ -8,7 +8,8 @@ This module imports neither TRL nor torch.
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,16 +22,17 @@ from arena_trainers.lm import best_of
 from arena_trainers.lm.models import prompt_folder
 from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_trainers.matchmaking import Matchmaker
-from arena_trainers.matchmaking.protocol import missing_snapshot
-from arena_trainers.matchmaking.registry import (
+from arena_trainers.matchmaking.protocol import (
     assigns_seats,
     matchmaker_for,
+    missing_snapshot,
     names_matchmaker,
 )
 from arena_trainers.train.checks import splits_weights
 from arena_trainers.train.engine import by_server
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
+from arena_wrappers.policy_strings import Maker
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -271,9 +273,9 @@ def opponents(
         check_replies(args, policy)
         return policy
 
-    makers: dict[str, Callable[[str], Policy]] = {
+    makers: dict[str, Maker] = {
         "lm": load,
-        "best_of": lambda argument: best_of.load(argument, makers, args.device),
+        "best_of": partial(best_of.load, device=args.device),
     }
     found = dict(given)
     assigned = () if matchmaker is None else matchmaker.policies

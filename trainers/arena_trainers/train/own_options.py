@@ -11,7 +11,7 @@ from arena_envs.checks import did_you_mean
 from arena_trainers.credit import WITHIN_TURN
 from arena_trainers.curricula import make_curriculum
 from arena_trainers.matchmaking import make_matchmaker
-from arena_trainers.matchmaking.registry import names_matchmaker
+from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.train.checks import check_critic, split_list
 from arena_trainers.train.games import check_opponents, expanded
 from arena_trainers.train.records import LAYOUTS, PER_TOKEN_LOSSES, WEIGHTINGS

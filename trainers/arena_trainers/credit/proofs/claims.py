@@ -26,8 +26,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
+from arena_trainers.credit.by_name import Estimator, find_estimator, name_of
 from arena_trainers.credit.pools import check_choice, column_names
-from arena_trainers.credit.registry import Estimator, find_estimator, name_of
 
 Kind = Literal["exact", "scaled", "direction", "zero", "reversed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)  # from good to bad

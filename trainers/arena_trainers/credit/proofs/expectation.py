@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints, TurnBatch
+from arena_trainers.credit.by_name import Estimator, estimate
 from arena_trainers.credit.proofs.claims import Kind
 from arena_trainers.credit.proofs.exact import ExactPlay
-from arena_trainers.credit.registry import Estimator, estimate
 from arena_trainers.credit.results import FlatPoolWarning
 from arena_trainers.credit.trajectories import returns_to_go, trajectories
 

@@ -6,6 +6,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from arena_trainers.credit.batch import Ints, TurnBatch
+from arena_trainers.credit.by_name import (
+    Estimator,
+    default_options,
+    estimate,
+    needed_columns,
+)
 from arena_trainers.credit.proofs.claims import KINDS, Claims, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
@@ -16,12 +22,6 @@ from arena_trainers.credit.proofs.expectation import (
     batch_gradient,
     compare,
     expected_gradient,
-)
-from arena_trainers.credit.registry import (
-    Estimator,
-    default_options,
-    estimate,
-    needed_columns,
 )
 from arena_trainers.credit.results import FlatPoolWarning
 

@@ -9,15 +9,15 @@ Rules and claims are tried on random batches. The bias is computed exactly, on t
 games. Whether the formula is the paper's is not tested: compare it with numbers worked by hand.
 """
 
+from arena_envs.doors import BrokenPromise
 from arena_trainers.credit.testing.batches import batch_of, full_batch, random_batches
 from arena_trainers.credit.testing.check import Evidence, check_estimator
 from arena_trainers.credit.testing.claimed import checks_of
-from arena_trainers.credit.testing.comparison import BrokenClaim
 from arena_trainers.credit.testing.properties import CHECKS
 
 __all__ = [
     "CHECKS",
-    "BrokenClaim",
+    "BrokenPromise",
     "Evidence",
     "batch_of",
     "check_estimator",

@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from arena_envs.doors import BrokenPromise
 from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.by_name import name_of, needed_columns
 from arena_trainers.credit.proofs.claims import Claims, claims_of
 from arena_trainers.credit.proofs.findings import Finding, found_claims, undefined
-from arena_trainers.credit.registry import name_of, needed_columns
 from arena_trainers.credit.testing.batches import random_batches
 from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of, checks_of
-from arena_trainers.credit.testing.comparison import BrokenClaim, Named, check_runs
+from arena_trainers.credit.testing.comparison import Named, check_runs
 from arena_trainers.credit.testing.properties import CHECKS, Check
 
 BIAS = (
@@ -65,7 +66,7 @@ def check_estimator(
         What held on these batches. You may declare it with `claims`.
 
     Raises:
-        BrokenClaim: names the estimator and the first rule or claim that it breaks, with
+        BrokenPromise: names the estimator and the first rule or claim that it breaks, with
             numbers; or the exception that it raised, with the line.
         ValueError: the name is unknown, `num_batches` is no integer above 0, or `batches` is
             empty.
@@ -110,9 +111,9 @@ def _hold(check: Check, name: Named, batches: Sequence[TurnBatch], where: str) -
     for index, turns in enumerate(batches):
         try:
             check(name, turns, np.random.default_rng(index))
-        except BrokenClaim as error:
+        except BrokenPromise as error:
             advice = "" if check in CHECKS else " or drop the claim"
-            raise BrokenClaim(
+            raise BrokenPromise(
                 f"{error}, on the batch {where}[{index}]; fix the estimator{advice}"
             ) from error
 
@@ -120,6 +121,6 @@ def _hold(check: Check, name: Named, batches: Sequence[TurnBatch], where: str) -
 def _holds(check: Check, name: Named, batches: Sequence[TurnBatch]) -> bool:
     try:
         _hold(check, name, batches, "batches")
-    except BrokenClaim:
+    except BrokenPromise:
         return False
     return True

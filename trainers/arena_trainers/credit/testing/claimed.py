@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from arena_trainers.credit.batch import Bools, Floats, TurnBatch
-from arena_trainers.credit.proofs.claims import KINDS, Claims
-from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.proofs.findings import Finding, examine
-from arena_trainers.credit.registry import (
+from arena_trainers.credit.by_name import (
     default_options,
     estimate,
 )
+from arena_trainers.credit.proofs.claims import KINDS, Claims
+from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
+from arena_trainers.credit.proofs.findings import Finding, examine
 from arena_trainers.credit.results import FlatPoolWarning
 from arena_trainers.credit.testing.batches import (
     last_turns,

@@ -1,4 +1,4 @@
-"""Runs an estimator and compares its advantages; a failure is a `BrokenClaim`."""
+"""Runs an estimator and compares its advantages; a failure is a `BrokenPromise`."""
 
 import functools
 import inspect
@@ -10,15 +10,16 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
+from arena_envs.doors import BrokenPromise
 from arena_trainers.credit.batch import Floats, Ints, TurnBatch
-from arena_trainers.credit.pools import Credit
-from arena_trainers.credit.registry import (
+from arena_trainers.credit.by_name import (
     Estimator,
     estimate,
     find_estimator,
     name_of,
     per_token,
 )
+from arena_trainers.credit.pools import Credit
 from arena_trainers.credit.results import FlatPoolWarning
 from arena_trainers.credit.testing.batches import copied, num_tokens, tokens_of
 
@@ -28,12 +29,8 @@ R = TypeVar("R")
 Checking = Callable[Concatenate[Named, P], R]
 
 
-class BrokenClaim(AssertionError):
-    """An estimator breaks a rule or a claim; the message says which, with numbers."""
-
-
 def raises_broken_claim(check: Checking[P, R]) -> Checking[P, R]:
-    """Makes every failure of a check a `BrokenClaim` that names estimator and claim.
+    """Makes every failure of a check a `BrokenPromise` that names estimator and claim.
 
     The first line of the check's docstring states the claim. It starts with the field of
     `Claims` in backquotes; otherwise it is a rule of all estimators.
@@ -46,11 +43,11 @@ def raises_broken_claim(check: Checking[P, R]) -> Checking[P, R]:
         broken = f"estimator {name_of(name)!r} breaks a {kind}: {title}"
         try:
             return check(name, *args, **kwargs)
-        except BrokenClaim as error:
-            raise BrokenClaim(f"{broken}; {error}") from error
+        except BrokenPromise as error:
+            raise BrokenPromise(f"{broken}; {error}") from error
         except Exception as error:  # an author's code may raise anything
             what = f"{type(error).__name__}: {error}{place_in(name, error)}"
-            raise BrokenClaim(f"{broken}; it raised {what}") from error
+            raise BrokenPromise(f"{broken}; it raised {what}") from error
 
     return named
 
@@ -71,7 +68,7 @@ def check_runs(name: Named, turns: TurnBatch, where: str) -> None:
     """Runs the estimator once, so that a plain bug is not reported as a broken rule.
 
     Raises:
-        BrokenClaim: the estimator raises, or returns something else than a `Credit`.
+        BrokenPromise: the estimator raises, or returns something else than a `Credit`.
     """
     try:
         credit_of(name, copied(turns))  # copied: it may write into the batch
@@ -79,15 +76,15 @@ def check_runs(name: Named, turns: TurnBatch, where: str) -> None:
         place = place_in(name, error)
         if place or isinstance(error, TypeError):
             what = f"{type(error).__name__}: {error}{place}"
-            raise BrokenClaim(
+            raise BrokenPromise(
                 f"estimator {name_of(name)!r} raised {what}, on the batch {where}"
             ) from error
 
 
 def demand(kept: Any, wanted: object, got: object) -> None:
-    """Raises `BrokenClaim` unless `kept`."""
+    """Raises `BrokenPromise` unless `kept`."""
     if not kept:
-        raise BrokenClaim(f"want {wanted}, got {got}")
+        raise BrokenPromise(f"want {wanted}, got {got}")
 
 
 def credit_of(name: Named, turns: TurnBatch, **options: Any) -> Credit:
@@ -115,7 +112,7 @@ def same(
     atol: float = 0.0,
     rows: Ints | None = None,
 ) -> None:
-    """Raises `BrokenClaim` with the largest difference of advantages per token.
+    """Raises `BrokenPromise` with the largest difference of advantages per token.
 
     Args:
         turns: the batch.
@@ -136,6 +133,6 @@ def same(
         f"{column} {getattr(turns, column)[row]}"
         for column in ("game", "episode", "seat", "turn")
     )
-    raise BrokenClaim(
+    raise BrokenPromise(
         f"want advantage {want[at]:.10g} in row {row} ({where}), got {got[at]:.10g}"
     )

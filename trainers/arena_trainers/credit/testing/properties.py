@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from arena_envs.doors import BrokenPromise
 from arena_trainers.credit.batch import TurnBatch
+from arena_trainers.credit.by_name import default_options, find_estimator
 from arena_trainers.credit.needs import needs_of
-from arena_trainers.credit.registry import default_options, find_estimator
 from arena_trainers.credit.testing.batches import (
     copied,
     num_tokens,
@@ -17,7 +18,6 @@ from arena_trainers.credit.testing.batches import (
     with_numbers,
 )
 from arena_trainers.credit.testing.comparison import (
-    BrokenClaim,
     Named,
     advantage,
     credit_of,
@@ -46,7 +46,7 @@ def check_unwritten(name: Named, turns: TurnBatch, rng: np.random.Generator) -> 
     for column, old in before.items():
         for row in np.flatnonzero(after[column] != old)[:1]:
             found = f"want {column}[{row}] = {old[row]}, got {after[column][row]}"
-            raise BrokenClaim(found)
+            raise BrokenPromise(found)
 
 
 def _arrays(turns: TurnBatch) -> dict[str, Any]:
@@ -201,9 +201,9 @@ def _refused(name: Named, turns: TurnBatch, option: str, value: Any) -> None:
     except ValueError as error:
         demand(shown in str(error), wanted, f"{str(error)!r}")
     except Exception as error:
-        raise BrokenClaim(f"want {wanted}, got {type(error).__name__}") from error
+        raise BrokenPromise(f"want {wanted}, got {type(error).__name__}") from error
     else:
-        raise BrokenClaim(f"want {wanted}, got no error")
+        raise BrokenPromise(f"want {wanted}, got no error")
 
 
 CHECKS: tuple[Check, ...] = (

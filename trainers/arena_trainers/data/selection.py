@@ -2,40 +2,37 @@
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from arena_envs.doors import Door
 from arena_envs.game import check_int
-from arena_trainers.data.mixing import mixed
-from arena_trainers.data.outcomes import best_of_group, outcome_pairs, wins
 from arena_trainers.data.played import draw, games_of
 from arena_trainers.data.rows import AnyRow, Completion, Dropped, Pair, Row, content_of
-from arena_trainers.data.solvers import solver_labels, solver_replies
-from arena_trainers.data.trees import branch_pairs, revisions
 from arena_trainers.data.turn_rows import want_episodes
-from arena_trainers.data.verdicts import feedback_pairs, rule_labels
-from arena_trainers.extras import PlugIns
 from arena_wrappers import Episode, without_lost
 
 Chosen = Iterable[AnyRow | Dropped]
 _OURS = ("episodes", "seed")  # arguments of a selector that are no options
-_KNOWN: PlugIns[Chosen] = PlugIns(
+_HERE = "arena_trainers.data"
+selectors: Door[Chosen] = Door(
     "selector",
     "arena.selectors",
     {
-        "wins": wins,
-        "best_of_group": best_of_group,
-        "solver_replies": solver_replies,
-        "mixed": mixed,
-        "outcome_pairs": outcome_pairs,
-        "branch_pairs": branch_pairs,
-        "feedback_pairs": feedback_pairs,
-        "rule_labels": rule_labels,
-        "solver_labels": solver_labels,
-        "revisions": revisions,
+        "wins": f"{_HERE}.outcomes:wins",
+        "best_of_group": f"{_HERE}.outcomes:best_of_group",
+        "solver_replies": f"{_HERE}.solvers:solver_replies",
+        "mixed": f"{_HERE}.mixing:mixed",
+        "outcome_pairs": f"{_HERE}.outcomes:outcome_pairs",
+        "branch_pairs": f"{_HERE}.trees:branch_pairs",
+        "feedback_pairs": f"{_HERE}.verdicts:feedback_pairs",
+        "rule_labels": f"{_HERE}.verdicts:rule_labels",
+        "solver_labels": f"{_HERE}.solvers:solver_labels",
+        "revisions": f"{_HERE}.trees:revisions",
     },
     given=_OURS,
+    kit=f"{_HERE}.testing:check_selector",
 )
 
 
@@ -56,7 +53,7 @@ class Selection:
 
 def names() -> list[str]:
     """Names of all selectors; a built-in hides a plug-in of its name."""
-    return _KNOWN.names()
+    return selectors.names()
 
 
 def run_selector(
@@ -68,10 +65,9 @@ def run_selector(
         ValueError: an unknown selector or option, or a missing one.
         ImportError: the selector's plug-in cannot be imported.
     """
-    for given in _OURS:
-        if given in options:
-            raise ValueError(f"{given!r} is no option of a selector; leave it out")
-    return _KNOWN.make(name, {"episodes": episodes, "seed": seed, **options})
+    one = selectors.read(name)
+    given = {one.name: {**one.options, **options}}
+    return selectors.make(given, episodes=episodes, seed=seed)
 
 
 def select(
@@ -84,7 +80,7 @@ def select(
     chance leads to a state.
 
     Args:
-        name: of the selector.
+        name: of the selector, or an expression such as `"wins(top=0.2)"`.
         episodes: the records, in any order. `Episode.parent` counts them from 0. Lost ones
             give no rows.
         seed: of the selector's draws.
@@ -162,24 +158,14 @@ def held_out(
     return sides
 
 
-def selector_of(name: str) -> Callable[..., Chosen]:
-    """The function of a selector.
-
-    Raises:
-        ValueError: there is no such selector.
-        ImportError: its plug-in cannot be imported.
-    """
-    return _KNOWN.maker(name)
-
-
 def described() -> list[tuple[str, str, str]]:
     """Name, options with defaults, and first line of the docstring of each selector."""
     told = []
     for name in names():
-        selector = _KNOWN.built_in.get(name)
-        if selector is None:
+        if name not in selectors.built_in:
             told.append((name, "", "a plug-in"))
             continue
+        selector = selectors.find(name)
         given = inspect.signature(selector).parameters.values()
         shown = [
             option.name

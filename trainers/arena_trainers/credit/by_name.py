@@ -1,12 +1,11 @@
 """Estimators by name: those of this package, and those of other distributions."""
 
-import difflib
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cache
-from importlib.metadata import entry_points
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from arena_envs.doors import Door
+from arena_envs.doors import check_options as check_given
 from arena_trainers.credit.batch import TurnBatch
 from arena_trainers.credit.estimators.adca import adca
 from arena_trainers.credit.estimators.canon import canon
@@ -41,11 +40,9 @@ from arena_trainers.credit.results import (
 )
 from arena_trainers.credit.tokens import NEEDED_WITHIN, WITHIN_TURN, credit_within
 from arena_trainers.credit.trajectories import require, trajectories
-from arena_trainers.extras import imported, loaded_plugin
 
 Estimator = Callable[..., Credit]
-
-GROUP = "arena.credit"
+ALIASES = {"grpo": "episode"}  # a second name of a built-in: its own name
 _ESTIMATORS: tuple[Estimator, ...] = (
     *(adca, advevo_public_baseline, aepo, agentprm, archer, at_grpo, bi_level_gae),
     *(bnpo, canon, counterfactual, dr_grpo, episode, flow_grpo, gae, gigpo),
@@ -53,8 +50,14 @@ _ESTIMATORS: tuple[Estimator, ...] = (
     *(normalise_then_sum, poad, rae, reinforce_plus_plus_baseline, rloo, salt),
     *(stratified_grpo, turn_ppo),
 )
-_BUILT_IN: Mapping[str, Estimator] = {f.__name__: f for f in _ESTIMATORS}
-ALIASES = {"grpo": "episode"}  # a second name of a built-in: its own name
+estimators: Door[Credit] = Door(
+    "estimator",
+    "arena.credit",
+    {f.__name__: f for f in _ESTIMATORS},
+    given=("turns", "state"),
+    aliases=ALIASES,
+    kit="arena_trainers.credit.testing:check_estimator",
+)
 
 
 def estimate(
@@ -108,7 +111,7 @@ def estimate(
     {'game': 0, 'seat': 0} 2 2.5
     """
     function, own_name = find_estimator(name), name_of(name)
-    _check(own_name, function, options)
+    _check(function, own_name, options)
     declared = needs_of(function)
     tokens, own_tokens = per_token(name, within_turn), declared.per_token
     if keeps_state(function):
@@ -143,7 +146,7 @@ def estimate(
 
 def estimator_names() -> list[str]:
     """Names of all estimators, without `ALIASES`; a built-in hides a plug-in of its name."""
-    return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
+    return estimators.names()
 
 
 def estimators_with(fits: Callable[[Needs], bool]) -> str:
@@ -152,7 +155,7 @@ def estimators_with(fits: Callable[[Needs], bool]) -> str:
     >>> estimators_with(lambda needs: "team" in needs.columns)
     "'advevo_public_baseline'"
     """
-    return " or ".join(repr(n) for n, f in _BUILT_IN.items() if fits(needs_of(f)))
+    return " or ".join(repr(f.__name__) for f in _ESTIMATORS if fits(needs_of(f)))
 
 
 def name_of(name: str | Estimator) -> str:
@@ -175,19 +178,11 @@ def find_estimator(name: str | Estimator) -> Estimator:
     """
     if callable(name):
         return name
-    if name_of(name) in _BUILT_IN:
-        return _BUILT_IN[name_of(name)]
-    if isinstance(name, str) and ":" in name:
-        return _imported(name)
-    for point in entry_points(group=GROUP):
-        if point.name == name:
-            function: Estimator = loaded_plugin(point, "estimator")
-            return function
-    known = estimator_names()
-    raise ValueError(
-        f"no estimator {name!r}; {_near(name, [*known, *ALIASES])}known are "
-        f"{', '.join(known)}"
-    )
+    if not isinstance(name, str):
+        raise ValueError(
+            f"want the name of an estimator or a function, got {name!r:.80}"
+        )
+    return estimators.find(estimators.read(name).name)
 
 
 def needed_columns(
@@ -237,7 +232,7 @@ def check_options(name: str, options: Collection[str]) -> None:
     ValueError: estimator 'mars' has no option 'discont'; did you mean 'discount'? \
 Options are discount, pool, scale, ddof, eps, baseline
     """
-    _check(name, find_estimator(name), options)
+    _check(find_estimator(name), name_of(name), options)
 
 
 def docstring(name: str) -> str:
@@ -263,29 +258,5 @@ def default_options(name: str | Estimator) -> dict[str, Any]:
     }
 
 
-@cache
-def _imported(path: str) -> Estimator:
-    function: Estimator = imported(path, wanted := "module:function of an estimator")
-    if not callable(function):
-        raise ValueError(f"want {wanted}, got {path!r}, which is no function")
-    return function
-
-
-def _check(name: str, function: Estimator, options: Collection[str]) -> None:
-    if not options:
-        return
-    parameters = list(inspect.signature(function).parameters.values())[1:]
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return
-    known = [p.name for p in parameters if p.name != "state"]
-    for option in options:
-        if option not in known:
-            raise ValueError(
-                f"estimator {name!r} has no option {option!r}; {_near(option, known)}"
-                f"Options are {', '.join(known) or 'none'}"
-            )
-
-
-def _near(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}? " if near else ""
+def _check(function: Estimator, name: str, options: Collection[str]) -> None:
+    check_given(f"estimator {name!r}", function, options, ("state",), (None,))

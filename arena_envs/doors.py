@@ -1,0 +1,489 @@
+"""Doors: every kind of plug-in by name, in one grammar of strings.
+
+```
+expression := NAME[:ARGUMENT][(inner, ..., key=value, ...)]
+```
+
+| Part | Example | Meaning |
+|---|---|---|
+| NAME | `minimax` | built in, or of the door's entry-point group; a built-in hides a plug-in |
+| `module:name` | `my_bots:Careful` | a class or function that can be imported, without an entry point |
+| ARGUMENT | `mcts:100` | the first argument |
+| inner | `noisy:0.2(minimax)` | expressions, the further arguments |
+| key=value | `wins(top=0.2)` | options by name; a value is YAML, such as `[4, 8, null]` |
+
+A built-in name wins over a module of that name. Quotes at the start of a part protect commas, colons and
+parentheses: `lm:"runs/a (2)/model"`. In YAML, `{NAME: {key: value}}` says the same.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from itertools import pairwise
+from typing import Any, Generic, NoReturn, TypeVar
+
+import yaml
+
+from arena_envs.checks import did_you_mean
+
+T = TypeVar("T")
+Maker = Callable[..., T]
+
+MAX_DEPTH = 20  # of parentheses; deeper strings would exhaust Python's stack
+_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+class BrokenPromise(AssertionError):
+    """An object breaks a promise of its protocol; the message says which."""
+
+
+def broken(promise: str, reason: str) -> NoReturn:
+    """Raises `BrokenPromise` of a promise, as the tables of the checks name it."""
+    raise BrokenPromise(f"broken promise {promise!r}: {reason}")
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A string of the grammar, taken apart.
+
+    Attributes:
+        name: NAME, or `module:name`.
+        argument: ARGUMENT, or None.
+        inner: expressions in parentheses.
+        options: values in parentheses, by key.
+    """
+
+    name: str
+    argument: str | None = None
+    inner: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def expression(text: str | Mapping[str, Any]) -> Expression:
+    """Takes a string of the grammar apart, or `{NAME: {key: value}}`.
+
+    Raises:
+        ValueError: another form, or parentheses that are not balanced.
+
+    >>> expression("best_of:4(lm:a, temperature=0.5)")
+    Expression(name='best_of', argument='4', inner=('lm:a',), options={'temperature': 0.5})
+    >>> expression({"wins": {"top": 0.2}}).options
+    {'top': 0.2}
+    """
+    if isinstance(text, Mapping):
+        return _of_mapping(text)
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"want a name, got {text!r:.80}")
+    head, inside = _apart(text.strip())
+    name, colon, argument = head.partition(":")
+    inner, options = [], {}
+    for part in split(inside):
+        key, equals, value = part.partition("=")
+        if equals and re.fullmatch(r"[A-Za-z_]\w*", key.strip()):
+            options[key.strip()] = value_of(value)
+        else:
+            inner.append(part)
+    return Expression(
+        name.strip(), _unquoted(argument) if colon else None, tuple(inner), options
+    )
+
+
+def _of_mapping(given: Mapping[str, Any]) -> Expression:
+    (first, options), *more = given.items() or [("", None)]
+    if more or not isinstance(first, str) or not isinstance(options, Mapping | None):
+        raise ValueError(
+            f"want one name with its options, got {dict(given)!r:.200}; write "
+            "NAME(key=value) or {NAME: {key: value}}"
+        )
+    found = expression(first)
+    return Expression(
+        found.name, found.argument, found.inner, {**found.options, **(options or {})}
+    )
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """What stands before the parentheses at the end, and in them."""
+    start = next((at for at, depth in _depths(text) if depth and text[at] == "("), None)
+    if start is None:
+        return text, ""
+    end = next(at for at, depth in _depths(text) if at > start and not depth)
+    if end != len(text) - 1:
+        raise ValueError(
+            f"want closed parentheses, and nothing after them, got {text!r:.200}; put a name or "
+            "path with parentheses into quotes"
+        )
+    return text[:start], text[start + 1 : -1]
+
+
+def split(text: str) -> list[str]:
+    """The parts between the commas that neither brackets nor quotes protect.
+
+    >>> split("mcts:5, noisy:0.1(first), wins(above=[1, 2])")
+    ['mcts:5', 'noisy:0.1(first)', 'wins(above=[1, 2])']
+    """
+    ends = [at for at, depth in _depths(text) if text[at] == "," and not depth]
+    edges = [-1, *ends, len(text)]
+    parts = [text[a + 1 : b].strip() for a, b in pairwise(edges)]
+    return parts if any(parts) else []
+
+
+def _depths(text: str) -> Iterator[tuple[int, int]]:
+    """Each place outside quotes, with the number of brackets that are open after it."""
+    quote, before, depth = "", "(", 0
+    for at, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+            before = char
+            continue
+        if char in "\"'" and before in ":=,([{":
+            quote = char
+            continue
+        depth += (char in _OPENING) - (char in _CLOSING)
+        if not 0 <= depth <= MAX_DEPTH:
+            break
+        yield at, depth
+        before = before if char.isspace() else char
+    if depth or quote:
+        raise ValueError(
+            f"want closed parentheses and quotes, at most {MAX_DEPTH} deep, got {text!r:.200}"
+        )
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if is_quoted else text
+
+
+def value_of(text: str) -> Any:
+    """The value that a text stands for: YAML, and every number that Python reads.
+
+    >>> value_of("1e-6"), value_of("[4, null]"), value_of("wins")
+    (1e-06, [4, None], 'wins')
+    """
+    for kind in (int, float):
+        if re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", text.strip(), re.IGNORECASE):
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ValueError(
+            f"want a value such as 3, true, text or [1, 2], got {text!r}"
+        ) from None
+
+
+def imported(path: str, wanted: str) -> Any:
+    """What `module:name` names; modules of the working directory count.
+
+    Args:
+        path: `module:name`.
+        wanted: what it should be, for messages.
+
+    Raises:
+        ValueError: another form, or no such module or name.
+        ImportError: the module fails; names the exception and its place.
+    """
+    if not isinstance(path, str) or not _PATH.fullmatch(path):
+        raise ValueError(f"want {wanted}, got {path!r:.200}")
+    find_modules_here()
+    module, _, name = path.partition(":")
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name and f"{module}.".startswith(f"{error.name}."):
+            raise ValueError(
+                f"want {wanted}, got {path!r}: there is no module {error.name!r} in the "
+                "working directory or among the installed packages"
+            ) from error
+        raise ImportError(f"{path!r} cannot be loaded: {error}") from error
+    except Exception as error:  # a stranger's module may raise anything at import
+        what = f"{type(error).__name__}: {error}{place_of(error)}"
+        raise ImportError(f"{path!r} cannot be loaded: {what}") from error
+    if not hasattr(found, name):
+        known = [key for key in vars(found) if not key.startswith("_")]
+        hint = f"; {did_you_mean(name, known)}" if known else ""
+        raise ValueError(
+            f"want {wanted}, got {path!r}: the module has nothing of that name{hint}"
+        )
+    return getattr(found, name)
+
+
+def find_modules_here() -> None:
+    """Makes modules of the working directory importable, as `python -m` does.
+
+    The directory is last in the path, so its files hide no installed package.
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+
+
+def place_of(error: BaseException) -> str:
+    """Where an exception was raised, such as `" (pig.py:98)"`; "" if that is unknown.
+
+    >>> place_of(ValueError())
+    ''
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, SyntaxError) or not frames:
+        return ""  # the message of a SyntaxError names its line
+    return f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
+
+
+def missing_extra(
+    error: ModuleNotFoundError, extra: str = "train"
+) -> ModuleNotFoundError:
+    """The error for a missing package; it names the extra to install."""
+    return ModuleNotFoundError(
+        f"this needs the package {error.name!r}; install it with: "
+        f"pip install 'arena-envs[{extra}]'",
+        name=error.name,
+    )
+
+
+@dataclass(frozen=True)
+class Door(Generic[T]):
+    """All objects of one kind: those of this project, plug-ins, and `module:name`.
+
+    Attributes:
+        kind: what is made, for messages.
+        group: of the entry points; "" for none.
+        built_in: functions or classes by name, or `module:name` of one, which is imported when
+            it is first used.
+        given: arguments that the program gives, and no user.
+        aliases: second names of built-in objects.
+        kit: `module:function` that checks an object; raises `BrokenPromise`.
+        extra: what to install if a built-in cannot be imported.
+        noun: what an option is called in messages.
+    """
+
+    kind: str
+    group: str
+    built_in: Mapping[str, Maker[T] | str]
+    given: Collection[str] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    kit: str | None = None
+    extra: str = "train"
+    noun: str = "option"
+
+    def names(self) -> list[str]:
+        """All names, sorted, without aliases."""
+        return sorted({*self.built_in, *(point.name for point in self._points())})
+
+    def knows(self, spec: Any) -> bool:
+        """Whether a string or a mapping names an object; imports nothing."""
+        try:
+            return self._is_name(expression(spec).name)
+        except ValueError:
+            return False
+
+    def read(self, spec: str | Mapping[str, Any]) -> Expression:
+        """Takes a string or mapping apart; an alias becomes the name that it stands for.
+
+        Raises:
+            ValueError: another form than the grammar's, or an unknown name.
+        """
+        one = expression(spec)
+        name = self.aliases.get(one.name, one.name)
+        if self._is_name(name):
+            return Expression(name, one.argument, one.inner, one.options)
+        path = f"{one.name}:{one.argument}"
+        if not _PATH.fullmatch(path):
+            raise ValueError(self._unknown(one.name))
+        if "." not in name and name not in sys.modules:
+            find_modules_here()
+            if importlib.util.find_spec(name) is None:
+                raise ValueError(
+                    f"{self._unknown(one.name)}; nor is there a module {name!r}"
+                )
+        return Expression(path, None, one.inner, one.options)
+
+    def find(self, name: str) -> Maker[T]:
+        """The function or class of a name, or of `module:name`.
+
+        Raises:
+            ValueError: there is none.
+            ImportError: it cannot be imported; says what to install or to mend.
+        """
+        name = self.aliases.get(name, name)
+        if name in self.built_in:
+            return self._built_in(name)
+        for point in self._points():
+            if point.name == name:
+                plug_in: Maker[T] = _loaded(point, self.kind)
+                return plug_in
+        if ":" not in name:
+            raise ValueError(self._unknown(name))
+        made: Maker[T] = imported(name, f"{self._one} as module:name")
+        if not callable(made):
+            raise ValueError(
+                f"want {self._one} as module:name of a function or class, got {name!r}, "
+                f"which is {made!r:.60}"
+            )
+        return made
+
+    def make(self, spec: str | Mapping[str, Any], /, **given: Any) -> T:
+        """Calls the function or class of a string or mapping.
+
+        Args:
+            spec: an expression of the grammar, or `{NAME: {key: value}}`.
+            **given: arguments that the program gives; a function gets those that it takes.
+
+        Raises:
+            ValueError: an unknown name or option, or an argument that is missing or does not
+                fit.
+            ImportError: it cannot be imported; says what to install or to mend.
+        """
+        one = self.read(spec)
+        maker = self.find(one.name)
+        taken = inspect.signature(maker).parameters
+        given = {name: value for name, value in given.items() if name in taken}
+        arguments = _positional(self.kind, one, taken, {*given, *self.given})
+        known = {*self.given, *given}
+        what = f"{self.kind} {one.name!r}"
+        check_options(what, maker, one.options, known, arguments, self.noun)
+        return maker(*arguments, **one.options, **given)
+
+    def check(self, thing: Any, *args: Any, **options: Any) -> None:
+        """Checks an object by the kit of this door, which gets the further arguments.
+
+        Raises:
+            BrokenPromise: names the first promise that the object breaks.
+            TypeError: this kind has no kit.
+        """
+        if self.kit is None:
+            raise TypeError(f"there is no check of {self._one}")
+        imported(self.kit, "a check")(thing, *args, **options)
+
+    def _built_in(self, name: str) -> Maker[T]:
+        maker = self.built_in[name]
+        if not isinstance(maker, str):
+            return maker
+        module, _, attribute = maker.partition(":")
+        try:
+            found: Maker[T] = getattr(importlib.import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            raise missing_extra(error, self.extra) from error
+        return found
+
+    def _points(self) -> Collection[EntryPoint]:
+        return entry_points(group=self.group) if self.group else ()
+
+    def _is_name(self, name: str) -> bool:
+        return name in self.built_in or name in {p.name for p in self._points()}
+
+    @property
+    def _one(self) -> str:
+        return f"{'an' if self.kind[0] in 'aeiou' else 'a'} {self.kind}"
+
+    def _unknown(self, name: str) -> str:
+        known = [*self.names(), *self.aliases]
+        return f"no {self.kind} {name!r}; {did_you_mean(name, known)}"
+
+
+def check_options(
+    what: str,
+    maker: Callable[..., Any],
+    options: Collection[str],
+    given: Collection[str] = (),
+    arguments: Collection[Any] = (),
+    noun: str = "option",
+) -> None:
+    """Checks that a function or class has these options, and that it needs no others.
+
+    Args:
+        what: what is called, for messages.
+        maker: the function or class.
+        options: names of options.
+        given: names that are no options of a user.
+        arguments: what its first parameters get.
+        noun: what an option is called in messages.
+
+    Raises:
+        ValueError: an unknown option, or one that is missing.
+    """
+    parameters = [*inspect.signature(maker).parameters.values()][len(arguments) :]
+    variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    known = [
+        p.name for p in parameters if p.name not in given and p.kind not in variadic
+    ]
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    for option in options:
+        if option in given or (option not in known and not takes_any):
+            hint = did_you_mean(str(option), known) if known else "it has none"
+            listed = f" {noun.capitalize()}s are {', '.join(known)}" * ("mean" in hint)
+            raise ValueError(f"{what} has no {noun} {option!r}; {hint}{listed}")
+    for parameter in parameters:
+        lacks = parameter.default is parameter.empty and parameter.kind not in variadic
+        if lacks and parameter.name not in {*options, *given}:
+            raise ValueError(f"{what} needs the {noun} {parameter.name!r}; give it")
+
+
+def _positional(
+    kind: str,
+    one: Expression,
+    parameters: Mapping[str, inspect.Parameter],
+    given: Collection[str],
+) -> list[Any]:
+    """The argument, as the type of the first parameter says, and the inner expressions."""
+    own = [p for p in parameters.values() if p.name not in given]
+    takes = [p for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    num, has_argument = len(one.inner), one.argument is not None
+    if any(p.kind is p.VAR_POSITIONAL for p in own):
+        return [*([one.argument] if has_argument else []), *one.inner]
+    if has_argument and not takes:
+        raise ValueError(
+            f"{kind} {one.name!r} takes no argument, got '{one.name}:{one.argument}'"
+        )
+    needs = [
+        p.name for p in takes if p.default is p.empty and p.name not in one.options
+    ]
+    if needs[has_argument + num :] or num > max(len(takes) - has_argument, 0):
+        usage = one.name + (f":{takes[0].name.upper()}" if takes else "")
+        if further := ", ".join(p.name.upper() for p in takes[1:]):
+            usage += f"({further})"
+        raise ValueError(
+            f"want a {kind} as {usage}, got {one.name!r} with {has_argument + num} of these "
+            "arguments; put a path with parentheses or commas into quotes"
+        )
+    first = [_converted(one, takes[0].annotation)] if has_argument else []
+    return [*first, *one.inner]
+
+
+def _converted(one: Expression, annotation: Any) -> Any:
+    wanted = str(getattr(annotation, "__name__", annotation))
+    kinds = {"int": (int, "an integer"), "float": (float, "a number")}
+    if wanted == "int | str":
+        return (
+            value
+            if type(value := value_of(one.argument or "")) is int
+            else one.argument
+        )
+    convert, words = kinds.get(wanted.removesuffix(" | None"), (str, ""))
+    try:
+        return convert(one.argument or "")
+    except ValueError:
+        got = f"{one.name}:{one.argument}"
+        raise ValueError(f"want {words} after '{one.name}:', got {got!r}") from None
+
+
+def _loaded(point: EntryPoint, kind: str) -> Any:
+    """What an entry point names."""
+    plugin = point.dist.name if point.dist else "?"
+    try:
+        return point.load()
+    except Exception as error:  # a plug-in may raise anything
+        raise ImportError(
+            f"{kind} {point.name!r} of plug-in {plugin!r} cannot be loaded from "
+            f"{point.value!r}: {error!r}"
+        ) from error
