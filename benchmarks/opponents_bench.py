@@ -16,13 +16,13 @@ from arena_envs import make_game
 from arena_envs.game import AnyGame
 from arena_envs.solvers import (
     CFRPlus,
+    PerfectInformation,
     Table,
     expected_returns,
     information_states,
     nash_conv,
     uniform_table,
 )
-from arena_envs.solvers.perfect_information import PerfectInformation
 from arena_trainers.evaluate.exploit import tabular
 from arena_trainers.job.settings import load_recipe
 from arena_wrappers import ScoringPolicy

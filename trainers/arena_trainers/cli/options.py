@@ -7,7 +7,7 @@ import typer
 import yaml
 
 import arena_envs
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 
 GameName = Annotated[str, typer.Argument(metavar="GAME")]
 OptionalGame = Annotated[str | None, typer.Argument(metavar="GAME")]

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from arena_envs import make_game
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.sampling import draw, possible_outcomes
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, draw, possible_outcomes
 from arena_trainers.credit import default_options
 
 FILE = "advice.json"

@@ -45,7 +45,6 @@ from trl.models import unwrap_model_for_generation
 from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.checkpointed import CheckpointedTrainer
-from arena_trainers.train.checks import refuse_absolute_positions
 from arena_trainers.train.clock import TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.credit import (
@@ -160,7 +159,6 @@ class TurnGRPOTrainer(CheckpointedTrainer):
                 rollout_func=replay_rows,
                 **kwargs,
             )
-        refuse_absolute_positions(self.model.config.model_type)
         self._set_up_policies()
 
     def _set_up_policies(self) -> None:
@@ -221,6 +219,8 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             if self.args.weighting == "turn":
                 advantage = weighted(advantage, self.last_turns)
             self._rows = self._training_rows(advantage)
+        with self.clock.part("training"):
+            self.agreement.check(self._rows)
         with self.clock.part("rest"):
             labels = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
             output: dict[str, Any] = super()._generate_and_score_completions(labels)
@@ -282,7 +282,7 @@ def replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
     return {
         "prompt_ids": [list(row.prompt_ids) for row in rows],
         "completion_ids": [list(row.completion_ids) for row in rows],
-        "logprobs": sampling_logprobs(rows) if trainer.use_vllm else None,
+        "logprobs": sampling_logprobs(rows),
         "env_mask": [list(row.loss_mask) for row in rows],
         "episode_return": [row.episode_return for row in rows],
     }
