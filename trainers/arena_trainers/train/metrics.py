@@ -3,6 +3,7 @@
 | metric | formula | healthy range |
 |---|---|---|
 | `arena/<game>/player_<i>/return` | mean return by the rules | within the game's range |
+| `arena/<game>/player_<i>/reward/<part>` | Σ part * weight / trained trajectories, of a supplied part; unweighted if the weight is 0 | moves as you want it to |
 | `arena/<game>/player_<i>/advantage_mean` | mean of turn advantages | near 0 |
 | `arena/<game>/player_<i>/advantage_std` | their standard deviation | above 0 |
 | `arena/<game>/player_<i>/zero_advantages` | turns with advantage 0 / turns | below 0.9 |
@@ -77,6 +78,7 @@ from arena_trainers.credit import Credit, PoolReport, TurnBatch
 from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.rounding import ZERO
 from arena_trainers.matchmaking import SELF
+from arena_trainers.train.records import PARTS
 from arena_wrappers import Episode
 
 
@@ -173,8 +175,14 @@ def metrics(
     for (game, seat, _), values in sorted(returns.items()):
         name = f"arena/{names[game]}/player_{seat}"
         found[f"{name}/return"] = float(np.mean(values))
-        own = advantage[(turns.game == game) & (turns.seat == seat) & unselected]
+        of_seat = (turns.game == game) & (turns.seat == seat) & unselected
+        own = advantage[of_seat]
         if len(own) > 0:
+            trajectories = len(np.unique(turns.episode[of_seat]))
+            for supplied, values_of in (turns.rewards or {}).items():
+                if supplied not in PARTS:
+                    total = float(values_of[of_seat].sum())
+                    found[f"{name}/reward/{supplied}"] = total / trajectories
             found[f"{name}/advantage_mean"] = float(own.mean())
             found[f"{name}/advantage_std"] = float(own.std())
             found[f"{name}/zero_advantages"] = float((np.abs(own) <= ZERO).mean())
