@@ -28,7 +28,9 @@ class RowConfig:
 
     trainer: str = field(metadata={"help": "Name of the trainer."})
     data: str = field(
-        metadata={"help": "Parquet file of rows, which arena data writes."}
+        metadata={
+            "help": "Parquet file of rows, or folder of splits, which arena data writes."
+        }
     )
     batch_size: int = field(
         default=32,
