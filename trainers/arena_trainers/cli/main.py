@@ -15,7 +15,6 @@ from rich.console import Console
 
 from arena_envs.doors import find_modules_here, missing_extra
 from arena_trainers import extras
-from arena_trainers.cli import bench as bench_command
 from arena_trainers.cli import credit as credit_commands
 from arena_trainers.cli import data as data_command
 from arena_trainers.cli import evaluate as eval_command
@@ -236,7 +235,6 @@ serve_command.add_commands(app)
 solve_command.add_commands(app)
 tournament_command.add_commands(app)
 credit_commands.add_commands(app)
-bench_command.add_commands(app)
 
 
 def _quiet_libraries() -> None:

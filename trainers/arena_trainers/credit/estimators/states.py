@@ -75,7 +75,7 @@ def at_grpo(
       best candidate.
     - *Number*: cosine -1.000, factor -1.200 in `bandit`, shared chance; cosine 0.931,
       factor 0.800 in `three_seats`, one large group; both with γ = 1 (`arena credit
-      report`).
+      check`).
 
     With γ = 0 the sign is wrong where a turn pays now and costs more later. Trees that
     follow the best candidate visit good states more often. Where information is hidden,
@@ -170,7 +170,7 @@ def gigpo(
       double weight of frequent states; γ < 1 (late rewards count less in the second part);
       truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -2.400 in `bandit`, shared chance; cosine 0.980,
-      factor 1.469 in `three_seats`, one large group (`arena credit report`).
+      factor 1.469 in `three_seats`, one large group (`arena credit check`).
 
     A turn at a state that is seen often counts up to 1 + ω times. With `mean_over="turns"`
     long trajectories weigh more in the mean. In large pools this mean is a constant without
@@ -256,7 +256,7 @@ def agentprm(
       counts as 0); γ < 1 (late rewards count less); turn trees that follow the best
       candidate where information is hidden.
     - *Number*: cosine 0.953, factor 0.413 in `chain`, batches of two; cosine 1.000, factor
-      1.000 in `chain`, one large group (`arena credit report`).
+      1.000 in `chain`, one large group (`arena credit check`).
 
     With n visits the own turn shrinks the gradient at a state by the factor 1 - 1/n, which
     is 0 for a single visit. States with few visits then count less, so the direction
