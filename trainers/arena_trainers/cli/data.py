@@ -122,13 +122,6 @@ def data(
                 "want EPISODES, --select NAME and --out FILE.parquet (or --dry-run); "
                 "arena data --list names the selectors"
             )
-        if out is not None and (out.suffix == ".parquet") == bool(share):
-            raise ValueError(
-                f"want --out FOLDER with --held-out, for its splits, got {out}; leave the "
-                "suffix out"
-                if share
-                else f"want --out FILE.parquet, got {out}; give it this suffix"
-            )
         sides = _sides(files, share, out)
         given = read_params(option)
         found = {
@@ -152,6 +145,13 @@ def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, A
     """The episodes to train on and those held out, by what is added to their names."""
     from arena_trainers.train.rollouts import read_rollouts
 
+    if out is not None and (out.suffix == ".parquet") == bool(share):
+        raise ValueError(
+            f"want --out FOLDER with --held-out, for its splits, got {out}; leave the "
+            "suffix out"
+            if share
+            else f"want --out FILE.parquet, got {out}; give it this suffix"
+        )
     if out is not None and (not share or not out.is_dir()):
         check_out(out, PARQUET, "arena data")
     elif out is not None:
