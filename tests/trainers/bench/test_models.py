@@ -7,7 +7,7 @@ from arena_trainers.bench.comparison import model_comparisons
 from arena_trainers.bench.learning import Run
 from arena_trainers.bench.models import COMPARED, MODELS, ModelSetting
 from arena_trainers.bench.settings import SETTINGS
-from arena_trainers.cli.train_arguments import split
+from arena_trainers.cli.train import split
 from arena_trainers.job.settings import DEFAULT_RECIPE, build_configs, load_recipe
 from arena_trainers.train.games import GamePlan
 
