@@ -17,8 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.checks import short
-from arena_envs.game import CHANCE, MAX_TEXT, AnyGame, IllegalAction, legal_actions_of
-from arena_envs.sampling import draw, possible_actions, possible_outcomes
+from arena_envs.game import (
+    CHANCE,
+    MAX_TEXT,
+    AnyGame,
+    IllegalAction,
+    draw,
+    legal_actions_of,
+    possible_actions,
+    possible_outcomes,
+)
 
 MAX_NODES = 10_000  # of a game
 Content = Literal["all", "features", "text"]  # of an observation

@@ -33,18 +33,21 @@ STAGES = {"rounds": Loop, "rounds.play": PlayStage, "rounds.evaluate": EvaluateS
 
 
 def table(title: str, options: Iterable[Option]) -> list[str]:
+    """The section of a group."""
     rows = [f"| `{o.name}` | {kind(o)} | {default(o)} | {text(o)} |" for o in options]
     head = ["| Option | Values | Default | |", "|---|---|---|---|"]
     return ["", f"## {title}", "", *head, *rows]
 
 
 def kind(option: Option) -> str:
+    """The types or choices of an option, with its least value."""
     values = option.choices or [t for t in option.types if t != "None"]
     bound = "" if option.least is None else f" ≥ {option.least}"
     return " or ".join(f"`{value}`" for value in values) + bound
 
 
 def default(option: Option) -> str:
+    """The default of an option."""
     if option.default is MISSING:
         return "required"
     empty = option.default is None or option.default == {} or not option.types
@@ -54,10 +57,12 @@ def default(option: Option) -> str:
 
 
 def text(option: Option) -> str:
+    """The text of an option, as a cell."""
     return option.help.replace("|", "\\|")
 
 
 def page() -> str:
+    """The whole page."""
     known = [*options_of(JobConfig).values(), *options_of(SelfPlay).values()]
     lines = [HEAD.rstrip()]
     for group in GROUPS:

@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -14,7 +14,9 @@ class Endpoint(ThreadingHTTPServer):
 
     Attributes:
         behaviour: of a request, by its number: "fine", "long" (cut at a length limit), "slow",
-            "stall", "garbage", "cut", a status, or the content of a JSON answer.
+            "stall", "drip" (bytes without end), "garbage", "cut", a status, or the content of
+            a JSON answer. A status may be followed by what the server says: "400 no seed".
+        retry_after: the header of status 429; empty for none.
         say: the text of an answer, a function of the request's body.
         models: what `GET /v1/models` lists.
         elsewhere: where status 307 redirects to.
@@ -31,7 +33,7 @@ class Endpoint(ThreadingHTTPServer):
         self.behaviour: Callable[[int], str] = lambda number: "fine"
         self.say: Callable[[dict[str, Any]], str] = lambda body: "<answer>bet</answer>"
         self.models: list[dict[str, str]] = []
-        self.elsewhere = ""
+        self.elsewhere, self.retry_after = "", "0.01"
         self.headers: list[dict[str, str]] = []
         self.requests: list[dict[str, Any]] = []
         self.in_flight = self.most_in_flight = 0
@@ -68,6 +70,8 @@ class Handler(BaseHTTPRequestHandler):
             self.server.closing.wait(20)
         elif behaviour == "slow":
             self.take_time()
+        elif behaviour == "drip":
+            return self.drip()
         elif behaviour == "garbage":
             return self.send(200, b"\xff\x00<html>not json")
         elif behaviour == "cut":
@@ -77,9 +81,9 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b'{"choices": [')
             self.close_connection = True
             return None
-        elif behaviour.isdigit():
-            said = f"no: {self.headers['Authorization']}"
-            return self.send(int(behaviour), json.dumps({"error": said}).encode())
+        elif behaviour[:3].isdigit():
+            said = behaviour[4:] or f"no: {self.headers['Authorization']}"
+            return self.send(int(behaviour[:3]), json.dumps({"error": said}).encode())
         elif behaviour.startswith("{"):
             return self.send(200, behaviour.encode())
         choice: dict[str, Any] = {
@@ -101,6 +105,17 @@ class Handler(BaseHTTPRequestHandler):
             answer["prompt_token_ids"] = [1, 2, 3]
         return self.send(200, json.dumps(answer).encode())
 
+    def drip(self) -> None:
+        """A byte now and then, without end."""
+        self.send_response(200)
+        self.send_header("Content-Length", "100000")
+        self.end_headers()
+        with suppress(OSError):  # the client gave up
+            while not self.server.closing.wait(0.02):
+                self.wfile.write(b" ")
+                self.wfile.flush()
+        self.close_connection = True
+
     def take_time(self) -> None:
         """Counts the request as in flight until its answer is about to be sent."""
         server = self.server
@@ -115,8 +130,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
-        if status == 429:
-            self.send_header("Retry-After", "0.01")
+        if status == 429 and self.server.retry_after:
+            self.send_header("Retry-After", self.server.retry_after)
         if status == 307:
             self.send_header("Location", self.server.elsewhere)
         self.end_headers()

@@ -15,7 +15,13 @@ with the size of the game, as far as it is known, and a solver for it.
 """
 
 from arena_envs.solvers.cfr import CFR, MCCFR, CFRPlus
-from arena_envs.solvers.enumeration import MAX_STATES, Key, Table, TooLarge
+from arena_envs.solvers.enumeration import (
+    MAX_STATES,
+    Key,
+    Table,
+    TooLarge,
+    refuse_hopeless,
+)
 from arena_envs.solvers.linear_program import (
     MatrixSolution,
     ZeroSumSolution,
@@ -31,7 +37,7 @@ from arena_envs.solvers.matrix import (
     optimal_joint_policy,
     pure_equilibria,
 )
-from arena_envs.solvers.perfect_information import Minimax, minimax
+from arena_envs.solvers.perfect_information import Minimax, PerfectInformation, minimax
 from arena_envs.solvers.tabular import (
     BestResponse,
     action_values,
@@ -56,6 +62,7 @@ __all__ = [
     "MatrixSolution",
     "Minimax",
     "MixedEquilibrium",
+    "PerfectInformation",
     "Table",
     "TooLarge",
     "ZeroSumSolution",
@@ -73,6 +80,7 @@ __all__ = [
     "normal_form",
     "optimal_joint_policy",
     "pure_equilibria",
+    "refuse_hopeless",
     "solve_matrix",
     "solve_zero_sum",
     "uniform_table",

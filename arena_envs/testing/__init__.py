@@ -13,5 +13,15 @@ information is imperfect, it does not find a text that leaves out a public fact 
 
 from arena_envs.doors import BrokenPromise
 from arena_envs.testing.check import CHECKS, PAGE_ROWS, check_game, page_of
+from arena_envs.testing.sample import Sample, draw_sample, random_episode
 
-__all__ = ["CHECKS", "PAGE_ROWS", "BrokenPromise", "check_game", "page_of"]
+__all__ = [
+    "CHECKS",
+    "PAGE_ROWS",
+    "BrokenPromise",
+    "Sample",
+    "check_game",
+    "draw_sample",
+    "page_of",
+    "random_episode",
+]

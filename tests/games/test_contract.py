@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import arena_envs
 from arena_envs import registration, testing
+from arena_envs.testing import Sample, draw_sample
 from arena_envs.testing.check import check_page
 from arena_envs.testing.rules import check_facts, check_knobs, check_protocol
-from arena_envs.testing.sample import Sample, draw_sample
 from arena_envs.testing.texts import check_refusal
 
 OWN = {id: entry for id, entry in registration._entries.items() if not entry.plugin}

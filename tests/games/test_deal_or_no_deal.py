@@ -11,11 +11,10 @@ import pytest
 from arena_envs import TERMINAL, make_game
 from arena_envs.bots import make_bot
 from arena_envs.game import IllegalAction
-from arena_envs.games.deal_or_no_deal import DealOrNoDeal
+from arena_envs.games.deal_or_no_deal import DealOrNoDeal, State
 from arena_envs.games.deal_or_no_deal import state as deals
-from arena_envs.games.deal_or_no_deal.state import State
 from arena_envs.solvers import expected_returns, uniform_table
-from arena_envs.testing.sample import random_episode
+from arena_envs.testing import random_episode
 
 game = DealOrNoDeal()
 tiny = DealOrNoDeal(("book", "hat"), min_items=2, max_items=2, points=2, max_talk=2)

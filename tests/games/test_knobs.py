@@ -7,7 +7,7 @@ import pytest
 
 from arena_envs import game_infos, make_game
 from arena_envs.game import fitting
-from arena_envs.testing.sample import random_episode
+from arena_envs.testing import random_episode
 
 FAST = ("guess_number-v0", "wordle-v0")
 GAMES = {info.id: make_game(info.id) for info in game_infos() if info.extra is None}

@@ -8,8 +8,7 @@ import pytest
 
 import arena_envs
 from arena_envs.game import AnyGame
-from arena_envs.games.hanabi import Hanabi
-from arena_envs.games.hanabi.state import State
+from arena_envs.games.hanabi import Hanabi, State
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.games.tic_tac_toe import TicTacToe
 

@@ -6,7 +6,7 @@ import pytest
 
 import arena_envs
 from arena_envs import registration
-from arena_envs.testing.sample import random_episode
+from arena_envs.testing import random_episode
 
 IDS = [id for id, entry in registration._entries.items() if not entry.plugin]
 

@@ -19,7 +19,7 @@ from arena_envs.solvers import (
     nash_conv,
     uniform_table,
 )
-from arena_envs.testing.sample import random_episode
+from arena_envs.testing import random_episode
 
 game = SocialDilemma()
 STAG_HUNT = {"reward": 4, "temptation": 3, "punishment": 2, "sucker": 0}

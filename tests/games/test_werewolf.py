@@ -10,16 +10,15 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.games.werewolf import Werewolf
-from arena_envs.games.werewolf.state import State
-from arena_envs.sampling import sample_chance
+from arena_envs.game import sample_chance
+from arena_envs.games.werewolf import State, Werewolf
 from arena_envs.solvers import (
     expected_returns,
     information_states,
     nash_conv,
     uniform_table,
 )
-from arena_envs.testing.sample import draw_sample
+from arena_envs.testing import draw_sample
 
 game = Werewolf()
 ROLES = ("wolf", "villager", "seer", "wolf", "doctor", "villager")

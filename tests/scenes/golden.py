@@ -13,7 +13,7 @@ from pathlib import Path
 from arena_envs import make_game
 from arena_envs.game import CHANCE
 from arena_envs.scenes import scene_of, svg
-from arena_envs.testing.sample import random_episode
+from arena_envs.testing import random_episode
 
 FOLDER = Path(__file__).parent / "golden"
 IDS = (

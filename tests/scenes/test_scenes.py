@@ -32,7 +32,7 @@ from arena_envs.scenes.shapes import TONES, observed
 from arena_envs.scenes.svg import css
 from arena_envs.scenes.text import MAX_LINES, wrapped
 from arena_envs.talk import Utterance as Said
-from arena_envs.testing.sample import random_episode
+from arena_envs.testing import random_episode
 
 GOLDEN = runpy.run_path(str(Path(__file__).with_name("golden.py")))
 OWN = [id for id, entry in registration._entries.items() if not entry.plugin]

@@ -18,9 +18,9 @@ from arena_envs.solvers import (
     exploitability,
     information_states,
     nash_conv,
+    refuse_hopeless,
     uniform_table,
 )
-from arena_envs.solvers.enumeration import refuse_hopeless
 
 
 def kuhn_equilibrium(alpha):

@@ -21,8 +21,7 @@ from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_envs.hostile import quoted
 from arena_envs.scenes import Card, Cards, Scene
 from arena_envs.talk import Utterance, as_heard
-from arena_envs.testing import CHECKS, BrokenPromise, check_game, page_of
-from arena_envs.testing.sample import draw_sample
+from arena_envs.testing import CHECKS, BrokenPromise, check_game, draw_sample, page_of
 
 
 class HalfFacts(KuhnPoker):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import arena_envs
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_envs.game import CHANCE, TERMINAL, BaseGame, IllegalAction
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import time
+from email.utils import formatdate
 from functools import partial
 from typing import Any
 
@@ -133,6 +135,177 @@ def test_what_passes_is_tried_again(endpoint: Any, behaviour: str) -> None:
     assert episodes[0].lost is None
     assert policy.usage.num_errors == 0
     assert len(endpoint.requests) == policy.usage.num_calls + 2
+
+
+def completion(finish: str = "stop", **message: Any) -> str:
+    """A chat completion with this message."""
+    message = {"role": "assistant", "content": None, **message}
+    return json.dumps({"choices": [{"finish_reason": finish, "message": message}]})
+
+
+CALL = {"id": "1", "function": {"name": "act", "arguments": "{}"}}
+SILENT = {
+    "empty": completion(reasoning_content="<answer>bet</answer>"),
+    "refusal": completion(refusal="I cannot gamble"),
+    "tool_call": completion("tool_calls", tool_calls=[CALL]),
+    "content_filter": completion("content_filter", content=""),
+    "overlong": completion("length", content=""),
+}
+
+
+@pytest.mark.parametrize("kind", SILENT)
+def test_silence_is_a_reply_that_forfeits_under_its_name(
+    endpoint: Any, kind: str
+) -> None:
+    endpoint.behaviour = lambda number: SILENT[kind]
+    (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url), 1)
+    assert (episode.lost, episode.forfeited_by) == (None, 0)
+    assert episode.turns[0].invalid == kind
+    assert episode.turns[0].reply == ("I cannot gamble" if kind == "refusal" else "")
+
+
+def test_parts_of_content_are_read(endpoint: Any) -> None:
+    parts = [{"type": "text", "text": t} for t in ("<answer>b", "et</answer>")]
+    parts.insert(1, {"type": "image_url", "image_url": "x"})
+    endpoint.behaviour = lambda number: completion(content=parts)
+    (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url), 1)
+    assert episode.turns[0].reply == "<answer>bet</answer>"
+    assert episode.forfeited_by is None
+
+
+def test_a_reply_of_megabytes_is_cut_with_a_note(endpoint: Any) -> None:
+    text = "x" * 3_000_000 + "<answer>bet</answer>"
+    endpoint.behaviour = lambda number: completion(content=text)
+    (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url), 1)
+    assert episode.turns[0].invalid == "overlong"
+    assert episode.turns[0].reply[999_990:] == (
+        "x" * 10 + "\n[cut: the reply has 3000020 characters]"
+    )
+
+
+@pytest.mark.parametrize(
+    "said", ['"no credit"', '{"message": "no credit", "code": 500}']
+)
+def test_an_error_with_status_200_is_told_in_the_servers_words(
+    endpoint: Any, said: str
+) -> None:
+    endpoint.behaviour = lambda number: f'{{"error": {said}}}'
+    (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url, max_retries=1), 1)
+    assert "no credit" in episode.lost
+    assert len(endpoint.requests) == 2
+
+
+def test_an_answer_without_end_times_out(
+    endpoint: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arena_wrappers.api_client.WHOLE", 3)
+    endpoint.behaviour = lambda number: "drip"
+    (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url, timeout=0.1), 1)
+    assert "began an answer and did not end it within 0.3 s" in episode.lost
+    assert episode.turns[-1].invalid == "timeout"
+    assert len(endpoint.requests) == 1
+
+
+class Limited:
+    """Answers three requests in each fifth of a second, and no more."""
+
+    def __init__(self) -> None:
+        self.answered: list[float] = []
+        self.num_refused = 0
+
+    def __call__(self, number: int) -> str:
+        now = time.monotonic()
+        self.answered = [moment for moment in self.answered if now - moment < 0.2]
+        if len(self.answered) >= 3:
+            self.num_refused += 1
+            return "429"
+        self.answered.append(now)
+        return "fine"
+
+
+def test_a_rate_limit_slows_all_seats_and_loses_nothing(endpoint: Any) -> None:
+    endpoint.behaviour, endpoint.retry_after = Limited(), ""
+    policy = ChatAPIPolicy("m", endpoint.url, max_retries=1, max_concurrent=8)
+    episodes = kuhn(policy, 12)
+    assert not any(episode.lost for episode in episodes)
+    assert policy.usage.num_errors == 0
+    # 8 at most find out together that the limit holds, then one at a time
+    assert endpoint.behaviour.num_refused < 8 * policy.usage.num_calls
+
+
+@pytest.mark.parametrize("wait", ["0.4", "date"])
+def test_retry_after_holds_for_every_policy_of_the_model(
+    endpoint: Any, wait: str
+) -> None:
+    if wait == "date":  # of whole seconds
+        wait = formatdate(time.time() + 1.6, usegmt=True)
+    endpoint.behaviour = lambda number: "429" if number == 0 else "fine"
+    endpoint.retry_after = wait
+    moments: list[float] = []
+    endpoint.say = lambda body: (
+        moments.append(time.monotonic()) or "<answer>bet</answer>"
+    )
+    began = time.monotonic()
+    seats = [ChatAPIPolicy("m", endpoint.url), ChatAPIPolicy("m", endpoint.url)]
+    play(lambda: make("kuhn_poker"), seats, range(2))
+    assert sorted(moments)[1] - began > 0.35  # one was in flight beside the first
+
+
+def test_a_limit_of_an_hour_loses_the_episodes_at_once(endpoint: Any) -> None:
+    endpoint.behaviour, endpoint.retry_after = lambda number: "429 daily quota", "3600"
+    episodes = kuhn(ChatAPIPolicy("m", endpoint.url), 3)
+    assert all(
+        "limits requests (StatusError: status 429: daily" in e.lost for e in episodes
+    )
+    assert len(endpoint.requests) <= 3
+
+
+def test_fields_that_are_refused_by_name_are_dropped_or_renamed_once(
+    endpoint: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def behaviour(number: int) -> str:
+        asked = endpoint.requests[number]
+        if "seed" in asked:
+            return "422 Extra inputs are not permitted: seed"
+        return (
+            "400 Unsupported parameter: 'max_tokens'"
+            if "max_tokens" in asked
+            else "fine"
+        )
+
+    endpoint.behaviour = behaviour
+    policy = ChatAPIPolicy("m", endpoint.url, max_tokens=7, max_concurrent=1)
+    assert not any(e.lost for e in kuhn(policy))
+    endpoint.requests.clear()
+    kuhn(policy)
+    for asked in endpoint.requests:
+        assert asked["max_completion_tokens"] == 7
+        assert not {"seed", "max_tokens"} & asked.keys()
+    told = [record.getMessage() for record in caplog.records]
+    assert [text.split(": ")[0].split()[-1] for text in told] == [
+        "'seed'",
+        "'max_tokens'",
+    ]
+
+
+def test_a_context_that_is_too_long_keeps_max_tokens(endpoint: Any) -> None:
+    said = "maximum context length is 512 tokens, you asked for max_tokens=7"
+    endpoint.behaviour = lambda number: f"400 {said}"
+    (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url, max_tokens=7), 1)
+    assert (
+        f"refuses the request; change what it names (StatusError: status 400: {said}"
+        in (episode.lost)
+    )
+    assert len(endpoint.requests) == 1
+
+
+def test_a_string_gives_any_field_of_requests(endpoint: Any) -> None:
+    options = "send_seed=false#max_completion_tokens=512#top_p=0.9#reasoning_effort=low"
+    kuhn(make_policy(f"api:m@{endpoint.url}#{options}"), 1)
+    (asked, *_) = endpoint.requests
+    assert "seed" not in asked
+    assert asked["max_completion_tokens"] == 512
+    assert (asked["top_p"], asked["reasoning_effort"]) == (0.9, "low")
 
 
 def test_a_reply_that_was_cut_is_overlong(endpoint: Any) -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 import arena_envs
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_wrappers import (
     Branching,
     PromptWrapper,

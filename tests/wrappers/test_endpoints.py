@@ -84,6 +84,13 @@ def test_a_string_names_model_url_and_options():
         ("m#rule=no", "got '#rule=no'; did you mean 'rules'"),
         ("m#rules=maybe", "want rules as True or False, got 'maybe'"),
         ("m#temperature=hot", "want temperature as a number, .* got 'hot'"),
+        ("m#max_token=7", "got '#max_token=7'; did you mean 'max_tokens'"),
+        ("m#send_seed=no", "want send_seed as true or false, got 'no'"),
+        (
+            "m#send_seed=false&top_p=1",
+            "want # before each option, got 'send_seed=false&t",
+        ),
+        ("m#stream=true", "want #NAME=VALUE, got '#stream=true'"),
         ("m@http://a@b", "want the URL of an endpoint"),
         ("m@127.0.0.1:8101/v1", "want http:// or https:// after @, got '127"),
         ("org/m@localhost#max_tokens=7", "after @, got 'localhost'; write the whole"),

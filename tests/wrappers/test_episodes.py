@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import arena_envs
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_wrappers import (
     Episode,
     PromptWrapper,

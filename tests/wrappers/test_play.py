@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import arena_envs
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_envs.game import CHANCE
 from arena_wrappers import (
     BotPolicy,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import arena_envs
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_wrappers import (

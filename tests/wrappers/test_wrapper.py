@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import arena_envs
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_wrappers import PromptOptions, PromptWrapper, messages
 from arena_wrappers.wrapper import MAX_REFUSED
 

@@ -6,7 +6,7 @@ import socket
 import time
 from typing import Any
 
-MAX_CONTENT = 2**28  # bytes
+MAX_CONTENT = 2**26  # bytes
 _PIECE = 2**16  # bytes
 
 

@@ -1,15 +1,19 @@
 """`ChatAPIPolicy`: a model behind an OpenAI-compatible chat endpoint."""
 
 import asyncio
+import json
+import logging
 import os
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arena_wrappers.api_client import Client, TooLate
+from arena_wrappers.api_client import BadAnswer, Client, StatusError, TooLate
 from arena_wrappers.endpoints import OPENAI_URL, read_endpoint
+from arena_wrappers.formats import Instead
 from arena_wrappers.network import Call
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import PromptOptions
@@ -51,12 +55,14 @@ class ChatAPIPolicy:
         prompt: what the model reads, and how its replies are read; None: as the environment
             says.
         max_concurrent: largest number of requests at the same time.
-        timeout: longest wait of one attempt for a connection or for more bytes, in seconds.
-        max_retries: attempts after the first, on connection errors, timeouts, and status
-            408, 409, 429 and 5xx; exponential backoff, or the header `Retry-After`.
+        timeout: longest wait of one attempt for a connection or for more bytes, in seconds;
+            ten times as long for a whole attempt.
+        max_retries: attempts after the first, see `arena_wrappers.api_client.Client`.
         max_tokens: longest reply; None: the endpoint's default.
         temperature: sampling temperature; None: the endpoint's default.
-        send_seed: whether requests contain the seed of the turn, modulo 2³¹.
+        send_seed: whether requests contain the seed of the turn, modulo 2³¹. If the endpoint
+            refuses the field `seed`, requests go on without it, and if it refuses `max_tokens`,
+            with `max_completion_tokens`; a line in the log says so once.
         prices: price of a million prompt tokens, and of a million completion tokens.
         fields: further fields of each request, by name.
 
@@ -91,10 +97,11 @@ class ChatAPIPolicy:
         self.url, self.prices = url, prices
         self.usage = Usage()
         self._send_seed = send_seed
+        self._refused: tuple[str, ...] = ()
         limits = {"max_tokens": max_tokens, "temperature": temperature}
         given = {k: v for k, v in limits.items() if v is not None}
         self._fields = {"model": model, **given, **(fields or {})}
-        self._client = Client(url, key, timeout, max_retries, max_concurrent)
+        self._client = Client(url, key, timeout, max_retries, max_concurrent, model)
         self._counting = threading.Lock()
 
     @property
@@ -126,7 +133,29 @@ class ChatAPIPolicy:
         body = {**self._fields, "messages": [dict(m) for m in request.messages]}
         if self._send_seed:
             body["seed"] = request.seed % 2**31
-        return self._client.ask("POST", "/chat/completions", body, timeout)
+        for name in self._refused:
+            body = _without(name, body)
+        return self._client.ask(
+            "POST", "/chat/completions", body, timeout, self._without_refused
+        )
+
+    def _without_refused(
+        self, error: StatusError, body: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """The body without the field that the endpoint refuses by its name."""
+        said = str(error)
+        for name, hint in _REFUSABLE.items():
+            if name not in body or not re.search(rf"(?<![\w-]){name}(?![\w-])", said):
+                continue
+            if name == "max_tokens" and not re.search(_REFUSED, said):
+                continue  # it may name it beside a context that is too long
+            with self._counting:
+                if name not in self._refused:
+                    self._refused = (*self._refused, name)
+                    told = f"{self.url} refuses the field {name!r}: {hint} ({said})"
+                    LOG.warning("%s", self._client.hide(told))
+            return _without(name, body)
+        return None
 
     def _reply_of(self, call: Call[Any]) -> Reply:
         """The reply of a request, when it is over."""
@@ -138,7 +167,7 @@ class ChatAPIPolicy:
             raise TimeoutError(str(error)) from None
         except Exception as error:  # an endpoint may send anything
             self._count(num_errors=1)
-            told = self._client.reason(error, self.model)
+            told = self._client.reason(error)
             return Reply("", error=told, timed_out=isinstance(error, TimeoutError))
         self._count(answer.get("usage"), num_calls=1)
         return replace(reply, text=self._client.hide(reply.text))
@@ -180,17 +209,63 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
     return ChatAPIPolicy(found.model, found.base_url, name=argument, **given)
 
 
+LOG = logging.getLogger(__name__)
+MAX_REPLY = 1_000_000  # characters
+_REFUSABLE = {
+    "seed": "requests go on without it, so that equal seeds may give other replies",
+    "max_tokens": "requests go on with 'max_completion_tokens'",
+}
+_REFUSED = r"(?i)max_completion_tokens|un(supported|known|recogni[sz]ed|expected)|not (supported|permitted|allowed)|extra"
+
+
+def _without(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a request without a field that an endpoint refused."""
+    rest = {key: value for key, value in body.items() if key != name}
+    if name == "max_tokens" and name in body:
+        rest.setdefault("max_completion_tokens", body[name])
+    return rest
+
+
 def _reply(answer: Any) -> Reply:
     """The reply in a chat completion; with token ids if the endpoint tells all of them."""
-    choice = answer["choices"][0]
-    text = choice["message"]["content"] or ""
-    if not isinstance(text, str):
-        raise TypeError(f"want a text as content, got {type(text).__name__}")
-    cut = choice.get("finish_reason") == "length"
+    try:
+        choice = answer["choices"][0]
+        message, why = choice["message"], choice.get("finish_reason")
+        text = _text_of(message.get("content"))
+    except (LookupError, TypeError, AttributeError):
+        told = json.dumps(answer)[:80]
+        raise BadAnswer(f"want a chat completion with a message, got {told}") from None
+    if len(text) > MAX_REPLY:
+        note = f"\n[cut: the reply has {len(text)} characters]"
+        return Reply(text[:MAX_REPLY] + note, truncated=True)
+    cut = why == "length"
+    if not text.strip() and not cut:
+        refusal = message.get("refusal")
+        text = refusal if isinstance(refusal, str) else text
+        return Reply(text, instead=_instead(message, why))
     ids = answer.get("prompt_token_ids"), choice.get("token_ids")
     known = all(isinstance(i, list) and all(type(n) is int for n in i) for i in ids)
     prompt_ids, token_ids = ids if known else (None, None)
     return Reply(text, prompt_ids, token_ids, truncated=cut)
+
+
+def _text_of(content: Any) -> str:
+    """The text of a message, which may be a list of parts; raises TypeError for others."""
+    if isinstance(content, list):
+        parts = (part.get("text") for part in content if isinstance(part, dict))
+        return "".join(text for text in parts if isinstance(text, str))
+    if not isinstance(content, str | None):
+        raise TypeError
+    return content or ""
+
+
+def _instead(message: Mapping[str, Any], why: Any) -> Instead:
+    """What a message without text is."""
+    if message.get("refusal"):
+        return "refusal"
+    if message.get("tool_calls") or message.get("function_call"):
+        return "tool_call"
+    return "content_filter" if why == "content_filter" else "empty"
 
 
 def _number(value: Any) -> int:

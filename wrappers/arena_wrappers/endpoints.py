@@ -1,5 +1,6 @@
 """Endpoints of models: their strings, and the keys that they get."""
 
+import difflib
 import json
 import os
 import re
@@ -21,6 +22,8 @@ _URL = re.compile(
 _NO_SCHEME = re.compile(r".+@(?:[^@]*[/:.]|localhost$)")  # m@localhost:8000, not m@2
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
 _NUMBERS = ("max_tokens", "temperature", "max_concurrent", "timeout", "max_retries")
+_OWN = ("messages", "model", "n", "seed", "stream", "stream_options", "tools")
+_NEAR = 0.8  # a name as near as this to that of an option is a mistake
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Endpoint:
         model: name of the model; empty if the string names none.
         base_url: URL of the endpoint; None if the string names none.
         options: the options, as arguments of `ChatAPIPolicy`; `prompt` holds the prompt
-            options, by name.
+            options, and `fields` the fields of requests, by name.
     """
 
     model: str
@@ -41,6 +44,8 @@ class Endpoint:
 
 def read_endpoint(text: str) -> Endpoint:
     """The endpoint of `MODEL`, `MODEL@URL` or `URL`; each option follows as `#NAME=VALUE`.
+
+    A name that is no option is that of a field of requests, as in `#top_p=0.9`.
 
     Raises:
         ValueError: the URL or an option has another form; the URL has no http:// or https://.
@@ -69,14 +74,26 @@ def _options(listed: Sequence[str]) -> dict[str, Any]:
     others: dict[str, Any] = {}
     for part in listed:
         name, mark, value = part.partition("=")
-        known = (*PROMPT_OPTIONS, *_NUMBERS, "model")
-        if not mark or name not in known:
+        known = (*PROMPT_OPTIONS, *_NUMBERS, "send_seed", "model")
+        if name in PROMPT_OPTIONS:
+            prompt[name] = _value(name, value)
+        elif name in known:
+            others[name] = _value(name, value)
+        elif not mark or not _is_field(name, known):
             raise ValueError(
                 f"want #NAME=VALUE, got {'#' + part!r}; {did_you_mean(name, known)}"
             )
-        (prompt if name in PROMPT_OPTIONS else others)[name] = _value(name, value)
+        else:
+            others.setdefault("fields", {})[name] = _value(name, value)
     PromptOptions(**prompt)  # refuses wrong values
     return {**others, "prompt": prompt} if prompt else others
+
+
+def _is_field(name: str, known: Sequence[str]) -> bool:
+    """Whether a name may be that of a field of requests."""
+    if name in _OWN or not re.fullmatch("[a-z][a-z0-9_]*", name):
+        return False
+    return not difflib.get_close_matches(name, known, 1, _NEAR)
 
 
 def _value(name: str, text: str) -> Any:
@@ -84,6 +101,10 @@ def _value(name: str, text: str) -> Any:
         value = json.loads(text)
     except ValueError:
         value = text
+    if re.search("&[a-z0-9_]+=", text):
+        raise ValueError(f"want # before each option, got {name + '=' + text!r:.80}")
+    if name == "send_seed" and type(value) is not bool:
+        raise ValueError(f"want send_seed as true or false, got {text!r}")
     if name in _NUMBERS and type(value) not in (int, float):
         raise ValueError(f"want {name} as a number, as in {name}=1, got {text!r}")
     return text if name == "model" else value

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_envs.game import CHANCE, AnyGame
 from arena_wrappers.branching import Branching, candidate_sample, chance_seed
 from arena_wrappers.episodes import Episode, Turn, params_of, storable

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from arena_envs import GameEnv
 from arena_envs.bots import Bot, make_bot
-from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
 from arena_wrappers.asking import ask
 from arena_wrappers.formats import InvalidReply

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, cast
 
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv, make_game
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
-from arena_envs.registration import make_game
 from arena_wrappers.episodes import LOST, Episode, Turn
 from arena_wrappers.play import EpisodePlan, play_plans
 from arena_wrappers.policies import INSTEAD, Reply, TurnRequest

@@ -73,6 +73,8 @@ from arena_envs.games.collaborative_maze.state import (
 )
 from arena_envs.talk import Utterance
 
+__all__ = ["CollaborativeMaze", "State"]
+
 MAX_MOVES, MAX_MESSAGES = 3, 6  # latest ones that are shown
 
 

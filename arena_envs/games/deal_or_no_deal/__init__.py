@@ -83,6 +83,8 @@ from arena_envs.games.deal_or_no_deal.state import (
 )
 from arena_envs.talk import Utterance
 
+__all__ = ["DealOrNoDeal", "State"]
+
 Action = Utterance | str  # chance draws numbers, such as "2 1 3"
 END = Utterance("end")
 

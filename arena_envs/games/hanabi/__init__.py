@@ -50,6 +50,8 @@ from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, fitti
 from arena_envs.games.hanabi.state import Pieces, Setup, State, Turn, latest, places
 from arena_envs.games.hanabi.texts import Texts
 
+__all__ = ["Hanabi", "State", "Turn"]
+
 
 def sample_hand(
     copies: Sequence[int], fits: Sequence[int], num_slots: int, rng: random.Random

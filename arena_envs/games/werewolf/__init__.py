@@ -83,6 +83,8 @@ from arena_envs.games.werewolf.state import (
 )
 from arena_envs.talk import Utterance
 
+__all__ = ["State", "Werewolf"]
+
 
 def _past(
     state: State, seat: int, num_players: int, num_statements: int

@@ -34,13 +34,13 @@ def mock(answer):
     return get_model("mockllm/model", custom_outputs=answer, memoize=False)
 
 
-def play(task, folder, answer=first_legal, **options):
+def play(task, folder, answer=first_legal, status="success", **options):
     """The log of an evaluation by a mock model."""
     roles = {name: mock(said) for name, said in options.pop("roles", {}).items()}
     given = {"log_dir": str(folder), "display": "none", "model_roles": roles, **options}
     (log,) = eval(task, model=mock(answer), **given)
     gc.collect()  # Inspect leaves streams open: they are to warn here, where it is ignored
-    assert log.status == "success", log.error
+    assert log.status == status, log.error
     return log
 
 
@@ -110,26 +110,52 @@ def cut(*_) -> ModelOutput:
     return output
 
 
+def with_kings(fault):
+    """A model with this fault where its prompt shows a king."""
+
+    def some(messages, *rest):
+        has_king = "hold K" in messages[-1].text
+        return (fault if has_king else first_legal)(messages, *rest)
+
+    return some
+
+
+def filtered(*_) -> ModelOutput:
+    return ModelOutput.from_content("mock", "", stop_reason="content_filter")
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"), [(cut, "overlong: "), (filtered, "content_filter: ")]
+)
+def test_a_reply_without_an_action_forfeits_its_seat_alone(
+    tmp_path, fault, reason
+) -> None:
+    task = game_task("kuhn_poker", num_episodes=6)
+    log = play(task, tmp_path, with_kings(fault))
+    found = [sample.scores["game_returns"] for sample in log.samples]
+    bad = [score for score in found if score.metadata["forfeited_by"] is not None]
+    assert 0 < len(bad) < 6
+    for score in bad:
+        assert score.metadata["forfeit_reason"].startswith(reason)
+
+
 @pytest.mark.parametrize(
     ("fault", "reason"),
-    [
-        (stalls, "no reply within 0.5 s"),
-        (raises, "RuntimeError: connection cut"),
-        (cut, "overlong: "),
-    ],
+    [(stalls, "no reply within 0.5 s"), (raises, "connection cut")],
 )
-def test_a_bad_model_forfeits_its_seat_alone(tmp_path, fault, reason) -> None:
-    def some(messages, *rest):
-        return (fault if "hold K" in messages[-1].text else first_legal)(
-            messages, *rest
-        )
-
+def test_a_model_that_fails_is_an_error_without_a_score(
+    tmp_path, fault, reason
+) -> None:
     task = game_task("kuhn_poker", num_episodes=6, timeout=0.5)
-    found = [s.scores["game_returns"] for s in play(task, tmp_path, some).samples]
-    lost = [score for score in found if score.metadata["forfeited_by"] is not None]
+    options = {"fail_on_error": False, "retry_on_error": 0}
+    log = play(task, tmp_path, with_kings(fault), **options)
+    lost = [sample for sample in log.samples if sample.error is not None]
     assert 0 < len(lost) < 6
-    for score in lost:
-        assert reason in score.metadata["forfeit_reason"]
+    for sample in lost:
+        assert reason in sample.error.message
+        assert not sample.scores
+    log = play(task, tmp_path / "default", with_kings(fault), status="error")
+    assert reason in log.error.message
 
 
 def test_wrong_arguments_are_refused() -> None:

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pyspiel
 
-from arena_envs.testing import check_game
-from arena_envs.testing.sample import BrokenPromise
+from arena_envs.testing import BrokenPromise, check_game
 from arena_wrappers.adapters.openspiel import UnsupportedGame, incoming
 
 PAGE = Path(__file__).parents[3] / "docs" / "openspiel.md"

@@ -24,8 +24,7 @@ from pathlib import Path
 
 from textarena.envs.registration import ENV_REGISTRY
 
-from arena_envs.testing import environment, rules, texts
-from arena_envs.testing.sample import BrokenPromise, draw_sample
+from arena_envs.testing import BrokenPromise, draw_sample, environment, rules, texts
 from arena_wrappers.adapters.textarena import (
     TextArenaGame,
     UnsupportedGame,

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import arena_envs
+from arena_envs import GameEnv
 from arena_envs.bots.solved import CFR
-from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers.evaluate import evaluate, matches

@@ -5,8 +5,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import arena_envs
-from arena_envs.solvers import TooLarge
-from arena_envs.solvers.enumeration import refuse_hopeless
+from arena_envs.solvers import TooLarge, refuse_hopeless
 from arena_trainers.cli.main import app
 from arena_trainers.evaluate import evaluate
 from arena_trainers.evaluate.tables import as_table

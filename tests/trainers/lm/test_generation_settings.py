@@ -1,6 +1,7 @@
 """Sampling is what our settings say, whatever the model's generation_config adds."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -53,6 +54,19 @@ def trained(speaker, reply):
     return [float(logits[start + i, t]) for i, t in enumerate(reply.token_ids)]
 
 
+def drawn_from(speaker, reply, place, min_p=0.0, repetition_penalty=1.0):
+    """Log-probability of a token of a reply, after the cut and the penalty."""
+    before = [*reply.prompt_ids, *reply.token_ids[:place]]
+    with torch.no_grad():
+        logits = speaker.model(input_ids=torch.tensor([before])).logits[0, -1].tolist()
+    for token in set(before):
+        penalty = repetition_penalty
+        logits[token] *= 1 / penalty if logits[token] > 0 else penalty
+    weights = [math.exp(x - max(logits)) for x in logits]
+    kept = sum(w for w in weights if w >= min_p)
+    return math.log(weights[reply.token_ids[place]] / kept)
+
+
 @pytest.mark.parametrize("extras", EXTRAS, ids=lambda extras: next(iter(extras)))
 def test_the_models_own_settings_do_not_change_what_is_sampled(policy, prompts, extras):
     plain = LMPolicy(policy.model, policy.tokenizer, max_new_tokens=4)
@@ -80,7 +94,7 @@ def test_a_prompt_tuned_model_is_refused(policy):
     [{"min_p": 0.4}, {"repetition_penalty": 1.5}],
     ids=lambda cut: next(iter(cut)),
 )
-def test_our_own_settings_change_what_is_drawn_and_no_logprob(policy, prompts, cut):
+def test_logprobs_are_those_of_what_our_own_settings_draw_from(policy, prompts, cut):
     plain = LMPolicy(policy.model, policy.tokenizer, max_new_tokens=4)
     speaker = LMPolicy(policy.model, policy.tokenizer, max_new_tokens=4, **cut)
     seeds = range(len(prompts))
@@ -88,6 +102,9 @@ def test_our_own_settings_change_what_is_drawn_and_no_logprob(policy, prompts, c
     expected = plain.generate(prompts, seeds)
     assert [r.token_ids for r in found] != [r.token_ids for r in expected]
     for reply in found:
-        assert list(reply.logprobs) == pytest.approx(trained(speaker, reply), abs=1e-5)
+        drawn = [
+            drawn_from(speaker, reply, i, **cut) for i in range(len(reply.token_ids))
+        ]
+        assert list(reply.logprobs) == pytest.approx(drawn, abs=1e-5)
     apart = [speaker.generate([p], [s])[0] for p, s in zip(prompts, seeds, strict=True)]
     assert [r.token_ids for r in apart] == [r.token_ids for r in found]

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 import arena_envs
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers.evaluate import evaluate
 from arena_trainers.evaluate.tables import as_table

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import arena_envs
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_envs.game import CHANCE, TERMINAL
 from arena_trainers.credit import estimate
 from arena_trainers.train.critics import FeatureCritic

@@ -37,7 +37,7 @@ def install(tmp_path, monkeypatch):
         ({"vllm_tensor_parallel_size": 2}, "tensor_parallel_size above 1: processes"),
         ({"vllm_enable_sleep_mode": True}, "vllm_enable_sleep_mode: its rollouts"),
         ({"vllm_structured_outputs_regex": "a"}, "vllm_structured_outputs_regex"),
-        ({"top_k": 5}, "top_k with vllm_importance_sampling_correction: the engine's"),
+        ({"top_k": 5}, "top_k with vllm_importance_sampling_correction: sampled"),
         ({"top_p": 0.9}, "top_p with vllm_importance_sampling_correction"),
         ({"min_p": 0.1}, "min_p with vllm_importance_sampling_correction"),
         ({"repetition_penalty": 1.1}, "repetition_penalty with vllm_importance"),

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import arena_envs
+from arena_envs import GameEnv
 from arena_envs.bots.solved import Tabular
-from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, TERMINAL, BaseGame
 from arena_envs.solvers import TooLarge
 from arena_trainers import TurnGRPOConfig

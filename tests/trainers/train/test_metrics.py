@@ -147,6 +147,7 @@ def test_the_table_explains_every_metric_and_no_other():
     found = {re.sub("invalid/.*", "invalid/<reason>", name) for name in found}
     of_critics = {"arena/critic_error", "arena/illegal_mass"}
     of_the_loss = {"arena/rows_run", "arena/rows_dropped"}
+    of_the_loss |= {"arena/sampling_gap/mean", "arena/sampling_gap/max"}
     of_the_filter = {
         "arena/dropped_groups",
         "arena/trained_trajectories",

@@ -70,7 +70,8 @@ class StandIn(ThreadingHTTPServer):
 
     def v1_models(self, body):
         cards = [{"id": "policy", "root": str(self.folder), "parent": None}]
-        return {"data": cards}
+        adapters = [name for name in self.models if name != "policy"]
+        return {"data": cards + [{"id": n, "parent": "policy"} for n in adapters]}
 
     def server_info(self, body):
         model = {"dtype": "torch.float32", "logprobs_mode": self.mode}
@@ -92,6 +93,8 @@ class StandIn(ThreadingHTTPServer):
         return {"results": [None]}
 
     def v1_load_lora_adapter(self, body):
+        assert not body.get("load_inplace")
+        assert body["lora_name"] not in self.models  # refused by vLLM
         self.models[body["lora_name"]] = model_of(body["lora_path"])
         return b"Success: LoRA adapter added"
 
@@ -321,6 +324,21 @@ def test_an_adapter_is_loaded_beside_the_model(make, vllm):
     assert max(record[DIFFERENCE] for record in steps(trainer)) < 1e-5
     assert [Path(name).name for name in vllm.models] == ["policy", "step-2"]
     assert vllm.paths.count("/collective_rpc") == 1  # the base model, once
+
+
+def test_an_adapter_that_the_server_knows_is_read_again_once(make, vllm):
+    """A resumed run sends a step that the server may have, and prefixes go by its name."""
+    from peft import LoraConfig
+
+    lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
+    trainer = make(peft_config=lora)
+    trainer.train()
+    sender = trainer.policy.backend.inner
+    vllm.calls.clear()
+    sender.load(Path(sender.model), is_adapter=True)
+    assert [path for path in vllm.paths if path != "/v1/models"] == [
+        *("/v1/unload_lora_adapter", "/v1/load_lora_adapter", "/reset_prefix_cache")
+    ]
 
 
 def test_a_server_that_only_says_it_has_the_weights_is_noticed(make, vllm):

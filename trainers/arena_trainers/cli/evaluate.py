@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from arena_envs import game_infos
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv, game_infos
 from arena_trainers.cli.options import (
     AsJson,
     Baselines,

@@ -7,25 +7,12 @@ import typer
 import yaml
 
 import arena_envs
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 
 GameName = Annotated[str, typer.Argument(metavar="GAME")]
 OptionalGame = Annotated[str | None, typer.Argument(metavar="GAME")]
 PolicyName = Annotated[str, typer.Argument(metavar="POLICY")]
 PolicyNames = Annotated[list[str], typer.Argument(metavar="POLICY POLICY...")]
-
-NumSeeds = Annotated[
-    int, typer.Option("--seeds", min=1, help="Number of seeds, from 0.")
-]
-OnlyVariants = Annotated[
-    list[str] | None,
-    typer.Option("--only", metavar="VARIANT", help="Only this one; repeatable."),
-]
-OnlySettings = Annotated[
-    list[str] | None,
-    typer.Option("--game", metavar="SETTING", help="Only this setting; repeatable."),
-]
-NumJobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of processes.")]
 
 Params = Annotated[
     list[str] | None,

@@ -14,7 +14,7 @@ from rich.table import Table
 import arena_envs
 from arena_envs import solvers
 from arena_envs.game import AnyGame
-from arena_envs.solvers.enumeration import refuse_hopeless
+from arena_envs.solvers import refuse_hopeless
 from arena_trainers.cli.options import (
     AsJson,
     GameName,

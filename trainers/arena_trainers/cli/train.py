@@ -17,6 +17,7 @@ from arena_trainers.job.run_folder import (
     CONFIG,
     SELF_PLAY,
     default_folder,
+    read_config,
     read_run,
 )
 from arena_trainers.job.settings import (
@@ -213,7 +214,7 @@ def implied_recipe(given: dict[str, Any]) -> str:
 
 def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request:
     config = folder / CONFIG
-    settings = load_recipe(str(config)) if config.is_file() else {}
+    settings = read_config(folder) if config.is_file() else {}
     longer, model = "max_steps", folder / "model"
     if is_loop(settings):
         longer, model = ROUNDS, folder / "round-NN" / "model"

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from arena_envs import make_game
 from arena_envs.doors import BrokenPromise, broken
-from arena_envs.registration import make_game
 from arena_trainers.curricula.protocol import Curriculum, Outcome, Task
 
 __all__ = ["BrokenPromise", "check_curriculum"]

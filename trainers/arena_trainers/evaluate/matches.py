@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import arena_envs
+from arena_envs import GameEnv
 from arena_envs.checks import did_you_mean
-from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, AnyGame
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.intervals import import_stats

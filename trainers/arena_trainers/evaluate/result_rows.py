@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_envs.game import AnyGame
 from arena_envs.solvers import (
     Table,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_envs.game import AnyGame
 from arena_envs.solvers import Table, information_states, nash_conv, uniform_table
 from arena_trainers.evaluate import (

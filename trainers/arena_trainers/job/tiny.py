@@ -11,7 +11,7 @@ import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config
 
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_envs.game import AnyGame
 from arena_wrappers import PromptOptions, PromptWrapper, RandomPolicy, play
 

@@ -22,7 +22,7 @@ from trl import SFTConfig, SFTTrainer
 from arena_trainers.data import Example
 from arena_trainers.lm.memory import default_max_tokens
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.lm.scoring import left_padded
+from arena_trainers.lm.scoring import left_padded, positions
 from arena_trainers.train.bounded_forward import scoring_the_last
 from arena_trainers.train.prompt_sharing import IGNORED
 from arena_trainers.train.row_sharing import distinct_rows
@@ -60,6 +60,7 @@ class SharingSFTTrainer(SFTTrainer):
             rows = {
                 "input_ids": ids[firsts, :-1],
                 "attention_mask": mask[firsts, :-1],
+                **positions(inner, mask[firsts, :-1]),
                 "shift_labels": labels[firsts, -width:],
             }
             with scoring_the_last(inner, width):

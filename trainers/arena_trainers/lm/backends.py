@@ -14,8 +14,8 @@ from arena_trainers.lm.prompt_file import check_sampling
 class Sampling:
     """How tokens are drawn.
 
-    `top_k`, `top_p`, `min_p` and `repetition_penalty` change what is drawn, and leave the
-    log-probabilities that are reported as they are: see `Generated`.
+    `top_k`, `top_p`, `min_p` and `repetition_penalty` change what is drawn. Log-probabilities
+    are those of what is drawn, see `Generated`; a trainer's are those before the change.
 
     Args:
         max_new_tokens: longest reply, in tokens.
@@ -63,10 +63,11 @@ class Generated(NamedTuple):
 
     Attributes:
         token_ids: of each reply; the last one is its end token, unless it was cut.
-        logprobs: of each token under softmax(logits / temperature), before top-k, top-p,
-            min-p and the repetition penalty: what TRL computes again for its loss. At
-            temperature 0 the logits are not divided.
-        entropies: of that distribution at each token, in nats; None unless asked for.
+        logprobs: of each token under the distribution that it was drawn from: softmax(logits
+            / temperature), after top-k, top-p, min-p and the repetition penalty. At
+            temperature 0: under softmax(logits).
+        entropies: of softmax(logits / temperature) at each token, before these, in nats; None
+            unless asked for.
     """
 
     token_ids: list[list[int]]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from arena_trainers.lm.backends import Generated, Sampling
 from arena_trainers.lm.sampling import Note, seed_after, uniform_number
+from arena_trainers.lm.scoring import reads_padding
 from arena_trainers.lm.transformers_backend import TransformersBackend
 
 MAX_BYTES = 2**18  # of the distributions that are kept; those of Kuhn poker take 2**14
@@ -53,7 +54,7 @@ class CachedBackend:
     hand, and in rare cases another token is drawn. A run that resumes with those of its
     checkpoint has the same bits. Keeps at most `MAX_BYTES`. Keeps nothing where vocabulary
     times longest reply is above `MAX_NUMBERS`, because long replies hardly ever repeat, nor
-    where entropies are asked for.
+    where entropies are asked for or the model reads padding.
 
     Args:
         inner: generates with weights that never change.
@@ -72,7 +73,7 @@ class CachedBackend:
     ) -> Generated:
         vocabulary = self.inner.model.config.get_text_config().vocab_size
         is_long = vocabulary * sampling.max_new_tokens > MAX_NUMBERS
-        if is_long or sampling.with_entropy:
+        if is_long or sampling.with_entropy or reads_padding(self.inner.model):
             return self.inner.generate(prompt_ids, seeds, sampling)
         tree = self._trees.setdefault(sampling, {})
         rows = zip(prompt_ids, seeds, strict=True)

@@ -12,6 +12,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.sampling import SeededSampler
+from arena_trainers.lm.scoring import positions
 
 
 def generate_distinct(
@@ -39,7 +40,7 @@ def generate_distinct(
         return None
     ids, mask = distinct
     output = _forward(model, ids, mask)
-    if not isinstance(output.past_key_values, DynamicCache):
+    if not isinstance(getattr(output, "past_key_values", None), DynamicCache):
         return None
     ends = torch.tensor(sampling.end_ids, device=ids.device)
     live = torch.ones_like(row_of, dtype=torch.bool)
@@ -67,12 +68,12 @@ def _forward(
     cache: DynamicCache | None = None,
 ) -> Any:
     """The model's output for the last tokens of rows; logits of the very last one alone."""
-    places = (mask.cumsum(dim=1) - 1).clamp(min=0)
+    width = ids.shape[1]
     return model(
         input_ids=ids,
         attention_mask=mask,
-        position_ids=places[:, -ids.shape[1] :],
         past_key_values=cache,
         use_cache=True,
         logits_to_keep=1,
+        **{name: x[:, -width:] for name, x in positions(model, mask).items()},
     )

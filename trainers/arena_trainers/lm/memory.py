@@ -72,6 +72,9 @@ def bytes_per_token(
     head_dim = getattr(config, "head_dim", None) or hidden // heads
     keys = getattr(config, "num_key_value_heads", None) or heads
     inner = getattr(config, "intermediate_size", None) or 4 * hidden
+    experts = getattr(config, "num_experts_per_tok", None)
+    if experts:  # of a mixture, each with its own width
+        inner = experts * (getattr(config, "moe_intermediate_size", None) or inner)
     layer = 8 * hidden + 4 * (heads + 2 * keys) * head_dim + 4 * inner
     kept = layer
     if training:
@@ -99,7 +102,10 @@ def release_free_memory() -> None:
 
 
 def chunks_by_length(
-    prompts: Sequence[int], replies: Sequence[int], max_tokens: int
+    prompts: Sequence[int],
+    replies: Sequence[int],
+    max_tokens: int,
+    alike: bool = False,
 ) -> list[list[int]]:
     """Rows in order of their length, in chunks that hold `max_tokens` with their padding.
 
@@ -109,15 +115,21 @@ def chunks_by_length(
         prompts: tokens of each row that are padded on the left to the longest of the chunk.
         replies: tokens of each row that are padded on the right.
         max_tokens: most tokens of a chunk.
+        alike: whether prompts of a chunk must have the same length, so that none is padded.
 
     >>> chunks_by_length([3, 1, 1], [1, 1, 1], max_tokens=4)
     [[1, 2], [0]]
     """
     chunks: list[list[int]] = [[]]
     prompt = reply = 0
-    for i in sorted(range(len(prompts)), key=lambda i: prompts[i] + replies[i]):
+    for i in sorted(
+        range(len(prompts)),
+        key=lambda i: (prompts[i] if alike else 0, prompts[i] + replies[i]),
+    ):
+        before = prompt
         prompt, reply = max(prompt, prompts[i]), max(reply, replies[i])
-        if chunks[-1] and (len(chunks[-1]) + 1) * (prompt + reply) > max_tokens:
+        is_full = (len(chunks[-1]) + 1) * (prompt + reply) > max_tokens
+        if chunks[-1] and (is_full or (alike and prompt != before)):
             chunks.append([])
             prompt, reply = prompts[i], replies[i]
         chunks[-1].append(i)

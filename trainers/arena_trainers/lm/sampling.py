@@ -31,8 +31,8 @@ class SeededSampler(LogitsProcessor):
     Attributes:
         logprobs: for each step, float32[B], log-probability of the chosen token as
             `Generated` defines it.
-        entropies: for each step, float32[B], entropy of that distribution in nats; none
-            unless `with_entropy`.
+        entropies: for each step, float32[B], entropy of softmax(logits / temperature) in
+            nats; none unless `with_entropy`.
 
     Args:
         seeds: one integer per row.
@@ -76,9 +76,12 @@ class SeededSampler(LogitsProcessor):
         else:
             chosen = cut.argmax(dim=-1, keepdim=True)
             shares = torch.zeros_like(weights).scatter_(1, chosen, 1.0)
+        norm = top + total.log()  # logsumexp of the logits
+        if cut is not logits and self.sampling.temperature > 0:
+            logits, norm = cut, cut.logsumexp(dim=-1, keepdim=True)
         if self.note is not None:
-            self.note(shares, logits - top - total.log())
-        logprobs = logits.gather(1, chosen) - top - total.log()
+            self.note(shares, logits - norm)
+        logprobs = logits.gather(1, chosen) - norm
         self.logprobs.append(logprobs[:, 0])
         if self._held is not None:
             self._held.scatter_(1, chosen, True)

@@ -177,10 +177,16 @@ class ServerBackend:
             ServerError: the server did not load them.
         """
         if is_adapter:
-            adapter = {"lora_name": str(folder), "lora_path": str(folder)}
+            name = {"lora_name": str(folder)}
+            # not load_inplace, with which vLLM reads the files again for each generation
+            is_known = self._has(str(folder))
+            if is_known:  # of a run that was resumed
+                self.server.post("/v1/unload_lora_adapter", name)
             self._load(
-                "/v1/load_lora_adapter", adapter | {"load_inplace": True}, folder
+                "/v1/load_lora_adapter", name | {"lora_path": str(folder)}, folder
             )
+            if is_known:  # the cache goes by the name
+                self._forget_prefixes()
             if self.model not in (self.served.model, str(folder)):
                 self.server.post("/v1/unload_lora_adapter", {"lora_name": self.model})
             return
@@ -204,13 +210,21 @@ class ServerBackend:
         server, arguments = self.server, {"weights_path": str(folder)}
         reload = {"method": "reload_weights", "kwargs": arguments}
         self._load("/collective_rpc", reload, folder)
-        answer = server.post("/reset_prefix_cache")
+        self._forget_prefixes()
+        server.post("/update_weight_version", {"new_version": str(folder)})
+
+    def _forget_prefixes(self) -> None:
+        answer = self.server.post("/reset_prefix_cache")
         if not isinstance(answer, dict) or not answer.get("success"):
             raise ServerError(
-                f"the server at {server.url} keeps its prefix cache, which is of other "
+                f"the server at {self.server.url} keeps its prefix cache, which is of other "
                 "weights; give each run a server of its own"
             )
-        server.post("/update_weight_version", {"new_version": str(folder)})
+
+    def _has(self, name: str) -> bool:
+        """Whether the server serves a model or an adapter under this name."""
+        models = self.server.get("/v1/models")["data"]
+        return any(model.get("id") == name for model in models)
 
     def _load(self, path: str, body: Any, folder: Path) -> None:
         try:

@@ -21,7 +21,7 @@ from arena_trainers.lm.backends import Generated, Sampling
 from arena_trainers.lm.devices import default_device, default_dtype
 from arena_trainers.lm.distinct import generate_distinct
 from arena_trainers.lm.sampling import Note, SeededSampler, with_settings
-from arena_trainers.lm.scoring import evaluating, left_padded
+from arena_trainers.lm.scoring import evaluating, left_padded, reads_padding
 from arena_trainers.lm.whole import whole_models
 
 GenerateContext = Callable[[], AbstractContextManager[PreTrainedModel]]
@@ -65,6 +65,8 @@ class TransformersBackend:
             sampling: how tokens are drawn.
             note: called at each step with the distributions of all rows, as `Note` says.
         """
+        if len(set(map(len, prompt_ids))) > 1 and reads_padding(self.model):
+            return self._by_length(prompt_ids, seeds, sampling)
         inputs = left_padded(prompt_ids, self.pad_id, self.model.device)
         sampler = SeededSampler(seeds, sampling, prompt_ids, note)
         with self.context() as model, evaluating(model):
@@ -88,6 +90,25 @@ class TransformersBackend:
             entropies,
         )
 
+    def _by_length(
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        seeds: Sequence[int],
+        sampling: Sampling,
+    ) -> Generated:
+        """`generate`, one call for the prompts of each length, so that none is padded."""
+        groups: dict[int, list[int]] = {}
+        for i, ids in enumerate(prompt_ids):
+            groups.setdefault(len(ids), []).append(i)
+        found: dict[int, tuple[Any, ...]] = {}
+        for group in groups.values():
+            own = [prompt_ids[i] for i in group], [seeds[i] for i in group]
+            made = self.generate(*own, sampling)
+            columns = [x for x in made if x is not None]
+            found.update(zip(group, zip(*columns, strict=True), strict=True))
+        rows = [found[i] for i in range(len(prompt_ids))]
+        return Generated(*map(list, zip(*rows, strict=True)))
+
     def _generate(
         self,
         model: PreTrainedModel,
@@ -102,6 +123,8 @@ class TransformersBackend:
             eos_token_id=list(sampling.end_ids),
             pad_token_id=self.pad_id,
             disable_compile=True,
+            # RWKV in transformers mixes up the states of a batch
+            use_cache=not reads_padding(model),
         )
         sequences: torch.Tensor = with_settings(model, config).generate(  # type: ignore[operator]
             input_ids=inputs[0],

@@ -11,9 +11,8 @@ from arena_trainers.lm.vllm_adapters import EngineAdapters
 class VLLMBackend:
     """Hands all prompts to the engine in one call, each with its own seed.
 
-    Where this departs from `Backend`: log-probabilities are the engine's. They are those of
-    `Generated` only if nothing cuts the distribution, and only as exact as the precision of
-    the engine. On a GPU the batch may change the last bits of a logit, and so a draw.
+    Where this departs from `Backend`: log-probabilities are the engine's, only as exact as its
+    precision. At temperature 0 they are vLLM's. On a GPU the batch may change the last bits of a logit, and so a draw.
 
     Args:
         llm: a `vllm.LLM` with `logprobs_mode="processed_logprobs"`.

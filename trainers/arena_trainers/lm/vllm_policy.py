@@ -58,7 +58,7 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
         url,
         name=f"vllm:{argument}",
         prompt=prompt,
-        **{**_sampling(own), **given},
+        **_with_sampling(own, given),
     )
 
 
@@ -68,12 +68,12 @@ def served_models(url: str) -> list[ServedModel]:
     Raises:
         ConnectionError: it cannot be reached, or gives no list of models; names it.
     """
-    client = Client(url, timeout=10.0, max_retries=1)
+    client = Client(url, timeout=10.0, max_retries=1, model="models")
     try:
         answer = client.ask("GET", "/models").future.result()
         listed = [(entry["id"], entry.get("root")) for entry in answer["data"]]
     except Exception as error:  # a server may send anything
-        raise ConnectionError(client.reason(error, "models")) from error
+        raise ConnectionError(client.reason(error)) from error
     return [ServedModel(str(name), str(root or name)) for name, root in listed]
 
 
@@ -87,6 +87,13 @@ def _chosen(url: str, models: list[ServedModel], name: str | None) -> ServedMode
             f"got {name or 'none'}; add #model=NAME"
         )
     return models[names.index(name)]
+
+
+def _with_sampling(own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that are given, on top of those of an `arena_prompt.json`."""
+    found = _sampling(own)
+    fields = {**found["fields"], **given.get("fields", {})}
+    return {**found, **given, "fields": fields}
 
 
 def _sampling(own: Mapping[str, Any]) -> dict[str, Any]:

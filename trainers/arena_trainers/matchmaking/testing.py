@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from arena_envs import make_game
 from arena_envs.doors import BrokenPromise, broken
 from arena_envs.game import AnyGame
-from arena_envs.registration import make_game
 from arena_trainers.matchmaking.protocol import (
     SELF,
     Matchmaker,

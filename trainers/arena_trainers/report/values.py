@@ -9,13 +9,13 @@ from arena_envs.game import AnyGame
 from arena_envs.solvers import (
     CFRPlus,
     Key,
+    PerfectInformation,
     TooLarge,
     action_values,
     information_states,
     nash_conv,
     optimal_joint_policy,
 )
-from arena_envs.solvers.perfect_information import PerfectInformation
 from arena_trainers.credit import FlatPoolWarning
 from arena_trainers.credit.recorded import credited
 from arena_trainers.evaluate.baselines import MAX_SOLVED_STATES

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_envs.game import AnyGame
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.evaluate.exploit import nash_convs

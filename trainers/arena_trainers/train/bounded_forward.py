@@ -16,8 +16,8 @@ tensor is put together from fewer and smaller forward passes:
   there is no Triton.
 
 Differences from TRL: with dropout, equal rows share one dropout mask, and the metric
-`entropy` is the mean over the rows that ran. Models with an auxiliary router loss (mixture of
-experts) run as in TRL, because that loss depends on the whole batch.
+`entropy` is the mean over the rows that ran. The auxiliary router loss of a mixture of experts
+is refused, because it depends on the whole batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,9 +34,11 @@ from arena_trainers.lm.memory import (
     default_max_tokens,
     release_free_memory,
 )
+from arena_trainers.lm.scoring import reads_padding, takes
+from arena_trainers.train.agreement import Agreement, Way, refuse_router_loss
 from arena_trainers.train.prompt_sharing import (
+    IGNORED,
     PackedRow,
-    can_share_prompts,
     model_inputs,
     packed_rows,
     unpacked,
@@ -58,13 +60,21 @@ class BoundedForwardTrainer(ShardedTrainer):
 
     Attributes:
         max_tokens_per_forward: most tokens that run at once, padding included.
+        way: how rows run; `agreement` chooses it.
+        agreement: compares what is sampled with what is trained.
+
+    Raises:
+        ValueError: the model has an auxiliary loss of its router.
     """
 
     _metrics: Any
+    temperature: float
     _loss_inputs: dict[str, Any] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        refuse_router_loss(self)
+        self.way, self.agreement = Way(), Agreement(self)
         self.max_tokens_per_forward = (
             self.args.max_tokens_per_forward
             or default_max_tokens(
@@ -94,11 +104,6 @@ class BoundedForwardTrainer(ShardedTrainer):
         **images: Any,
     ) -> Scores:
         rows = input_ids, attention_mask
-        if compute_aux_loss:
-            score = super()._get_per_token_logps_and_entropies
-            return Scores(
-                *score(model, *rows, logits_to_keep, batch_size, compute_entropy, True)
-            )
         inputs = self._loss_inputs
         live = torch.ones(len(input_ids), dtype=torch.bool)
         if inputs is not None:
@@ -109,7 +114,16 @@ class BoundedForwardTrainer(ShardedTrainer):
             scores = self._score(model, distinct, logits_to_keep, compute_entropy)
         if inputs is not None:
             self._log_shares(len(firsts), kind, inputs)
+            if self.model.training:
+                counted = _loss_mask(inputs) & (kind >= 0)[:, None]
+                logprobs = scores.logprobs[kind.clamp(min=0)]
+                self.agreement.measure(logprobs, counted, inputs)
         return _spread(scores, kind, inputs)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        if "loss" in logs:  # not the summary at the end
+            logs.update(self.agreement.read())
+        super().log(logs, start_time)
 
     def _have_gradient(self, inputs: dict[str, Any]) -> torch.Tensor:
         """bool[B]: the rows whose loss depends on the model; at least one."""
@@ -140,24 +154,49 @@ class BoundedForwardTrainer(ShardedTrainer):
         compute_entropy: bool,
     ) -> Scores:
         """Scores of rows (ids and attention mask), whose last `width` columns are replies."""
-        inner = self.accelerator.unwrap_model(model)
-        most = self.max_tokens_per_forward
-        packed = packed_rows(*rows, width, most, can_share_prompts(inner))
-        prompts, tails = [len(row.prompt) for row in packed], [r.tail for r in packed]
-        chunks = chunks_by_length(prompts, tails, most)
-        found: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        chunks = self._chunks(model, rows, width)
         with self.weights_for(model, len(chunks)):
-            for chunk in chunks:
-                part = [packed[i] for i in chunk]
-                if chunk is chunks[-1]:
-                    # Through the wrapper of a distributed run, once for each backward pass.
-                    # Its backward comes first, so that its activations go before others
-                    # come back.
-                    scores = self._score_chunk(model, part, compute_entropy)
-                else:
-                    args = inner, part, compute_entropy
-                    scores = checkpoint(self._score_again, *args, use_reentrant=False)
-                found.update(unpacked(*scores, part))
+            return self._score_chunks(model, chunks, width, compute_entropy)
+
+    def score_rows(
+        self,
+        model: Any,
+        rows: tuple[torch.Tensor, torch.Tensor],
+        width: int,
+        compute_entropy: bool,
+    ) -> Scores:
+        """As training scores them, in a context in which each process has all weights."""
+        chunks = self._chunks(model, rows, width)
+        return self._score_chunks(model, chunks, width, compute_entropy)
+
+    def _chunks(
+        self, model: Any, rows: tuple[torch.Tensor, torch.Tensor], width: int
+    ) -> list[list[PackedRow]]:
+        """What runs at once."""
+        most, inner = self.max_tokens_per_forward, self.accelerator.unwrap_model(model)
+        packed = packed_rows(*rows, width, most, self.way.shared)
+        prompts, tails = [len(row.prompt) for row in packed], [r.tail for r in packed]
+        chunks = chunks_by_length(prompts, tails, most, reads_padding(inner))
+        return [[packed[i] for i in chunk] for chunk in chunks]
+
+    def _score_chunks(
+        self,
+        model: Any,
+        chunks: Sequence[list[PackedRow]],
+        width: int,
+        compute_entropy: bool,
+    ) -> Scores:
+        inner = self.accelerator.unwrap_model(model)
+        found: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        for chunk in chunks:
+            if chunk is chunks[-1]:
+                # Through the wrapper of a distributed run, once for each backward pass. Its
+                # backward comes first, so that its activations go before others come back.
+                scores = self._score_chunk(model, chunk, compute_entropy)
+            else:
+                args = inner, chunk, compute_entropy
+                scores = checkpoint(self._score_again, *args, use_reentrant=False)
+            found.update(unpacked(*scores, chunk))
         logprobs, entropies = zip(*(found[i] for i in range(len(found))), strict=True)
         return Scores(
             _padded(logprobs, width),
@@ -177,6 +216,13 @@ class BoundedForwardTrainer(ShardedTrainer):
         inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
         tail = inputs["shift_labels"].shape[1]
         inner = self.accelerator.unwrap_model(model)
+        if not takes(inner, "position_ids"):
+            del inputs["position_ids"]
+        if not self.way.fused:
+            if takes(inner, "logits_to_keep"):
+                inputs["logits_to_keep"] = tail  # type: ignore[assignment] # a number
+            with self.accelerator.autocast():
+                return plain_scores(model, inputs, tail, self.temperature)
         with scoring_the_last(inner, tail), self.accelerator.autocast():
             output = model(**inputs, fused_lm_head=True)
         logprobs: torch.Tensor = output.log_probs
@@ -199,6 +245,19 @@ def scoring_the_last(model: Any, width: int) -> Iterator[None]:
         yield
     finally:
         hook.remove()
+
+
+def plain_scores(
+    model: Any, inputs: dict[str, torch.Tensor], width: int, temperature: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probabilities and entropies of the last positions, by the model's own logits."""
+    labels = inputs.pop("shift_labels")
+    logits: torch.Tensor = model(**inputs, use_cache=False).logits[:, -width:]
+    logprobs = (logits.float() / temperature).log_softmax(dim=-1)
+    own = logprobs.gather(2, labels.clamp(min=0)[..., None])[..., 0]
+    finite = logprobs.clamp(min=-1e4)  # as 0 times minus infinity is NaN
+    entropies = -(logprobs.exp() * finite).sum(dim=-1)
+    return own.masked_fill(labels == IGNORED, 0.0), entropies
 
 
 def _loss_mask(inputs: dict[str, Any]) -> torch.Tensor:

@@ -8,7 +8,6 @@ from typing import Any
 from arena_envs.checks import did_you_mean
 from arena_trainers.train.engine import check_engine
 
-ABSOLUTE_POSITIONS = ("gpt2", "gpt_neo", "gpt_bigcode", "opt", "codegen")
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
 
 
@@ -102,16 +101,6 @@ def refuse_warm_start(args: Any) -> None:
             "been tested with it; run it before, with arena train --max_steps 1 and no "
             "accelerate, and give the folder start/ of that run as --model with "
             "--warm_start_steps 0"
-        )
-
-
-def refuse_absolute_positions(model_type: str) -> None:
-    """Raises ValueError for models with absolute positions, which TRL's loss shifts."""
-    if model_type in ABSOLUTE_POSITIONS:
-        raise ValueError(
-            f"TurnGRPOTrainer does not support {model_type}: TRL's loss shifts its "
-            "absolute positions by the padding; choose a model with relative positions, "
-            "such as Qwen or Llama"
         )
 
 

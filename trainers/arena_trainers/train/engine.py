@@ -49,8 +49,9 @@ def check_engine(args: Any) -> None:
     if args.vllm_importance_sampling_correction and changes_draws(args):
         raise ValueError(
             f"use_vllm does not support {changes_draws(args)} with "
-            "vllm_importance_sampling_correction: the engine's log-probabilities are those "
-            "after it, the loss computes those before it; leave one of them out"
+            "vllm_importance_sampling_correction: sampled log-probabilities are those after "
+            "it, the loss computes those before it, and no backend corrects this; leave one "
+            "of them out"
         )
     if by_server(args):
         server_of(args)
@@ -194,15 +195,11 @@ def check_engine_columns(args: Any, columns: Collection[str]) -> None:
     """
     if not args.use_vllm:
         return
-    reasons = {"tokens.entropy": "vLLM gives none"}
-    if changes_draws(args):
-        reasons["tokens.logprob"] = f"vLLM gives those after {changes_draws(args)}"
-    for name in columns:
-        if name in reasons:
-            raise ValueError(
-                f"credit {args.credit!r} with within_turn={args.within_turn!r} reads "
-                f"{name!r}, and {reasons[name]}; leave use_vllm out"
-            )
+    if "tokens.entropy" in columns:
+        raise ValueError(
+            f"credit {args.credit!r} with within_turn={args.within_turn!r} reads "
+            "'tokens.entropy', and vLLM gives none; leave use_vllm out"
+        )
 
 
 def correction_mode(args: Any) -> str:

@@ -22,6 +22,8 @@
 | `arena/rows` | turns of the generation batch that are trained | at least 1 |
 | `arena/rows_run` | distinct rows that run through the model / rows, mean over micro-batches | low in small games |
 | `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |
+| `arena/sampling_gap/mean` | mean of abs(log-probability of a token as sampled - as trained) over tokens that are trained, in nats | below 0.001 in float32, 0.1 in half precision or with vLLM |
+| `arena/sampling_gap/max` | the largest since the last log | below 0.001 in float32 |
 | `arena/critic_error` | mean squared error of `critic="features"` before its fit | falls |
 | `arena/illegal_mass` | mean probability of illegal replies, `critic="exact"` | below 0.01 |
 | `arena/reply_tokens` | mean tokens of a reply, of turns that are trained | does not fall to 1 |
@@ -29,6 +31,10 @@
 | `arena/tokens_per_second/generation` | tokens generated / seconds of generation | steady |
 | `arena/tokens_per_second/training` | tokens of trained rows / seconds of training | steady |
 | `arena/time/<part>` | wall seconds of a part / seconds since the last log | see below |
+
+`sampling_gap` is of rounding alone if the policy that plays is the one that is trained, see
+`arena_trainers.train.agreement`. With `top_k`, `top_p`, `min_p` or `repetition_penalty` it is the
+price of these; with a cut, exp(-mean) is about the probability mass that is kept.
 
 Returns leave out penalties. Where a seat learns in some starts only, its `return` is over
 these. `against` is logged of episodes with an opponent, under its name: a policy string, or

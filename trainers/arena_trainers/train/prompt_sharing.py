@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from arena_trainers.lm.scoring import takes
+
 IGNORED = -100  # label of a position that is not scored, in transformers
-# Decoders with rotary positions and attention to all earlier tokens. Sliding windows, state-space
-# layers and position embeddings that are added to token embeddings need a row for each reply.
-ARCHITECTURES = {"llama", "mistral", "qwen2", "qwen3"}
+WINDOWS = ("sliding_window", "attention_chunk_size", "window_size")
 
 
 class PackedRow(NamedTuple):
@@ -39,13 +39,19 @@ class PackedRow(NamedTuple):
         return sum(len(branch) - 1 for branch in self.branches)
 
 
-def can_share_prompts(model: Any) -> bool:
-    """Whether a causal language model takes the mask of packed rows."""
-    config = model.config
+def may_share_prompts(model: Any) -> bool:
+    """Whether a causal language model may take packed rows; `Agreement` proves that it does.
+
+    It needs an attention that takes such a mask, and positions. Attention to all earlier
+    tokens is asked for, because a window does not show in rows that are shorter.
+    """
+    config = model.config.get_text_config()
+    kinds = getattr(config, "layer_types", None) or ["full_attention"]
     return (
-        config.model_type in ARCHITECTURES
-        and getattr(config, "sliding_window", None) is None
-        and config._attn_implementation == "sdpa"
+        model.config._attn_implementation == "sdpa"
+        and takes(model, "position_ids")
+        and set(kinds) == {"full_attention"}
+        and all(getattr(config, name, None) is None for name in WINDOWS)
     )
 
 
@@ -97,7 +103,7 @@ def model_inputs(packed: list[PackedRow]) -> dict[str, torch.Tensor]:
     Returns:
         `input_ids` int64[N, L], with prompts on the left of a common column and branches on
         its right; `shift_labels` int64[N, T], the next tokens of the last T positions;
-        `attention_mask`; and `position_ids` where a row has several branches.
+        `attention_mask`; and `position_ids`, which begin behind the padding.
     """
     head = max(len(row.prompt) for row in packed)
     tail = max(row.tail for row in packed)
@@ -118,13 +124,13 @@ def model_inputs(packed: list[PackedRow]) -> dict[str, torch.Tensor]:
             part[n, at:end] = k
             places[n, at:end] = length + torch.arange(end - at)
             at = end
-    inputs = {"input_ids": ids, "shift_labels": labels}
-    if all(len(row.branches) == 1 for row in packed):
-        inputs["attention_mask"] = (part >= 0).long()
-    else:
-        inputs["attention_mask"] = _sees(part)
-        inputs["position_ids"] = places
-    return inputs
+    is_packed = any(len(row.branches) > 1 for row in packed)
+    return {
+        "input_ids": ids,
+        "shift_labels": labels,
+        "attention_mask": _sees(part) if is_packed else (part >= 0).long(),
+        "position_ids": places,
+    }
 
 
 def _sees(part: torch.Tensor) -> torch.Tensor:

@@ -6,8 +6,9 @@ from typing import Any
 
 from arena_wrappers.adapters._awaited import AwaitedPolicy, forfeit_reason
 from arena_wrappers.adapters._versions import check_version
-from arena_wrappers.asking import checked_timeout
+from arena_wrappers.asking import NoReplyError, checked_timeout
 from arena_wrappers.episodes import Episode
+from arena_wrappers.formats import Instead
 from arena_wrappers.live_episodes import EnvFn
 from arena_wrappers.plans import plans_of
 from arena_wrappers.play_async import play_async
@@ -87,9 +88,12 @@ def play_episode(
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         seed, sample = state.metadata["seed"], state.epoch - 1
-        episode = await play_async(
-            env_fn, seats, seed, sample, timeout=timeout, on_error="raise"
-        )
+        try:
+            episode = await play_async(
+                env_fn, seats, seed, sample, timeout=timeout, on_error="raise"
+            )
+        except TimeoutError as error:  # Inspect would take it for one of its own limits
+            raise NoReplyError(str(error)) from error
         state.messages = _transcript(episode)
         state.output.completion = f"returns: {list(episode.returns)}"
         state.store.set(RECORD, _record(episode))
@@ -121,7 +125,13 @@ async def _answer(role: str, request: TurnRequest) -> Reply:
     prompt = [_KINDS[m["role"]](content=m["content"]) for m in request.messages]
     output = await get_model(role=role).generate(prompt)
     cut = output.stop_reason in ("max_tokens", "model_length")
-    return Reply(output.completion, truncated=cut, error=output.error)
+    instead: Instead | None = None
+    if not output.completion.strip() and not output.error:
+        is_filtered = output.stop_reason == "content_filter"
+        instead = "content_filter" if is_filtered else "empty"
+        if output.choices and output.message.tool_calls:
+            instead = "tool_call"
+    return Reply(output.completion, truncated=cut, error=output.error, instead=instead)
 
 
 def _record(episode: Episode) -> dict[str, Any]:

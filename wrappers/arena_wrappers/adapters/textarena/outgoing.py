@@ -8,7 +8,7 @@ from textarena.envs.registration import register
 from textarena.wrappers import GameBoardObservationWrapper
 
 import arena_envs
-from arena_envs.env import GameEnv
+from arena_envs import GameEnv
 from arena_envs.game import AnyGame
 from arena_wrappers.formats import InvalidReply
 from arena_wrappers.opponents import said

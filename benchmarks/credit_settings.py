@@ -1,4 +1,4 @@
-"""The games of the comparison, and how each is trained."""
+"""What the comparison of credit runs: games with their training, and variants of estimators."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,10 @@ from typing import Any, Literal
 from arena_envs import make_game
 from arena_envs.game import AnyGame
 from arena_envs.games.goofspiel import Goofspiel
-from arena_trainers.bench.graph import Graph, KeyOf, tree_columns
+from arena_trainers.cli.suggest import variant_name
+from arena_trainers.credit import default_options, needed_columns
+from arena_trainers.credit.proofs.claims import CLAIMS
+from tabular import COLUMNS, EXACT, Graph, KeyOf, tree_columns
 
 NUM_STARTS, NUM_SAMPLES = 16, 8  # starts of a batch, samples of each start
 NUM_EPISODES = NUM_STARTS * NUM_SAMPLES  # of a batch
@@ -143,3 +146,89 @@ def hints_and_fireworks(game: Any) -> KeyOf:
         return state.hints[seat], state.fireworks, others, legal
 
     return key
+
+
+POOLS: Mapping[str, tuple[str, ...]] = {
+    "game, seat": ("game", "seat"),
+    "game, seat, turn": ("game", "seat", "turn"),
+    "group, seat": ("group", "seat"),
+    "group, seat, turn": ("group", "seat", "turn"),
+}  # by the title of a column of the crossing
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An estimator with options.
+
+    Args:
+        estimator: its name.
+        options: besides the defaults.
+    """
+
+    estimator: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The estimator, and the options that differ from the published form."""
+        return variant_name(self.estimator, self.options)
+
+    @property
+    def all_options(self) -> dict[str, Any]:
+        """The options of a run: undiscounted."""
+        options = {**default_options(self.estimator), **self.options}
+        return options | ({"discount": 1.0} if "discount" in options else {})
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the crossing: one estimator and scale, with each pool that it can have.
+
+    Args:
+        level: "turn", "episode" or "critic".
+        title: in the table.
+        cells: variant by the title of the pool; a pool that is missing cannot be combined.
+    """
+
+    level: str
+    title: str
+    cells: Mapping[str, Variant]
+
+
+def _line(
+    level: str, estimator: str, num_pools: int, title: str = "", **options: str
+) -> Line:
+    pools = list(POOLS.items()) if num_pools == 4 else _OF_TRAJECTORIES
+    cells = {name: Variant(estimator, {**options, "pool": p}) for name, p in pools}
+    return Line(level, f"`{estimator}`{title}", cells)
+
+
+_OF_TRAJECTORIES = [(name, p) for name, p in POOLS.items() if "turn" not in p]
+CROSSING = (
+    _line("turn", "mars", 4),
+    _line("turn", "mars", 4, " scale=std", scale="std"),
+    _line("turn", "mars_loo", 4),
+    _line("episode", "dr_grpo", 2),
+    _line("episode", "episode", 2),
+)
+CRITIC = Line("critic", "`gae`", {"no pool": Variant("gae")})
+
+
+def variants() -> dict[str, Variant]:
+    """Everything that is compared, by name: the published forms, then the crossing.
+
+    Estimators of plug-ins are left out.
+    """
+    published = [Variant(name) for name in sorted(CLAIMS)]
+    crossed = [variant for line in CROSSING for variant in line.cells.values()]
+    return {variant.name: variant for variant in (*published, *crossed)}
+
+
+def runnable(setting: str) -> list[str]:
+    """The names of the variants whose columns a setting has."""
+    columns = COLUMNS | EXACT if SETTINGS[setting].exact else COLUMNS
+    return [
+        name
+        for name, variant in variants().items()
+        if columns.issuperset(needed_columns(variant.estimator))
+    ]

@@ -5,11 +5,9 @@ import pytest
 
 from arena_envs import make_game
 from arena_envs.solvers import complete_table, expected_returns, nash_conv
-from arena_trainers.bench.exact_values import ExactPolicy, with_exact_values
-from arena_trainers.bench.graph import Graph
-from arena_trainers.bench.settings import PaidByRound
-from arena_trainers.bench.tabular import TabularPolicy
 from arena_trainers.credit.proofs.exact import ExactGame
+from credit_settings import PaidByRound
+from tabular import ExactPolicy, Graph, TabularPolicy, with_exact_values
 
 
 def random_table(game):

@@ -5,13 +5,11 @@ import pytest
 from scipy.stats import chi2
 
 from arena_envs import make_game
-from arena_trainers.bench.exact_values import ExactPolicy
-from arena_trainers.bench.graph import Graph
-from arena_trainers.bench.learning import learn
-from arena_trainers.bench.settings import SETTINGS, PaidByRound, graph_of
-from arena_trainers.bench.tabular import COLUMNS, TabularPolicy
 from arena_trainers.credit import estimate, estimator_names
 from arena_trainers.credit.proofs.exact import ExactGame
+from credit_runs import learn
+from credit_settings import SETTINGS, PaidByRound, graph_of
+from tabular import COLUMNS, ExactPolicy, Graph, TabularPolicy
 
 GAMES = {
     "kuhn": make_game("kuhn_poker"),
@@ -159,7 +157,7 @@ def test_a_run_does_not_depend_on_what_the_graph_knows():
 
 
 def test_a_full_graph_forgets_its_nodes_and_keeps_its_rows(monkeypatch):
-    monkeypatch.setattr("arena_trainers.bench.graph.MAX_NODES", 20)
+    monkeypatch.setattr("tabular.MAX_NODES", 20)
     small, known = play(), play()
     monkeypatch.undo()
     large = play()

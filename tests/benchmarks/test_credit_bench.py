@@ -7,23 +7,19 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from arena_trainers.bench import (
-    learning,
-    page,
-    run_file,
-    runs,
-    statistics,
-    tables,
-    variants,
+import comparing
+import credit_bench
+import credit_runs
+import credit_settings
+from arena_trainers.cli.suggest import (
+    Difference,
 )
-from arena_trainers.bench.comparison import CHOICES, Comparison, comparisons
-from arena_trainers.bench.learning import Run
-from arena_trainers.bench.settings import NUM_EPISODES, NUM_POINTS, SETTINGS, Setting
-from arena_trainers.bench.statistics import Difference
-from arena_trainers.cli.main import app
 from arena_trainers.credit import estimator_names
+from credit_bench import CHOICES, Comparison, comparisons
+from credit_runs import Run
+from credit_settings import NUM_EPISODES, NUM_POINTS, SETTINGS, Setting
 
-DOCS = Path(__file__).parents[3] / "docs" / "credit"
+DOCS = Path(__file__).parents[2] / "docs" / "credit"
 
 
 def run(level, *gradient):
@@ -35,7 +31,7 @@ def found(setting, seeds=range(10), **levels):
     return {
         setting: {
             name: {s: run(levels.get(name, 0.5) + s / 100) for s in seeds}
-            for name in variants.runnable(setting)
+            for name in credit_settings.runnable(setting)
         }
     }
 
@@ -43,31 +39,31 @@ def found(setting, seeds=range(10), **levels):
 def test_the_crossing_has_every_pool_that_an_estimator_can_have():
     cells = {
         (line.title, pool): variant
-        for line in variants.CROSSING
+        for line in credit_settings.CROSSING
         for pool, variant in line.cells.items()
     }
     assert len(cells) == 3 * 4 + 2 * 2
     assert cells["`mars`", "game, seat"].name == "mars"
     assert cells["`dr_grpo`", "group, seat"].name == "dr_grpo"
     assert cells["`mars` scale=std", "group, seat, turn"].all_options["scale"] == "std"
-    names = list(variants.variants())
+    names = list(credit_settings.variants())
     assert names[: len(estimator_names())] == estimator_names()
     assert len(names) == len(estimator_names()) + 12
     assert {name for c in CHOICES for name in (c.before, c.after)} <= set(names)
 
 
 def test_a_variant_without_its_columns_is_not_run():
-    all_names = set(variants.variants())
-    assert all_names - set(variants.runnable("mini_hanabi")) == {
+    all_names = set(credit_settings.variants())
+    assert all_names - set(credit_settings.runnable("mini_hanabi")) == {
         "adca",
         "counterfactual",
     }
-    assert all_names == set(variants.runnable("leduc"))
+    assert all_names == set(credit_settings.runnable("leduc"))
 
 
 def test_a_run_learns_and_is_measured():
     """Uniform play of Kuhn poker has NashConv .917."""
-    result = learning.learn("kuhn", "mars_loo (group, seat)", 0)
+    result = credit_runs.learn("kuhn", "mars_loo (group, seat)", 0)
     assert len(result.curve) == NUM_POINTS
     assert result.curve[-1] < 0.4
     assert result.variance > 1
@@ -77,16 +73,21 @@ def test_a_run_learns_and_is_measured():
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_the_exact_advantage_has_variance_1_and_the_largest_cosine():
     """`counterfactual` is Q - V, exact. `grpo_passk` goes against the gradient."""
-    exact = learning.gradient_of("kuhn", variants.Variant("counterfactual"), 0)
+    exact = credit_runs.gradient_of(
+        "kuhn", credit_settings.Variant("counterfactual"), 0
+    )
     assert exact[0] == 1
-    other = learning.gradient_of("kuhn", variants.Variant("mars"), 0)
+    other = credit_runs.gradient_of("kuhn", credit_settings.Variant("mars"), 0)
     assert other[1] < exact[1]
-    assert learning.gradient_of("kuhn", variants.Variant("grpo_passk"), 0)[0] is None
+    assert (
+        credit_runs.gradient_of("kuhn", credit_settings.Variant("grpo_passk"), 0)[0]
+        is None
+    )
 
 
 def test_small_groups_have_more_starts_and_as_many_episodes():
     batches = {
-        name: learning.Learner(name, variants.Variant("mars"), 0).play()
+        name: credit_runs.Learner(name, credit_settings.Variant("mars"), 0).play()
         for name in ("kuhn", "kuhn_small_groups")
     }
     for played in batches.values():
@@ -97,13 +98,13 @@ def test_small_groups_have_more_starts_and_as_many_episodes():
 
 def test_runs_are_kept_and_not_repeated(tmp_path):
     path = tmp_path / "bench.json"
-    assert runs.read_runs(path) == {}
+    assert credit_runs.read_runs(path) == {}
     known = {}
-    run_file.add(known, ("kuhn", "mars", 0), Run([0.5, 0.25], 2.0, 0.5, 0.9))
-    runs.write_runs(path, known)
-    assert runs.read_runs(path) == known
+    comparing.add(known, ("kuhn", "mars", 0), Run([0.5, 0.25], 2.0, 0.5, 0.9))
+    credit_runs.write_runs(path, known)
+    assert credit_runs.read_runs(path) == known
     assert json.loads(path.read_text())["settings"]["kuhn"]["step"] == 2.0
-    todo = runs.missing(known, ["mars", "rae"], ["kuhn"], 2)
+    todo = credit_runs.missing(known, ["mars", "rae"], ["kuhn"], 2)
     assert todo == [("kuhn", "rae", 0), ("kuhn", "mars", 1), ("kuhn", "rae", 1)]
 
 
@@ -111,46 +112,46 @@ def test_runs_of_other_settings_or_options_are_not_kept(tmp_path):
     path = tmp_path / "bench.json"
     one = {0: run(0.5)}
     known = {"kuhn": {"mars": one, "rae": one}, "leduc": {"mars": one}}
-    runs.write_runs(path, known)
+    credit_runs.write_runs(path, known)
     changed = json.loads(path.read_text())
     changed["settings"]["leduc"]["step"] = 1.0
     changed["variants"]["rae"]["decay"] = 0.5
     path.write_text(json.dumps(changed))
-    assert runs.read_runs(path) == {"kuhn": {"mars": one}}
+    assert credit_runs.read_runs(path) == {"kuhn": {"mars": one}}
     changed["batches"]["samples"] = 4
     path.write_text(json.dumps(changed))
-    assert runs.read_runs(path) == {}
+    assert credit_runs.read_runs(path) == {}
 
 
 def test_what_is_done_is_kept_if_a_run_fails(tmp_path):
     path = tmp_path / "bench.json"
     todo = [("kuhn", "mars", 0), ("kuhn", "no such variant", 0)]
     with pytest.raises(KeyError, match="no such variant"):
-        runs.run_missing(path, todo, 1, lambda line: None)
-    assert list(runs.read_runs(path)["kuhn"]) == ["mars"]
+        credit_runs.run_missing(path, todo, 1, lambda line: None)
+    assert list(credit_runs.read_runs(path)["kuhn"]) == ["mars"]
 
 
 def test_statistics_by_hand():
     """1, 2, 3: mean 2, standard error 1/√3, t(.975, 2) = 4.3027. Last quarter of 8: 2."""
-    mean = statistics.interval([1.0, 2.0, 3.0])
+    mean = comparing.interval([1.0, 2.0, 3.0])
     assert mean.mean == 2
     assert mean.high - 2 == pytest.approx(4.30265 / 3**0.5, rel=1e-5)
-    assert statistics.interval([5.0]) == (5, 5, 5, 1)
-    assert statistics.final([9, 9, 9, 9, 9, 9, 1, 2]) == 1.5
+    assert comparing.interval([5.0]) == (5, 5, 5, 1)
+    assert comparing.final([9, 9, 9, 9, 9, 9, 1, 2]) == 1.5
 
 
 def test_a_difference_by_hand():
     """-2 with error √(2/3), 4 degrees of freedom: t(.975, 4) = 2.77645, p = .0705."""
-    found = statistics.difference([1.0, 2.0, 3.0], [3.0, 4.0, 5.0])
+    found = comparing.difference([1.0, 2.0, 3.0], [3.0, 4.0, 5.0])
     assert found.value == -2
     assert found.wide == pytest.approx(2.77645 * (2 / 3) ** 0.5, rel=1e-5)
     assert found.p == pytest.approx(0.0705, abs=1e-4)
-    assert statistics.difference([1.0, 1.0], [2.0, 2.0]) == (-1, 0, 0)
-    assert statistics.difference([1.0, 1.0], [1.0, 1.0]) == (0, 0, 1)
+    assert comparing.difference([1.0, 1.0], [2.0, 2.0]) == (-1, 0, 0)
+    assert comparing.difference([1.0, 1.0], [1.0, 1.0]) == (0, 0, 1)
     with pytest.raises(
         ValueError, match=r"at least two runs on each side, got \[1, 2\]"
     ):
-        statistics.difference([1.0], [1.0, 2.0])
+        comparing.difference([1.0], [1.0, 2.0])
 
 
 def test_p_values_are_corrected_for_their_number():
@@ -159,7 +160,7 @@ def test_p_values_are_corrected_for_their_number():
         name: Difference(0.0, 0.0, p)
         for name, p in zip("abc", (0.5, 0.01, 0.02), strict=True)
     }
-    corrected = {name: one.p for name, one in statistics.holm(raw).items()}
+    corrected = {name: one.p for name, one in comparing.holm(raw).items()}
     assert corrected == pytest.approx({"a": 0.5, "b": 0.03, "c": 0.04})
 
 
@@ -174,7 +175,7 @@ def test_a_gain_is_positive_where_the_variant_is_better():
     assert next(iter(kuhn.means)) == list(hanabi.means)[-1] == "rae"
     assert kuhn.gains["rae"].is_significant
     assert not kuhn.gains["mars_loo"].is_significant
-    text = page.text(found("kuhn", rae=0.3))
+    text = credit_bench.text(found("kuhn", rae=0.3))
     assert "Significantly better than `mars`: `rae`. Significantly worse: none." in text
     assert (
         "| `rae` | 0.345 | 0.323 to 0.367 | 10 | **+0.200** ± 0.028 | < 0.001 |" in text
@@ -197,7 +198,7 @@ def test_a_game_with_a_missing_run_says_which_and_has_no_gains():
     kuhn = comparisons(known)[0]
     assert kuhn.missing == {"gae": list(range(10)), "gigpo": [3, 4]}
     assert kuhn.gains == kuhn.choices == {}
-    text = page.text(known)
+    text = credit_bench.text(known)
     line = "- Kuhn poker: 12 runs (seeds by variant): `gae` 0 to 9, `gigpo` 3, 4"
     assert line in text
     assert "- Leduc poker: all 420 runs" in text
@@ -218,7 +219,7 @@ def test_cells_say_why():
     known = found("kuhn")
     known["kuhn"]["mars_loo"] = {s: run(0.4, 4.0, 0.25, 0.9) for s in range(5)}
     known["kuhn"]["mars_loo"] |= {s: run(0.5, 9.0, 0.75, 0.9) for s in range(5, 10)}
-    text = tables.crossing(Comparison("kuhn", known["kuhn"], 10))
+    text = credit_bench.crossing_table(Comparison("kuhn", known["kuhn"], 10))
     assert "| turn | `mars_loo` | **+0.095** ± " in text
     assert "<br>cosine 0.50, variance 6 |" in text
 
@@ -226,37 +227,41 @@ def test_cells_say_why():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mars", "episode", "gae", "mars (group, seat, turn)"])
 def test_the_committed_results_are_those_of_this_code(name):
-    """Run the others again with arena credit bench, after taking out what has changed."""
-    known = runs.read_runs(DOCS / "bench.json")
+    """Run the others again with benchmarks/credit_bench.py, after taking out what has changed."""
+    known = credit_runs.read_runs(DOCS / "bench.json")
     for setting in SETTINGS.keys() & known.keys():  # the others are of a model
-        assert learning.learn(setting, name, 0) == known[setting][name][0]
+        assert credit_runs.learn(setting, name, 0) == known[setting][name][0]
 
 
 def test_the_committed_page_is_that_of_the_committed_results():
-    """Write it with: arena credit bench."""
-    known = runs.read_runs(DOCS / "bench.json")
-    assert (DOCS / "README.md").read_text() == page.text(known)
-    assert (DOCS / page.PICTURE).exists()
+    """Write it with: python benchmarks/credit_bench.py"""
+    known = credit_runs.read_runs(DOCS / "bench.json")
+    assert (DOCS / "README.md").read_text() == credit_bench.text(known)
+    assert (DOCS / credit_bench.PICTURE).exists()
 
 
 def test_the_command_does_what_is_missing_and_draws_it(tmp_path, monkeypatch):
     short = Setting("Kuhn poker", "kuhn_poker-v0", 20, 2.0, 0.1)
     monkeypatch.setitem(SETTINGS, "kuhn", short)
-    command = ["credit", "bench", "--only", "mars", "--only", "rae", "--game", "kuhn"]
+    command = ["--only", "mars", "--only", "rae", "--game", "kuhn"]
     command += ["--seeds", "1", "--jobs", "1", "--directory", str(tmp_path)]
-    done = CliRunner().invoke(app, command, catch_exceptions=False)
+    done = CliRunner().invoke(
+        comparing.script(credit_bench.main), command, catch_exceptions=False
+    )
     assert done.exit_code == 0
     assert "2/2 kuhn rae seed 0" in done.output
-    names = {"bench.json", "README.md", "choose.md", "learning.png"}
+    names = {"bench.json", "README.md", "choose.md", "learning.png", "advice.json"}
     assert {path.name for path in tmp_path.iterdir()} == names
     assert (tmp_path / "learning.png").read_bytes().startswith(b"\x89PNG")
-    again = CliRunner().invoke(app, command, catch_exceptions=False)
+    again = CliRunner().invoke(
+        comparing.script(credit_bench.main), command, catch_exceptions=False
+    )
     assert "seed 0" not in again.output
 
 
 def test_an_unknown_variant_or_setting_is_named():
     for option, value in (("--only", "mras"), ("--game", "chess")):
-        done = CliRunner().invoke(app, ["credit", "bench", option, value])
+        done = CliRunner().invoke(comparing.script(credit_bench.main), [option, value])
         assert done.exit_code != 0
         assert f"got '{value}'" in str(done.exception)
 
@@ -269,7 +274,7 @@ def test_a_missing_package_is_named_before_anything_is_run(
 ):
     monkeypatch.setitem(sys.modules, module, None)
     folder = tmp_path / "new"
-    command = ["credit", "bench", "--only", "mars", "--directory", str(folder)]
-    done = CliRunner().invoke(app, command)
+    command = ["--only", "mars", "--directory", str(folder)]
+    done = CliRunner().invoke(comparing.script(credit_bench.main), command)
     assert f"arena-envs[{extra}]" in str(done.exception)
     assert not folder.exists()

@@ -1,20 +1,23 @@
-"""The guide: kinds of games, and advice that has its figures."""
+"""The guide, and the advice that `arena credit suggest` reads: each with its figures."""
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
-import pytest
-from typer.testing import CliRunner
+import credit_bench
+from arena_envs import doors, make_game
+from arena_trainers.cli.suggest import (
+    SHIPPED,
+    facts_of,
+    suggest,
+    variant_name,
+    write_advice,
+)
+from arena_trainers.credit import estimator_names
+from credit_bench import comparisons
+from credit_runs import Run, read_runs
+from credit_settings import SETTINGS, Variant, runnable
 
-from arena_envs import make_game
-from arena_trainers.bench import guide, runs, variants
-from arena_trainers.bench.comparison import comparisons
-from arena_trainers.bench.facts import Facts, facts_of
-from arena_trainers.bench.learning import Run
-from arena_trainers.bench.settings import SETTINGS
-from arena_trainers.bench.variants import Variant
-from arena_trainers.cli.main import app
-
-DOCS = Path(__file__).parents[3] / "docs" / "credit"
+DOCS = Path(__file__).parents[2] / "docs" / "credit"
 BETTER = "mars (group, seat, turn)"
 
 
@@ -26,25 +29,14 @@ def results(*settings, **levels):
                 s: Run([levels.get(name, 0.5) + s / 100] * 4, None, None, None)
                 for s in range(10)
             }
-            for name in variants.runnable(setting)
+            for name in runnable(setting)
         }
         for setting in settings
     }
 
 
-@pytest.mark.parametrize(
-    ("game", "facts"),
-    [
-        ("kuhn_poker", Facts(2, False, 2, False, True, True)),
-        ("rock_paper_scissors", Facts(2, False, 1, False, False, False)),
-        ("mini_hanabi", Facts(2, True, 4, True, True, True)),
-        ("iterated_prisoners_dilemma", Facts(2, False, 10, True, False, False)),
-        ("blackjack", Facts(1, False, 3, False, True, True)),
-        ("bargaining", Facts(2, False, 6, False, True, True)),
-    ],
-)
-def test_random_play_finds_the_kind_of_a_game(game, facts):
-    assert facts_of(make_game(game)) == facts
+def suggested(games, known, *recipe, **options):
+    return suggest(games, credit_bench.advice(known), *recipe, **options)
 
 
 def test_goofspiel_by_round_pays_on_the_way():
@@ -55,12 +47,12 @@ def test_goofspiel_by_round_pays_on_the_way():
 def test_the_best_of_the_crossing_is_taken_only_if_it_is_significantly_better():
     for level, take in ((0.3, BETTER), (0.499, "mars")):
         known = results("kuhn", **{BETTER: level, "counterfactual": 0.1})
-        found = guide.advice_of(comparisons(known)[0])
-        assert found == guide.Advice(take, lead=BETTER, best=BETTER)
+        found = credit_bench.taken_of(comparisons(known)[0])
+        assert found == credit_bench.Taken(take, lead=BETTER, best=BETTER)
 
 
 def test_an_estimator_outside_of_the_crossing_is_the_best_of_all_only():
-    found = guide.advice_of(comparisons(results("kuhn", rae=0.1))[0])
+    found = credit_bench.taken_of(comparisons(results("kuhn", rae=0.1))[0])
     assert found.best == "rae"
     assert found.take == "mars"
 
@@ -69,16 +61,16 @@ def test_no_advice_follows_from_missing_runs():
     known = results("kuhn", **{BETTER: 0.3})
     del known["kuhn"]["rae"][9]
     kuhn = comparisons(known)[0]
-    assert guide.advice_of(kuhn) is None
-    text = guide.page(known)
+    assert credit_bench.taken_of(kuhn) is None
+    text = credit_bench.guide(known)
     assert "| Kuhn poker | no result: 1 run is missing" in text
-    lines = guide.suggest([("kuhn_poker", make_game("kuhn_poker"))], known)
+    lines = suggested([("kuhn_poker", make_game("kuhn_poker"))], known)
     assert any("No result: 1 run is missing" in line for line in lines)
     assert not any("Take" in line for line in lines)
 
 
 def test_the_page_has_a_figure_for_its_advice():
-    text = guide.page(results("kuhn", **{BETTER: 0.3}))
+    text = credit_bench.guide(results("kuhn", **{BETTER: 0.3}))
     cells = (
         "`credit: mars, credit_args: {pool: [group, seat, turn]}` | **+0.200** ± 0.028"
     )
@@ -89,7 +81,7 @@ def test_the_page_has_a_figure_for_its_advice():
 def test_suggestions_are_of_the_game_itself_or_of_the_nearest():
     known = results("kuhn", "leduc", "liars_dice", **{BETTER: 0.3})
     rules = [("kuhn_poker", make_game("kuhn_poker")), ("nim", make_game("nim"))]
-    text = "\n".join(guide.suggest(rules, known, used="mars_loo", group=8))
+    text = "\n".join(suggested(rules, known, used="mars_loo", group=8))
     own, other = text.split("nim: ")
     assert own.count("Measured on") == 1
     assert "Measured on Kuhn poker (groups of 8), the same game." in own
@@ -109,7 +101,7 @@ def test_suggestions_are_of_the_game_itself_or_of_the_nearest():
 def sources(game, group):
     """Where the advice on a game was measured."""
     known = {"kuhn": {"mars": {0: Run([0.5], None, None, None)}}}
-    lines = guide.suggest([(game, make_game(game))], known, None, group)
+    lines = suggested([(game, make_game(game))], known, None, group)
     return [line.strip() for line in lines if "Measured on" in line]
 
 
@@ -131,7 +123,9 @@ def test_a_game_measured_with_other_groups_comes_with_the_nearest_game():
 
 def test_a_game_with_one_turn_per_seat_is_measured_on_one():
     assert sources("signaling", 8) == ["Measured on Tiny Hanabi (groups of 8)."]
-    kinds = [row for row in guide.page({}).splitlines() if "one turn per seat" in row]
+    kinds = [
+        row for row in credit_bench.guide({}).splitlines() if "one turn per seat" in row
+    ]
     assert len(kinds) == 1
     assert "2 players, cooperative, one turn per seat" in kinds[0]
     assert "groups of 8 | Tiny Hanabi |" in kinds[0]
@@ -140,15 +134,15 @@ def test_a_game_with_one_turn_per_seat_is_measured_on_one():
 def test_a_recipe_that_was_not_measured_is_named():
     rules = [("kuhn_poker", make_game("kuhn_poker"))]
     known = results("kuhn")
-    assert "    The recipe's mars ddof=0 was not measured" in guide.suggest(
-        rules, known, Variant("mars", {"ddof": 0}).name
+    assert "    The recipe's mars ddof=0 was not measured" in suggested(
+        rules, known, variant_name("mars", {"ddof": 0})
     )
-    lines = guide.suggest(rules, known, "mars")
+    lines = suggested(rules, known, "mars")
     assert not any("recipe" in line for line in lines)
 
 
 def test_settings_are_those_of_the_command_line():
-    assert guide.settings_text(Variant("mars_loo")) == "credit: mars_loo"
+    assert credit_bench.settings_text(Variant("mars_loo")) == "credit: mars_loo"
 
 
 def test_choices_that_change_no_run_are_named():
@@ -156,7 +150,7 @@ def test_choices_that_change_no_run_are_named():
 
     Nor has a factor of the whole batch: a scale of two seats with the same spread.
     """
-    known = runs.read_runs(DOCS / "bench.json")
+    known = read_runs(DOCS / "bench.json")
     found = {one.name: set(one.unchanged) for one in comparisons(known)}
     same = found.pop("tiny_hanabi")
     assert same == {
@@ -173,62 +167,33 @@ def test_choices_that_change_no_run_are_named():
         "speaker_listener",
     }
     assert sum(map(len, found.values())) == 2
-    lines = guide.suggest([("signaling", make_game("signaling"))], known)
+    lines = suggested([("signaling", make_game("signaling"))], known)
     assert sum("Choices that change no run: " in line for line in lines) == 1
-    text = (DOCS / guide.PAGE).read_text()
+    text = (DOCS / credit_bench.GUIDE).read_text()
     assert "none of 9 choices is significant; 6 change no run" in text
 
 
 def test_the_committed_guide_is_that_of_the_committed_results():
-    """Write it with: arena credit bench."""
-    known = runs.read_runs(DOCS / "bench.json")
-    assert (DOCS / guide.PAGE).read_text() == guide.page(known)
+    """Write it with: python benchmarks/credit_bench.py"""
+    known = read_runs(DOCS / "bench.json")
+    assert (DOCS / credit_bench.GUIDE).read_text() == credit_bench.guide(known)
 
 
-def suggested(*arguments):
-    return CliRunner().invoke(app, ["credit", "suggest", *arguments])
+def test_the_advice_of_the_package_is_that_of_the_committed_results(tmp_path):
+    """Write it with: python benchmarks/credit_bench.py"""
+    write_advice(path := tmp_path / "advice.json", advice())
+    assert SHIPPED.read_text() == path.read_text()
 
 
-def test_the_command_prints_it_for_games_and_recipes(tmp_path):
-    runs.write_runs(tmp_path / "bench.json", results("kuhn", **{BETTER: 0.3}))
-    where = ["--directory", str(tmp_path)]
-    by_game = suggested("--games", "kuhn_poker", *where).output
-    assert "Take credit: mars, credit_args: {pool: [group, seat, turn]}" in by_game
-    by_recipe = suggested("--recipe", "kuhn-tiny", *where).output
-    assert "The recipe's mars (group, seat) gains +0.000" in by_recipe
-    assert by_recipe.splitlines()[0] == by_game.splitlines()[0] + ", groups of 8"
-    recipe = tmp_path / "pairs.yaml"
-    recipe.write_text("games: [kuhn_poker]\nnum_generations: 2\n")
-    pairs = suggested("--recipe", str(recipe), *where).output
-    assert pairs.splitlines()[0].endswith("with chance, groups of 2")
-    assert "Measured on Kuhn poker, small groups (groups of 2), the same game." in pairs
-    both = suggested("--games", "kuhn_poker", "--games", "nim", *where).output
-    assert both.startswith(by_game.splitlines()[0])
-    assert "\nnim: " in both
+def advice():
+    return credit_bench.advice(read_runs(DOCS / "bench.json"))
 
 
-def test_no_results_at_all_are_said_once(tmp_path):
-    runs.write_runs(tmp_path / "bench.json", {})
-    done = suggested("--games", "kuhn_poker,nim", "--directory", str(tmp_path))
-    assert done.output.splitlines() == [
-        "no results yet; run `arena credit bench`, which measures them"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "want either --games or --recipe, got neither"),
-        (["--games", "nim", "--recipe", "kuhn-tiny"], "or --recipe, got both"),
-        (["--games", "chess,kuhn", "--directory", str(DOCS)], "kuhn"),
-        (["--recipe", "no-such-recipe"], "want a recipe file"),
-        (
-            ["--games", "chess", "--directory", "nowhere"],
-            "found no file; run arena credit bench",
-        ),
-    ],
-)
-def test_bad_input_is_named(arguments, message):
-    done = suggested(*arguments)
-    assert done.exit_code != 0
-    assert message in str(done.exception)
+def test_a_plugin_estimator_is_not_compared_and_changes_no_advice(monkeypatch):
+    """Its runs would be missing in every game."""
+    before = advice()
+    point = EntryPoint("mine", "my_credit:mine", "arena.credit")
+    monkeypatch.setattr(doors, "entry_points", lambda group: [point])
+    assert "mine" in estimator_names()
+    assert advice() == before
+    assert not any(one.missing for one in before.games)

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from arena_trainers.bench import method_page, method_run, methods, run_file
-from arena_trainers.bench.comparison import comparisons as credit_comparisons
-from arena_trainers.bench.gains import Comparison, comparisons
-from arena_trainers.bench.guide import advice_of
-from arena_trainers.bench.methods import BENCH, METHODS, SETTINGS, VARIANTS
-from arena_trainers.bench.runs import SHIPPED, read_runs
-from arena_trainers.bench.variants import variants
-from arena_trainers.cli.main import app
+import comparing
+import credit_bench
+import methods_bench as methods
 from arena_wrappers import RandomPolicy
+from credit_runs import read_runs
+from credit_settings import variants
+from gains import Comparison, comparisons
+from methods_bench import BENCH, METHODS, SETTINGS, VARIANTS
 
-DOCS = Path(__file__).parents[3] / "docs" / "methods"
+DOCS = Path(__file__).parents[2] / "docs" / "methods"
+CREDIT = DOCS.with_name("credit")
 
 
 def results(**levels):
@@ -49,13 +49,13 @@ def test_all_methods_play_as_many_episodes(setting, name):
 @pytest.mark.parametrize("branch", [None, {"num_candidates": 4, "follow": "random"}])
 def test_a_round_plays_what_is_due_with_seeds_of_its_own(tmp_path, monkeypatch, branch):
     """A tree of Kuhn poker has 9 or 13 episodes; the largest that is possible has 13."""
-    monkeypatch.setattr(method_run, "_load", lambda model: RandomPolicy())
+    monkeypatch.setattr(methods, "_load", lambda model: RandomPolicy())
     small = replace(SETTINGS["kuhn"], every=64, num_rounds=2)
     monkeypatch.setitem(SETTINGS, "kuhn", small)
     method = replace(METHODS["kuhn"]["eto"], branch=branch)
     if branch is not None:
         method = replace(method, samples=1)
-    rounds = method_run._Rounds("kuhn", method, 1, tmp_path)
+    rounds = methods._Rounds("kuhn", method, 1, tmp_path)
     parts = [rounds._play(number, tmp_path) for number in range(2)]
     played = [len(part) for part in parts]
     assert sum(played) == 128 if branch is None else 115 < sum(played) <= 128
@@ -70,8 +70,8 @@ def test_a_round_plays_what_is_due_with_seeds_of_its_own(tmp_path, monkeypatch, 
 def test_the_credit_of_grpo_is_the_one_that_is_recommended():
     """As `arena credit suggest` says; `mars` without options has the pool (game, seat)."""
     advised = {
-        one.name: advice_of(one)
-        for one in credit_comparisons(read_runs(SHIPPED))
+        one.name: credit_bench.taken_of(one)
+        for one in credit_bench.comparisons(read_runs(CREDIT / "bench.json"))
         if one.name in METHODS
     }
     for setting, by_name in METHODS.items():
@@ -85,15 +85,15 @@ def test_the_credit_of_grpo_is_the_one_that_is_recommended():
 
 def test_uniform_play_has_its_known_measures(monkeypatch):
     """NashConv 11/12, exactly; score 1.436, up to four standard errors of 150 episodes."""
-    monkeypatch.setattr(method_run, "NUM_DEALS", 150)
-    kuhn = method_run.measured(RandomPolicy(), "kuhn")
+    monkeypatch.setattr(methods, "NUM_DEALS", 150)
+    kuhn = methods.measured(RandomPolicy(), "kuhn")
     assert kuhn["nash_conv"] == pytest.approx(11 / 12)
-    hanabi = method_run.measured(RandomPolicy(), "mini_hanabi")
+    hanabi = methods.measured(RandomPolicy(), "mini_hanabi")
     assert hanabi["score"] == pytest.approx(1.436, abs=0.32)
 
 
 def test_the_page_says_what_is_significant_and_where_runs_began():
-    text = method_page.text(results(kickstart=0.4))
+    text = methods.text(results(kickstart=0.4))
     assert (
         "- Kuhn poker, NashConv: significantly better than `grpo`: `kickstart`; "
         "significantly worse: none; no significant difference: 3 of 4." in text
@@ -129,17 +129,17 @@ def test_the_command_trains_by_every_method_and_repeats_no_run(tmp_path, monkeyp
         if name == "kickstart":
             few["num_rounds"] = 1
         monkeypatch.setitem(METHODS["kuhn"], name, replace(method, **few))
-    line = ["bench", "methods", "--game", "kuhn", "--seeds", "1"]
+    line = ["--game", "kuhn", "--seeds", "1"]
     line += ["--directory", str(tmp_path)]
-    done = CliRunner().invoke(app, line)
+    done = CliRunner().invoke(comparing.script(methods.main), line)
     assert done.exit_code == 0, done.output
-    runs = run_file.read(tmp_path / "bench.json", methods.made_with())["kuhn"]
+    runs = comparing.read(tmp_path / "bench.json", methods.made_with())["kuhn"]
     assert set(runs) == set(VARIANTS)
     curves = [run[0]["nash_conv"] for run in runs.values()]
     assert [len(curve) for curve in curves] == [3] * 5
     assert len({curve[0] for curve in curves}) == 1
     assert len({tuple(curve) for curve in curves}) == 5
-    again = CliRunner().invoke(app, line)
+    again = CliRunner().invoke(comparing.script(methods.main), line)
     assert "seed 0" in done.output
     assert "seed 0" not in again.output
     assert (tmp_path / "learning.png").stat().st_size > 10_000
@@ -147,8 +147,8 @@ def test_the_command_trains_by_every_method_and_repeats_no_run(tmp_path, monkeyp
 
 
 def test_the_page_is_that_of_the_committed_results():
-    """Write it with: arena bench methods."""
-    known = run_file.read(DOCS / "bench.json", methods.made_with())
-    assert run_file.num_outdated(DOCS / "bench.json", methods.made_with()) == 0
-    assert (DOCS / "README.md").read_text() == method_page.text(known)
+    """Write it with: python benchmarks/methods_bench.py."""
+    known = comparing.read(DOCS / "bench.json", methods.made_with())
+    assert comparing.num_outdated(DOCS / "bench.json", methods.made_with()) == 0
+    assert (DOCS / "README.md").read_text() == methods.text(known)
     assert not any(one.missing for one in comparisons(BENCH, known))

@@ -1,15 +1,19 @@
 """Doing the missing runs of a comparison: what a failing run leaves."""
 
+import doctest
+import importlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from arena_trainers.bench import run_file
+import comparing
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MADE_WITH = {"settings": {"small": 1}, "variants": {"good": 1, "bad": 1}}
 
 
@@ -25,19 +29,19 @@ def test_a_failing_run_is_named_and_leaves_those_in_progress(tmp_path):
     todo = [("small", "good", 0), ("small", "bad", 0)]
     todo += [("small", "good", seed) for seed in range(1, 50)]
     with pytest.raises(ZeroDivisionError, match="small has no 0") as failed:
-        run_file.run_missing(path, MADE_WITH, todo, run, 2, told.append)
+        comparing.run_missing(path, MADE_WITH, todo, run, 2, told.append)
     assert failed.value.__notes__ == [
         "in the run small bad seed 0; runs that have ended are in the file"
     ]
-    kept = run_file.read(path, MADE_WITH)["small"]["good"]
+    kept = comparing.read(path, MADE_WITH)["small"]["good"]
     assert kept[0] == [0]
     assert len(kept) == len(told) < 10
-    left = run_file.missing({"small": {"good": kept}}, ["good"], ["small"], 50)
+    left = comparing.missing({"small": {"good": kept}}, ["good"], ["small"], 50)
     assert len(left) == 50 - len(kept)
 
 
 def test_a_file_that_does_not_exist_has_no_outdated_runs(tmp_path):
-    assert run_file.num_outdated(tmp_path / "bench.json", MADE_WITH) == 0
+    assert comparing.num_outdated(tmp_path / "bench.json", MADE_WITH) == 0
 
 
 @pytest.mark.parametrize(
@@ -55,7 +59,7 @@ def test_a_file_that_does_not_exist_has_no_outdated_runs(tmp_path):
 def test_a_file_without_runs_of_this_comparison_is_refused(tmp_path, text, sentence):
     path = tmp_path / "bench.json"
     path.write_text(text)
-    for look in (run_file.read, run_file.num_outdated):
+    for look in (comparing.read, comparing.num_outdated):
         with pytest.raises(ValueError, match=sentence):
             look(path, MADE_WITH)
     assert path.read_text() == text
@@ -64,7 +68,8 @@ def test_a_file_without_runs_of_this_comparison_is_refused(tmp_path, text, sente
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from arena_trainers.bench import run_file
+sys.path.insert(0, sys.argv[2])
+import comparing
 
 def run(setting, name, seed):
     (Path(sys.argv[1]) / f"began-{seed}").touch()
@@ -72,14 +77,14 @@ def run(setting, name, seed):
 
 todo = [("small", "good", seed) for seed in range(5)]
 made_with = {"settings": {"small": 1}, "variants": {"good": 1}}
-run_file.run_missing(Path(sys.argv[1], "bench.json"), made_with, todo, run, 1, print)
+comparing.run_missing(Path(sys.argv[1], "bench.json"), made_with, todo, run, 1, print)
 """
 
 
 def test_after_ctrl_c_no_other_run_begins(tmp_path):
     """Run 0 has ended, run 1 goes on: Ctrl-C ends it, and the file has run 0."""
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        [sys.executable, "-c", SCRIPT, str(tmp_path), str(BENCHMARKS)],
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
@@ -98,6 +103,12 @@ def test_after_ctrl_c_no_other_run_begins(tmp_path):
         "began-1",
     ]
     made_with = {"settings": {"small": 1}, "variants": {"good": 1}}
-    assert run_file.read(tmp_path / "bench.json", made_with) == {
+    assert comparing.read(tmp_path / "bench.json", made_with) == {
         "small": {"good": {0: None}}
     }
+
+
+@pytest.mark.parametrize("name", ["comparing", "credit_bench", "methods_bench"])
+def test_the_examples_of_docstrings_hold(name):
+    failed, tried = doctest.testmod(importlib.import_module(name))
+    assert (failed, tried > 0) == (0, True)

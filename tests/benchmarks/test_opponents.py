@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from arena_trainers.bench import opponent_page, opponents, run_file, statistics
-from arena_trainers.bench.gains import Comparison, comparisons
-from arena_trainers.bench.opponents import BENCH, MEASURES, SETTINGS, VARIANTS
-from arena_trainers.cli.main import app
+import comparing
+import opponents_bench as opponents
 from arena_wrappers import RandomPolicy
+from gains import Comparison, comparisons
+from opponents_bench import BENCH, MEASURES, SETTINGS, VARIANTS
 
-DOCS = Path(__file__).parents[3] / "docs" / "opponents"
+DOCS = Path(__file__).parents[2] / "docs" / "opponents"
 
 
 def results(setting, seeds=range(3), **levels):
@@ -49,13 +49,13 @@ def test_an_optimal_policy_draws_against_the_optimal_opponent():
 
 def test_a_paired_difference_by_hand():
     """Gaps 1, 2, 3: mean 2, error 1/√3, t = 2√3, p(2 degrees of freedom) = .0742."""
-    found = statistics.paired_difference([2.0, 4.0, 6.0], [1.0, 2.0, 3.0])
+    found = comparing.paired_difference([2.0, 4.0, 6.0], [1.0, 2.0, 3.0])
     assert found.value == 2
     assert found.wide == pytest.approx(4.30265 / 3**0.5, rel=1e-5)
     assert found.p == pytest.approx(0.0742, abs=1e-4)
-    assert statistics.paired_difference([1.0, 2.0], [1.0, 2.0]) == (0, 0, 1)
+    assert comparing.paired_difference([1.0, 2.0], [1.0, 2.0]) == (0, 0, 1)
     with pytest.raises(ValueError, match="equally many, got 3 and 2; run the same"):
-        statistics.paired_difference([1.0, 2.0, 3.0], [1.0, 2.0])
+        comparing.paired_difference([1.0, 2.0, 3.0], [1.0, 2.0])
 
 
 def test_a_gain_is_positive_where_the_opponent_teaches_better():
@@ -73,7 +73,7 @@ def test_the_page_says_what_is_significant_and_what_three_seeds_can_show():
         run["nash_conv"] = [
             0.3 + seed / 10
         ] * 5  # gains .2, .11, .02: t = 2.117, p = 4 · .1685
-    text = opponent_page.text(known)
+    text = opponents.text(known)
     assert (
         "- Kuhn poker, NashConv: significantly better than `self-play`: `psro`; "
         "significantly worse: none; no significant difference: 4 of 5." in text
@@ -91,7 +91,7 @@ def test_the_page_says_what_is_significant_and_what_three_seeds_can_show():
 def test_a_game_with_a_missing_run_has_no_gains():
     known = results("kuhn", psro=0.4)
     del known["kuhn"]["mixture"][1]
-    text = opponent_page.text(known)
+    text = opponents.text(known)
     assert "- Kuhn poker: 1 run (seeds by variant): `mixture` 1" in text
     assert "significantly better" not in text
 
@@ -99,11 +99,11 @@ def test_a_game_with_a_missing_run_has_no_gains():
 def test_runs_of_another_setting_are_not_kept(tmp_path, monkeypatch):
     path = tmp_path / "bench.json"
     known = {**results("kuhn"), **results("tic_tac_toe")}
-    run_file.write(path, known, opponents.made_with())
-    assert run_file.read(path, opponents.made_with()) == known
+    comparing.write(path, known, opponents.made_with())
+    assert comparing.read(path, opponents.made_with()) == known
     monkeypatch.setitem(SETTINGS, "kuhn", replace(SETTINGS["kuhn"], num_steps=7))
-    assert set(run_file.read(path, opponents.made_with())) == {"tic_tac_toe"}
-    assert run_file.num_outdated(path, opponents.made_with()) == 18
+    assert set(comparing.read(path, opponents.made_with())) == {"tic_tac_toe"}
+    assert comparing.num_outdated(path, opponents.made_with()) == 18
 
 
 @pytest.mark.slow
@@ -114,11 +114,11 @@ def test_the_command_trains_measures_and_repeats_no_run(tmp_path, monkeypatch):
     kuhn = SETTINGS["kuhn"]
     short = replace(kuhn, num_steps=2, every=1, options={**kuhn.options, **small})
     monkeypatch.setitem(SETTINGS, "kuhn", short)
-    line = ["bench", "opponents", "--game", "kuhn", "--only", "self-play"]
+    line = ["--game", "kuhn", "--only", "self-play"]
     line += ["--only", "past_selves", "--seeds", "1", "--directory", str(tmp_path)]
-    done = CliRunner().invoke(app, line)
+    done = CliRunner().invoke(comparing.script(opponents.main), line)
     assert done.exit_code == 0, done.output
-    runs = run_file.read(tmp_path / "bench.json", opponents.made_with())["kuhn"]
+    runs = comparing.read(tmp_path / "bench.json", opponents.made_with())["kuhn"]
     assert set(runs) == {"self-play", "past_selves"}
     one, other = (runs[name][0] for name in sorted(runs))
     assert set(one) == set(MEASURES)
@@ -126,7 +126,7 @@ def test_the_command_trains_measures_and_repeats_no_run(tmp_path, monkeypatch):
     for measure, curve in one.items():
         assert curve[0] == other[measure][0]
         assert curve[1:] != other[measure][1:]
-    again = CliRunner().invoke(app, line)
+    again = CliRunner().invoke(comparing.script(opponents.main), line)
     assert "seed 0" in done.output
     assert "seed 0" not in again.output
     assert (tmp_path / "learning.png").stat().st_size > 10_000
@@ -134,13 +134,15 @@ def test_the_command_trains_measures_and_repeats_no_run(tmp_path, monkeypatch):
 
 
 def test_unknown_names_are_refused(tmp_path):
-    line = ["bench", "opponents", "--directory", str(tmp_path)]
-    done = CliRunner().invoke(app, [*line, "--only", "elo"])
+    line = ["--directory", str(tmp_path)]
+    done = CliRunner().invoke(
+        comparing.script(opponents.main), [*line, "--only", "elo"]
+    )
     assert "want one of self-play, mixture, past_selves" in str(done.exception)
 
 
 def test_the_page_is_that_of_the_committed_results():
-    """Write it with: arena bench opponents."""
-    known = run_file.read(DOCS / "bench.json", opponents.made_with())
-    assert (DOCS / "README.md").read_text() == opponent_page.text(known)
+    """Write it with: python benchmarks/opponents_bench.py."""
+    known = comparing.read(DOCS / "bench.json", opponents.made_with())
+    assert (DOCS / "README.md").read_text() == opponents.text(known)
     assert not any(c.missing for c in comparisons(BENCH, known))
