@@ -29,8 +29,6 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import pairwise
 from typing import Any, Generic, NoReturn, TypeVar
 
-import yaml
-
 from arena_envs.checks import did_you_mean
 
 T = TypeVar("T")
@@ -175,6 +173,8 @@ def value_of(text: str) -> Any:
                 return kind(text)
             except ValueError:
                 continue
+    import yaml  # importing it takes as long as all of `arena_envs`
+
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:

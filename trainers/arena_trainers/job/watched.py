@@ -123,7 +123,11 @@ def _best(
     """
     plays_start, patience = run.job.start_episodes > 0, run.job.patience
     metric = score_metric(
-        run.games.plans, measures_nash_conv, plays_start, bool(run.args.curriculum)
+        run.games.plans,
+        measures_nash_conv,
+        plays_start,
+        bool(run.args.curriculum),
+        run.args.opponents,
     )
     if metric is None:
         if patience:

@@ -219,7 +219,8 @@ class LoopJob:
             stopper=self.stopper,
         )
         with _told(number, "files"):
-            check_whole(folder)
+            here = {path.name for path in folder.iterdir()}  # others run again
+            check_whole(folder, here)
         for name, result, stage in STAGES:
             if not (folder / result).exists():
                 with _told(number, name):

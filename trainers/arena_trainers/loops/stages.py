@@ -246,7 +246,8 @@ def write_scores(
             policy, env, *given, seed=EVALUATED + first, baselines=False
         ).run()
         is_random = policy.sampling.temperature > 0
-        convs = nash_convs([policy], env, {}) if is_random else {}
+        is_measured = is_random and env.game.kind == "competitive"
+        convs = nash_convs([policy], env, {}) if is_measured else {}
         returns = {
             row.opponent: row.mean_return
             for row in evaluation.rows
