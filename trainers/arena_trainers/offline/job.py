@@ -30,6 +30,7 @@ from arena_trainers.job.run_folder import (
     partial,
     write_config,
 )
+from arena_trainers.job.settings import row_config, trainer_args
 from arena_trainers.job.start import make_start
 from arena_trainers.job.stopping import StopCallback, Stopper
 from arena_trainers.job.watched import adapter_errors, kept_metrics
@@ -50,7 +51,6 @@ from arena_trainers.offline.row_file import (
     facts_of,
     token_columns,
 )
-from arena_trainers.offline.settings import row_config, trainer_args
 from arena_trainers.train.checkpoint import step_of
 from arena_trainers.train.checkpointed import WholeCheckpoints, load_reference
 from arena_trainers.train.games import different_games
@@ -60,7 +60,7 @@ class RowJob:
     """One run of `arena train --trainer NAME` in its folder.
 
     Args:
-        settings: options by name, see `arena_trainers.offline.settings`.
+        settings: options by name, see `arena_trainers.job.settings`.
         folder: the run folder.
         console: where progress and results are shown.
         resume: whether to go on from the folder's last checkpoint.
