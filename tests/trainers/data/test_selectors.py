@@ -427,5 +427,5 @@ def test_lost_episodes_give_no_rows_and_are_counted():
     num_lost = len(episodes) - len(kept)
     assert found.dropped == {**sound.dropped, "the episode is lost": num_lost}
     for refuses in (to_dataset, partial(export, estimator="mars", to="messages")):
-        with pytest.raises(ValueError, match=r"pass arena_wrappers\\.without_lost"):
+        with pytest.raises(ValueError, match=r"pass arena_wrappers\.without_lost"):
             refuses(episodes)
