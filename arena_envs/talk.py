@@ -278,10 +278,7 @@ class Move:
 
 
 def read(
-    text: str,
-    moves: tuple[Move, ...],
-    max_message: int,
-    audience: tuple[int, ...] = (),
+    text: str, moves: tuple[Move, ...], max_message: int, audience: tuple[int, ...] = ()
 ) -> Utterance:
     """The utterance of a text, by the grammar of `talk`, in time linear in its length.
 

@@ -58,14 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs import talk
-from arena_envs.game import (
-    CHANCE,
-    TERMINAL,
-    Information,
-    Kind,
-    check_bool,
-    check_int,
-)
+from arena_envs.game import CHANCE, TERMINAL, Information, Kind, check_bool, check_int
 from arena_envs.games.werewolf import state as hidden
 from arena_envs.games.werewolf import state as states
 from arena_envs.games.werewolf import texts
