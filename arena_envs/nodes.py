@@ -1,4 +1,4 @@
-"""A cache of the states that environments have met, with what the rules say of each.
+"""A cache of the states that environments have met, and draws of chance outcomes.
 
 Rules are pure functions of the state, so an environment asks them once for each state. In
 small games all states are soon in the cache. The successors of a state are kept from the
@@ -17,8 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.checks import short
-from arena_envs.game import CHANCE, MAX_TEXT, AnyGame, IllegalAction, legal_actions_of
-from arena_envs.sampling import draw, possible_actions, possible_outcomes
+from arena_envs.game import (
+    CHANCE,
+    MAX_TEXT,
+    AnyGame,
+    IllegalAction,
+    draw,
+    legal_actions_of,
+    possible_actions,
+    possible_outcomes,
+)
 
 MAX_NODES = 10_000  # of a game
 Content = Literal["all", "features", "text"]  # of an observation

@@ -18,11 +18,11 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from seat_speed import Episode, chosen, measure
 
 import arena_envs
 from arena_wrappers.adapters.open_masks import OpenMasks
 from arena_wrappers.seat_env import make_seat_env
+from seat_speed import Episode, chosen, measure
 
 GAMES = ("tic_tac_toe", "kuhn_poker", "connect_four")
 

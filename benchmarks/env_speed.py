@@ -26,9 +26,10 @@ import subprocess
 import sys
 import time
 
-from env_peers import MODULES, Episode, rows_of_all_games
 from rich.console import Console
 from rich.table import Table
+
+from env_peers import MODULES, Episode, rows_of_all_games
 
 
 def measure_steps(episode: Episode, seconds: float) -> float:

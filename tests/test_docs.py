@@ -8,7 +8,7 @@ from pathlib import Path
 
 from arena_trainers import credit
 from arena_trainers.credit import by_name
-from arena_trainers.credit.proofs.pages import estimators_page
+from build_credit import estimators_page
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "credit"
@@ -33,7 +33,7 @@ def test_the_page_of_the_language_games_is_that_of_its_results() -> None:
 
 
 def test_the_page_of_the_estimators_is_up_to_date() -> None:
-    """Write it with: arena credit report."""
+    """Write it with: python docs/build_credit.py --write"""
     measured = json.loads((DOCS / "cost.json").read_text())
     costs = {name: row["ms"] for name, row in measured.items()}
     assert (DOCS / "estimators.md").read_text() == estimators_page(costs)
@@ -49,5 +49,11 @@ def test_the_package_names_every_estimator_once() -> None:
 
 def test_the_page_of_the_adapters_is_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "docs" / "build_adapters.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_page_of_the_options_is_that_of_their_declarations() -> None:
+    command = [sys.executable, str(ROOT / "docs" / "build_options.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

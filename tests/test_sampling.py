@@ -5,8 +5,13 @@ from types import SimpleNamespace
 
 import arena_envs
 from arena_envs import GameEnv
-from arena_envs.game import CHANCE
-from arena_envs.sampling import draw, possible_outcomes, random_states, sample_chance
+from arena_envs.game import (
+    CHANCE,
+    draw,
+    possible_outcomes,
+    random_states,
+    sample_chance,
+)
 
 
 def test_rounding_selects_the_last_outcome():

@@ -7,8 +7,7 @@ from math import log, sqrt
 from typing import Any
 
 from arena_envs.bots.mcts import check_search, rollout
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.sampling import sample_chance
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, sample_chance
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
-from arena_envs.game import AnyGame, IllegalAction
-from arena_envs.sampling import random_states
+from arena_envs.game import AnyGame, IllegalAction, random_states
 
 NUM_EPISODES = 20  # random ones, in which a constant text is tried
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.sampling import sample_chance
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, sample_chance
 from arena_envs.solvers.enumeration import MAX_STATES, Key
 from arena_envs.solvers.tree import (
     Floats,

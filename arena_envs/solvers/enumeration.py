@@ -9,8 +9,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.sampling import possible_actions, possible_outcomes
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    possible_actions,
+    possible_outcomes,
+)
 
 T = TypeVar("T")
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.sampling import possible_outcomes
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes
 from arena_envs.solvers.enumeration import MAX_STATES, too_large, too_many_states
 
 TOLERANCE = 1e-9  # values that differ by less are equal; relative to values above 1

@@ -4,8 +4,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.sampling import possible_actions
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_actions
 from arena_envs.scenes.shapes import (
     TONES,
     Cards,

@@ -1,4 +1,4 @@
-"""Checks of the rules: declared facts, actions, chance, returns, purity."""
+"""Checks of the rules: declared facts, actions, chance, returns, rounds, purity."""
 
 import copy
 import math
@@ -9,8 +9,7 @@ from typing import Any
 
 from arena_envs.checks import short
 from arena_envs.doors import BrokenPromise
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.sampling import possible_actions
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_actions
 from arena_envs.testing.sample import Sample, demand, difference, view
 
 

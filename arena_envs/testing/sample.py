@@ -7,8 +7,7 @@ from typing import Any
 
 from arena_envs.checks import short
 from arena_envs.doors import BrokenPromise
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, legal_actions_of
-from arena_envs.sampling import sample_chance
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, legal_actions_of, sample_chance
 
 # The time of the checks grows with the states of the sample. With this limit the kit takes
 # seconds also in games of hundreds of turns, such as chess, where 40 episodes have 8,000 states.

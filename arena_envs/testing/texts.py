@@ -1,4 +1,4 @@
-"""Checks of observation texts, features, action texts and `parse`."""
+"""Checks of observation texts, features, action texts, `parse` and messages."""
 
 import random
 import re
@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from arena_envs.game import CHANCE, MAX_TEXT, TERMINAL, AnyGame, IllegalAction
-from arena_envs.sampling import possible_actions
+from arena_envs.game import (
+    CHANCE,
+    MAX_TEXT,
+    TERMINAL,
+    AnyGame,
+    IllegalAction,
+    possible_actions,
+)
 from arena_envs.scenes.shapes import scene_of
 from arena_envs.testing.sample import Episode, Sample, demand, difference, view
 

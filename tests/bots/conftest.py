@@ -9,7 +9,7 @@ import pytest
 
 import arena_envs
 from arena_envs import CHANCE, TERMINAL
-from arena_envs.sampling import sample_chance
+from arena_envs.game import sample_chance
 
 
 def play_game(game, bots, seed):

@@ -73,7 +73,7 @@ def all_tried_once(turns):
 
 
 def one_state(turns):
-    return replace(turns, state_key=0 * turns.seat)
+    return replace(all_tried_once(turns), state_key=0 * turns.seat)
 
 
 def the_outcome_alone(turns):
@@ -211,13 +211,18 @@ CASES = [
         GAMMA,
         "at_grpo",
         {**GAMMA, **NONE, "pool": (*OWN, "state_key")},
-        like=all_tried_once,
     ),
     Case("archer", GAMMA, "gae", {**GAMMA, "lambda_": 0.0}),
     Case("archer", {"discount": 0.0}, lambda turns: turns.reward - turns.value, {}),
     Case("archer", {"action_value": "column"}, "counterfactual", {}),
     Case("at_grpo", {}, "episode", SMALL, ONE_TURN, one_state),
-    Case("at_grpo", {"discount": 1.0, **NONE, "pool": OWN}, "mars", {}),
+    Case(
+        "at_grpo",
+        {"discount": 1.0, **NONE, "pool": OWN},
+        "mars",
+        {},
+        like=all_tried_once,
+    ),
     Case("bi_level_gae", BOTH, "gae", BOTH, ONE_TOKEN, token_values),
     Case("bi_level_gae", {"discount": 1.0}, token_return_less_value, {}),
     Case("bnpo", {}, "dr_grpo", {}, like=one_group, then=as_shares),

@@ -13,8 +13,8 @@ from arena_trainers.credit import (
     estimate,
     estimator_names,
 )
-from arena_trainers.credit.proofs import pages
 from arena_trainers.credit.proofs.claims import claims_of
+from build_credit import _section
 
 ROWS = [(0, 0, 0, [0, 1]), (1, 0, 0, [4]), (1, 0, 1, [2, 2])]
 
@@ -38,7 +38,7 @@ def test_grpo_is_episode(batch):
         assert same[0].advantage.tolist() == same[1].advantage.tolist()
     assert claims_of("grpo") == claims_of("episode")
     assert "grpo" not in estimator_names()
-    assert "Also `grpo`." in pages._section("episode", {})
+    assert "Also `grpo`." in _section("episode", {})
     with pytest.raises(ValueError, match=r"no estimator 'grpoo'; did you mean 'grpo'"):
         estimate("grpoo", turns)
 
@@ -212,8 +212,6 @@ class TestPlugins:
             bias_infinite="direction", games_apart=True
         )
         assert claims_of("per_token") == Claims()
-        page = pages._section("own_reward", {})
-        assert "**Claims**: batches of two: wrong sign; one large group: dir" in page
 
     def test_a_built_in_goes_before_a_plugin(self, batch):
         assert estimator_names().count("mars") == 1

@@ -16,21 +16,15 @@ from arena_trainers.credit.proofs.expectation import (
     agrees,
     expected_gradient,
 )
-from arena_trainers.credit.proofs.pages import estimators_page
-from arena_trainers.credit.proofs.report import (
-    cause,
-    examine,
-    found_claims,
-    report,
-    undiscounted,
-)
+from arena_trainers.credit.proofs.findings import examine, found_claims, undiscounted
 from arena_trainers.credit.testing import check_estimator
+from build_credit import cause, estimators_page, report
 
 DOCS = Path(__file__).parents[2] / "docs" / "credit"
 
 
 def test_the_report_is_up_to_date():
-    """Write it with: arena credit report."""
+    """Write it with: python docs/build_credit.py --write"""
     assert (DOCS / "report.md").read_text() == report()
 
 
@@ -92,7 +86,7 @@ def test_the_numbers_of_a_docstring_are_those_of_the_report(name):
     _, _, text = bias(name)
     numbers = NUMBER.findall(text)
     assert len(numbers) == text.count("cosine") > 0
-    assert text.endswith(" (`arena credit report`).")
+    assert text.endswith(" (`arena credit check`).")
     for cosine, factor, game, setting in numbers:
         row = re.search(rf"^\| `{name}` \|(.*)\|$", games[game], re.MULTILINE)
         cells = [cell.strip() for cell in row[1].split("|")]

@@ -12,7 +12,7 @@ from arena_trainers.credit.proofs.claims import CLAIMS
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.exact import ExactGame
 from arena_trainers.credit.proofs.expectation import compare, gradient_estimate
-from arena_trainers.credit.proofs.report import has_chance, play_of, undiscounted
+from arena_trainers.credit.proofs.findings import has_chance, play_of, undiscounted
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 WITH_CHANCE = [name for name in DIAGNOSTICS if has_chance(name)]

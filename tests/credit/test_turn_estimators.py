@@ -9,6 +9,7 @@ import pytest
 
 from arena_trainers.credit import FlatPoolWarning, estimate, needs
 from arena_trainers.credit.estimators.mars import mars
+from arena_trainers.credit.pools import reply_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 
@@ -248,12 +249,36 @@ def test_at_grpo_by_hand(batch):
     """A state is the turn's index. What is paid at first: seat 0: 0, 1; seat 1: 1, 0; seat
     2: 2, 0. To go from there on: 3, 1 | 1, 0 | 2, 4. Seat 1 is paid 0 and 0 at its second
     turns; other turns are alone."""
-    turns = batch(*HAND, state_key=INDEX)
+    turns = batch(*HAND, state_key=INDEX, action=range(len(INDEX)))
     now = [-0.5, 0, 0, 0.5, 0, 1, 0.5, -0.5, 0, 0, -1, 0, 0, 0]
     check(turns, now, "at_grpo", scale="none")
     to_go = [1, 0, 0, 0.5, 0, -1, -1, -0.5, 0, 0, 1, 0, 0, 0]
     check(turns, to_go, "at_grpo", scale="none", discount=1.0)
     check(turns, np.sign(to_go), "at_grpo", discount=1.0, **PLAIN)
+
+
+def test_at_grpo_gives_equal_replies_equal_credit(batch):
+    """Returns 0, 4 and 8 at one state, the first two of one action: Q 2 and 8, mean 4, std 4."""
+    turns = batch(
+        *[(i, 0, 0, [r]) for i, r in enumerate([0, 4, 8])],
+        state_key=[7] * 3,
+        action=[1, 1, 0],
+    )
+    check(turns, [-0.5, -0.5, 1], "at_grpo", eps=0)
+
+
+def test_the_value_of_a_reply_has_the_interval_of_its_state():
+    """State 0: 1 and 5 after one reply, 2 after another; S² = 8 with one degree of freedom,
+    so t = 12.706. State 1: every reply once. State 2: 3, 3 and 6, 8, 10: S² = 8/3, t = 3.182."""
+    returns = np.array([1.0, 2, 5, 7, 3, 3, 6, 8, 10])
+    states, replies = [0, 0, 0, 1, 2, 2, 2, 2, 2], [4, 5, 4, 4, 0, 0, 1, 1, 1]
+    found = reply_values(returns, np.array(states), np.array(replies))
+    assert found.mean[found.of].tolist() == [3, 2, 3, 7, 3, 3, 8, 8, 8]
+    assert found.size[found.of].tolist() == [2, 1, 2, 1, 2, 2, 3, 3, 3]
+    wide, narrow = 12.7062 * 8**0.5, 3.1824 * (8 / 3) ** 0.5
+    half = [wide / 2**0.5, wide, np.inf, narrow / 2**0.5, narrow / 3**0.5]
+    assert found.high - found.mean == pytest.approx(half, rel=2e-3)
+    assert found.mean - found.low == pytest.approx(half, rel=2e-3)
 
 
 @pytest.mark.parametrize("name", ["at_grpo", "agentprm"])
@@ -310,6 +335,7 @@ def test_tokens_of_turns_that_are_not_fair_have_no_credit(batch, how):
         (1, 0, 0, [3]),
         (2, 0, 0, [9]),
         state_key=[0, 0, 0],
+        action=[0, 1, 2],
         num_tokens=[2, 2, 2],
         tokens={"entropy": np.ones(6), "value": [0, 2] * 3},
         unselected=[True, True, False],

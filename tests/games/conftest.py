@@ -12,7 +12,7 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL
 from arena_envs.bots import make_bot
-from arena_envs.sampling import sample_chance
+from arena_envs.game import sample_chance
 from arena_envs.testing import check_game
 
 

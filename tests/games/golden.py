@@ -16,8 +16,7 @@ from typing import Any
 
 import arena_envs
 from arena_envs import CHANCE, TERMINAL, registration
-from arena_envs.game import AnyGame
-from arena_envs.sampling import sample_chance
+from arena_envs.game import AnyGame, sample_chance
 
 FOLDER = Path(__file__).parent / "golden"
 SEEDS = {

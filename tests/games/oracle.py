@@ -5,8 +5,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from arena_envs import CHANCE, TERMINAL
-from arena_envs.game import AnyGame
-from arena_envs.sampling import sample_chance
+from arena_envs.game import AnyGame, sample_chance
 
 
 class Knowledge:

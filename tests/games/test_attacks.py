@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from arena_envs import IllegalAction, make_game, registration
-from arena_envs.game import TERMINAL, AnyGame
-from arena_envs.sampling import possible_actions
+from arena_envs.game import TERMINAL, AnyGame, possible_actions
 from arena_wrappers import FORMATS, PromptOptions, messages, parse_reply
 from arena_wrappers.formats import InvalidReply
 

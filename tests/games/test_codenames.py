@@ -10,8 +10,8 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
+from arena_envs.game import sample_chance
 from arena_envs.games.codenames import Codenames, State, clashes
-from arena_envs.sampling import sample_chance
 from arena_envs.talk import Utterance
 
 WORDS = (

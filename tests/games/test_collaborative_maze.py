@@ -9,10 +9,9 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, make
 from arena_envs.bots import make_bot
-from arena_envs.game import IllegalAction
+from arena_envs.game import IllegalAction, sample_chance
 from arena_envs.games.collaborative_maze import CollaborativeMaze, State
 from arena_envs.games.collaborative_maze import state as maze
-from arena_envs.sampling import sample_chance
 from arena_envs.testing import random_episode
 
 default = CollaborativeMaze()

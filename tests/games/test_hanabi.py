@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import arena_envs
 from arena_envs import CHANCE, TERMINAL
+from arena_envs.game import sample_chance
 from arena_envs.games.hanabi import Hanabi, State, Turn
-from arena_envs.sampling import sample_chance
 
 mini: Any = arena_envs.make_game("mini_hanabi-v0")
 R1, R2, Y1, Y2 = range(4)

@@ -9,8 +9,8 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
+from arena_envs.game import sample_chance
 from arena_envs.games.referential import Referential, State
-from arena_envs.sampling import sample_chance
 
 PAIR = Referential(num_attributes=2, num_objects=3, num_rounds=2)
 DRAWN = ("red square", "blue circle", "red circle")  # in the picker's order

@@ -9,9 +9,9 @@ import pytest
 
 from arena_envs import TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
+from arena_envs.game import sample_chance
 from arena_envs.games.kits.words import forms, said_among
 from arena_envs.games.taboo import State, Taboo
-from arena_envs.sampling import sample_chance
 
 WITH, AGAINST = Taboo(), Taboo(adversarial=True)
 

@@ -10,8 +10,8 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
+from arena_envs.game import sample_chance
 from arena_envs.games.werewolf import State, Werewolf
-from arena_envs.sampling import sample_chance
 from arena_envs.solvers import (
     expected_returns,
     information_states,

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from arena_envs.game import AnyGame
-from arena_envs.sampling import random_states
+from arena_envs.game import AnyGame, random_states
 from arena_envs.testing import page_of
 from arena_wrappers.prompts import Message, PromptOptions, messages
 

@@ -2,14 +2,25 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from arena_trainers.data import select
+from arena_trainers.credit import export
+from arena_trainers.data import joined, select, to_dataset
 from arena_trainers.data.rows import messages_of
 from arena_trainers.data.selection import selectors
 from arena_trainers.data.testing import check_selector
-from arena_wrappers import Episode, Reply, ScriptedPolicy, Turn, play
+from arena_wrappers import (
+    Branching,
+    Episode,
+    RandomPolicy,
+    Reply,
+    ScriptedPolicy,
+    Turn,
+    play,
+    without_lost,
+)
 
 RULES = {"max_turns": None, "prompt": {"reply_format": "bare"}, "actions": []}
 END = {"terminated": True, "truncated": False}
@@ -20,7 +31,7 @@ def turn(index, reply, seat=0, prompt=("deal",), invalid=None, ids=None, **given
     roles = ("user", "assistant")
     messages = [{"role": roles[i % 2], "content": t} for i, t in enumerate(prompt)]
     prompt_ids, token_ids = (None, None) if ids is None else ids
-    action = None if invalid else 1
+    action = None if invalid else reply
     fields = {"action": action, "invalid": invalid, "detail": invalid, **given}
     known = {"policy": "lm", "legal": ["pass", "bet"], "messages": messages}
     tokens = {"prompt_ids": prompt_ids, "token_ids": token_ids}
@@ -236,6 +247,87 @@ def test_branch_pairs_compares_mean_values_of_siblings():
         select("branch_pairs", [replace(one, parent=9) for one in tree()][3:])
 
 
+def candidates(*told, state="deal", seed=7):
+    """A tree of candidates that say something and are paid for it."""
+    lines = [("?", 0.0), *told]
+    return [
+        episode(
+            [turn(0, said, prompt=(state,), rewards={"game": paid})],
+            parent=0 if number else None,
+            branch=0 if number else None,
+            sample=number,
+            seed=seed,
+        )
+        for number, (said, paid) in enumerate(lines)
+    ]
+
+
+def test_equal_replies_of_a_state_are_merged_before_they_are_compared():
+    """a: 4, -4 and, in another tree, 3: Q 1. b: 2 and -6: Q -2. Paired by luck, the extremes
+    of the first tree would both be a."""
+    first = candidates(("a", 4.0), ("b", 2.0), ("a", -4.0))
+    second = candidates(("a", 3.0), ("b", -6.0), seed=8)
+    other = candidates(("b", 9.0), ("a", 0.0), state="other deal", seed=9)
+    found = select("branch_pairs", joined([first, second, other]), pairs="all")
+    assert pairs(found) == [("a", "b", 3.0), ("a", "b", 3.0), ("b", "a", 9.0)]
+    same = select("branch_pairs", candidates(("a", 4.0), ("a", -4.0)))
+    assert same.dropped == {"a branch where all candidates say the same": 1}
+
+
+def test_replies_that_the_rules_read_alike_are_equal():
+    told = candidates(("I bet: a", 4.0), ("so: a", 0.0), ("b", 1.0))
+    read = [
+        replace(one, turns=[replace(one.turns[0], action=one.turns[0].reply[-1])])
+        for one in told
+    ]
+    (row,) = select("branch_pairs", read).rows
+    assert row.margin == 1.0
+    assert said(row.chosen)[0] in {"I bet: a", "so: a"}
+    assert said(row.rejected) == ["b"]
+
+
+def test_branch_pairs_can_ask_for_intervals_that_do_not_overlap():
+    """a: 3 and 5, b: 1 and -1, so S = √2 of two degrees of freedom: 4 ± 4.30 and 0 ± 4.30 at
+    95 %, 4 ± 0.82 and 0 ± 0.82 at 50 %."""
+    tree = candidates(("a", 3.0), ("a", 5.0), ("b", 1.0), ("b", -1.0))
+    found = select("branch_pairs", tree, level=0.95)
+    assert found.dropped == {"intervals of values at level 0.95 overlap": 1}
+    assert pairs(select("branch_pairs", tree, level=0.5)) == [("a", "b", 4.0)]
+    with pytest.raises(ValueError, match="want level above 0 and at most 1, got 2"):
+        select("branch_pairs", tree, level=2)
+
+
+@pytest.mark.parametrize("which", ["extremes", "all"])
+def test_pairs_of_kuhn_poker_have_the_values_of_a_count_by_hand(which):
+    """Q by a plain loop over the candidates; no family has a pair and its reverse."""
+    trees = play("kuhn_poker", "random", range(150), branch=Branching(4))
+    paid = {}
+    for number, one in enumerate(trees):
+        if one.parent is None:
+            continue
+        line = {number}
+        for later, other in enumerate(trees):
+            line |= {later} if other.parent in line else set()
+        first = one.turns[one.branch]
+        sums = [
+            sum(t.reward for t in trees[i].turns[one.branch :] if t.seat == first.seat)
+            for i in line
+        ]
+        key = (first.seat, first.messages[-1]["content"])
+        own = paid.setdefault(key, {}).setdefault(first.reply, [])
+        own.append(sum(sums) / len(sums))
+    found = select("branch_pairs", trees, pairs=which)
+    assert len(found.rows) > 200
+    orders = {}
+    for row in found.rows:
+        key = (row.seat, row.prompt[-1]["content"])
+        better, worse = said(row.chosen)[0], said(row.rejected)[0]
+        q = {reply: sum(p) / len(p) for reply, p in paid[key].items()}
+        assert row.margin == pytest.approx(q[better] - q[worse])
+        orders.setdefault(key, set()).add((better, worse))
+    assert all(len(pairs) == 1 for pairs in orders.values())
+
+
 def test_revisions_correct_the_worst_sibling_within_a_reply():
     family = tree()
     worst = replace(family[2].turns[0], prompt_ids=[1], token_ids=[5, 2])
@@ -318,3 +410,22 @@ def test_a_selector_keeps_its_promises(name, tmp_path):
             (json.dumps({"messages": chat}) + "\n") * 99
         )
     check_selector(selectors.find(name), **options)
+
+
+def test_lost_episodes_give_no_rows_and_are_counted():
+    class Unsteady(RandomPolicy):
+        def act(self, requests):
+            played = super().act(requests)
+            pairs = zip(requests, played, strict=True)
+            return [Reply("", error="no") if r.seed % 4 == 0 else p for r, p in pairs]
+
+    episodes = play("kuhn_poker", Unsteady(), range(12))
+    kept = without_lost(episodes)
+    assert 0 < len(kept) < len(episodes)
+    found, sound = select("wins", episodes), select("wins", kept)
+    assert found.rows == sound.rows
+    num_lost = len(episodes) - len(kept)
+    assert found.dropped == {**sound.dropped, "the episode is lost": num_lost}
+    for refuses in (to_dataset, partial(export, estimator="mars", to="messages")):
+        with pytest.raises(ValueError, match=r"pass arena_wrappers\.without_lost"):
+            refuses(episodes)

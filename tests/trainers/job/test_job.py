@@ -21,9 +21,11 @@ from arena_trainers.cli import main as cli
 from arena_trainers.evaluate import exploitability
 from arena_trainers.job.closing import NUM_GROUPS, closing_lines
 from arena_trainers.job.curves import read_metrics
+from arena_trainers.job.run_folder import read_config
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.report.runs import read_run_files
+from arena_trainers.train.checkpoint import fault, files_of, write_manifest
 from arena_trainers.train.games import GamePlan
 from arena_trainers.train.rollouts import read_rollouts
 from arena_wrappers import PromptOptions, read_episodes, replay
@@ -222,7 +224,9 @@ def test_the_config_of_a_run_repeats_it_also_if_it_is_stopped_and_resumed(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "arena_trainers.job.callbacks.MetricsFile.on_save", kill, raising=False
+            "arena_trainers.job.callbacks.MetricsFile.on_step_begin",
+            kill,
+            raising=False,
         )
         assert arena(patch, "train", config, "--output-dir", folder) == 130
     assert not (folder / "results.json").exists()
@@ -360,6 +364,9 @@ def test_a_checkpoint_of_another_model_is_refused(
     config = folder / "start" / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"hidden_size": 32}))
     assert arena(monkeypatch, "train", "--resume", folder) == 2
+    assert "as the run wrote them: config.json has" in capfd.readouterr().err
+    write_manifest(config.parent, files_of(config.parent))
+    assert arena(monkeypatch, "train", "--resume", folder) == 2
     assert "is of another model: hidden_size is 16, want 32" in capfd.readouterr().err
 
 
@@ -460,3 +467,68 @@ def test_without_the_extra_the_command_says_what_to_install():
     assert done.returncode == 2
     assert "pip install 'arena-envs[train]'" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def of_step(run_folder, folder, step):
+    """A copy of a run that ended after this step."""
+    shutil.copytree(run_folder, folder)
+    (folder / "results.json").unlink()
+    shutil.rmtree(folder / "model")
+    for path in folder.glob("checkpoint-*"):
+        if int(path.name.partition("-")[2]) > step:
+            shutil.rmtree(path)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "optimizer.pt",
+        pytest.param("rng_state.pth", marks=pytest.mark.slow),
+        pytest.param("credit_state.json", marks=pytest.mark.slow),
+    ],
+)
+def test_a_checkpoint_without_a_file_is_skipped_and_the_run_ends_alike(
+    run_folder, tmp_path, monkeypatch, capfd, name
+):
+    folder = of_step(run_folder, tmp_path / "run", 4)
+    (folder / "checkpoint-4" / name).unlink()
+    assert arena(monkeypatch, "train", "--resume", folder) == 0
+    told = capfd.readouterr().out
+    assert f"skipped checkpoint-4: {name} is missing" in told
+    assert "going on after step 2 of 4" in told
+    whole, again = (
+        AutoModelForCausalLM.from_pretrained(path / "model").state_dict()
+        for path in (run_folder, folder)
+    )
+    assert all(torch.equal(tensor, again[name]) for name, tensor in whole.items())
+    assert fault(folder / "checkpoint-4") is None
+
+
+def test_a_run_whose_only_checkpoint_is_truncated_is_refused_in_one_sentence(
+    run_folder, tmp_path, monkeypatch, capfd
+):
+    folder = of_step(run_folder, tmp_path / "run", 2)
+    path = folder / "checkpoint-2" / "model.safetensors"
+    with open(path, "rb+") as file:
+        file.truncate(100)
+    assert arena(monkeypatch, "train", "--resume", folder) == 2
+    error = capfd.readouterr().err
+    assert "no checkpoint to resume from (checkpoint-2: model.safetensors has" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["learning_rate", "max_steps"])
+def test_an_edited_config_is_refused_with_the_difference(
+    run_folder, tmp_path, monkeypatch, capfd, name
+):
+    folder = of_step(run_folder, tmp_path / "run", 2)
+    settings = yaml.safe_load((folder / "config.yaml").read_text())
+    (folder / "config.yaml").write_text(yaml.safe_dump({**settings, name: 7}))
+    assert arena(monkeypatch, "train", "--resume", folder) == 2
+    error = capfd.readouterr().err
+    assert f"run wrote it: {name} is 7, was {settings[name]!r}; a resumed" in error
+    assert error.count("\n") == 1
+    (copy,) = (line for line in error.split("(") if line.startswith("cp "))
+    shutil.copy(*shlex.split(copy.partition(";")[0])[1:])
+    assert read_config(folder) == settings

@@ -10,10 +10,10 @@ import yaml
 from rich.console import Console
 
 from arena_trainers.extras import import_extra
-from arena_trainers.job.settings import load_recipe
+from arena_trainers.job.run_folder import write_config
+from arena_trainers.job.settings import load_recipe, overridden, read_loop
 from arena_trainers.loops.checks import checked
 from arena_trainers.loops.job import LoopJob, RoundError
-from arena_trainers.loops.settings import read_loop
 
 START = {
     "model": "tiny",
@@ -195,7 +195,7 @@ def test_a_finished_loop_goes_on_to_more_rounds(arena_here, tmp_path):
     ],
 )
 def test_a_loop_goes_on_with_more_rounds_alone(arena_here, tmp_path, words, message):
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings()))
+    write_config(tmp_path, yaml.safe_dump(settings()))
     done = arena_here("train", "--resume", tmp_path, *words)
     assert done.returncode == 2
     assert message in done.stderr
@@ -209,8 +209,38 @@ def test_a_failed_round_is_told_and_goes_on_where_it_failed(tmp_path):
     ):
         run(tmp_path / "run", given, Console(quiet=True))
     assert sorted(p.name for p in (tmp_path / "run/round-00").iterdir()) == [
-        "episodes.jsonl"
+        "episodes.jsonl",
+        "manifest.json",
     ]
+
+
+def test_a_round_whose_files_were_damaged_does_not_go_on(tmp_path, arena_here):
+    """The rows would be others, without a word."""
+    for resume in (False, True):
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run", settings(), Ending(quiet=True), resume=resume)
+    path = tmp_path / "run/round-00/episodes.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]))
+    done = arena_here("train", "--resume", tmp_path / "run")
+    assert done.returncode == 1
+    assert f"episodes.jsonl has {path.stat().st_size:,} bytes, " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["rounds.train.learning_rate", "seed"])
+def test_an_edited_config_of_a_loop_is_refused_with_the_difference(
+    arena_here, tmp_path, name
+):
+    given = settings() | {"seed": 1}
+    write_config(tmp_path, yaml.safe_dump(given))
+    edited = overridden(given, {name: 5})
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(edited))
+    done = arena_here("train", "--resume", tmp_path)
+    assert done.returncode == 2
+    was = {"seed": 1}.get(name, "'1e-2'")
+    assert f"was edited after the run wrote it: {name} is 5, was {was};" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -232,7 +262,7 @@ def test_a_failed_round_is_told_and_goes_on_where_it_failed(tmp_path):
         ({"train": {"lora_r": 1}}, "all rounds have the same adapter; give it beside"),
         ({"train": {"trainer": "dpo"}}, "learns from pairs, and selector"),
         ({"train": {"trainer": "reward"}}, "chooses no replies"),
-        ({"start_from": "best"}, "want rounds.start_from as first or last"),
+        ({"start_from": "best"}, "unknown start_from 'best'; known are first, last"),
         ({"aggregate": "all"}, "want bool as aggregate, got 'all'"),
         ({"train": []}, "want lists of equal length in rounds, got 0 of train"),
         (

@@ -11,6 +11,7 @@ from arena_trainers.evaluate import exploitability
 from arena_trainers.job.run_folder import with_start
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.offline.protocol import names
+from arena_trainers.train.checkpoint import files_of, write_manifest
 from arena_wrappers import Branching, play, write_episodes
 
 SMALL = ["--hidden_size", 16, "--num_layers", 1, "--eval_episodes", 10]
@@ -130,6 +131,7 @@ def test_every_trainer_trains(rows, train, tmp_path, name):
         start.write_text(
             start.read_text().replace('"hidden_size": 16', '"hidden_size": 8')
         )
+        write_manifest(start.parent, files_of(start.parent))
         (tmp_path / "run" / "results.json").unlink()
         done = train("--resume", "run", status=2)
         assert "another model: hidden_size is 16, want 8" in done.stderr

@@ -168,11 +168,11 @@ def test_turns_of_candidates_after_the_branch_would_turn_it_around(name):
 @pytest.mark.parametrize("discount", [0.5, 1.0])
 def test_what_is_not_fair_still_pays_for_the_turns_before(discount):
     """Returns-to-go of the branch turns as if all turns were unselected."""
-    found = trees("one state").batch
+    found = trees("many states").batch
     first = found.turn == 0
     options = {"discount": discount, "scale": "none"}
     got = estimate("at_grpo", found, **options).advantage
     plain = estimate("at_grpo", replace(found, unselected=None), **options).advantage
-    np.testing.assert_array_equal(got[first], plain[first])
+    np.testing.assert_allclose(got[first], plain[first], atol=1e-12)
     assert got[first].any()
     assert not got[~found.unselected].any()

@@ -87,7 +87,7 @@ def test_the_batch_tells_parents_and_branches(make_trainer, generated):
 
 
 def test_candidates_are_compared_with_each_other(make_trainer, generated):
-    """At the first turn of a tree, by hand: z-scores of what was paid from there on."""
+    """At the first turn of a tree, by hand: mean returns of equal replies as z-scores."""
     trainer = make_trainer(**TREES, temperature=2.0, num_generations=2)
     generated(trainer)
     turns, advantage = trainer.last_turns, trainer.last_credit.advantage
@@ -102,7 +102,9 @@ def test_candidates_are_compared_with_each_other(make_trainer, generated):
     for group in range(4):
         own = turns.group[first] == group  # two roots and three candidates of each
         assert own.sum() == 2 + 2 * 3
-        want = (to_go[own] - to_go[own].mean()) / (to_go[own].std(ddof=1) + 1e-6)
+        done = turns.action[first][own]
+        value = np.array([to_go[own][done == action].mean() for action in done])
+        want = (value - to_go[own].mean()) / (to_go[own].std(ddof=1) + 1e-6)
         if to_go[own].std() > 1e-6:
             np.testing.assert_allclose(advantage[first][own], want, atol=1e-6)
             compared += 1

@@ -1,8 +1,6 @@
-"""The commands `arena credit check`, `report`, `bench` and `suggest`."""
+"""The commands `arena credit check` and `arena credit suggest`."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,13 +9,7 @@ import typer
 from rich.table import Table
 
 from arena_envs import make_game
-from arena_trainers.cli.options import NumJobs, NumSeeds, OnlySettings, OnlyVariants
-from arena_trainers.cli.usage import (
-    interruptions,
-    print_tables,
-    running,
-    usage_errors,
-)
+from arena_trainers.cli.usage import print_tables, usage_errors
 
 if TYPE_CHECKING:
     from arena_trainers.credit.proofs.expectation import Verdict
@@ -27,7 +19,7 @@ credit_app = typer.Typer(
     name="credit",
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Check, report and compare credit estimators.",
+    help="Check credit estimators, and choose one.",
 )
 
 
@@ -36,9 +28,7 @@ def add_commands(app: typer.Typer) -> None:
     app.add_typer(credit_app)
 
 
-Directory = Annotated[Path, typer.Option(help="Folder of the files.")]
-DOCS = Path("docs", "credit")
-COSTS = "cost.json"  # written by benchmarks/credit_speed.py
+NUM_SAMPLES = 8  # of a start in `arena train`, by default
 
 
 @credit_app.command("check")
@@ -57,7 +47,7 @@ def check(
     Example: arena credit check my_package.credit:my_estimator
     """
     from arena_trainers.credit.by_name import find_estimator
-    from arena_trainers.credit.proofs.report import undefined
+    from arena_trainers.credit.proofs.findings import undefined
     from arena_trainers.credit.testing import BrokenPromise, check_estimator
 
     with usage_errors():
@@ -77,7 +67,7 @@ def check(
 
 
 def _tables(evidence: "Evidence") -> Iterable[Table]:
-    from arena_trainers.credit.proofs.report import has_chance
+    from arena_trainers.credit.proofs.findings import has_chance
 
     found = asdict(evidence.found)
     if not evidence.findings:
@@ -112,87 +102,6 @@ def _words(verdict: "Verdict") -> tuple[str, str, str]:
     return verdict.kind, f"{verdict.cosine:.3f}", f"{verdict.factor:.3f}"
 
 
-@credit_app.command("report")
-def report(
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "--directory",
-            help="Folder of the files; default: docs/credit, else this folder.",
-        ),
-    ] = None,
-) -> None:
-    """Write report.md and estimators.md.
-
-    They hold the bias of every estimator on small games, and a page of each estimator.
-    Takes about a minute. The same code writes the same files.
-    """
-    from arena_trainers.credit.proofs.pages import estimators_page
-    from arena_trainers.credit.proofs.report import report as build
-
-    directory = (DOCS if DOCS.is_dir() else Path()) if out is None else out
-    with usage_errors():
-        directory.mkdir(parents=True, exist_ok=True)
-    costs = directory / COSTS
-    measured = json.loads(costs.read_text()) if costs.exists() else {}
-    with running("nothing was written", "examining") as bar:
-        pages = {
-            "report.md": build(bar),
-            "estimators.md": estimators_page({n: r["ms"] for n, r in measured.items()}),
-        }
-    for name, text in pages.items():
-        (directory / name).write_text(text)
-        typer.echo(f"wrote {directory / name}")
-
-
-@credit_app.command("bench")
-def bench(
-    directory: Directory = DOCS,
-    num_seeds: NumSeeds = 10,
-    only: OnlyVariants = None,
-    game: OnlySettings = None,
-    num_jobs: NumJobs = 2,
-) -> None:
-    """Compare all estimators by training on small games.
-
-    All train a tabular policy by self-play on the same number of episodes: each estimator
-    in its published form, and some with other pools and scales. Runs that are already in
-    DIRECTORY/bench.json are not repeated, so run the command again after an interruption.
-    It then writes README.md, choose.md and learning.png. All 3,760 runs with ten seeds take
-    about 55 CPU minutes, a CPU second each. The same code gives the same numbers.
-
-    --game kuhn_model, tic_tac_toe_model and mini_hanabi_model train the tiny language model
-    with `mars` and `episode` over equal pools, five seeds. They take hours and run only if
-    you name them.
-
-    Example: arena credit bench --game kuhn --only mars --only "mars (group, seat)"
-    """
-    from arena_trainers.bench import page, runs
-    from arena_trainers.bench.models import MODELS
-    from arena_trainers.bench.settings import SETTINGS
-    from arena_trainers.bench.variants import variants
-    from arena_trainers.extras import import_extra
-
-    with usage_errors():
-        names = chosen(only, list(variants()))
-        settings = chosen(game, [*SETTINGS, *MODELS]) if game else list(SETTINGS)
-    for module in ("matplotlib.figure", "scipy.stats"):
-        import_extra(module, "eval")  # fails before the long play
-    path = directory / "bench.json"
-    with usage_errors():
-        found = runs.read_runs(path)
-        directory.mkdir(parents=True, exist_ok=True)
-    tell_outdated(path, runs.made_with())
-    todo = runs.missing(found, names, settings, num_seeds)
-    if any(setting in MODELS for setting, _, _ in todo):
-        import_extra("trl", "train")
-    with kept_runs(path):
-        found = runs.run_missing(path, todo, num_jobs, typer.echo)
-    for written in page.write(directory, found):
-        typer.echo(f"wrote {written}")
-
-
 @credit_app.command("suggest")
 def suggest(
     games: Annotated[
@@ -205,7 +114,7 @@ def suggest(
     ] = None,
     directory: Annotated[
         Path | None,
-        typer.Option(help="Folder with your own bench.json; default: this package's."),
+        typer.Option(help="Folder with your own advice.json; default: this package's."),
     ] = None,
 ) -> None:
     """Suggest the credit for some games, with the figures of the comparison.
@@ -217,19 +126,14 @@ def suggest(
 
     Example: arena credit suggest --games tic_tac_toe,mini_hanabi
     """
-    from arena_trainers.bench import guide, runs
+    from arena_trainers.cli.suggest import FILE, SHIPPED, read_advice
+    from arena_trainers.cli.suggest import suggest as suggestions
 
     with usage_errors():
         specs, used, group = _games_to_advise(games, recipe)
-        path = runs.SHIPPED if directory is None else directory / "bench.json"
-        if not path.exists():
-            raise ValueError(
-                f"want results in {path}, found no file; run arena credit bench with this "
-                "--directory, or leave the option out for the results of this package"
-            )
+        advice = read_advice(SHIPPED if directory is None else directory / FILE)
         rules = [(name, make_game(name, **params)) for name, params in specs]
-        found = runs.read_runs(path)
-    for line in guide.suggest(rules, found, used, group):
+    for line in suggestions(rules, advice, used, group):
         typer.echo(line)
 
 
@@ -237,8 +141,7 @@ def _games_to_advise(
     games: Sequence[str] | None, recipe: str | None
 ) -> tuple[list[tuple[str, dict[str, Any]]], str | None, int | None]:
     """The id and parameters of each game, and the variant and group size of the recipe."""
-    from arena_trainers.bench.settings import NUM_SAMPLES
-    from arena_trainers.bench.variants import Variant
+    from arena_trainers.cli.suggest import variant_name
     from arena_trainers.job.settings import load_recipe
 
     names = [name.strip() for one in games or () for name in one.split(",")]
@@ -258,31 +161,5 @@ def _games_to_advise(
     options = dict(settings.get("credit_args", {}))
     if "pool" in options:
         options["pool"] = tuple(options["pool"])
-    used = Variant(settings.get("credit", "mars"), options).name
+    used = variant_name(settings.get("credit", "mars"), options)
     return specs, used, settings.get("num_generations", NUM_SAMPLES)
-
-
-def chosen(wanted: Sequence[str] | None, known: Iterable[str]) -> list[str]:
-    """The wanted names, or all; ValueError if one is unknown."""
-    for name in wanted or ():
-        if name not in known:
-            raise ValueError(f"want one of {', '.join(known)}, got {name!r}")
-    return list(wanted or known)
-
-
-def tell_outdated(path: Path, made_with: Mapping[str, Any]) -> None:
-    """Says how many runs of a comparison's file do not count any more."""
-    from arena_trainers.bench import run_file
-
-    if num := run_file.num_outdated(path, made_with):
-        typer.echo(
-            f"{num} runs in {path} were made with other settings or options; they are left "
-            "out, and deleted when a run ends: copy the file to keep them"
-        )
-
-
-def kept_runs(path: Path) -> AbstractContextManager[None]:
-    """Says at an interruption that a comparison's file keeps the runs that have ended."""
-    return interruptions(
-        f"runs that have ended are in {path}; the same command does the others"
-    )

@@ -1,7 +1,9 @@
 """The `arena` command."""
 
+import errno
 import os
 import shlex
+import shutil
 import sys
 import warnings
 from importlib.metadata import version
@@ -13,7 +15,6 @@ from rich.console import Console
 
 from arena_envs.doors import find_modules_here, missing_extra
 from arena_trainers import extras
-from arena_trainers.cli import bench as bench_command
 from arena_trainers.cli import credit as credit_commands
 from arena_trainers.cli import data as data_command
 from arena_trainers.cli import evaluate as eval_command
@@ -25,27 +26,20 @@ from arena_trainers.cli import report as report_command
 from arena_trainers.cli import serve as serve_command
 from arena_trainers.cli import solve as solve_command
 from arena_trainers.cli import tournament as tournament_command
-from arena_trainers.cli.help import print_train_help
-from arena_trainers.cli.train_arguments import (
+from arena_trainers.cli.train import (
     HELP,
     Request,
     is_offline,
+    print_train_help,
     read_request,
 )
 from arena_trainers.cli.usage import UsageError, usage_errors
 from arena_trainers.job import preflight
-from arena_trainers.job.run_folder import (
-    CONFIG,
-    START,
-    newest_checkpoint,
-    step_of,
-    with_start,
-)
-from arena_trainers.job.settings import load_recipe
+from arena_trainers.job.run_folder import CONFIG, START, with_start
+from arena_trainers.job.settings import is_loop, load_recipe, read_loop, row_config
 from arena_trainers.lm.server import ServerError
-from arena_trainers.loops.settings import is_loop, read_loop
 from arena_trainers.offline.protocol import check_name
-from arena_trainers.offline.settings import row_config
+from arena_trainers.train.checkpoint import newest_checkpoint, step_of
 from arena_wrappers import NoReplyError
 
 if TYPE_CHECKING:
@@ -135,7 +129,10 @@ def _print_plan(request: Request) -> None:
 
 
 def _run(request: Request) -> None:
-    """Trains. A signal, a lost server or endpoint ends it: prints the line that resumes."""
+    """Trains. A signal, a lost server or endpoint, or a full disk ends it.
+
+    Then the command that resumes is printed.
+    """
     from arena_trainers.job.stopping import Stopped, Stopper
     from arena_trainers.loops.job import RoundError
 
@@ -151,11 +148,41 @@ def _run(request: Request) -> None:
             typer.echo(f"\n{_how_it_stopped(request.folder)}", err=True)
         status = error.status if isinstance(error, Stopped) else 130
         raise typer.Exit(status) from None
-    except (ServerError, NoReplyError, RoundError) as error:
+    except Exception as error:
+        known = isinstance(error, ServerError | NoReplyError | RoundError)
+        said = str(error) if known else _full_disk(error, request.folder)
+        if said is None:
+            raise
         if stopper.speaks:
-            message = f"error: {error}\n{_how_it_stopped(request.folder)}"
+            message = f"error: {said}\n{_how_it_stopped(request.folder)}"
             typer.echo(f"\n{message}", err=True)
         raise typer.Exit(1) from None
+
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FULL_TEXTS = (
+    *(f"(os error {number})" for number in sorted(_FULL)),  # of safetensors
+    *("iostream error", "unexpected pos", "PytorchStreamWriter"),  # of torch.save
+)
+
+
+def _full_disk(error: BaseException | None, folder: Path) -> str | None:
+    """What to say if a file could not be written for lack of space; else None."""
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    for one in seen:
+        is_full = isinstance(one, OSError) and one.errno in _FULL
+        if is_full or any(part in str(one) for part in _FULL_TEXTS):
+            name = getattr(one, "filename", None)
+            file = f"the file {str(name)!r}" if name else "a file"
+            free = shutil.disk_usage(folder if folder.exists() else ".").free
+            return (
+                f"{file} could not be written, as the disk is full or a quota is used up; "
+                f"{str(folder)!r} has {free:,} bytes left: free some"
+            )
+    return None
 
 
 def _job(request: Request, stopper: "Stopper") -> "LoopJob | RowJob | TrainingJob":
@@ -179,7 +206,7 @@ def _how_it_stopped(folder: Path) -> str:
             "stopped; finished stages are kept, go on with:\n"
             f"arena train --resume {shlex.quote(str(folder))}"
         )
-    checkpoint = newest_checkpoint(folder)
+    checkpoint = newest_checkpoint(folder).checkpoint
     if checkpoint is None:
         text = "stopped before the first checkpoint"
         if not (folder / START).is_dir():
@@ -206,7 +233,6 @@ serve_command.add_commands(app)
 solve_command.add_commands(app)
 tournament_command.add_commands(app)
 credit_commands.add_commands(app)
-bench_command.add_commands(app)
 
 
 def _quiet_libraries() -> None:

@@ -1,8 +1,10 @@
 """Pools of turns that are compared with each other, their moments, and the report."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,6 +149,77 @@ def moments(
     else:
         whole = np.bincount(index, sizes**2, num) / np.maximum(size, 1)
     return Moments(size, mean, beyond_rounding(std, np.sqrt(whole)))
+
+
+class ReplyValues(NamedTuple):
+    """Q(state, reply), the mean return after equal replies at a state, with its interval.
+
+    of: int64[V], the entry of each return. size: int64[Q], returns of an entry. mean: float64[Q].
+    low, high: float64[Q], bounds of an interval of Q; infinite where no reply of the state
+    was given twice.
+    """
+
+    of: Ints
+    size: Ints
+    mean: Floats
+    low: Floats
+    high: Floats
+
+
+def reply_values(
+    returns: Floats, states: Ints, replies: Ints, level: float = 0.95
+) -> ReplyValues:
+    """Merges equal replies at a state, then averages their returns.
+
+        Q = mean{R of the same state and reply},   Q ± t S / √n,   S² = Σ (R - Q)² / (N - K)
+
+    t is the quantile of Student's distribution with N - K degrees of freedom: the N returns of
+    a state with K different replies share one variance, so that a reply with n = 1 has an
+    interval, too. The interval has its level if returns are independent, normal and
+    equally spread; where returns have few values it is too short for small n.
+
+    Args:
+        returns: float64[V].
+        states: int64[V], equal where the seat knew the same.
+        replies: int64[V], equal for equal replies at one state.
+        level: of the intervals, above 0 and below 1.
+
+    >>> found = reply_values(np.array([1.0, 3.0, 8.0]), np.zeros(3, int), np.array([0, 0, 1]))
+    >>> found.size, found.mean, found.mean - found.low  # t = 12.706 and S = √2
+    (array([2, 1]), array([2., 8.]), array([12.70620474, 17.96928706]))
+    """
+    of, examples = number([states, replies], len(returns))
+    size, mean, _ = moments(returns, of, len(examples))
+    state, firsts = number([states[examples]], len(examples))
+    freedom = np.bincount(state, size - 1, len(firsts)).astype(int)
+    square = np.bincount(state[of], (returns - mean[of]) ** 2, len(firsts))
+    factors = {int(n): _student(level, int(n)) for n in np.unique(freedom)}
+    spread = np.where(freedom > 0, np.sqrt(square / np.maximum(freedom, 1)), 1.0)
+    half = np.array([factors[n] for n in freedom.tolist()]) * spread
+    error = half[state] / np.sqrt(size)
+    return ReplyValues(of, size, mean, mean - error, mean + error)
+
+
+def _student(level: float, freedom: int) -> float:
+    """Half the width of a central interval of Student's t: exact up to 2, then to 0.2 %.
+
+    Above 2 by the expansion of Abramowitz and Stegun, 26.7.5.
+    """
+    if freedom <= 0:
+        return math.inf
+    if freedom == 1:
+        return math.tan(math.pi * level / 2)
+    if freedom == 2:
+        return level * math.sqrt(2 / (1 - level**2))
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return float(sum(t / freedom**power for power, t in enumerate(terms)))
 
 
 class Pool(NamedTuple):

@@ -2,10 +2,14 @@
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
+
+from arena_trainers.credit.pools import reply_values
 from arena_trainers.data.played import (
     check_number,
+    check_share,
     chosen_policies,
     conversations,
     draw,
@@ -23,33 +27,59 @@ Which = Literal["extremes", "all"]
 
 
 class Sibling(NamedTuple):
-    """A candidate of a turn tree.
+    """A reply at a branch of a turn tree, and its value Q(state, reply).
 
     Attributes:
-        value: what the seat is paid from the branch on, on average over the episodes with
-            the candidate's reply.
-        lot: decides between equal values.
-        episode: the candidate.
+        value: mean of what the seat is paid from here on, over the candidates with an equal
+            reply in an equal state of all trees.
+        low: lower end of the interval of `value`.
+        high: upper end.
+        size: how many candidates these are.
+        lot: decides between equal values, and which candidate stands for its reply.
+        episode: the candidate that stands for them.
         turn: its turn at the branch.
     """
 
     value: float
+    low: float
+    high: float
+    size: int
     lot: int
     episode: Episode
     turn: Turn
 
 
+class _Candidate(NamedTuple):
+    paid: float  # on average over the episodes with this candidate's reply
+    lot: int
+    episode: Episode
+    turn: Turn
+    players: tuple[tuple[int, str], ...]
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """What the seat read, and who plays: states with equal ones are equal."""
+        texts = tuple((m["role"], m["content"]) for m in self.turn.messages)
+        return (*rules_key(self.episode), self.turn.seat, self.players, texts)
+
+    @property
+    def reply(self) -> str:
+        """The action that the rules read; refused replies are equal, as in the credit."""
+        return repr(self.turn.action) if is_legal(self.turn) else ""
+
+
 def families(
-    episodes: Sequence[Episode], seed: int, policies: Policies
+    episodes: Sequence[Episode], seed: int, policies: Policies, level: float = 0.95
 ) -> list[list[Sibling]]:
-    """The candidates of each branch, best first, in an order of their own.
+    """The different replies at each branch, best first, in an order of their own.
 
     The episode that branched is no candidate: it may have been chosen for its return.
 
     Args:
         episodes: `Episode.parent` counts them from 0.
-        seed: of the draw among equal values.
+        seed: of the draws.
         policies: names of those who learn; None for all.
+        level: of the intervals of values.
 
     Raises:
         ValueError: a parent is missing.
@@ -66,25 +96,41 @@ def families(
             )
         children.setdefault(episode.parent, []).append(number)
     found = []
-    for numbers in children.values():
-        family = [_sibling(episodes, children, number, seed) for number in numbers]
+    players = _players(episodes)
+    for parent, numbers in children.items():
+        told = episodes, children, players[parent]
+        family = [_candidate(*told, number, seed) for number in numbers]
         if family[0].turn.policy in wanted:
             found.append(sorted(family, key=lambda one: one[:2], reverse=True))
-    return sorted(found, key=_place)
+    return _valued(sorted(found, key=_place), level)
 
 
-def _place(family: Sequence[Sibling]) -> tuple[object, ...]:
+def _place(family: Sequence[_Candidate]) -> tuple[object, ...]:
     best = family[0].episode
     samples = sorted(one.episode.sample for one in family)
     return (*rules_key(best), best.seed, best.branch, samples)
 
 
-def _sibling(
+def _players(episodes: Sequence[Episode]) -> list[tuple[tuple[int, str], ...]]:
+    """Who plays in the tree of each episode: a short episode lacks those who had no turn."""
+    roots = []
+    for number, episode in enumerate(episodes):
+        while episode.parent is not None:
+            number, episode = episode.parent, episodes[episode.parent]
+        roots.append(number)
+    seats: dict[int, set[tuple[int, str]]] = {}
+    for root, episode in zip(roots, episodes, strict=True):
+        seats.setdefault(root, set()).update((t.seat, t.policy) for t in episode.turns)
+    return [tuple(sorted(seats[root])) for root in roots]
+
+
+def _candidate(
     episodes: Sequence[Episode],
     children: dict[int, list[int]],
+    players: tuple[tuple[int, str], ...],
     number: int,
     seed: int,
-) -> Sibling:
+) -> _Candidate:
     episode = episodes[number]
     place = episode.branch or 0
     turn = episode.turns[place]
@@ -94,7 +140,39 @@ def _sibling(
         turns = episodes[one].turns[place:]
         paid.append(sum(t.reward for t in turns if t.seat == turn.seat))
     lot = draw(seed, episode.game, episode.seed, episode.sample, turn.reply)
-    return Sibling(sum(sorted(paid)) / len(paid), lot, episode, turn)
+    return _Candidate(sum(sorted(paid)) / len(paid), lot, episode, turn, players)
+
+
+def _valued(found: Sequence[Sequence[_Candidate]], level: float) -> list[list[Sibling]]:
+    """The families with their equal replies merged, each with the value of its state."""
+    every = [one for family in found for one in family]
+    states: dict[Any, int] = {}
+    replies: dict[str, int] = {}
+    values = reply_values(
+        np.array([one.paid for one in every], float),
+        np.array([states.setdefault(one.state, len(states)) for one in every], int),
+        np.array([replies.setdefault(one.reply, len(replies)) for one in every], int),
+        level,
+    )
+    numbers, merged = iter(values.of.tolist()), []
+    for family in found:
+        told: dict[int, _Candidate] = {}
+        for one in family:
+            number = next(numbers)
+            told[number] = max(told.get(number, one), one, key=lambda c: c.lot)
+        siblings = [
+            Sibling(
+                float(values.mean[n]),
+                float(values.low[n]),
+                float(values.high[n]),
+                int(values.size[n]),
+                *(one.lot, one.episode, one.turn),
+            )
+            for n, one in told.items()
+        ]
+        order = sorted(siblings, key=lambda one: (one.value, one.lot), reverse=True)
+        merged.append(order)
+    return merged
 
 
 def branch_pairs(
@@ -103,35 +181,48 @@ def branch_pairs(
     seed: int,
     margin: float = 0.0,
     pairs: Which = "extremes",
+    level: float | None = None,
     policies: Policies = None,
 ) -> Iterator[Pair | Dropped]:
-    """Siblings of a turn tree whose values differ: the better reply over the worse one.
+    """Replies at a branch of a turn tree whose values Q(state, reply) differ.
 
-    `pairs="extremes"` is Optima's iDPO (https://arxiv.org/abs/2410.08115): the best over the
-    worst sibling, values backed up as means. `"all"` pairs every two siblings. Agent Q
-    (https://arxiv.org/abs/2408.07199) and SPORT (https://arxiv.org/abs/2504.21561) also train on
-    better and worse steps at one state. Differences: values are returns of played episodes,
-    without Agent Q's critic and SPORT's verifying model. Trees are those of
-    `play(branch=...)`, not of a search. Optima also asks for a value above a limit (0.4 of its
-    reward for HotpotQA), and keeps the better half of the pairs of a task.
+    Q is the mean return of all candidates with this reply in this state, in all trees: equal
+    replies are merged first, so that no pair is reversed by another one of its state.
+    Replies are equal if the rules read the same action; states, if the seat read the same and
+    the same policies play. `pairs="extremes"` is Optima's iDPO
+    (https://arxiv.org/abs/2410.08115): the best over the worst reply of a branch. `"all"` pairs
+    every two. Agent Q (https://arxiv.org/abs/2408.07199) and SPORT
+    (https://arxiv.org/abs/2504.21561) also train on better and worse steps at one state.
+    Differences: values are returns of played episodes, without Agent Q's critic and SPORT's
+    verifying model. Trees are those of `play(branch=...)`, not of a search. Optima also asks
+    for a value above a limit (0.4 of its reward for HotpotQA), and keeps the better half of
+    the pairs of a task.
 
     Args:
         episodes: the records of trees, parents included.
-        seed: of the draw among equal values.
+        seed: of the draw among equal values, and among candidates with equal replies.
         margin: the values must differ by more than this; Optima takes 0.2 of its reward for
             HotpotQA.
         pairs: `"extremes"` or `"all"`.
+        level: the intervals of both values at this level, such as 0.95, must not overlap; None
+            asks for no interval.
         policies: names of those who learn; None for all.
     """
     if pairs not in get_args(Which):
         raise ValueError(f"want pairs extremes or all, got {pairs!r}")
     check_number("margin", margin, 0)
+    if level is not None:
+        check_share("level", level)
+        if level == 1:
+            raise ValueError("want level below 1, got 1; give 0.95")
     yield from _no_trees(episodes)
-    for family in families(episodes, seed, policies):
+    for family in families(episodes, seed, policies, level or 0.95):
+        if len(family) == 1:
+            yield Dropped("a branch where all candidates say the same")
         better = family[:-1] if pairs == "all" else family[:1]
         for place, one in enumerate(better):
-            for other in family[place + 1 :] if pairs == "all" else family[-1:]:
-                yield _pair(one, other, margin)
+            for other in family[place + 1 :] if pairs == "all" else family[1:][-1:]:
+                yield _pair(one, other, margin, level)
 
 
 def _no_trees(episodes: Sequence[Episode]) -> Iterator[Dropped]:
@@ -145,12 +236,16 @@ def _no_trees(episodes: Sequence[Episode]) -> Iterator[Dropped]:
         yield Dropped("an episode that did not branch", alone)
 
 
-def _pair(one: Sibling, other: Sibling, margin: float) -> Pair | Dropped:
+def _pair(
+    one: Sibling, other: Sibling, margin: float, level: float | None
+) -> Pair | Dropped:
     found = _why_not(one, other, margin)
     if found is not None:
         return found
+    if level is not None and not one.low > other.high:
+        return Dropped(f"intervals of values at level {level:g} overlap")
     return Pair(
-        **facts_of(one.episode, one.turn, "better and worse sibling"),
+        **facts_of(one.episode, one.turn, "better and worse reply of a state"),
         chosen=pieces_of([one.turn]),
         rejected=pieces_of([other.turn], lambda turn: True),
         margin=one.value - other.value,
@@ -158,9 +253,9 @@ def _pair(one: Sibling, other: Sibling, margin: float) -> Pair | Dropped:
 
 
 def _why_not(one: Sibling, other: Sibling, margin: float) -> Dropped | None:
-    """Why two siblings teach nothing, if so."""
+    """Why two replies teach nothing, if so."""
     if one.turn.reply == other.turn.reply:
-        return Dropped("siblings say the same")
+        return Dropped("equal texts that the rules read differently")
     if not one.value - other.value > margin:
         return Dropped(f"values of siblings differ by no more than {margin:g}")
     if not is_legal(one.turn):
@@ -192,7 +287,7 @@ def revisions(
     Args:
         episodes: the records of trees, or of play that asks again after an invalid reply.
         seed: of the draw among equal values.
-        margin: the values of the siblings must differ by more than this.
+        margin: the values of the replies must differ by more than this.
         above: the value of the best sibling must be above this; None for any value.
         note: what is said between the replies.
         good: whether the conversations of best siblings are rows, too, as in Agent-R.
@@ -207,6 +302,9 @@ def revisions(
         raise ValueError(f"want note as a text, got {note!r:.60}")
     for family in families(episodes, seed, policies):
         best, worst = family[0], family[-1]
+        if best is worst:
+            yield Dropped("a branch where all candidates say the same")
+            continue
         if not best.value > least:
             yield Dropped(f"the best sibling's value is not above {least:g}")
             continue

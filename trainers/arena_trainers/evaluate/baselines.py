@@ -2,8 +2,7 @@
 
 import random
 
-from arena_envs.game import AnyGame
-from arena_envs.sampling import random_states
+from arena_envs.game import AnyGame, random_states
 from arena_envs.solvers import information_states
 from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
 from arena_wrappers.formats import legal_texts

@@ -33,13 +33,11 @@ from arena_trainers.job.run_folder import (
     METRICS,
     RESULTS,
     START,
-    check_new,
-    check_same_model,
+    begin_from,
     extend,
+    finish_model,
     new_folder,
-    newest_checkpoint,
     partial,
-    step_of,
 )
 from arena_trainers.job.settings import build_configs
 from arena_trainers.job.start import (
@@ -54,6 +52,7 @@ from arena_trainers.job.watchdog import watched_stages
 from arena_trainers.job.watched import start_policy, watched_trainer
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.train.checkpoint import step_of
 from arena_trainers.train.credit import check_reward_models
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.matching import prepare_games
@@ -104,11 +103,8 @@ class TrainingJob:
         self.model = None if self.is_tiny else model_folder(self.job.model).absolute()
         warm = self.job.warm_start_steps > 0
         self.start = folder / START if self.model is None or warm else self.model
-        self.checkpoint = newest_checkpoint(folder) if resume else None
-        if self.checkpoint is not None:
-            check_same_model(self.checkpoint, self.start)
-        if not resume and self.is_main:
-            check_new(folder)
+        told = self.start, self.args, self.say
+        self.checkpoint = begin_from(folder, *told, resume=resume)
         self.tokenizer = load_tokenizer(self.job, self.model, plans, self.args.prompt)
         lengths = longest_replies(self.tokenizer, plans, self.args.reply_format)
         if self.is_tiny and "max_completion_length" not in settings:
@@ -160,7 +156,7 @@ class TrainingJob:
             options = {"prompt": self.args.prompt, **self.args.sampling_options}
             part = self.folder / partial(START)
             LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
-            part.rename(self.start)
+            finish_model(part, self.start)
         del model
         torch.cuda.empty_cache()  # an engine asks how much memory is free
 
@@ -217,7 +213,7 @@ class TrainingJob:
         if self.checkpoint is None or not self.is_main:
             return
         if self.extended:
-            extend(self.folder, self.args.max_steps)
+            extend(self.folder, self.args.max_steps, self.first_step)
         self.console.print(describe(self.first_step, self.args, self.extended))
 
     @property

@@ -13,8 +13,22 @@ from rich.console import Console
 
 from arena_trainers.data import draw
 from arena_trainers.evaluate.intervals import import_stats
-from arena_trainers.job.run_folder import CONFIG, START, check_new, new_folder, partial
-from arena_trainers.job.settings import build_configs, load_recipe
+from arena_trainers.job.run_folder import (
+    CONFIG,
+    START,
+    check_new,
+    finish_model,
+    new_folder,
+    partial,
+    write_config,
+)
+from arena_trainers.job.settings import (
+    OF_THE_ADAPTER,
+    Stages,
+    build_configs,
+    load_recipe,
+    read_loop,
+)
 from arena_trainers.job.start import load_tokenizer, longest_replies, make_start
 from arena_trainers.job.stopping import Stopper
 from arena_trainers.job.watched import adapter_errors
@@ -24,7 +38,6 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.loops.checks import check_policies, checked
 from arena_trainers.loops.closing import close_loop, score_of
-from arena_trainers.loops.settings import OF_THE_ADAPTER, Stages, read_loop
 from arena_trainers.loops.stages import (
     EPISODES,
     MODEL,
@@ -38,8 +51,12 @@ from arena_trainers.loops.stages import (
     train_round,
     write_scores,
 )
+from arena_trainers.train.checkpoint import (
+    check_whole,
+    files_of,
+    write_manifest,
+)
 from arena_trainers.train.games import GamePlan, different_games
-from arena_wrappers.files import whole_file
 
 START_SCORES = "start-scores.json"
 STAGES: tuple[tuple[str, str, Callable[[Round], None]], ...] = (
@@ -58,7 +75,7 @@ class LoopJob:
     """One run of a recipe with `rounds` in its folder.
 
     Args:
-        settings: options by name, see `arena_trainers.loops.settings`.
+        settings: options by name, see `arena_trainers.job.settings`.
         folder: the run folder.
         console: where progress and results are shown.
         resume: whether to go on with the folder's first unfinished stage.
@@ -132,8 +149,8 @@ class LoopJob:
                 self._make_start()
             return
         if load_recipe(str(self.folder / CONFIG)) != self.settings:
-            with whole_file(self.folder / CONFIG) as file:  # it has more rounds
-                file.write(text)
+            write_config(self.folder, text)  # it has more rounds
+        check_whole(self.folder / START)
         if not (self.folder / START).exists():
             self._make_start()
 
@@ -147,7 +164,7 @@ class LoopJob:
                 check_layers(model.config, self.job.peft_config)
         options = {"prompt": self.args.prompt, **self.args.sampling_options}
         LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
-        part.rename(self.folder / START)
+        finish_model(part, self.folder / START)
 
     def run(self) -> dict[str, Any]:
         """Runs the stages that are not finished, and shows the results.
@@ -201,10 +218,15 @@ class LoopJob:
             console=self.console,
             stopper=self.stopper,
         )
+        with _told(number, "files"):
+            here = {path.name for path in folder.iterdir()}  # others run again
+            check_whole(folder, here)
         for name, result, stage in STAGES:
             if not (folder / result).exists():
                 with _told(number, name):
                     stage(one)
+                found = [folder / result for _, result, _ in STAGES]
+                write_manifest(folder, [f for path in found for f in files_of(path)])
                 self.say(f"round {number}: {name} is done")
         return folder
 

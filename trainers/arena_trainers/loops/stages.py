@@ -21,14 +21,14 @@ from arena_trainers.data import (
 )
 from arena_trainers.evaluate.exploit import nash_convs
 from arena_trainers.evaluate.matches import EvaluationPlan
-from arena_trainers.job.run_folder import CONFIG, newest_checkpoint, partial
-from arena_trainers.job.settings import load_recipe
+from arena_trainers.job.run_folder import partial, read_config
+from arena_trainers.job.settings import LEARNER, Loop, PlayStage, Stages
 from arena_trainers.job.stopping import Stopper
 from arena_trainers.lm.models import ADAPTER
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.loops.aggregate import newest_of_kind, write_aggregated
-from arena_trainers.loops.settings import LEARNER, Loop, PlayStage, Stages
 from arena_trainers.offline.job import RowJob
+from arena_trainers.train.checkpoint import newest_checkpoint
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
@@ -164,8 +164,8 @@ def select_round(one: Round) -> None:
     if not found.rows:
         why = ", ".join(f"{reason} ({num})" for reason, num in found.dropped.items())
         raise ValueError(
-            f"selector {name!r} chose no row: {why or 'no turn was played'}; give other "
-            "options in rounds.select of config.yaml, or begin a new run with more episodes"
+            f"selector {name!r} chose no row: {why or 'no turn was played'}; begin a new run "
+            "with other options in rounds.select, or with more episodes"
         )
     dataset = rows_to_dataset(found.rows, load_chat(str(one.player)))
     origin = origin_of(found.rows, episodes)
@@ -190,10 +190,14 @@ def train_round(one: Round) -> None:
     folder = one.folder / "train"
     given = {**one.stages.train, "model": str(one.base), "seed": one.drawn("train")}
     given["data"] = str(one.folder / ROWS)
-    is_begun = newest_checkpoint(folder) is not None
+    found = newest_checkpoint(folder)
+    is_begun = found.checkpoint is not None
     if not is_begun:
+        for clause in found.skipped:
+            told = f"round {one.number}: trains anew, skipped {clause}"
+            one.console.print(told, markup=False, highlight=False)
         shutil.rmtree(folder, ignore_errors=True)
-    settings = {**load_recipe(str(folder / CONFIG)), **given} if is_begun else given
+    settings = {**read_config(folder), **given} if is_begun else given
     job = RowJob(
         settings,
         folder,
@@ -242,7 +246,8 @@ def write_scores(
             policy, env, *given, seed=EVALUATED + first, baselines=False
         ).run()
         is_random = policy.sampling.temperature > 0
-        convs = nash_convs([policy], env, {}) if is_random else {}
+        is_measured = is_random and env.game.kind == "competitive"
+        convs = nash_convs([policy], env, {}) if is_measured else {}
         returns = {
             row.opponent: row.mean_return
             for row in evaluation.rows

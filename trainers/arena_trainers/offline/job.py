@@ -13,6 +13,7 @@ from rich.console import Console
 from transformers import AutoConfig, AutoModelForCausalLM, PrinterCallback
 from transformers.utils.logging import disable_progress_bar
 
+from arena_trainers.data.columns import TRAIN
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.job.callbacks import MetricsFile, NashConvCallback
 from arena_trainers.job.hub import check_push, push_model
@@ -21,17 +22,16 @@ from arena_trainers.job.progress import Look, shown_progress
 from arena_trainers.job.provenance import config_text
 from arena_trainers.job.results import step_zero
 from arena_trainers.job.run_folder import (
-    CONFIG,
     METRICS,
     START,
-    check_new,
-    check_same_model,
+    begin_from,
     extend,
+    finish_model,
     new_folder,
-    newest_checkpoint,
     partial,
-    step_of,
+    write_config,
 )
+from arena_trainers.job.settings import row_config, trainer_args
 from arena_trainers.job.start import make_start
 from arena_trainers.job.stopping import StopCallback, Stopper
 from arena_trainers.job.watched import adapter_errors, kept_metrics
@@ -52,7 +52,8 @@ from arena_trainers.offline.row_file import (
     facts_of,
     token_columns,
 )
-from arena_trainers.offline.settings import row_config, trainer_args
+from arena_trainers.train.checkpoint import step_of
+from arena_trainers.train.checkpointed import WholeCheckpoints, load_reference
 from arena_trainers.train.games import different_games
 
 
@@ -60,7 +61,7 @@ class RowJob:
     """One run of `arena train --trainer NAME` in its folder.
 
     Args:
-        settings: options by name, see `arena_trainers.offline.settings`.
+        settings: options by name, see `arena_trainers.job.settings`.
         folder: the run folder.
         console: where progress and results are shown.
         resume: whether to go on from the folder's last checkpoint.
@@ -94,18 +95,17 @@ class RowJob:
         self.stopper = stopper or Stopper()
         self.rows, self.job = row_config(settings)
         self.kind, self.path = row_trainer(self.rows.trainer), Path(self.rows.data)
+        if self.path.is_dir():
+            self.path /= TRAIN
         is_tiny = self.job.model == "tiny"
         self.args = trainer_args(self.kind.config, settings, folder, is_tiny)
         disable_progress_bar()  # of transformers; the run has its own
         self.model = None if is_tiny else model_folder(self.job.model).absolute()
         self.start = folder / START if self.model is None else self.model
-        self.checkpoint = newest_checkpoint(folder) if resume else None
+        told = self.start, self.args, self.say
+        self.checkpoint = begin_from(folder, *told, resume=resume)
         if self.kind.plays and self.model is not None:
             check_language_model(self.job.model)
-        if self.checkpoint is not None:
-            check_same_model(self.checkpoint, self.start)
-        if not resume and self.is_main:
-            check_new(folder)
         if self.rows.batch_size < self.kind.least:
             raise ValueError(
                 f"want batch_size of at least {self.kind.least} for trainer "
@@ -173,7 +173,7 @@ class RowJob:
         part = self.folder / partial(START)
         options = player.policy_options
         LMPolicy(model, player.tokenizer, **options).save_pretrained(part)
-        part.rename(self.start)
+        finish_model(part, self.start)
 
     def _bound_memory(self, is_new: bool) -> None:
         """Cuts the rows of a step into micro-batches, as many as fit the memory at once."""
@@ -191,8 +191,9 @@ class RowJob:
             # a resumed run cuts as before, whatever memory is free then
             self.settings["max_tokens_per_forward"] = most
             if is_new:
-                text = config_text(self.settings, args, self.adapter)
-                (self.folder / CONFIG).write_text(text, encoding="utf-8")
+                write_config(
+                    self.folder, config_text(self.settings, args, self.adapter)
+                )
         texts = 2 if self.kind.rows == "pairs" else 1
         share = math.ceil(self.rows.batch_size / args.world_size)
         parts = math.ceil(share / max(most // (self.facts.longest * texts), 1))
@@ -235,6 +236,9 @@ class RowJob:
         self.trainer.remove_callback(PrinterCallback)
         self.policy = None
         self.trainer.add_callback(PromptFiles(player.prompt_json()))
+        self.trainer.add_callback(WholeCheckpoints(self.trainer))
+        if self.checkpoint is not None:
+            load_reference(self.trainer, self.checkpoint)
         if kind.plays:
             model = self.trainer.accelerator.unwrap_model(self.trainer.model)
             self.policy = LMPolicy(model, player.tokenizer, **player.policy_options)
@@ -273,7 +277,7 @@ class RowJob:
         """
         if self.checkpoint is not None and self.is_main:
             if self.extended:
-                extend(self.folder, self.args.max_steps)
+                extend(self.folder, self.args.max_steps, self.first_step)
             self.say(f"resumed after step {self.first_step}")
         look = Look(self.rows.trainer, "rows", self.rows.batch_size, figures_of)
         if self.checkpoint is None or not at_the_end(self.trainer, self.checkpoint):

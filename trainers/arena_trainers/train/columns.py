@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arena_envs.checks import did_you_mean
-from arena_envs.game import AnyGame
-from arena_envs.sampling import random_states
+from arena_envs.game import AnyGame, random_states
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.credit.by_name import estimators_with, find_estimator

@@ -1,5 +1,6 @@
 """Failures of the main process that the others have to hear of."""
 
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,16 +15,32 @@ def raised_everywhere() -> Iterator[None]:
     this the others would wait for the main one.
 
     Raises:
-        ValueError: in the other processes, with the main one's message.
+        Exception: in the other processes, of the main one's type and with its message; a
+            RuntimeError that names the type, if the exception cannot be sent.
     """
     failure: Exception | None = None
     try:
         yield
     except Exception as error:  # raised again below
         failure = error
-    said = [None if failure is None else str(failure)]
-    broadcast_object_list(said)
+    told = [None if failure is None else sendable(failure)]
+    broadcast_object_list(told)
     if failure is not None:
         raise failure
-    if said[0] is not None:
-        raise ValueError(said[0])
+    if told[0] is not None:
+        raise told[0]
+
+
+def sendable(error: Exception) -> Exception:
+    """The exception itself if a copy in another process is like it, else a RuntimeError.
+
+    >>> sendable(OSError(28, "No space left on device", "f"))
+    OSError(28, 'No space left on device')
+    """
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+        if type(copy) is type(error) and str(copy) == str(error):
+            return error
+    except Exception:  # exceptions of libraries may raise anything here
+        pass
+    return RuntimeError(f"{type(error).__name__}: {error}")

@@ -348,6 +348,11 @@ class Matching:
         ]
         matchmaker.update([Result(*result) for result in gather_object(own)], step)
 
+    @property
+    def files(self) -> list[Path]:
+        """The snapshots that a checkpoint of this moment needs."""
+        return [self.store.path(step) for step in sorted(self.store.steps)]
+
     def save_replies(self, checkpoint: Path) -> None:
         """Writes what snapshots know of their replies; every process calls it.
 

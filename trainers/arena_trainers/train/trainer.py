@@ -21,8 +21,8 @@ interface:
 | `_tokenizer`, `model_wrapped`, `num_generations`, `num_generations_eval` | read |
 | `create_model_card` | overridden: writes none |
 | `save_model` | overridden: also writes `arena_prompt.json` |
-| `_save_checkpoint` | overridden: also writes the credit state, the critic and a reference model that moved |
-| `_load_optimizer_and_scheduler` | overridden: also reads these, and sets the learning rate to the schedule's |
+| `_save_checkpoint` | overridden: also writes the credit state, the critic, and the states of matchmaker and curriculum |
+| `_load_optimizer_and_scheduler` | overridden: also reads these and a reference model that moved, and sets the learning rate to the schedule's |
 | `_get_output_dir`, `ref_model`, `lr_scheduler` | read |
 | `LambdaLR._last_lr` | written with the learning rate |
 
@@ -44,7 +44,7 @@ from trl.models import unwrap_model_for_generation
 
 from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.checkpointed import CheckpointedTrainer
+from arena_trainers.train.checkpointed import CheckpointedTrainer, WholeCheckpoints
 from arena_trainers.train.clock import TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.credit import (
@@ -177,6 +177,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
         self._prompt_json = self.policy.prompt_json()  # refused now, not at the end
+        self.add_callback(WholeCheckpoints(self, lambda: self.matching.files))
         critic = None
         if args.critic is not None:
             make = CRITICS[args.critic]

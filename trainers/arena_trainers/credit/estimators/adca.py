@@ -61,7 +61,7 @@ def adca(
       spread, as in `episode`; errors of the judge; truncation (the missing return counts as
       0).
     - *Number*: cosine -1.000, factor -1.000 in `bandit`, shared chance; cosine 0.994,
-      factor 0.805 in `three_seats`, one large group (`arena credit report`).
+      factor 0.805 in `three_seats`, one large group (`arena credit check`).
 
     If play decides how many turns follow, the length bias can turn the sign.
     `outcome="all_turns"` adds the outcome once for each turn that follows, so early turns

@@ -45,7 +45,7 @@ def canon(
     - *Biased by*: play that affects the metric; truncation (the missing return counts as
       0).
     - *Number*: cosine 1.000, factor 2.000 in `stop_or_go`, one large group; cosine 0.960,
-      factor 1.191 in `three_seats`, one large group (`arena credit report`).
+      factor 1.191 in `three_seats`, one large group (`arena credit check`).
 
     With equal halves, A is that of `dr_grpo` plus (2μ - 1) times the mean of the own half
     minus the mean of the pool. So if an action decides the half, μ = 1 up to doubles its

@@ -46,7 +46,7 @@ def gae(
       values that depend on the turn's own action, such as those of a critic that was fitted
       to the same episode before; γ < 1 (late rewards count less).
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with λ = 0.95 and
-      exact values (`arena credit report`).
+      exact values (`arena credit check`).
 
     See "High-Dimensional Continuous Control Using Generalized Advantage Estimation" by
     Schulman et al. (https://arxiv.org/abs/1506.02438).
@@ -101,7 +101,7 @@ def turn_ppo(
       any size; with λ = 1 as `gae`.
     - *Biased by*: errors of the critic, as in `gae`; γ < 1 (late rewards count less).
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with γ = 1, λ =
-      0.9 and exact values (`arena credit report`).
+      0.9 and exact values (`arena credit check`).
 
     See "Turn-PPO: Turn-Level Advantage Estimation with PPO for Improved Multi-Turn RL in
     Agentic LLMs" by Li et al. (https://arxiv.org/abs/2512.17008).
@@ -160,7 +160,7 @@ def bi_level_gae(
     - *Biased by*: errors of the critic with λ < 1 or at a cut; γ < 1 (late rewards count
       less); γ' < 1 (the first tokens of long replies get less of the later rewards).
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with γ = 1 and
-      exact values (`arena credit report`).
+      exact values (`arena credit check`).
 
     See "RAGEN: Understanding Self-Evolution in LLM Agents via Multi-Turn Reinforcement
     Learning" by Wang et al. (https://arxiv.org/abs/2504.20073), and its code

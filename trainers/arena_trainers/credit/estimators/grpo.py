@@ -44,7 +44,7 @@ def episode(
       0). In one large pool of independent episodes the spread only scales the gradient. In
       small pools, and in groups that share the draws of chance, it can turn the sign.
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
-      factor -1.200 in `bandit`, shared chance (`arena credit report`).
+      factor -1.200 in `bandit`, shared chance (`arena credit check`).
 
     See "DeepSeekMath" by Shao et al. (https://arxiv.org/abs/2402.03300) and "Understanding
     R1-Zero-Like Training" by Liu et al. (https://arxiv.org/abs/2503.20783).
@@ -105,7 +105,7 @@ def normalise_then_sum(
     - *Biased by*: length (each further turn costs the mean turn reward); truncation (the
       missing return counts as 0).
     - *Number*: cosine -1.000, factor -2.074 in `stop_or_go`, batches of two; cosine -1.000,
-      factor -5.080 in `stop_or_go`, one large group (`arena credit report`).
+      factor -5.080 in `stop_or_go`, one large group (`arena credit check`).
 
     Large batches keep the length bias. Example: a player continues with probability p and
     earns μ one turn later. The gradient is p(1-p)μ / (1+p) instead of p(1-p)μ. If stopping

@@ -48,7 +48,7 @@ def mars(
     - *Biased by*: the own trajectory in the mean; truncation (the missing return counts as
       0); γ < 1 (late rewards count less); `"std"` (as in `episode`).
     - *Number*: cosine -1.000, factor -2.000 in `toll`, batches of two; cosine 1.000, factor
-      1.000 in `toll`, one large group (`arena credit report`).
+      1.000 in `toll`, one large group (`arena credit check`).
 
     With n one-turn episodes the own return shrinks the gradient by the factor 1 - 1/n. A
     longer trajectory has more turns in the mean, so a small batch can turn the sign where
@@ -119,7 +119,7 @@ def mars_loo(
     - *Biased by*: truncation (the missing return counts as 0); γ < 1 (late rewards count
       less).
     - *Number*: cosine 1.000, factor 1.000 in `toll`, batches of two; cosine -0.966, factor
-      -0.488 in `patience`, batches of two, where a limit cuts (`arena credit report`).
+      -0.488 in `patience`, batches of two, where a limit cuts (`arena credit check`).
 
     See "Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human
     Feedback in LLMs" by Ahmadian et al. (https://arxiv.org/abs/2402.14740).

@@ -73,7 +73,7 @@ def mars_released(
     - *Biased by*: length (each further turn costs the mean turn reward); whitening over the
       batch; truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -5.682 in `stop_or_go`, batches of two; cosine -1.000,
-      factor -8.615 in `stop_or_go`, one large group (`arena credit report`).
+      factor -8.615 in `stop_or_go`, one large group (`arena credit check`).
 
     Large batches keep the length bias, as in `normalise_then_sum`. A constant added to a
     seat's final rewards changes the result, and so do the rewards of other games.

@@ -50,7 +50,7 @@ def mt_grpo(
       division by the pool's spread, as in `episode`; truncation (the missing return counts
       as 0).
     - *Number*: cosine -0.749, factor -0.396 in `call`, batches of two; cosine -0.749,
-      factor -0.318 in `call`, one large group (`arena credit report`).
+      factor -0.318 in `call`, one large group (`arena credit check`).
 
     A small T gets the same weight as O. The turn rewards of later turns are credited to the
     first turn. An example of the wrong sign: a first turn is paid 0.1 and lowers the chance

@@ -41,7 +41,7 @@ def dr_grpo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> 
       The first only shrinks the gradient by the factor 1 - 1/n, with n trajectories in the
       pool.
     - *Number*: cosine 1.000, factor 0.500 in `bandit`, batches of two; cosine 1.000, factor
-      1.000 in `bandit`, shared chance (`arena credit report`).
+      1.000 in `bandit`, shared chance (`arena credit check`).
 
     See "Understanding R1-Zero-Like Training: A Critical Perspective" by Liu et al.
     (https://arxiv.org/abs/2503.20783).
@@ -86,7 +86,7 @@ def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Cre
     - *Biased by*: truncation (the missing return counts as 0).
     - *Number*: cosine 1.000, factor 1.000 in `bandit`, batches of two; cosine -0.966,
       factor -0.488 in `patience`, batches of two, where a limit cuts (`arena credit
-      report`).
+      check`).
 
     See "Back to Basics: Revisiting REINFORCE-Style Optimization for Learning from Human
     Feedback in LLMs" by Ahmadian et al. (https://arxiv.org/abs/2402.14740).
@@ -141,7 +141,7 @@ def flow_grpo(
     - *Biased by*: division by the pool's spread; ignored rewards (with `outcome`, all other
       parts count as 0); truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
-      factor -1.200 in `bandit`, shared chance (`arena credit report`).
+      factor -1.200 in `bandit`, shared chance (`arena credit check`).
 
     See "In-the-Flow Agentic System Optimization for Effective Planning and Tool Use" by Li
     et al. (https://arxiv.org/abs/2510.05592).
@@ -206,7 +206,7 @@ def grpo_passk(
     - *Biased by*: its objective, the best of n tries; truncation (the missing return counts
       as 0).
     - *Number*: cosine -1.000 in `hidden_card`, batches of two; cosine 0.000, factor 0.000
-      in `bandit`, one large group (`arena credit report`).
+      in `bandit`, one large group (`arena credit check`).
 
     The mean return may fall. In large pools the lead goes to 0. `"std"` also weighs each
     pool by its spread: with returns of 0 and 1, a single winner among n gets √n instead of

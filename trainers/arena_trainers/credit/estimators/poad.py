@@ -45,7 +45,7 @@ def poad(
       count less). With λ' < 1, as in the released code, the first token of a long reply
       gets less of the late rewards than that of a short reply.
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with γ = 1 and
-      exact values (`arena credit report`).
+      exact values (`arena credit check`).
 
     See "Reinforcing Language Agents via Policy Optimization with Action Decomposition" by
     Wen et al. (https://arxiv.org/abs/2405.15821).

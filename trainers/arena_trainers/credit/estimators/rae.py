@@ -52,7 +52,7 @@ def rae(
       less); `"post"` (the factor α, exactly); a pool without `"seat"`.
     - *Number*: cosine 1.000, factor 1.000 in `bandit`, batches of two; cosine -0.966,
       factor -0.488 in `patience`, batches of two, where a limit cuts (`arena credit
-      report`).
+      check`).
 
     In such a pool b contains the returns of lower seats of the same episode. That takes
     away 1 - α times the gradient of these returns.

@@ -47,7 +47,7 @@ def reinforce_plus_plus_baseline(
     - *Biased by*: the own turn in the batch's mean and spread; a scale that all games
       share; truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine 1.000,
-      factor 0.485 in `bandit`, shared chance (`arena credit report`).
+      factor 0.485 in `bandit`, shared chance (`arena credit check`).
 
     In small batches the estimator can reverse the sign of the gradient, because the turn
     itself is in the mean and spread, as in `episode`. One spread for all games means that a

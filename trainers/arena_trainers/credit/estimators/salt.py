@@ -44,7 +44,7 @@ def salt(
     - *Biased by*: division by the pool's spread, as in `episode`; truncation (the missing
       return counts as 0).
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
-      factor -1.200 in `bandit`, shared chance (`arena credit report`).
+      factor -1.200 in `bandit`, shared chance (`arena credit check`).
 
     For a policy that depends on `state_key` only, the gradient equals that of `episode`:
     turns on one edge have the same ∇log π, and the sum of their advantages does not change.

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
@@ -13,10 +14,11 @@ from arena_trainers.credit.pools import (
     moments,
     only,
     pools_by,
+    reply_values,
     with_inner,
     with_report,
 )
-from arena_trainers.credit.scales import relative
+from arena_trainers.credit.scales import relative, unit_scale
 from arena_trainers.credit.trajectories import (
     Trajectories,
     returns_to_go,
@@ -26,7 +28,7 @@ from arena_trainers.credit.trajectories import (
 MEANS = ("trajectories", "turns")  # of GiGPO's mean and deviation of returns
 
 
-@needs("state_key", unselected_only=True)
+@needs("state_key", "action", unselected_only=True)
 def at_grpo(
     turns: Trajectories,
     *,
@@ -36,9 +38,14 @@ def at_grpo(
     ddof: int = 1,
     eps: float = 1e-6,
 ) -> Credit:
-    """Credits a turn with its return-to-go's z-score among turns of its state (AT-GRPO).
+    """Credits a turn with the z-score of its reply's value among turns of its state (AT-GRPO).
 
-        Aₖ = (Rₖ - mean R) / (std R + eps),   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
+        Aₖ = (Q(s, a) - mean R) / (std R + eps),   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
+
+    Q is the mean of R over the turns of the pool with the same state and action, so that equal
+    candidates get equal credit (`reply_values`). The paper's R is Q where all candidates
+    differ. The gradient is the same, because equal replies have equal log-probabilities; its
+    noise is lower where texts differ and actions do not.
 
     A pool holds the turns of one group and seat at which the seat knew the same
     (`state_key`), such as the candidates of a turn tree. In a turn tree the paper's key
@@ -55,7 +62,8 @@ def at_grpo(
     rewards, this estimator gives 0.
 
     Reduces to: `episode` with the same ddof and eps in games of one turn and one state;
-    `mars` with γ = 1, `scale="none"` and `pool=("game", "seat")`.
+    `mars` with γ = 1, `scale="none"` and `pool=("game", "seat")`; both where every action was
+    tried once at its state.
 
     Bias:
 
@@ -67,7 +75,7 @@ def at_grpo(
       best candidate.
     - *Number*: cosine -1.000, factor -1.200 in `bandit`, shared chance; cosine 0.931,
       factor 0.800 in `three_seats`, one large group; both with γ = 1 (`arena credit
-      report`).
+      check`).
 
     With γ = 0 the sign is wrong where a turn pays now and costs more later. Trees that
     follow the best candidate visit good states more often. Where information is hidden,
@@ -77,7 +85,7 @@ def at_grpo(
     et al. (https://arxiv.org/abs/2510.11062).
 
     Args:
-        turns: the turns that count, with `state_key`.
+        turns: the turns that count, with `state_key` and `action`.
         discount: γ, per turn of the same seat.
         pool: columns whose equal values define a pool.
         scale: `"std"` or `"none"`.
@@ -89,21 +97,34 @@ def at_grpo(
         turn was selected by its return, and in a pool of one turn or of equal returns.
 
     Raises:
-        ValueError: an option out of range, or there is no column `state_key`.
+        ValueError: an option out of range, or there is no column `state_key` or `action`.
 
     >>> from arena_trainers.credit import TurnBatch, estimate
     >>> one = dict(game=[0] * 4, seat=[0] * 4, group=[0] * 4, turn=[0] * 4)
-    >>> turns = TurnBatch([1, 4, 9, 7], episode=range(4), state_key=[5, 5, 6, 6], **one)
-    >>> estimate("at_grpo", turns, scale="none").advantage
-    array([-1.5,  1.5,  1. , -1. ])
+    >>> done = dict(state_key=[5] * 4, action=[0, 0, 1, 2])
+    >>> turns = TurnBatch([1, 4, 9, 6], episode=range(4), **one, **done)
+    >>> estimate("at_grpo", turns, scale="none").advantage  # Q 2.5, 9 and 6, mean 5
+    array([-2.5, -2.5,  4. ,  1. ])
     """
     check_range("discount", discount, 0, 1)
     pools = only(pools_by(turns, pool), turns.unselected)
     reward = turns.column("reward")
     to_go = returns_to_go(turns, reward, discount)[turns.unselected]
     scaled = (scale, ddof, eps, sizes_to_go(turns, reward, discount)[turns.unselected])
-    advantage, stats = relative(to_go, pools.of, len(pools.key), *scaled)
+    _, stats = relative(to_go, pools.of, len(pools.key), *scaled)
+    advantage = _reply_means(turns, pool, to_go) - stats.mean[pools.of]
+    if scale == "std":
+        advantage *= unit_scale(stats.std, eps)[pools.of]
     return _of_all(turns, with_report(advantage, pools, stats))
+
+
+def _reply_means(turns: Trajectories, pool: Sequence[str], to_go: Floats) -> Floats:
+    """Q(state, action) of the unselected turns, by the returns-to-go of those of its pool."""
+    names = (*column_names(pool), "state_key")
+    states = pools_by(turns, tuple(dict.fromkeys(names)))
+    actions = turns.column("action")[turns.unselected]
+    found = reply_values(to_go, states.of[turns.unselected], actions)
+    return found.mean[found.of]
 
 
 def _of_all(turns: Trajectories, unselected: Credit) -> Credit:
@@ -149,7 +170,7 @@ def gigpo(
       double weight of frequent states; γ < 1 (late rewards count less in the second part);
       truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -2.400 in `bandit`, shared chance; cosine 0.980,
-      factor 1.469 in `three_seats`, one large group (`arena credit report`).
+      factor 1.469 in `three_seats`, one large group (`arena credit check`).
 
     A turn at a state that is seen often counts up to 1 + ω times. With `mean_over="turns"`
     long trajectories weigh more in the mean. In large pools this mean is a constant without
@@ -217,7 +238,7 @@ def agentprm(
         V = mean{R at the same state},   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ
 
     Q is the Monte-Carlo target of the paper's process reward model. It is read from a table
-    of visits instead of a fitted network. V is the baseline. Turns that were selected by
+    of visits (`reply_values`) instead of a fitted network. V is the baseline. Turns that were selected by
     their return (`unselected` is false) enter R only: they are neither compared nor
     credited.
 
@@ -225,7 +246,7 @@ def agentprm(
     late actions count less. Here the exponent is the distance to the reward.
 
     Reduces to: `at_grpo` with `scale="none"`, the same γ and `pool=("game", "seat",
-    "state_key")`, where every action was tried once at its state.
+    "state_key")`.
 
     Bias:
 
@@ -235,7 +256,7 @@ def agentprm(
       counts as 0); γ < 1 (late rewards count less); turn trees that follow the best
       candidate where information is hidden.
     - *Number*: cosine 0.953, factor 0.413 in `chain`, batches of two; cosine 1.000, factor
-      1.000 in `chain`, one large group (`arena credit report`).
+      1.000 in `chain`, one large group (`arena credit check`).
 
     With n visits the own turn shrinks the gradient at a state by the factor 1 - 1/n, which
     is 0 for a single visit. States with few visits then count less, so the direction
@@ -265,10 +286,7 @@ def agentprm(
     """
     check_range("discount", discount, 0, 1)
     to_go = returns_to_go(turns, turns.column("reward"), discount)[turns.unselected]
-    states = pools_by(turns, (*column_names(pool), "state_key"))
-    actions = only(pools_by(turns, (*states.names, "action")), turns.unselected)
-    states = only(states, turns.unselected)
+    states = only(pools_by(turns, (*column_names(pool), "state_key")), turns.unselected)
     value = moments(to_go, states.of, len(states.key))
-    action_value = moments(to_go, actions.of, len(actions.key))
-    advantage = action_value.mean[actions.of] - value.mean[states.of]
+    advantage = _reply_means(turns, pool, to_go) - value.mean[states.of]
     return _of_all(turns, with_report(advantage, states, value))

@@ -58,7 +58,7 @@ def stratified_grpo(
     - *Biased by*: division by the spread of strata and pools; strata that play decides,
       such as `num_turns`; truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -1.200 in `bandit`, shared chance; cosine 0.953,
-      factor 0.600 in `three_seats`, one large group (`arena credit report`).
+      factor 0.600 in `three_seats`, one large group (`arena credit check`).
 
     Differences between strata count 1 - α. So with α = 1 nothing teaches which stratum to
     reach, and the gradient towards longer or shorter games is 0. Strata that follow from
@@ -141,7 +141,7 @@ def bnpo(
     - *Biased by*: the pool's weight 1 / f(p); bounds taken from the batch, where
       `min_return` or `max_return` is None; truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -0.300 in `bandit`, batches of two; cosine -1.000 in
-      `hidden_card`, shared chance (`arena credit report`).
+      `hidden_card`, shared chance (`arena credit check`).
 
     In groups that share the draws of chance, a common deal weighs less than a rare one, and
     the sign can be wrong in batches of any size. Bounds from a small batch can turn the

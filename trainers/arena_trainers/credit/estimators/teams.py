@@ -36,7 +36,7 @@ def advevo_public_baseline(
     - *Biased by*: the returns of the own episode in the mean, teammates' included;
       truncation (the missing return counts as 0).
     - *Number*: cosine 1.000, factor 0.500 in `signal`, batches of two; cosine 1.000, factor
-      1.000 in `signal`, shared chance (`arena credit report`).
+      1.000 in `signal`, shared chance (`arena credit check`).
 
     With n episodes in the pool, the expected gradient of seat s is that of its return G_s
     minus 1/n times that of the team's mean return. Examples: the factor is 1 - 1/n if
@@ -95,7 +95,7 @@ def matpo(
     - *Biased by*: division by the pool's spread; truncation (the missing return counts as
       0).
     - *Number*: cosine -1.000, factor -0.424 in `bandit`, batches of two; cosine -1.000,
-      factor -1.200 in `bandit`, shared chance (`arena credit report`).
+      factor -1.200 in `bandit`, shared chance (`arena credit check`).
 
     In one large pool of independent planners the spread only scales the gradient, by the
     same factor for planners and workers, for any number of workers. In small pools, and in

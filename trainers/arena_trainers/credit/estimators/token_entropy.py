@@ -59,7 +59,7 @@ def aepo(
     - *Biased by*: division by the pool's spread, as in `episode`; weights by entropy (the
       gradient turns towards uncertain tokens); truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -1.200 in `bandit`, shared chance; cosine 0.954,
-      factor 0.683 in `three_seats`, one large group (`arena credit report`).
+      factor 0.683 in `three_seats`, one large group (`arena credit check`).
 
     See "Agentic Entropy-Balanced Policy Optimization" by Dong et al.
     (https://arxiv.org/abs/2510.14545).
@@ -132,7 +132,7 @@ def hapo(
     - *Biased by*: division by the pool's spread, as in `episode`; weights by entropy; a
       mean over tokens; truncation (the missing return counts as 0).
     - *Number*: cosine -1.000, factor -1.200 in `bandit`, shared chance; cosine 0.800,
-      factor 0.590 in `three_seats`, one large group (`arena credit report`).
+      factor 0.590 in `three_seats`, one large group (`arena credit check`).
 
     Tokens below the quantile count less, with b = 1 the surest of them not at all. Where
     play decides the length of replies, the mean over tokens can turn the sign in a small

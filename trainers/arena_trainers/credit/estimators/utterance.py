@@ -41,7 +41,7 @@ def archer(
     - *Biased by*: errors of the critic in Q, with `"td"` in Vₖ₊₁; γ < 1 (late rewards count
       less). An error in V(sₖ) adds variance only.
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with γ = 1 and
-      exact values (`arena credit report`).
+      exact values (`arena credit check`).
 
     See "ArCHer: Training Language Model Agents via Hierarchical Multi-Turn RL" by Zhou et
     al. (https://arxiv.org/abs/2402.19446).
@@ -102,7 +102,7 @@ def counterfactual(turns: Trajectories) -> Credit:
       advantage 0 and every other action the negative of its regret. Such advantages do not
       give the gradient of the return.
     - *Number*: cosine 1.000, factor 1.000 in `patience`, batches of two, with exact values
-      (`arena credit report`).
+      (`arena credit check`).
 
     See "Counterfactual Multi-Agent Policy Gradients" by Foerster et al.
     (https://arxiv.org/abs/1705.08926).

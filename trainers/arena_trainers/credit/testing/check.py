@@ -10,7 +10,7 @@ from arena_envs.doors import BrokenPromise
 from arena_trainers.credit.batch import TurnBatch
 from arena_trainers.credit.by_name import name_of, needed_columns
 from arena_trainers.credit.proofs.claims import Claims, claims_of
-from arena_trainers.credit.proofs.report import Finding, found_claims, undefined
+from arena_trainers.credit.proofs.findings import Finding, found_claims, undefined
 from arena_trainers.credit.testing.batches import random_batches
 from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of, checks_of
 from arena_trainers.credit.testing.comparison import Named, check_runs

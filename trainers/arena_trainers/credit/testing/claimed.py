@@ -15,7 +15,7 @@ from arena_trainers.credit.by_name import (
 )
 from arena_trainers.credit.proofs.claims import KINDS, Claims
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.proofs.report import Finding, examine
+from arena_trainers.credit.proofs.findings import Finding, examine
 from arena_trainers.credit.results import FlatPoolWarning
 from arena_trainers.credit.testing.batches import (
     last_turns,

@@ -8,8 +8,7 @@ import numpy as np
 import pyspiel
 
 import arena_envs
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.sampling import possible_outcomes, random_states
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes, random_states
 
 _registered: dict[
     str, AnyGame

@@ -1,0 +1,765 @@
+"""Compares all estimators by training on small games; writes docs/credit and the advice.
+
+python benchmarks/credit_bench.py --game kuhn --only mars --only "mars (group, seat)"
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+
+import comparing
+from arena_trainers.cli.suggest import (
+    ALPHA,
+    FILE,
+    REFERENCE,
+    SHIPPED,
+    Advice,
+    Difference,
+    Facts,
+    Measured,
+    facts_of,
+    missing_text,
+    p_value,
+    write_advice,
+)
+from arena_trainers.cli.usage import usage_errors
+from arena_trainers.credit import needed_columns
+from arena_trainers.extras import import_extra
+from comparing import (
+    Mean,
+    NumJobs,
+    NumSeeds,
+    OnlySettings,
+    OnlyVariants,
+    chosen,
+    difference,
+    draw_band,
+    final,
+    gain,
+    holm,
+    interval,
+    kept_runs,
+    number,
+    run_script,
+    seeds_needed,
+    table,
+    tell_outdated,
+)
+from credit_runs import (
+    COMPARED,
+    MODEL_PAIRS,
+    MODELS,
+    NUM_LOOKED_AT,
+    NUM_MODEL_SEEDS,
+    NUM_SEEDS,
+    Found,
+    Run,
+    made_with,
+    missing,
+    read_runs,
+    run_missing,
+)
+from credit_settings import (
+    CRITIC,
+    CROSSING,
+    NUM_EPISODES,
+    NUM_SAMPLES,
+    NUM_STARTS,
+    POOLS,
+    SETTINGS,
+    Line,
+    Setting,
+    Variant,
+    runnable,
+    variants,
+)
+from tabular import EXACT
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Two variants that differ in one choice.
+
+    Args:
+        title: the choice.
+        before, after: names of variants.
+    """
+
+    title: str
+    before: str
+    after: str
+
+
+CHOICES = (
+    Choice("pool (game, seat) → (game, seat, turn)", "mars", "mars (game, seat, turn)"),
+    Choice(
+        "pool (group, seat) → (group, seat, turn)",
+        "mars (group, seat)",
+        "mars (group, seat, turn)",
+    ),
+    Choice("pool (game, seat) → (group, seat)", "mars", "mars (group, seat)"),
+    Choice("turn → episode level, pool (game, seat)", "mars", "dr_grpo (game, seat)"),
+    Choice("turn → episode level, pool (group, seat)", "mars (group, seat)", "dr_grpo"),
+    Choice("no scale → std, pool (game, seat)", "mars", "mars scale=std"),
+    Choice("no scale → std, pool (group, seat)", "dr_grpo", "episode"),
+    Choice("mean → leave-one-out mean, pool (game, seat)", "mars", "mars_loo"),
+    Choice("mean of the pool (game, seat) → critic", "mars", "gae"),
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All variants of a setting.
+
+    A difference is a gain: positive where the first variant is better. While a run is
+    missing, there are no differences.
+
+    Args:
+        name: key of `SETTINGS` or `MODELS`.
+        runs: by variant and seed.
+        num_seeds: number of seeds that each variant should have.
+    """
+
+    name: str
+    runs: Mapping[str, Mapping[int, Run]]
+    num_seeds: int
+
+    @property
+    def setting(self) -> Setting:
+        """The game and its training; not for language models."""
+        return SETTINGS[self.name]
+
+    @property
+    def title(self) -> str:
+        """The title of the game."""
+        return (SETTINGS.get(self.name) or MODELS[self.name]).title
+
+    @property
+    def higher(self) -> bool:
+        """Whether more is better."""
+        return (SETTINGS.get(self.name) or MODELS[self.name]).higher
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The variants that are compared."""
+        return runnable(self.name) if self.name in SETTINGS else COMPARED
+
+    @cached_property
+    def missing(self) -> dict[str, list[int]]:
+        """The missing seeds of each variant that lacks any."""
+        return comparing.missing_seeds(self.names, self.runs, self.num_seeds)
+
+    @cached_property
+    def finals(self) -> dict[str, list[float]]:
+        """The mean of the last quarter of each run, by variant."""
+        return {
+            name: [final(run.curve) for run in self.runs[name].values()]
+            for name in self.names
+            if self.runs.get(name)
+        }
+
+    @cached_property
+    def means(self) -> dict[str, Mean]:
+        """Means over seeds, the best first."""
+        found = {name: interval(values) for name, values in self.finals.items()}
+        sign = -1 if self.higher else 1
+        return dict(sorted(found.items(), key=lambda item: sign * item[1].mean))
+
+    @cached_property
+    def gains(self) -> dict[str, Difference]:
+        """Gain of each other variant over the reference, p corrected for their number."""
+        return self.gains_over(REFERENCE)
+
+    @cached_property
+    def choices(self) -> dict[str, Difference]:
+        """Gain by each of `CHOICES`, p corrected for their number."""
+        return self._compared({c.title: (c.after, c.before) for c in CHOICES})
+
+    @cached_property
+    def unchanged(self) -> list[str]:
+        """The titles of the choices that change no run: all curves are equal."""
+        if self.missing:
+            return []
+
+        def curves(name: str) -> list[list[float]]:
+            return [run.curve for _, run in sorted(self.runs[name].items())]
+
+        return [c.title for c in CHOICES if curves(c.before) == curves(c.after)]
+
+    def gains_over(self, reference: str) -> dict[str, Difference]:
+        """Gain of each other variant over this one, p corrected for their number."""
+        others = [name for name in self.means if name != reference]
+        return self._compared({name: (name, reference) for name in others})
+
+    def gradient(self, name: str) -> tuple[float | None, float | None, float | None]:
+        """Variance (geometric mean over seeds), cosine and direction (means) of a variant.
+
+        The variance is None if it is None in any run.
+        """
+        runs = list(self.runs.get(name, {}).values())
+        logs = _mean([r.variance and float(np.log(r.variance)) for r in runs])
+        return (
+            None if logs is None else float(np.exp(logs)),
+            _mean([r.cosine for r in runs]),
+            _mean([r.direction for r in runs]),
+        )
+
+    def _compared(self, pairs: Mapping[str, tuple[str, str]]) -> dict[str, Difference]:
+        if self.missing:
+            return {}
+        sign = 1 if self.higher else -1
+        found = {}
+        for title, (one, other) in pairs.items():
+            gain = difference(self.finals[one], self.finals[other])
+            found[title] = gain._replace(value=sign * gain.value)
+        return holm(found)
+
+
+def comparisons(runs: Found) -> list[Comparison]:
+    """One for each game of tabular policies.
+
+    Each variant should have as many seeds as the variant with most, and at least `NUM_SEEDS`.
+    """
+    tabular = [found for name, found in runs.items() if name in SETTINGS]
+    seeds = [
+        seed for found in tabular for by_seed in found.values() for seed in by_seed
+    ]
+    num = max([NUM_SEEDS, *(seed + 1 for seed in seeds)])
+    return [Comparison(name, runs.get(name, {}), num) for name in SETTINGS]
+
+
+def model_comparisons(runs: Found) -> list[Comparison]:
+    """One for each game that was run with a language model."""
+    return [
+        Comparison(name, runs[name], NUM_MODEL_SEEDS) for name in MODELS if name in runs
+    ]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known and len(known) == len(values) else None
+
+
+GUIDE = "choose.md"
+UNMEASURED = (
+    "games without chance, games of one player or of more than three, and competitive games in "
+    "which every seat has one turn",
+    f"groups of other sizes than 2 and {NUM_SAMPLES}, and groups of 2 in other games than Kuhn "
+    "poker",
+)
+
+GUIDE_HEAD = """\
+# Which credit for which game
+
+Written by `benchmarks/credit_bench.py` from [bench.json](bench.json); [README.md](README.md) has all
+figures and says how they were measured. For your games: `arena credit suggest --games kuhn_poker`.
+
+"""
+
+
+class Taken(NamedTuple):
+    """What the runs of a game say.
+
+    take: `lead` if it is significantly better than the reference, else the reference.
+    lead: the variant with the best mean among levels and pools (`CROSSING`).
+    best: the variant with the best mean among all that need no exact values.
+    """
+
+    take: str
+    lead: str
+    best: str
+
+
+def taken_of(compared: Comparison) -> Taken | None:
+    """The advice of a game; None as long as a run is missing."""
+    if compared.missing:
+        return None
+    crossed = {v.name for line in CROSSING for v in line.cells.values()}
+    lead = next(name for name in compared.means if name in crossed)
+    best = next(
+        name
+        for name in compared.means
+        if EXACT.isdisjoint(needed_columns(variants()[name].estimator))
+    )
+    found = compared.gains.get(lead)
+    better = found is not None and found.is_significant
+    return Taken(lead if better else REFERENCE, lead, best)
+
+
+def settings_text(variant: Variant) -> str:
+    """The options of `arena train` that choose a variant.
+
+    >>> settings_text(Variant("mars", {"pool": ("group", "seat"), "scale": "std"}))
+    'credit: mars, credit_args: {pool: [group, seat], scale: std}'
+    """
+    options = [
+        f"{key}: {'[' + ', '.join(value) + ']' if key == 'pool' else value}"
+        for key, value in variant.options.items()
+    ]
+    args = f", credit_args: {{{', '.join(options)}}}" if options else ""
+    return f"credit: {variant.estimator}{args}"
+
+
+def guide(runs: Found) -> str:
+    """The guide, in Markdown."""
+    compared = comparisons(runs)
+    head = ["Kind of game", "Measured on", "Take", "Gain over `mars` (game, seat)"]
+    head += ["Best of all", "Largest effect of one choice"]
+    rows = [[_kind(_measured(one)), *_cells(one)] for one in compared]
+    about = (
+        f"\n- **Take** is the best variant among turn and episode levels with all their "
+        f"pools, if it is significantly better than `{REFERENCE}` over game and seat; "
+        f"otherwise `{REFERENCE}`.\n"
+        "- **Best of all** is chosen from all estimators that need no exact values. It is "
+        "chosen by its result, so its gain is biased upward.\n"
+        "- Gains are in NashConv or score; positive is better. ± is a 95 % interval. Bold is "
+        "significant, with Holm's correction.\n"
+    )
+    limits = [
+        f"\n**{title}**\n\n" + "".join(f"- {line}\n" for line in lines)
+        for title, lines in _limits(runs).items()
+    ]
+    return GUIDE_HEAD + table(head, rows) + about + "".join(limits)
+
+
+def _limits(runs: Found) -> dict[str, Sequence[str]]:
+    """What was not measured, and what was measured with a language model."""
+    return {"Not measured": UNMEASURED, "With a language model": _of_models(runs)}
+
+
+def advice(runs: Found) -> Advice:
+    """What `arena credit suggest` reads."""
+    return Advice([_advice_on(one) for one in comparisons(runs)], _limits(runs))
+
+
+def _advice_on(compared: Comparison) -> Measured:
+    setting = compared.setting
+    taken = taken_of(compared) or Taken(REFERENCE, REFERENCE, REFERENCE)
+    return Measured(
+        title=setting.title,
+        game=None if setting.by_round else (setting.id, setting.params),
+        facts=_measured(compared),
+        missing=_num_missing(compared),
+        settings=settings_text(variants()[taken.take]),
+        take=taken.take,
+        lead=taken.lead,
+        best=taken.best,
+        gains=compared.gains,
+        choices=compared.choices,
+        unchanged=compared.unchanged,
+    )
+
+
+def _of_models(runs: Found) -> list[str]:
+    """What was measured with a language model, or that nothing was."""
+    lines = []
+    for one in model_comparisons(runs):
+        if one.missing:
+            lines.append(f"{one.title}: {missing_text(_num_missing(one))}")
+        for after, before in () if one.missing else MODEL_PAIRS:
+            found = one.gains_over(before)[after]
+            lines.append(f"{one.title}: gain of {after} over {before}: {found}")
+    return lines or [
+        "nothing: all figures are of tabular policies, which have no tokens and no clipping"
+    ]
+
+
+def _measured(compared: Comparison) -> Facts:
+    """The kind of a game that was measured, with the size of its groups."""
+    setting = compared.setting
+    return facts_of(setting.game(), setting.num_samples)
+
+
+def _kind(facts: Facts) -> str:
+    words = facts.words()
+    return ", ".join(value for key, value in words.items() if key != "chance")
+
+
+def _cells(compared: Comparison) -> list[str]:
+    title, advice = compared.title, taken_of(compared)
+    if advice is None:
+        return [
+            title,
+            f"no result: {missing_text(_num_missing(compared))}",
+            "-",
+            "-",
+            "-",
+        ]
+    taken = variants()[advice.take]
+    if advice.lead == REFERENCE:
+        words = f"`{REFERENCE}` has the best mean"
+    else:
+        words = gain(compared.gains[advice.lead])
+        if advice.take != advice.lead:
+            words = f"none is significantly better; the best, `{advice.lead}`: {words}"
+    return [
+        title,
+        f"`{settings_text(taken)}`",
+        words,
+        f"`{advice.best}`: {gain(compared.gains.get(advice.best))}",
+        _largest(compared),
+    ]
+
+
+def _num_missing(compared: Comparison) -> int:
+    return sum(map(len, compared.missing.values()))
+
+
+def _largest(compared: Comparison) -> str:
+    """The significant choice with the largest gain or loss."""
+    found = {k: v for k, v in compared.choices.items() if v.is_significant}
+    same = len(compared.unchanged)
+    if not found:
+        rest = f"; {same} change{'s' * (same == 1)} no run" if same else ""
+        return f"none of {len(CHOICES)} choices is significant{rest}"
+    name = max(found, key=lambda key: abs(found[key].value))
+    return f"{name}: {gain(found[name])}"
+
+
+NO_POOL = "no pool"  # title of the column of an estimator without a pool
+
+
+def choice_table(compared: Sequence[Comparison]) -> str:
+    """What each choice gains, by game."""
+    head = ["What changes", *(one.title for one in compared)]
+    rows = [
+        [choice.title, *(gain(one.choices.get(choice.title)) for one in compared)]
+        for choice in CHOICES
+    ]
+    return table(head, rows)
+
+
+def crossing_table(compared: Comparison) -> str:
+    """Levels by pools: gain over the reference, cosine and variance."""
+    head = ["Level", "Estimator", *POOLS, NO_POOL]
+    rows = [_crossing_row(compared, line) for line in (*CROSSING, CRITIC)]
+    return table(head, rows)
+
+
+def _crossing_row(compared: Comparison, line: Line) -> list[str]:
+    cells = []
+    for pool in (*POOLS, NO_POOL):
+        variant = line.cells.get(pool)
+        cells.append("" if variant is None else _cell(compared, variant.name))
+    return [line.level, line.title, *cells]
+
+
+def _cell(compared: Comparison, name: str) -> str:
+    if name not in compared.means:
+        return "-"
+    found = f"{compared.means[name].mean:.3f}"
+    if name != REFERENCE:
+        found = gain(compared.gains.get(name))
+    variance, cosine, _ = compared.gradient(name)
+    if cosine is None:
+        return found
+    return f"{found}<br>cosine {cosine:.2f}, variance {number(variance)}"
+
+
+def whole_table(compared: Comparison) -> str:
+    """All variants, the best first."""
+    measure = "NashConv" if not compared.higher else "Score"
+    head = ["Variant", measure, "95 %", "seeds", f"Gain over `{REFERENCE}`", "p"]
+    head += ["Variance", "Cosine", "Direction"]
+    return table(head, [_row(compared, name) for name in compared.means])
+
+
+def _row(compared: Comparison, name: str) -> list[str]:
+    mean, found = compared.means[name], compared.gains.get(name)
+    variance, cosine, direction = compared.gradient(name)
+    return [
+        f"`{name}`",
+        f"{mean.mean:.3f}",
+        f"{mean.low:.3f} to {mean.high:.3f}" if mean.num > 1 else "-",
+        str(mean.num),
+        "" if name == REFERENCE else gain(found),
+        "" if found is None else p_value(found.p),
+        number(variance),
+        "-" if cosine is None else f"{cosine:.3f}",
+        "-" if direction is None else f"{direction:.3f}",
+    ]
+
+
+SHOWN = (
+    "mars",
+    "mars (game, seat, turn)",
+    "mars (group, seat)",
+    "mars (group, seat, turn)",
+    "dr_grpo",
+    "episode",
+    "gae",
+)  # in colour
+
+
+def draw(compared: Sequence[Comparison], path: Path) -> None:
+    """Curves of all settings: some variants in colour with intervals, the others grey."""
+    drawn = [one for one in compared if one.finals]
+    height = max(-(-len(drawn) // 2), 1)
+    figure = import_extra("matplotlib.figure", "eval").Figure(
+        figsize=(11, 3.6 * height), layout="constrained"
+    )
+    panels = figure.subplots(height, 2, squeeze=False).ravel()
+    for panel, one in zip(panels, drawn, strict=False):
+        for name in one.finals:
+            curves = [run.curve for run in one.runs[name].values()]
+            _draw_curves(panel, name, curves, one.setting.num_episodes)
+        panel.set_title(one.title)
+        panel.set_ylabel("score" if one.higher else "exact NashConv")
+        panel.set_xlabel("episodes")
+        if panel.get_legend_handles_labels()[0]:
+            panel.legend(fontsize="small")
+    for panel in panels[len(drawn) :]:
+        panel.axis("off")
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def _draw_curves(
+    panel: Any, name: str, curves: Sequence[Sequence[float]], num_episodes: int
+) -> None:
+    x = np.arange(1, len(curves[0]) + 1) * num_episodes / len(curves[0])
+    if name not in SHOWN:
+        mean = [interval(values).mean for values in zip(*curves, strict=True)]
+        panel.plot(x, mean, color="0.8", linewidth=0.8, zorder=1)
+        return
+    draw_band(panel, x, curves, name, f"C{SHOWN.index(name)}")
+
+
+DOCS = Path("docs", "credit")
+PICTURE = "learning.png"
+
+HEAD = """\
+# Which estimator learns best
+
+Written by `benchmarks/credit_bench.py` from [bench.json](bench.json). [choose.md](choose.md) is the guide
+that follows from it. [estimators.md](estimators.md) describes each estimator, and
+[report.md](report.md) has its exact bias on small games.
+
+"""
+
+METHOD = f"""\
+## What was run
+
+All seats learn in self-play. A policy is a softmax over one row of logits for each information
+state.
+
+- Every variant gets the same number of episodes: batches of {NUM_EPISODES}. These are
+  {NUM_STARTS} starts, each played {NUM_SAMPLES} times with the same draws of chance. With small
+  groups they are {NUM_EPISODES // 2} starts, each played twice.
+- Advantages are divided by their root mean square, so all variants take steps of the same
+  size. The step size falls linearly to 0. There is a small entropy bonus.
+- The first step size and the bonus were chosen once for each game, on a few runs of `episode`,
+  `mars_loo` and `mars_released`. All variants use them.
+- Speaker and listener and Tiny Hanabi have half as many batches as the other games: their curves
+  are flat by then.
+- Tiny Hanabi is the game with one turn per seat. Its learning is not trivial: ignoring the cards
+  gives 8, the best pairs get 10, and self-play often stops at 9. The turn in a pool changes nothing
+  there, and neither does the level.
+- Kuhn poker with small groups has the step and bonus of Kuhn poker.
+- Goofspiel is paid after each round, by the difference of the points. The other competitive games
+  pay at the end.
+- A critic is the running mean of the returns-to-go at each information state.
+- `counterfactual` and `adca` get exact values of the policy. The judge of `adca` says whether an
+  action is worth at least the policy's value. Both are left out in Mini Hanabi, whose tree is
+  too large for exact values.
+- In Mini Hanabi a row of logits covers several information states: own hints, fireworks, and which
+  of the partner's cards can be played.
+
+**The crossing.** A variant is an estimator with options. Names show the options that differ from
+the published form; γ = 1 always. Left out:
+
+- Pools with `turn` for estimators at the episode level, which compare whole trajectories.
+- Pools for `gae`, whose baseline is the critic.
+- A scale for `mars_loo`, which has no such option.
+- Division by the standard deviation of the whole batch. The rescaling above makes it equal to no
+  scale.
+
+## What is measured
+
+- **NashConv**, exact, of the policy: 0 at an equilibrium, lower is better.
+- **Score**: in Mini Hanabi the mean score of the training episodes, in Tiny Hanabi and in speaker
+  and listener the exact expected return. Higher is better.
+- Both are means over the last quarter of the run.
+- **Variance**: E[A²] E[A*²] / E[A A*]², where A is the advantage and A* the exact advantage, Q - V
+  at the information state. It equals E[A²] / E[A*²] after A is scaled so that its regression on A*
+  has slope 1. The smallest possible value is 1. "-": the slope is not positive.
+- **Cosine**: between the gradient of one batch and the exact gradient; mean over batches.
+- **Direction**: cosine between the mean gradient of {NUM_LOOKED_AT} batches and the exact gradient.
+  Bias lowers it; in large games, so does the variance that {NUM_LOOKED_AT} batches leave.
+- These three are measured at the policy of `{REFERENCE}` after a quarter of its batches, for each
+  seed. All variants see the same batches. Mini Hanabi has "-" there.
+
+## How to read it
+
+- A gain is positive where the variant is better than `{REFERENCE}` with its published pool (game,
+  seat). ± is the 95 % interval over seeds, without correction.
+- *p* is from Welch's t-test with Holm's correction, for all variants of the game (for all choices of
+  the game in the table of choices). A bold gain is significant: p < {ALPHA}. "Not significant" does
+  not mean equal.
+- A game with a missing run has no gains.
+- Estimators that differ by a constant factor, such as `dr_grpo` and `rloo`, give the same result,
+  because advantages are rescaled.
+- The rescaling hurts `counterfactual`. Its advantages vanish at an equilibrium, but the rescaled
+  advantages do not. So its policy circles around the equilibrium.
+- Tabular self-play shows variance, bias and cycles. It says nothing about tokens, clipping or
+  language.
+"""
+
+
+MODEL_TEXT = """\
+The tiny model of `arena train` is trained with each variant by a recipe: Kuhn poker by the default
+one, Mini Hanabi by 24 steps of `mini-hanabi-tiny`, tic-tac-toe by 60 steps of `tic-tac-toe-tiny` with a
+quarter of its episodes, a shorter supervised start, a weaker KL term and no critic. Kuhn
+poker: exact NashConv. The others: mean return of the training episodes, in tic-tac-toe of the first
+player. Below each table, the turn level is compared with the episode level at equal pools. `episode`
+also divides by the standard deviation of the pool, which `mars` does not. So these gains join two
+choices; *What each choice changes* separates them for tabular policies.
+"""
+
+
+def write(directory: Path, runs: Found) -> list[Path]:
+    """Writes the page, the guide, the picture and the advice; returns their paths."""
+    page, picture = directory / "README.md", directory / PICTURE
+    choose = directory / GUIDE
+    draw(comparisons(runs), picture)
+    page.write_text(text(runs))
+    choose.write_text(guide(runs))
+    advised = SHIPPED if directory.resolve() == DOCS.resolve() else directory / FILE
+    write_advice(advised, advice(runs))
+    return [page, choose, picture, advised]
+
+
+def text(runs: Found) -> str:
+    """The page, in Markdown."""
+    compared = comparisons(runs)
+    shown = [one for one in compared if one.runs]
+    parts = [HEAD + _missing(compared), *_summary(shown), METHOD]
+    parts += [_crossing(one) for one in shown]
+    if shown:
+        parts += [f"![Learning curves]({PICTURE})\n", "## All variants\n"]
+    parts += [f"### {one.title}, all variants\n\n{whole_table(one)}" for one in shown]
+    models = model_comparisons(runs)
+    if models:
+        parts.append(f"## Language models\n\n{MODEL_TEXT}")
+    parts += [_of_model(one) for one in models]
+    return "\n".join(parts)
+
+
+def _of_model(compared: Comparison) -> str:
+    """The variants of a language model, and how many seeds a difference needs."""
+    lines = [f"### {compared.title}", whole_table(compared)]
+    if compared.missing:
+        return "\n\n".join([*lines, _missing_runs(compared)]) + "\n"
+    for pool in MODEL_PAIRS:
+        found = compared.gains_over(pool[1])[pool[0]]
+        wanted = seeds_needed(*(compared.finals[name] for name in pool))
+        lines.append(
+            f"Gain of `{pool[0]}` over `{pool[1]}`: {gain(found)}. "
+            + (
+                f"Seeds needed to find a difference of this size with power 80 %: {wanted}."
+                if wanted
+                else "The means are equal."
+            )
+        )
+    return "\n\n".join(line.rstrip("\n") for line in lines) + "\n"
+
+
+def _missing(compared: Sequence[Comparison]) -> str:
+    """Which runs are missing."""
+    lines = [_missing_runs(one) for one in compared if one.missing]
+    if not lines:
+        return (
+            f"All runs are complete: {compared[0].num_seeds} seeds of each variant.\n"
+        )
+    head = "**Runs are missing. Games with missing runs have no gains.**"
+    return "\n".join(
+        [f"{head} To do them, run `python benchmarks/credit_bench.py`.\n", *lines, ""]
+    )
+
+
+def _missing_runs(compared: Comparison) -> str:
+    return comparing.missing_line(compared.title, compared.missing, len(compared.runs))
+
+
+def _summary(shown: Sequence[Comparison]) -> list[str]:
+    if not shown:
+        return []
+    about = (
+        "The gain from changing one option. `mars` is the turn level, `dr_grpo` the episode "
+        "level, both without a scale. Bold: significant."
+    )
+    return ["## What each choice changes\n", about + "\n", choice_table(shown)]
+
+
+def _crossing(compared: Comparison) -> str:
+    chosen = compared.setting
+    about = (
+        f"{chosen.num_episodes:,} episodes a run, groups of {chosen.num_samples}, first "
+        f"step {chosen.step:g}, entropy bonus {chosen.bonus:g}. The cell of `{REFERENCE}` over game and seat shows its "
+        f"{'score' if chosen.higher else 'NashConv'}; other cells show the gain over it."
+    )
+    parts = [f"## {chosen.title}", about, crossing_table(compared), _verdict(compared)]
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _verdict(compared: Comparison) -> str:
+    """The variants that are significantly better or worse."""
+    if not compared.gains:
+        return "Runs of this game are missing, so nothing is compared."
+    names: dict[bool, list[str]] = {True: [], False: []}
+    for name, found in compared.gains.items():
+        if found.is_significant:
+            names[found.value > 0].append(f"`{name}`")
+    rest = len(compared.gains) - len(names[True]) - len(names[False])
+    return (
+        f"Significantly better than `{REFERENCE}`: {', '.join(names[True]) or 'none'}. "
+        f"Significantly worse: {', '.join(names[False]) or 'none'}. No significant "
+        f"difference: {rest} of {len(compared.gains)}."
+    )
+
+
+def main(
+    directory: Annotated[Path, typer.Option(help="Folder of the files.")] = DOCS,
+    num_seeds: NumSeeds = 10,
+    only: OnlyVariants = None,
+    game: OnlySettings = None,
+    num_jobs: NumJobs = 2,
+) -> None:
+    """Compare all estimators by training on small games.
+
+    All train a tabular policy by self-play on the same number of episodes: each estimator
+    in its published form, and some with other pools and scales. Runs that are already in
+    DIRECTORY/bench.json are not repeated, so run the command again after an interruption.
+    It then writes README.md, choose.md, learning.png and advice.json, which `arena credit
+    suggest` reads; that of docs/credit goes into the package. All 3,760 runs with ten seeds
+    take about 55 CPU minutes, a CPU second each. The same code gives the same numbers.
+
+    --game kuhn_model, tic_tac_toe_model and mini_hanabi_model train the tiny language model
+    with `mars` and `episode` over equal pools, five seeds. They take hours and run only if
+    you name them.
+    """
+    with usage_errors():
+        names = chosen(only, list(variants()))
+        settings = chosen(game, [*SETTINGS, *MODELS]) if game else list(SETTINGS)
+    for module in ("matplotlib.figure", "scipy.stats"):
+        import_extra(module, "eval")  # fails before the long play
+    path = directory / "bench.json"
+    with usage_errors():
+        found = read_runs(path)
+        directory.mkdir(parents=True, exist_ok=True)
+    tell_outdated(path, made_with())
+    todo = missing(found, names, settings, num_seeds)
+    if any(setting in MODELS for setting, _, _ in todo):
+        import_extra("trl", "train")
+    with kept_runs(path):
+        found = run_missing(path, todo, num_jobs, typer.echo)
+    for written in write(directory, found):
+        typer.echo(f"wrote {written}")
+
+
+if __name__ == "__main__":
+    run_script(main)

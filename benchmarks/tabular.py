@@ -1,0 +1,522 @@
+"""Tabular softmax self-play: the learner of the comparison of credit, and its exact values.
+
+`Graph` numbers the states that play visits, so that episodes run in lockstep. `TabularPolicy`
+plays and learns from the advantages of any estimator. `ExactPolicy` has the exact values,
+gradients and NashConv of a policy.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.solvers.tree import (
+    best_response_of,
+    edge_weights,
+    game_tree,
+    reach_of,
+    values_of,
+)
+from arena_trainers.credit import TurnBatch
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+KeyOf = Callable[[Any, int], Hashable]
+
+MAX_NODES = 1_000_000  # kept in memory: about 1 GB in Mini Hanabi
+SURE = 2.0  # a cumulative probability above any draw
+UNKNOWN = -1  # a child that nothing has visited yet
+
+
+class Graph:
+    """The states that play has visited, numbered in the order of the visits; 0 is the first.
+
+    Equal states are one node. What the graph knows does not depend on a policy, so all
+    runs of a process share it.
+
+    Args:
+        game: the rules; actions must be numbered, and draws of chance limited.
+        key_of: key of a row, by state and seat; None for the information state.
+
+    Attributes:
+        player: int64[nodes], seat to move, `CHANCE` or `TERMINAL`.
+        paid: float64[nodes, seats], returns so far.
+        row: int64[nodes], of the seat to move; at chance nodes, index in `chances`.
+        child: int64[nodes, width], node after each action or outcome, or `UNKNOWN`.
+        chances: float64[distributions, width], cumulative probabilities of outcomes, then
+            `SURE`.
+        legal: bool[rows, num_actions].
+        rows: row of each (seat, key).
+
+    Raises:
+        ValueError: a language game, or one without a limit of draws of chance.
+    """
+
+    def __init__(self, game: AnyGame, key_of: KeyOf | None = None) -> None:
+        if game.num_actions is None or game.max_chance_nodes is None:
+            raise ValueError(
+                f"want a game with numbered actions and at most a given number of draws "
+                f"of chance, got {game!r}"
+            )
+        self.game = game
+        self.num_actions: int = game.num_actions
+        self.num_draws: int = game.max_chance_nodes
+        self.rows: dict[tuple[int, Hashable], int] = {}
+        self.legal = np.zeros((64, self.num_actions), bool)
+        self._key_of = key_of or game.information_state
+        self._distributions: dict[tuple[float, ...], int] = {}
+        self.chances = np.full((4, self.num_actions), SURE)
+        self._start()
+
+    def expand(self, node: Ints, at: Ints) -> Ints:
+        """int64[len(node)]: the children by index of the action; adds those not known."""
+        found = self.child[node, at]
+        for i in np.flatnonzero(found == UNKNOWN).tolist():
+            parent, index = int(node[i]), int(at[i])
+            found[i] = self.child[parent, index]
+            if found[i] == UNKNOWN:
+                found[i] = self._child(parent, index)
+        return found
+
+    def forget_if_full(self) -> None:
+        """Forgets all nodes if there are more than `MAX_NODES`; rows stay."""
+        if len(self._states) >= MAX_NODES:
+            self._start()
+
+    def row_of(self, state: Any, seat: int) -> int:
+        """The row of a seat that is to move; a new one if its key is new."""
+        key = seat, self._key_of(state, seat)
+        row = self.rows.setdefault(key, len(self.rows))
+        if row == len(self.legal):
+            self.legal = np.concatenate([self.legal, np.zeros_like(self.legal)])
+        self.legal[row, list(self.game.legal_actions(state))] = True
+        return row
+
+    def _start(self) -> None:
+        self._states: list[Any] = []
+        self._index: dict[Any, int] = {}
+        self.player = np.zeros(64, np.int64)
+        self.row = np.zeros(64, np.int64)
+        self.paid = np.zeros((64, self.game.num_players))
+        self.child = np.full((64, self.chances.shape[1]), UNKNOWN)
+        self._node(self.game.initial_state())
+
+    def _child(self, parent: int, index: int) -> int:
+        state = self._states[parent]
+        action: Any = index
+        if self.player[parent] == CHANCE:
+            action = self.game.chance_outcomes(state)[index][0]
+        child = self._node(self.game.apply(state, action))
+        self.child[parent, index] = child
+        return child
+
+    def _node(self, state: Any) -> int:
+        node = self._index.setdefault(state, len(self._states))
+        if node < len(self._states):
+            return node
+        if node == len(self.player):
+            for name, fill in (("player", 0), ("row", 0), ("paid", 0), ("child", -1)):
+                column = getattr(self, name)
+                more = np.concatenate([column, np.full_like(column, fill)])
+                setattr(self, name, more)
+        self._states.append(state)
+        player = self.player[node] = self.game.current_player(state)
+        self.paid[node] = self.game.returns(state)
+        if player == CHANCE:
+            outcomes = self.game.chance_outcomes(state)
+            self.row[node] = self._distribution([p for _, p in outcomes])
+        elif player != TERMINAL:
+            self.row[node] = self.row_of(state, int(player))
+        return node
+
+    def _distribution(self, chances: Sequence[float]) -> int:
+        """The number of a distribution over outcomes."""
+        number = self._distributions.setdefault(
+            tuple(chances), len(self._distributions)
+        )
+        if len(chances) > self.chances.shape[1]:
+            more = len(chances) - self.chances.shape[1]
+            self.chances = np.pad(
+                self.chances, ((0, 0), (0, more)), "constant", constant_values=SURE
+            )
+            self.child = np.pad(
+                self.child, ((0, 0), (0, more)), "constant", constant_values=UNKNOWN
+            )
+        if number == len(self.chances):
+            self.chances = np.concatenate(
+                [self.chances, np.full_like(self.chances, SURE)]
+            )
+        sums = list(accumulate(chances))[:-1]
+        self.chances[number, : len(sums)] = sums
+        return number
+
+
+@cache
+def tree_columns(graph: Graph) -> tuple[Ints, Ints]:
+    """The row and action of each column of the game's tree; adds the rows to the graph.
+
+    Raises:
+        TooLarge: the game has too many states to enumerate.
+    """
+    tree = game_tree(graph.game)
+    rows = [
+        graph.row_of(state, seat)
+        for (seat, _), state in zip(tree.keys, tree.states, strict=True)
+    ]
+    place, action = np.nonzero(graph.legal[rows])
+    return np.array(rows, np.int64)[place], action
+
+
+COLUMNS = frozenset(
+    {
+        *("team", "state_key", "action", "terminated", "truncated"),
+        *("value", "next_value", "parent", "branch", "num_tokens", "row_length"),
+        *("rewards.game", "tokens.entropy", "tokens.logprob", "tokens.value"),
+    }
+)  # of `TabularPolicy.play`, beside the columns that every batch has
+KEPT = 0.9  # share of the critic's value that one visit of a row leaves
+
+
+class Played(NamedTuple):
+    """A batch of episodes, and the row and action of each turn in the table.
+
+    to_go: float64[T], undiscounted return-to-go of each turn.
+    paid: float64[T], what the turn's seat had been paid before it.
+    returns: float64[episodes, seats].
+    """
+
+    turns: TurnBatch
+    row: Ints
+    action: Ints
+    to_go: Floats
+    paid: Floats
+    returns: Floats
+
+    @property
+    def mean_return(self) -> float:
+        """Return of an episode, mean over seats and episodes."""
+        return float(self.returns.mean())
+
+
+class _Taken(NamedTuple):
+    """Turns: int64[T] each, and float64[T], what the seat had been paid before."""
+
+    episode: Ints
+    seat: Ints
+    row: Ints
+    action: Ints
+    paid: Floats
+
+    def take(self, order: Ints) -> "_Taken":
+        """The turns in another order."""
+        columns: Iterator[Any] = (column[order] for column in self)
+        return _Taken(*columns)
+
+
+class TabularPolicy:
+    """A softmax policy with a row of logits for each row of a graph, and a critic.
+
+    Args:
+        graph: of the game; several policies can share one.
+
+    Attributes:
+        logits: float64[rows, num_actions]; those of illegal actions are not read.
+        value: float64[rows], of the critic.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.logits = np.zeros((0, graph.num_actions))
+        self.value = np.zeros(0)
+        self._cumulative = np.zeros((0, graph.num_actions))
+        self._numbers = np.zeros(0, np.int64)  # of rows, by their first visit
+        self._num_rows = 0
+        self._grow()
+
+    def probabilities(self, row: Ints) -> Floats:
+        """float64[len(row), num_actions]: the policy in some rows; 0 for illegal actions."""
+        self._grow()
+        logits = np.where(self.graph.legal[row], self.logits[row], -np.inf)
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float64)
+
+    def table(self) -> dict[tuple[int, Hashable], list[float]]:
+        """The policy as a table of `arena_envs.solvers`: legal actions only."""
+        chances = self.probabilities(np.arange(len(self.graph.rows)))
+        return {
+            key: chances[row][self.graph.legal[row]].tolist()
+            for key, row in self.graph.rows.items()
+        }
+
+    def play(
+        self, num_starts: int, num_samples: int, rng: np.random.Generator
+    ) -> Played:
+        """Plays episodes of self-play; samples of a start share the draws of chance."""
+        luck = rng.random((num_starts, max(self.graph.num_draws, 1)))
+        taken, last = self._walk(np.repeat(luck, num_samples, axis=0), rng)
+        order = np.argsort(taken.episode, kind="stable")
+        taken = taken.take(order)
+        played = self._played(taken, num_samples, self.graph.paid[last])
+        self.graph.forget_if_full()
+        return played
+
+    def update(
+        self, played: Played, advantage: Floats, step: float, bonus: float
+    ) -> None:
+        """A step of gradient ascent, and a step of the critic to the returns-to-go.
+
+            θ ← θ + step · mean_episodes Σₖ (Aₖ / rms A + bonus · -(log π + H)) ∇log π
+
+        The entropy part is its expectation over the actions of the visited rows. The
+        division by the root mean square makes steps of all estimators equal in size.
+
+        Args:
+            played: the batch.
+            advantage: float64[T], of its turns.
+            step: size of the step.
+            bonus: weight of the entropy.
+        """
+        size = float(np.sqrt(np.mean(advantage**2)))
+        weight = advantage / size if size > 1e-9 else np.zeros_like(advantage)
+        seen, index = np.unique(played.row, return_inverse=True)
+        chances = self.probabilities(seen)
+        change = summed(index, played.action, weight, chances)
+        logs = np.log(np.where(chances > 0, chances, 1.0))
+        entropy = -(chances * logs).sum(axis=1, keepdims=True)
+        visits = np.bincount(index)
+        change -= bonus * visits[:, None] * chances * (logs + entropy)
+        self.logits[seen] += step / len(played.returns) * change
+        self._remember(seen)
+        mean = np.bincount(index, played.to_go) / visits
+        self.value[seen] += (1 - KEPT**visits) * (mean - self.value[seen])
+
+    def _walk(self, luck: Floats, rng: np.random.Generator) -> tuple[_Taken, Ints]:
+        """Plays all episodes at once: their turns by time, and their last nodes."""
+        graph, num = self.graph, len(luck)
+        node, draws = np.zeros(num, np.int64), np.zeros(num, np.int64)
+        live = np.arange(num)
+        turns = []
+        while len(live):
+            here = node[live]
+            player = graph.player[here]
+            u = rng.random(len(live))
+            at = np.zeros(len(live), np.int64)
+            drawn = player == CHANCE
+            if drawn.any():
+                lucky = live[drawn]
+                u[drawn] = luck[lucky, draws[lucky]]
+                draws[lucky] += 1
+                sums = graph.chances[graph.row[here[drawn]]]
+                at[drawn] = (sums <= u[drawn, None]).sum(axis=1)
+            if not drawn.all():
+                moves = ~drawn
+                row, seat = graph.row[here[moves]], player[moves]
+                at[moves] = (self._cumulative[row] <= u[moves, None]).sum(axis=1)
+                paid = graph.paid[here[moves], seat]
+                turns.append((live[moves], seat, row, at[moves], paid))
+            after = node[live] = graph.expand(here, at)
+            self._grow()
+            live = live[graph.player[after] != TERMINAL]
+        columns = (np.concatenate(column) for column in zip(*turns, strict=True))
+        return _Taken(*columns), node
+
+    def _played(self, taken: _Taken, num_samples: int, returns: Floats) -> Played:
+        episode, seat, row, action, paid = taken
+        turn, reward, last = _rewards(taken, returns)
+        chances = self.probabilities(row)
+        logs = np.log(np.where(chances > 0, chances, 1.0))
+        zeros = np.zeros(len(row), np.int64)
+        value = self.value[row]
+        batch = TurnBatch(
+            reward=reward,
+            game=zeros,
+            episode=episode,
+            seat=seat,
+            turn=turn,
+            group=episode // num_samples,
+            rewards={"game": reward},
+            team=np.array(self.graph.game.teams)[seat],
+            state_key=self._numbered(row),
+            action=action,
+            terminated=last,
+            truncated=np.zeros(len(row), bool),
+            value=value,
+            next_value=np.zeros(len(row)),
+            parent=zeros - 1,
+            branch=zeros,
+            num_tokens=zeros + 1,
+            row_length=zeros + 2,
+            tokens={
+                "entropy": -(chances * logs).sum(axis=1),
+                "logprob": logs[np.arange(len(row)), action],
+                "value": value,
+            },
+        )
+        to_go = returns[episode, seat] - paid
+        return Played(batch, row, action, to_go, paid, returns)
+
+    def _numbered(self, row: Ints) -> Ints:
+        """Numbers of rows by their first visit in this run, whatever the graph knew."""
+        new, first = np.unique(row[self._numbers[row] < 0], return_index=True)
+        start = int(self._numbers.max(initial=-1)) + 1
+        self._numbers[new[np.argsort(first)]] = np.arange(start, start + len(new))
+        return self._numbers[row]
+
+    def _grow(self) -> None:
+        """Adds rows that the graph has got, with equal logits."""
+        old, num = self._num_rows, len(self.graph.rows)
+        if num > len(self.logits):
+            more = len(self.graph.legal) - len(self.logits)
+            wide = ((0, more), (0, 0))
+            self.logits = np.pad(self.logits, wide)
+            self._cumulative = np.pad(self._cumulative, wide)
+            self.value = np.pad(self.value, (0, more))
+            self._numbers = np.pad(self._numbers, (0, more), constant_values=-1)
+        if num > old:
+            self._num_rows = num
+            self._remember(np.arange(old, num))
+
+    def _remember(self, rows: Ints) -> None:
+        """Stores the cumulative probabilities of rows, to draw actions."""
+        chances = self.probabilities(rows)
+        cumulative = np.cumsum(chances, axis=1)
+        beyond = np.cumsum(chances[:, ::-1], axis=1)[:, ::-1] - chances <= 0
+        cumulative[beyond] = SURE  # rounding must not reach an illegal action
+        self._cumulative[rows] = cumulative
+
+
+def summed(index: Ints, action: Ints, weight: Floats, chances: Floats) -> Floats:
+    """float64[R, num_actions]: Σ weight · ∇ log π(action) of the turns at each row.
+
+    Args:
+        index: int64[T], row of each turn.
+        action: int64[T], taken there.
+        weight: float64[T].
+        chances: float64[R, num_actions], the policy π.
+    """
+    num, width = chances.shape
+    taken = np.bincount(index * width + action, weight, num * width)
+    total = np.bincount(index, weight, num)
+    return taken.reshape(num, width) - total[:, None] * chances
+
+
+def _rewards(taken: _Taken, returns: Floats) -> tuple[Ints, Floats, NDArray[np.bool_]]:
+    """The index of each turn in its trajectory, its reward, and whether it is the last.
+
+    A reward is paid from the turn until the seat's next turn.
+    """
+    key = taken.episode * returns.shape[1] + taken.seat
+    order = np.argsort(key, kind="stable")
+    new = np.diff(key[order], prepend=-1) != 0
+    ends = np.append(new[1:], True)
+    starts = np.flatnonzero(new)
+    turn, last = np.empty(len(key), np.int64), np.empty(len(key), bool)
+    turn[order] = np.arange(len(key)) - starts[np.cumsum(new) - 1]
+    last[order] = ends
+    before = taken.paid[order]
+    whole = returns[taken.episode, taken.seat][order]
+    reward = np.empty(len(key))
+    reward[order] = np.where(ends, whole, np.append(before[1:], 0.0)) - before
+    return turn, reward, last
+
+
+EXACT = frozenset({"action_value", "rewards.judge"})
+ROUNDING = 1e-9  # values that differ by less are equal
+
+
+class ActionValues(NamedTuple):
+    """Expected return of the seat that is to move, and the gradient of its return.
+
+    value: float64[rows], of the policy's own action.
+    action_value: float64[rows, num_actions]; the value itself where a row is not reached,
+        and for illegal actions.
+    gradient: float64[rows, num_actions], of the seat's own expected return by its logits.
+    """
+
+    value: Floats
+    action_value: Floats
+    gradient: Floats
+
+
+class ExactPolicy:
+    """A policy over the tree of its game. All rows of the graph are information states.
+
+    Args:
+        table: the policy; its graph gets a row for each information state.
+
+    Raises:
+        TooLarge: the game has too many states to enumerate.
+    """
+
+    def __init__(self, table: TabularPolicy) -> None:
+        graph = table.graph
+        self.tree = game_tree(graph.game)
+        self.columns = tree_columns(graph)
+        chances = table.probabilities(np.arange(len(graph.rows)))
+        self.chances = chances
+        self.policy = chances[self.columns]
+
+    @cached_property
+    def _weights(self) -> Floats:
+        return edge_weights(self.tree, self.policy, range(self.tree.num_players))
+
+    def returns(self) -> Floats:
+        """float64[seats], expected."""
+        tree = self.tree
+        values = [values_of(tree, self._weights, s)[0] for s in range(tree.num_players)]
+        return np.array(values)
+
+    def nash_conv(self) -> float:
+        """What the seats would gain by best responses, summed; 0 at an equilibrium."""
+        seats = range(self.tree.num_players)
+        best = [best_response_of(self.tree, self.policy, seat)[0] for seat in seats]
+        return float(np.sum(best) - self.returns().sum())
+
+    def action_values(self) -> ActionValues:
+        """Values and gradient; see `arena_envs.solvers.action_values`."""
+        tree, seats = self.tree, range(self.tree.num_players)
+        worth, mass, own = np.zeros((3, tree.num_columns))
+        for seat in seats:
+            others = edge_weights(tree, self.policy, [s for s in seats if s != seat])
+            edges = tree.decisions[seat]
+            source, column = tree.source[edges], tree.column[edges]
+            reach = reach_of(tree, others)[source]
+            after = values_of(tree, self._weights, seat)[tree.target[edges]]
+            worth += np.bincount(column, reach * after, tree.num_columns)
+            mass += np.bincount(column, reach, tree.num_columns)
+            whole = reach_of(tree, self._weights)[source]
+            own += np.bincount(column, whole, tree.num_columns)
+        found = np.zeros((2, *self.chances.shape))
+        found[0][self.columns] = np.divide(worth, mass, where=mass > 0, out=0 * worth)
+        found[1][self.columns] = own
+        action_value, reached = found
+        value = (self.chances * action_value).sum(axis=1)
+        legal = np.zeros(self.chances.shape, bool)
+        legal[self.columns] = True
+        action_value = np.where(legal, action_value, value[:, None])
+        gradient = reached * self.chances * (action_value - value[:, None])
+        return ActionValues(value, action_value, gradient)
+
+
+def with_exact_values(table: TabularPolicy, played: Played) -> TurnBatch:
+    """The batch with the exact values of the policy.
+
+    Sets the columns `value` and `action_value`, both from the turn on, and the part `judge`
+    of the rewards: 1 if `action_value` >= `value`, else -1.
+    """
+    found = ExactPolicy(table).action_values()
+    value = found.value[played.row]
+    action_value = found.action_value[played.row, played.action]
+    judge = np.where(action_value >= value - ROUNDING, 1.0, -1.0)
+    rewards = {**(played.turns.rewards or {}), "judge": judge}
+    return replace(
+        played.turns,
+        value=value - played.paid,
+        action_value=action_value - played.paid,
+        rewards=rewards,
+    )

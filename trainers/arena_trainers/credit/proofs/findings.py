@@ -1,0 +1,132 @@
+"""Bias, direction and variance of an estimator on the diagnostic games."""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from arena_trainers.credit.batch import Ints, TurnBatch
+from arena_trainers.credit.by_name import (
+    Estimator,
+    default_options,
+    estimate,
+    needed_columns,
+)
+from arena_trainers.credit.proofs.claims import KINDS, Claims, Kind
+from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
+from arena_trainers.credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
+from arena_trainers.credit.proofs.expectation import (
+    REINFORCE,
+    Expectation,
+    Verdict,
+    batch_gradient,
+    compare,
+    expected_gradient,
+)
+from arena_trainers.credit.results import FlatPoolWarning
+
+SMALL, LARGE = 2, 4096  # episodes of a batch; LARGE at least, and in proportion
+TOLERANCE = 2e-3  # of a population: leave-one-out is n / (n - 1) there
+ORDERED = 8 * LARGE  # where the order of episodes matters, and one is looked at
+ORDER_TOLERANCE = 0.03  # likewise
+
+
+class Finding(NamedTuple):
+    """What was found of an estimator on one game.
+
+    two, large: of the expected gradient, by size of the batch. shared: of that of large
+    groups that share the draws of chance; `bias_infinite` in games without chance. variance: of the
+    gradient of batches of two, relative to REINFORCE's once scaled to the true gradient's
+    size; None where that would take a negative factor.
+    """
+
+    bias_two: Verdict
+    bias_infinite: Verdict
+    bias_shared_chance: Verdict
+    variance: float | None
+
+
+@cache
+def play_of(game: str) -> ExactPlay:
+    """A diagnostic game with its policy."""
+    diagnostic = DIAGNOSTICS[game]
+    exact = ExactGame(diagnostic, diagnostic.max_turns)
+    return exact.at(exact.policy(diagnostic.weights))
+
+
+def has_chance(game: str) -> bool:
+    """Whether a diagnostic game has draws of chance that a group can share."""
+    return len(play_of(game).game.starts[0]) > 1
+
+
+@cache
+def _large_group(game: str, size: int) -> tuple[Ints, TurnBatch]:
+    """One large group, shared by all estimators."""
+    drawn = play_of(game).population(size)
+    return drawn, play_of(game).batch(drawn)
+
+
+@cache
+def _large_groups(game: str) -> tuple[Ints, TurnBatch]:
+    """Large groups, each of which shares the draws of chance."""
+    drawn, groups = play_of(game).grouped_population(LARGE)
+    return drawn, play_of(game).batch(drawn, groups)
+
+
+@cache
+def _reinforce(game: str) -> Expectation:
+    return expected_gradient(REINFORCE, play_of(game), SMALL)
+
+
+def undefined(name: str | Estimator) -> list[str]:
+    """The columns that an estimator needs and batches of diagnostic games do not have."""
+    return [column for column in needed_columns(name) if column not in COLUMNS]
+
+
+def undiscounted(name: str | Estimator) -> dict[str, Any]:
+    """Options with which an estimator uses undiscounted returns."""
+    return {"discount": 1.0} if "discount" in default_options(name) else {}
+
+
+@cache
+def examine(name: str | Estimator, game: str) -> Finding:
+    """Looks at an estimator, with default options and γ = 1, on a diagnostic game."""
+    play = play_of(game)
+    truth, seat = play.gradient, play.game.seat
+    options = undiscounted(name) if name != REINFORCE else {}
+    small = expected_gradient(name, play, SMALL, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FlatPoolWarning)
+        ordered = (
+            name != REINFORCE and estimate(name, play.batch([0])).state is not None
+        )
+        size = ORDERED if ordered else LARGE
+        large = batch_gradient(name, play, *_large_group(game, size), **options)
+        shared = large
+        if has_chance(game):
+            shared = batch_gradient(name, play, *_large_groups(game), **options)
+    two = compare(small.mean, truth, seat)
+    variance = None
+    if two.factor > 0:
+        variance = float(small.variance.sum() / _reinforce(game).variance.sum())
+        variance /= two.factor**2
+    tolerance = ORDER_TOLERANCE if ordered else TOLERANCE
+    one, many = (compare(found, truth, seat, tolerance) for found in (large, shared))
+    return Finding(two, one, many, variance)
+
+
+def found_claims(findings: Mapping[str, Finding]) -> Claims:
+    """The strongest claims about bias that agree with the findings."""
+    cut = [game for game in findings if DIAGNOSTICS[game].max_turns is not None]
+    bootstraps = all(findings[game].bias_infinite.kind in KINDS[:3] for game in cut)
+    counted = [f for game, f in findings.items() if bootstraps or game not in cut]
+    return Claims(
+        bias_two=_worst(f.bias_two.kind for f in counted),
+        bias_infinite=_worst(f.bias_infinite.kind for f in counted),
+        bias_shared_chance=_worst(f.bias_shared_chance.kind for f in counted),
+        bootstraps=bootstraps,
+    )
+
+
+def _worst(kinds: Iterable[Kind]) -> Kind:
+    return max(kinds, key=KINDS.index)
