@@ -1,4 +1,4 @@
-"""Games as payoff matrices, and the Nash equilibria of these."""
+"""Games as payoff matrices, their Nash equilibria, and best policies of a team."""
 
 import math
 import random

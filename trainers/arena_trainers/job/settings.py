@@ -318,7 +318,7 @@ class RowConfig:
 
     Rows:
         trainer: Name of the trainer.
-        data: Parquet file of rows, which arena data writes.
+        data: Parquet file of rows, or folder of splits, which arena data writes.
         batch_size: Rows per optimizer step, all processes together. The gradient is their
             mean, also if they run in micro-batches that fit the memory.
         max_tokens_per_forward: Most tokens that run at once; by default what memory allows.

@@ -13,6 +13,7 @@ from rich.console import Console
 from transformers import AutoConfig, AutoModelForCausalLM, PrinterCallback
 from transformers.utils.logging import disable_progress_bar
 
+from arena_trainers.data.columns import TRAIN
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.job.callbacks import MetricsFile, NashConvCallback
 from arena_trainers.job.hub import check_push, push_model
@@ -94,6 +95,8 @@ class RowJob:
         self.stopper = stopper or Stopper()
         self.rows, self.job = row_config(settings)
         self.kind, self.path = row_trainer(self.rows.trainer), Path(self.rows.data)
+        if self.path.is_dir():
+            self.path /= TRAIN
         is_tiny = self.job.model == "tiny"
         self.args = trainer_args(self.kind.config, settings, folder, is_tiny)
         disable_progress_bar()  # of transformers; the run has its own
