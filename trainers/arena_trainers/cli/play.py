@@ -33,8 +33,8 @@ from arena_wrappers import (
     PromptWrapper,
     play_plans,
 )
-from arena_wrappers.endings import ending
-from arena_wrappers.episode_log import EpisodeLog
+from arena_wrappers.play import ending
+from arena_wrappers.records import EpisodeLog
 
 
 def add_commands(app: typer.Typer) -> None:

@@ -139,7 +139,7 @@ class PolicyOptions:
 
         return {
             "lm": load,
-            "api": served("arena_wrappers.api"),
+            "api": served("arena_wrappers.policies.api"),
             "vllm": served("arena_trainers.lm.vllm_policy"),
         }
 

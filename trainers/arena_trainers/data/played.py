@@ -11,7 +11,7 @@ from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
 from arena_trainers.data.rows import Completion, Dropped, Heard, Piece, Said
 from arena_wrappers import Episode, Turn
-from arena_wrappers.replay import game_of
+from arena_wrappers.play import game_of
 
 
 class Trajectory(NamedTuple):

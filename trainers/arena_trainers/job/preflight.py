@@ -36,7 +36,7 @@ from arena_trainers.train.own_options import (
 )
 from arena_trainers.train.records import load_functions
 from arena_wrappers import Policy, RandomPolicy, make_policy
-from arena_wrappers.human import names_person
+from arena_wrappers.policies import names_person
 
 NEEDED = (
     *("torch", "transformers", "trl", "accelerate", "datasets"),

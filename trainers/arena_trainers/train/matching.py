@@ -46,8 +46,8 @@ from arena_trainers.train.games import (
 from arena_trainers.train.owned_state import read_owned
 from arena_trainers.train.records import Supplier
 from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
-from arena_wrappers.files import whole_file
-from arena_wrappers.noisy import without_noise
+from arena_wrappers.policies import without_noise
+from arena_wrappers.records import whole_file
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """OpenSpiel: our games there (`to_openspiel`), its games here (`from_openspiel`)."""
 
-from arena_wrappers.adapters._versions import check_version
+from arena_wrappers.adapters import check_version
 
 check_version("open_spiel", "openspiel", "1.6", "3")
 

@@ -3,7 +3,7 @@
 Importing this package registers every game: `textarena.make("arena/kuhn_poker-v0")`.
 """
 
-from arena_wrappers.adapters._versions import check_version
+from arena_wrappers.adapters import check_version
 
 check_version("textarena", "textarena", "0.7.4", "0.8")
 

@@ -10,10 +10,8 @@ from textarena.wrappers import GameBoardObservationWrapper
 import arena_envs
 from arena_envs import GameEnv
 from arena_envs.game import AnyGame
-from arena_wrappers.formats import InvalidReply
-from arena_wrappers.opponents import said
-from arena_wrappers.prompts import PromptOptions
-from arena_wrappers.seating import Seating
+from arena_wrappers.play import said
+from arena_wrappers.prompts import InvalidReply, PromptOptions, Seating
 
 OPTIONS = PromptOptions("bracket")
 

@@ -4,7 +4,7 @@
 environments of `environment_factory`, in which a model with tool calls plays a seat.
 """
 
-from arena_wrappers.adapters._versions import check_version
+from arena_wrappers.adapters import check_version
 
 check_version("trl", "train", "1.16", "1.17")
 

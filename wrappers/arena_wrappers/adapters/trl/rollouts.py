@@ -7,12 +7,15 @@ from typing import Any
 
 import arena_envs
 from arena_envs.checks import checked_seed
-from arena_wrappers.episodes import Episode, Turn
-from arena_wrappers.live_episodes import EnvFn, EpisodePlan
-from arena_wrappers.plans import plans_of
-from arena_wrappers.play import stream_plans
+from arena_wrappers.play import (
+    EnvFn,
+    EpisodePlan,
+    PromptWrapper,
+    plans_of,
+    stream_plans,
+)
 from arena_wrappers.policies import Policy
-from arena_wrappers.wrapper import PromptWrapper
+from arena_wrappers.records import Episode, Turn
 
 BATCHES, PLACES = 2**12, 2**20  # most batches of a step, and most episodes of a batch
 

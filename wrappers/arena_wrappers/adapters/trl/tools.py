@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from arena_envs.game import AnyGame
-from arena_wrappers.asking import NoReplyError
-from arena_wrappers.formats import InvalidReply, parse_reply
+from arena_wrappers.play import NoReplyError, Seat, SeatEnv, make_seat_env
 from arena_wrappers.policies import Policy
-from arena_wrappers.prompts import PromptOptions, messages
-from arena_wrappers.seat_env import Seat, SeatEnv, make_seat_env
+from arena_wrappers.prompts import InvalidReply, PromptOptions, messages, parse_reply
 
 ENVIRONMENTS = 2**32  # most environments of a factory
 

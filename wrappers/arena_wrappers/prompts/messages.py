@@ -8,14 +8,14 @@ from typing import Any, Literal, TypedDict, get_args
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
-from arena_wrappers.formats import (
+from arena_wrappers.prompts.formats import (
     FORMATS,
     InvalidReply,
     legal_texts,
     parse_reply,
+    parse_tolerantly,
     reply_format_named,
 )
-from arena_wrappers.tolerant import parse_tolerantly
 
 History = Literal["state", "transcript"]
 Parsing = Literal["strict", "tolerant"]
@@ -33,12 +33,12 @@ class PromptOptions:
     """Content of a policy's prompts, and parsing of its replies.
 
     Attributes:
-        reply_format: name of a reply format, see `arena_wrappers.formats`.
+        reply_format: name of a reply format, see `arena_wrappers.prompts.formats`.
         rules: whether a system message tells the rules and the reply format.
         show_legal_actions: whether prompts list the legal actions.
         history: `"state"`: the rules and the current text; `"transcript"`: the seat's
             whole conversation.
-        parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.tolerant`.
+        parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.prompts.formats`.
 
     Raises:
         ValueError: an unknown name, or a flag that is not True or False.
@@ -73,7 +73,7 @@ class PromptOptions:
     def parse(
         self, game: AnyGame, state: Any, text: str, legal: Sequence[str] | None = None
     ) -> Any | InvalidReply:
-        """The legal action that a reply names; see `arena_wrappers.formats.parse_reply`."""
+        """The legal action that a reply names; see `arena_wrappers.prompts.formats.parse_reply`."""
         read = parse_reply if self.parsing == "strict" else parse_tolerantly
         return read(game, state, text, self.reply_format, legal)
 

@@ -1,4 +1,7 @@
-"""Policies, which choose replies. One call of `act` answers all waiting turns."""
+"""The protocol of policies; random, scripted, bot and noisy policies.
+
+A policy chooses replies. One call of `act` answers all waiting turns.
+"""
 
 import hashlib
 import random
@@ -9,8 +12,14 @@ from typing import Any, Protocol
 
 from arena_envs.bots import Bot
 from arena_envs.game import AnyGame
-from arena_wrappers.formats import Instead, InvalidReply, reply_format_named
-from arena_wrappers.prompts import Message, PromptOptions, messages
+from arena_wrappers.prompts import (
+    Instead,
+    InvalidReply,
+    Message,
+    PromptOptions,
+    messages,
+    reply_format_named,
+)
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,7 @@ class Reply:
     error: str | None = None
     timed_out: bool = False
     instead: Instead | None = None
+    entropies: Sequence[float] | None = None
 
     @property
     def invalid(self) -> InvalidReply | None:
@@ -91,8 +101,6 @@ class Reply:
         if self.instead is not None:
             return InvalidReply(self.instead, INSTEAD[self.instead])
         return None
-
-    entropies: Sequence[float] | None = None
 
 
 class Policy(Protocol):
@@ -278,3 +286,89 @@ def turn_seed(seed: int, sample: int, turn: int, seat: int) -> int:
     """
     numbers = struct.pack("<4Q", seed & (2**64 - 1), sample, turn, seat)
     return int.from_bytes(hashlib.blake2b(numbers, digest_size=8).digest()) >> 1
+
+
+NOISE = 0x6E6F697365  # makes draws independent of the inner policy's, which has the same seed
+
+
+class NoisyPolicy:
+    """Plays a random legal action with a given probability, else an inner policy's action.
+
+    Args:
+        inner: the inner policy; it gets no request where the action is random.
+        probability: probability of a random action, from 0 to 1.
+        name: name in records.
+
+    Raises:
+        ValueError: `probability` is not from 0 to 1, or the inner policy is a person.
+    """
+
+    def __init__(self, inner: Policy, probability: float, name: str) -> None:
+        if not 0 <= probability <= 1:
+            raise ValueError(
+                f"want a probability from 0 to 1 in {name!r}, such as noisy:0.2(minimax)"
+            )
+        if getattr(inner, "is_person", False):
+            raise ValueError(refused_noise(name))
+        self.inner = inner
+        self.probability = probability
+        self.name = name
+
+    @property
+    def prompt(self) -> PromptOptions | None:
+        """The prompt options that the inner policy carries."""
+        return own_prompt(self.inner)
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        drawn = [self._random_reply(request) for request in requests]
+        asked = [r for r, reply in zip(requests, drawn, strict=True) if reply is None]
+        replies = iter(self.inner.act(asked) if asked else ())
+        return [next(replies) if reply is None else reply for reply in drawn]
+
+    def _random_reply(self, request: TurnRequest) -> Reply | None:
+        rng = random.Random(request.seed ^ NOISE)
+        if rng.random() >= self.probability:
+            return None
+        return Reply(request.wrap(rng.choice(request.legal)))
+
+
+class AsyncNoisyPolicy(NoisyPolicy):
+    """A `NoisyPolicy` around a policy with `act_async`."""
+
+    async def act_async(
+        self, request: TurnRequest, timeout: float | None = None
+    ) -> Reply:
+        inner: Any = self.inner
+        drawn = self._random_reply(request)
+        return drawn or await inner.act_async(request, timeout)
+
+
+class ScoringNoisyPolicy(NoisyPolicy):
+    """A `NoisyPolicy` around a policy with `action_probs`."""
+
+    def action_probs(
+        self, requests: Sequence[TurnRequest]
+    ) -> list[tuple[list[float], float]]:
+        inner: Any = self.inner
+        return [self._mixed(*found) for found in inner.action_probs(requests)]
+
+    def _mixed(self, chances: list[float], illegal: float) -> tuple[list[float], float]:
+        noise = self.probability / len(chances)
+        kept = (1 - self.probability) * (1 - illegal)
+        legal = self.probability + kept
+        if not legal:
+            return chances, illegal
+        mixed = [(noise + kept * chance) / legal for chance in chances]
+        return mixed, (1 - self.probability) * illegal
+
+
+def refused_noise(name: str) -> str:
+    """Why a person gets no noise: rules for people would not see the person."""
+    return f"want no person in noise, got {name!r}; write the person alone, as human"
+
+
+def without_noise(policy: Policy) -> Policy:
+    """The innermost policy of nested `NoisyPolicy` objects."""
+    while isinstance(policy, NoisyPolicy):
+        policy = policy.inner
+    return policy

@@ -1,6 +1,12 @@
-"""`SeatEnv`: one seat of a game as a Gymnasium environment."""
+"""`SeatEnv`: one seat of a game as a Gymnasium environment.
 
-from collections.abc import Callable, Mapping, Sequence
+`Opponents` plays the other seats. `SeatChat` writes the prompts of a seat and reads its replies.
+"""
+
+import copy
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import gymnasium
@@ -8,20 +14,240 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arena_envs
-from arena_envs.checks import did_you_mean, missing_package, render_modes
+from arena_envs.bots import Bot, make_bot
+from arena_envs.checks import (
+    checked_action,
+    did_you_mean,
+    missing_package,
+    render_modes,
+    short,
+)
 from arena_envs.env import AnyText, GameEnv
 from arena_envs.game import MAX_TEXT, AnyGame
 from arena_envs.nodes import Content, action_mask
 from arena_envs.registration import game_parameters
-from arena_wrappers.formats import parse_reply
-from arena_wrappers.opponents import Opponents
-from arena_wrappers.policies import Policy, turn_seed
-from arena_wrappers.seat_checks import (
-    checked_opponent,
-    checked_sample,
-    checked_seat,
-    is_legal,
+from arena_wrappers.play.play import ask
+from arena_wrappers.policies import (
+    BotPolicy,
+    NoisyPolicy,
+    Policy,
+    RandomPolicy,
+    ScoringBotPolicy,
+    ScoringNoisyPolicy,
+    TurnRequest,
+    make_policy,
+    own_prompt,
+    turn_seed,
 )
+from arena_wrappers.prompts import (
+    InvalidReply,
+    Message,
+    PromptOptions,
+    Seating,
+    messages,
+    parse_reply,
+)
+
+OPTIONS = ("chance", "sample")  # of `reset`
+
+
+def checked_seat(seat: Any, num_players: int) -> int:
+    """The seat as an `int`; raises ValueError unless the game has it."""
+    is_integer = isinstance(seat, int | np.integer) and not isinstance(seat, bool)
+    if not is_integer or seat not in range(num_players):
+        raise ValueError(
+            f"want seat from 0 to {num_players - 1}, got {seat!r:.80}; 'random' draws one "
+            "for each episode"
+        )
+    return int(seat)
+
+
+def checked_sample(options: Any, seed: int | None) -> int:
+    """The number `sample` among the options of `reset`; 0 without one.
+
+    Raises:
+        ValueError: an option is unknown, or `sample` is no integer of at least 0 or comes
+            without a seed.
+    """
+    if not isinstance(options, Mapping):
+        return 0  # `GameEnv.reset` refuses what is no mapping
+    for name in options:
+        if name not in OPTIONS:
+            hint = did_you_mean(str(name), OPTIONS)
+            raise ValueError(f"unknown option {short(name)} of reset; {hint}")
+    if "sample" not in options:
+        return 0
+    sample = options["sample"]
+    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 0:
+        raise ValueError(
+            f"want options['sample'] as an integer of at least 0, got {short(sample)}"
+        )
+    if seed is None:
+        raise ValueError(
+            "options['sample'] selects one of the episodes of a seed: pass seed, too"
+        )
+    return sample
+
+
+def is_legal(action: Any, legal: Sequence[int], agent: str) -> bool:
+    """Whether an action is legal.
+
+    Raises:
+        TypeError: it is a text, which no agent samples of a space of integers.
+    """
+    if isinstance(action, str):
+        raise TypeError(
+            f"want an action as an integer, got {short(action)}; make the environment with "
+            "reply='text' to play texts"
+        )
+    if isinstance(action, InvalidReply):
+        return False
+    try:
+        checked_action(action, legal, agent)
+    except ValueError:
+        return False
+    return True
+
+
+def checked_opponent(opponent: str | Policy) -> Policy:
+    """The policy of another seat; raises ValueError for a string that names none here."""
+    if not isinstance(opponent, str):
+        return opponent
+    if opponent == "self":
+        raise ValueError(
+            "opponent 'self' is the model that trains, which an environment of one seat "
+            "does not know; give a policy such as 'random', or let your trainer play "
+            "every seat of arena_envs.make(...)"
+        )
+    return make_policy(opponent)
+
+
+@dataclass(frozen=True)
+class NoisyBot:
+    """Plays a random legal action with a given probability, else the action of a bot."""
+
+    inner: Bot
+    probability: float
+
+    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+        if rng.random() < self.probability:
+            return rng.choice(game.legal_actions(state))
+        return self.inner(game, state, rng)
+
+
+def bot_of(policy: Policy) -> Bot | None:
+    """The bot that decides for a policy; None if the policy reads text.
+
+    A class that inherits from one of ours may reply differently, so it counts as a reader.
+    """
+    if type(policy) is RandomPolicy:
+        return make_bot("random")
+    if isinstance(policy, BotPolicy) and type(policy) in (BotPolicy, ScoringBotPolicy):
+        return policy.bot
+    if isinstance(policy, NoisyPolicy) and type(policy) in (
+        NoisyPolicy,
+        ScoringNoisyPolicy,
+    ):
+        inner = bot_of(policy.inner)
+        return None if inner is None else NoisyBot(inner, policy.probability)
+    return None
+
+
+class Opponents:
+    """Plays the turns of all seats but one.
+
+    A bot gets the state; nothing is rendered for it. Any other policy gets a request with
+    its prompt. An invalid reply forfeits.
+
+    Args:
+        policies: one per seat that is played.
+
+    Raises:
+        ValueError: an object is no policy, or reads transcripts.
+    """
+
+    def __init__(self, policies: Sequence[Policy]) -> None:
+        for policy in policies:
+            if not callable(getattr(policy, "act", None)):
+                raise ValueError(f"want a policy as opponent, got {policy!r:.80}")
+        self._players = [(p, bot_of(p), _prompt_of(p)) for p in policies]
+        self._rng = random.Random(0)  # `start` seeds it
+        self._of: dict[str, Any] = {}
+        self._num_turns: dict[str, int] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Opponents":
+        """A copy with the same policies, so that models and connections are shared."""
+        other = copy.copy(self)
+        other._rng = copy.deepcopy(self._rng, memo)
+        other._num_turns = dict(self._num_turns)
+        return other
+
+    def start(self, agents: Iterable[str], seed: int | None) -> None:
+        """Begins an episode.
+
+        Args:
+            agents: whom the policies play, in order.
+            seed: of all choices of the policies; None continues the generator.
+        """
+        self._of = dict(zip(agents, self._players, strict=True))
+        self._num_turns = dict.fromkeys(self._of, 0)
+        if seed is not None:
+            self._rng = random.Random(seed)
+
+    def play_turn(self, env: GameEnv) -> None:
+        """Plays the turn of the agent to move, or lets it forfeit.
+
+        Raises:
+            NoReplyError: its policy gave no reply, such as an endpoint that cannot be
+                reached. The environment stays as it is.
+        """
+        policy, bot, prompt = self._of[env.agent_selection]
+        if bot is not None:
+            action = bot(env.game, env.game_state, self._rng)
+            env.step(said(env, action))
+            return
+        request = self._request(env, prompt)
+        (reply,) = ask(policy, [request], None, "raise")
+        outcome = prompt.parse(env.game, env.game_state, reply.text, request.legal)
+        if reply.invalid or isinstance(outcome, InvalidReply):
+            env.forfeit(env.agent_selection)
+        else:
+            env.step(said(env, outcome))
+
+    def _request(self, env: GameEnv, prompt: PromptOptions) -> TurnRequest:
+        agent, game, state = env.agent_selection, env.game, env.game_state
+        seat, turn = env.possible_agents.index(agent), self._num_turns[agent]
+        self._num_turns[agent] += 1
+        return TurnRequest(
+            episode=0,
+            turn=turn,
+            seat=seat,
+            game=game,
+            state=state,
+            messages=messages(game, state, seat, prompt),
+            context_ids=(),
+            legal=list(env.legal_texts()),
+            seed=self._rng.getrandbits(63),
+            reply_format=prompt.reply_format,
+        )
+
+
+def said(env: GameEnv, action: Any) -> Any:
+    """The action as `GameEnv.step` takes it: in language games, its canonical text."""
+    if env.game.num_actions is None:
+        return env.game.action_text(env.game_state, action)
+    return action
+
+
+def _prompt_of(policy: Policy) -> PromptOptions:
+    options = own_prompt(policy) or PromptOptions("bare")
+    if options.history != "state":
+        raise ValueError(
+            f"want opponents that read history='state' in a SeatEnv, got "
+            f"{policy.name!r} with {options.history!r}"
+        )
+    return options
+
 
 Seat = int | Literal["random"]
 
@@ -286,3 +512,43 @@ def make_seat_env(
         return env
 
     return SeatEnv(make_env, seat, others[0] if single else others, reply)
+
+
+class SeatChat:
+    """Reads the replies of a model for a `SeatEnv`, and writes its prompts.
+
+    Args:
+        env: the seat, which takes actions.
+        reply_format: name of a reply format, see `arena_wrappers.prompts.formats`.
+
+    Raises:
+        ValueError: there is no such format.
+    """
+
+    def __init__(self, env: SeatEnv, reply_format: str) -> None:
+        self.env = env
+        self.options = PromptOptions(reply_format)
+        self._seating = Seating(self.options, {}, env.env.game.num_players)
+
+    def prompt(self) -> list[Message]:
+        """Rules and instruction as system message, then the text of the current state."""
+        env = self.env.env
+        return self._seating.view(env.game, env.game_state, self.env.seat).prompt
+
+    def step(self, reply: str) -> tuple[float, bool, bool, dict[str, Any]]:
+        """Plays a reply, or forfeits if it is invalid.
+
+        Returns:
+            Reward, terminated, truncated and the info of `SeatEnv`. After an invalid reply,
+            `info["invalid_reply"]` says why; the state of the game stays as it was.
+        """
+        env = self.env.env
+        outcome = self.options.parse(
+            env.game, env.game_state, reply, env.legal_texts() or None
+        )
+        invalid = isinstance(outcome, InvalidReply)
+        action = outcome if invalid else said(env, outcome)
+        _, reward, terminated, truncated, info = self.env.step(action)
+        if "illegal_action" in info and invalid:
+            info["invalid_reply"] = outcome.detail
+        return reward, terminated, truncated, info

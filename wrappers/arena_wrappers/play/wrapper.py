@@ -12,10 +12,19 @@ from pettingzoo.utils.wrappers.base import BaseWrapper
 from arena_envs.checks import did_you_mean
 from arena_envs.env import AnyText, GameEnv
 from arena_envs.game import MAX_TEXT
-from arena_wrappers.formats import InvalidReply
-from arena_wrappers.prompts import History, Message, Parsing, PromptOptions
-from arena_wrappers.refusals import ask_again, said_by_author
-from arena_wrappers.seating import Seating, Seats, View, named_seats
+from arena_wrappers.prompts import (
+    History,
+    InvalidReply,
+    Message,
+    Parsing,
+    PromptOptions,
+    Seating,
+    Seats,
+    View,
+    ask_again,
+    named_seats,
+    said_by_author,
+)
 
 OnInvalid = Literal["forfeit", "retry", "random", "raise"]
 
@@ -47,7 +56,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     Args:
         env: the environment.
         reply_format: `"answer"`, `"boxed"`, `"bracket"` or `"bare"`, see
-            `arena_wrappers.formats`.
+            `arena_wrappers.prompts.formats`.
         history: `"state"`: the prompt has the rules and the current text; `"transcript"`: it
             has the seat's whole conversation.
         rules: whether the system message has the rules and the instruction on how to reply.
@@ -60,7 +69,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             `"raise"`: ValueError, and nothing changes.
         penalty: cost of an invalid reply for its agent, in the `format` part.
         max_retries: how often an agent is asked again at one decision.
-        parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.tolerant`.
+        parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.prompts.formats`.
         seats: options of some seats, by number: `PromptOptions`, or a mapping of their
             fields. They override those of policies.
 

@@ -1,15 +1,43 @@
-"""`Seating`: the prompt options of each seat, and the prompts that they give."""
+"""Prompt options and prompts by seat, and messages about replies."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
-from arena_wrappers.formats import legal_texts
-from arena_wrappers.prompts import Message, PromptOptions, messages
+from arena_wrappers.prompts.formats import InvalidReply, legal_texts
+from arena_wrappers.prompts.messages import (
+    PROMPT_OPTIONS,
+    Message,
+    PromptOptions,
+    messages,
+)
 
-OPTIONS = tuple(field.name for field in fields(PromptOptions))
+_CUT = "\n[...]\n"  # in place of the middle of a long reply
+
+
+def said_by_author(text: str, most: int) -> Message:
+    """A reply for later prompts of its author, cut to at most `most` characters."""
+    if len(text) > most:
+        half = most // 2 - len(_CUT)
+        text = f"{text[:half]}{_CUT}{text[-half:]}"
+    return {"role": "assistant", "content": _encodable(text)}
+
+
+def ask_again(invalid: InvalidReply) -> Message:
+    """The reason why a reply is invalid, with a request for another reply."""
+    # the reason may quote the reply
+    content = f"{_encodable(invalid.detail)} Reply again."
+    return {"role": "user", "content": content}
+
+
+def _encodable(text: str) -> str:
+    """The two halves of a surrogate pair as one character, and a lone half as U+FFFD."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    return units.decode("utf-16-le", "replace")
+
+
 MAX_VIEWS = 5_000  # remembered at a time, of a seat
 
 Seats = Mapping[int | str, PromptOptions | Mapping[str, Any]]
@@ -110,8 +138,8 @@ def named_seats(seats: Seats, num_players: int) -> dict[int, PromptOptions]:
             raise ValueError(f"want seats from 0 to {num_players - 1}, got {key!r:.80}")
         if isinstance(options, Mapping):
             for name in options:
-                if name not in OPTIONS:
-                    hint = did_you_mean(str(name), OPTIONS)
+                if name not in PROMPT_OPTIONS:
+                    hint = did_you_mean(str(name), PROMPT_OPTIONS)
                     raise ValueError(f"seat {key} has no option {name!r:.80}; {hint}")
             options = PromptOptions(**options)
         if not isinstance(options, PromptOptions):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from arena_envs.hostile import break_markup
-from arena_wrappers.formats import InvalidReply, parse_reply
-from arena_wrappers.policies import Policy, Reply, TurnRequest, addressed
+from arena_wrappers.policies.basic import Policy, Reply, TurnRequest, addressed
+from arena_wrappers.prompts import InvalidReply, parse_reply
 
 HINT, RULES = "?", "rules"
 KIND = "human"  # of policy strings

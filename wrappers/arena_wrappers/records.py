@@ -1,15 +1,38 @@
-"""Records of play: episodes and their turns, as JSON lines."""
+"""Records of play: episodes and their turns, as JSON lines.
+
+Files appear whole or not at all (`whole_file`), or stay readable if the process is killed
+(`EpisodeLog`).
+"""
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from arena_envs.game import AnyGame
-from arena_wrappers.files import whole_file
 from arena_wrappers.prompts import Message
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[TextIO]:
+    """A text file to write; it replaces `path` when the block ends.
+
+    After an error the old file is unchanged, and the new one is deleted.
+    """
+    path = Path(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            yield file
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
 
 LOST = ("error", "timeout")  # `Turn.invalid` of a turn without a reply
 
@@ -321,3 +344,77 @@ def read_episodes(path: str | Path) -> Iterator[Episode]:
                 yield Episode.from_json(line.decode("utf-8"))
             except ValueError as error:
                 raise ValueError(f"{path}, line {number}: {error}") from error
+
+
+START = b'{"game": '  # of a line
+
+
+class EpisodeLog:
+    """Appends episodes to a file of JSON lines.
+
+    A process that is killed while it writes leaves at most one unfinished line. Opening the
+    log again removes this line.
+
+    Args:
+        path: the file; created with the first episode.
+
+    Raises:
+        ValueError: the file has a line that is no episode.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if self.path.exists():
+            if not self.path.is_file():
+                raise ValueError(f"want a regular file for episodes, got {self.path}")
+            self._cut_unfinished_line()
+
+    def __iter__(self) -> Iterator[Episode]:
+        if self.path.exists():
+            yield from read_episodes(self.path)
+
+    def append(self, episodes: Iterable[Episode]) -> None:
+        """Adds episodes and syncs them to the disk.
+
+        Raises:
+            OSError: such as a full disk; no unfinished line stays behind.
+        """
+        append_bytes(
+            self.path,
+            "".join(episode.to_json() + "\n" for episode in episodes).encode(),
+        )
+
+    def _cut_unfinished_line(self) -> None:
+        content = self.path.read_bytes()
+        end = content.rfind(b"\n") + 1
+        for number, line in enumerate(content[:end].splitlines(), 1):
+            try:
+                Episode.from_json(line.decode())
+            except ValueError as error:
+                raise ValueError(f"{self.path}, line {number}: {error}") from error
+        rest = content[end:]
+        if not START.startswith(rest[: len(START)]):
+            raise ValueError(
+                f"want an episode at the end of {self.path}, got {rest[:60]!r}; give "
+                "another file"
+            )
+        os.truncate(self.path, end)
+
+
+def append_bytes(path: Path, data: bytes) -> None:
+    """Appends bytes to a file, all or none, and syncs them to the disk.
+
+    Raises:
+        OSError: such as a full disk; the file is unchanged.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # unbuffered: closing a buffer would write its rest after the truncation
+    with open(path, "ab", buffering=0) as file:
+        end = file.tell()
+        try:
+            while data:
+                data = data[file.write(data) :]
+            os.fsync(file.fileno())
+        except OSError:
+            os.truncate(path, end)
+            raise

@@ -7,14 +7,17 @@ from typing import Any
 
 from arena_envs.bots import bots, make_bot
 from arena_envs.doors import Door, expression
-from arena_wrappers.human import KIND, names_person, person
-from arena_wrappers.noisy import (
+from arena_wrappers.policies.basic import (
     AsyncNoisyPolicy,
+    BotPolicy,
     NoisyPolicy,
+    Policy,
+    RandomPolicy,
+    ScoringBotPolicy,
     ScoringNoisyPolicy,
     refused_noise,
 )
-from arena_wrappers.policies import BotPolicy, Policy, RandomPolicy, ScoringBotPolicy
+from arena_wrappers.policies.human import KIND, names_person, person
 
 Maker = Callable[..., Policy]
 
@@ -49,7 +52,7 @@ policies: Door[Policy] = Door(
         "random": RandomPolicy,
         KIND: person,
         "noisy": noisy,
-        "api": "arena_wrappers.api:load",
+        "api": "arena_wrappers.policies.api:load",
     },
     given=("make", "spec"),
 )
@@ -79,7 +82,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     `"api:MODEL@http://localhost:8000/v1#reply_format=boxed#temperature=0.7"`. They
     are those of `PromptOptions`, and `max_tokens`, `temperature`, `max_concurrent`, `timeout`,
     `max_retries` and `send_seed` of `ChatAPIPolicy`; any other name is that of a field of
-    requests, as in `#top_p=0.9`. `arena_wrappers.api.endpoints.key_for` finds the key.
+    requests, as in `#top_p=0.9`. `arena_wrappers.policies.api.key_for` finds the key.
 
     Args:
         spec: the string.

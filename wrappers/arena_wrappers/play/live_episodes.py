@@ -1,17 +1,127 @@
-"""Episodes in progress, which `play` advances turn by turn."""
+"""Plans, branches, and episodes in progress, which `play` advances turn by turn."""
 
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from arena_envs import GameEnv
-from arena_envs.game import CHANCE, AnyGame
-from arena_wrappers.branching import Branching, candidate_sample, chance_seed
-from arena_wrappers.episodes import Episode, Turn, params_of, storable
-from arena_wrappers.formats import InvalidReply
-from arena_wrappers.policies import Policy, Reply, TurnRequest, own_prompt, turn_seed
-from arena_wrappers.prompts import PromptOptions
-from arena_wrappers.wrapper import PromptWrapper
+from arena_envs.checks import checked_seed, did_you_mean
+from arena_envs.game import CHANCE, AnyGame, check_int
+from arena_envs.registration import make
+from arena_wrappers.play.wrapper import PromptWrapper
+from arena_wrappers.policies import (
+    Policy,
+    Reply,
+    TurnRequest,
+    make_policy,
+    own_prompt,
+    turn_seed,
+)
+from arena_wrappers.prompts import InvalidReply, PromptOptions
+from arena_wrappers.records import Episode, Turn, params_of, storable
+
+Follow = Literal["best", "random", "all"]
+
+_CANDIDATE = 2**32  # stands where the seat does in a turn's seed, above every seat
+
+
+@dataclass(frozen=True)
+class Branching:
+    """Where episodes branch, and how they go on.
+
+    An episode is played to its end. At the first turn that is chosen here, `num_candidates`
+    more episodes start from the same state, each with its own reply, and are played to
+    their ends. The return of a candidate is what its seat is paid from that turn on.
+    Candidates that are followed branch again at their next chosen turn. With T chosen turns
+    and K candidates there are
+
+        1 + TK episodes if one candidate is followed,
+        1 + K + K² + ... + Kᵀ episodes if all are.
+
+    With `"best"`, a candidate is followed because of its return. So only the replies at
+    which candidates branch are unbiased samples. Their later turns are selected by their
+    return (`is_unselected` is false), and credit that compares them can have the wrong sign.
+    The states that branch are selected, too: in games of hidden information, followed
+    episodes are those where the hidden state was favourable, and no choice of turns removes
+    this bias. With `"random"` and `"all"` every turn is unselected.
+
+    Candidates have the chance outcomes of their parent, as long as they draw in the same
+    order. From the branch on, all policies choose anew. Where the best is followed, its
+    candidates share new chance outcomes, because its own are part of why it was the best.
+
+    Args:
+        num_candidates: episodes that start where one branches, K.
+        turns: which turns of a seat, counted from 0; None for every turn.
+        seats: whose turns; None for every seat's.
+        follow: which candidates branch again. `"best"`: the one whose seat was paid most
+            from the branch on, ties drawn; `"random"`: one of them; `"all"`.
+
+    Raises:
+        ValueError: a number is out of range, or `follow` is unknown.
+    """
+
+    num_candidates: int
+    turns: Collection[int] | None = None
+    seats: Collection[int] | None = None
+    follow: Follow = "best"
+
+    def __post_init__(self) -> None:
+        check_int("num_candidates", self.num_candidates, 2, 10_000)
+        for name in ("turns", "seats"):
+            numbers = getattr(self, name)
+            if numbers is None:
+                continue
+            if not isinstance(numbers, Collection) or isinstance(numbers, str):
+                raise ValueError(f"want {name} as a list of integers, got {numbers!r}")
+            for number in numbers:
+                check_int(f"number in {name}", number, 0, 10_000)
+            object.__setattr__(self, name, frozenset(numbers))
+        if self.follow not in get_args(Follow):
+            hint = did_you_mean(str(self.follow), get_args(Follow))
+            raise ValueError(f"unknown follow {self.follow!r}; {hint}")
+
+    def is_at(self, seat: int, turn: int) -> bool:
+        """Whether episodes branch at this turn of this seat."""
+        return (self.turns is None or turn in self.turns) and (
+            self.seats is None or seat in self.seats
+        )
+
+    def is_unselected(self, episode: Episode, place: int) -> bool:
+        """Whether the turn `turns[place]` was kept whatever its return."""
+        return (
+            self.follow != "best" or episode.branch is None or place <= episode.branch
+        )
+
+    def followed(self, candidates: Sequence[Episode], parent: Episode) -> list[int]:
+        """Which of the candidates that branched from `parent` branch again."""
+        if self.follow == "all":
+            return list(range(len(candidates)))
+        among = list(range(len(candidates)))
+        if self.follow == "best":
+            paid = [paid_from_branch(episode) for episode in candidates]
+            among = [number for number in among if paid[number] == max(paid)]
+        branch = candidates[0].branch or 0
+        drawn = turn_seed(parent.seed, parent.sample, branch, _CANDIDATE - 1)
+        return [random.Random(drawn).choice(among)]
+
+
+def paid_from_branch(episode: Episode) -> float:
+    """What the seat that branched was paid from that turn on, all parts together."""
+    turns = episode.turns[episode.branch or 0 :]
+    return sum(turn.reward for turn in turns if turn.seat == turns[0].seat)
+
+
+def chance_seed(seed: int, sample: int, branch: int) -> int:
+    """Seed of the chance outcomes of all candidates of an episode that was followed."""
+    return turn_seed(seed, sample, branch, _CANDIDATE - 2)
+
+
+def candidate_sample(seed: int, sample: int, branch: int, candidate: int) -> int:
+    """The `sample` of a candidate: a hash of its parent's, the branch and its number."""
+    return turn_seed(seed, sample, branch, _CANDIDATE + candidate)
+
 
 EnvFn = Callable[[], GameEnv | PromptWrapper]
 
@@ -316,3 +426,89 @@ def _action_record(game: AnyGame, actions: Sequence[Any]) -> list[Any]:
             record.append(game.action_text(state, action))
         state = game.apply(state, action)
     return record
+
+
+def plans_of(
+    env_fn: EnvFn | str,
+    policies: Policy | str | Sequence[Policy | str],
+    seeds: Iterable[int],
+    samples: Sequence[int],
+    branch: Branching | None = None,
+) -> list[EpisodePlan]:
+    """A plan for each seed and sample, all samples of a seed together; see `play`.
+
+    Raises:
+        ValueError: the number of policies, a seed or a count is out of range; the game or a
+            policy is unknown.
+        TypeError: `env_fn` is neither a function nor an id, a policy has no `act`, or
+            `seeds` is a number.
+    """
+    if not isinstance(seeds, Iterable):
+        raise TypeError(
+            f"want seeds as a sequence, got {seeds!r:.80}; write range({seeds!r:.20})"
+        )
+    make_env = _env_fn(env_fn)
+    num_players = len(make_env().possible_agents)
+    if isinstance(policies, str) or not isinstance(policies, Sequence):
+        policies = [policies] * num_players
+    seats = _made(policies)
+    if len(seats) != num_players:
+        raise ValueError(f"want {num_players} policies, one per seat, got {len(seats)}")
+    return [
+        EpisodePlan(make_env, seats, checked_seed(seed), sample, branch=branch)
+        for seed in seeds
+        for sample in samples
+    ]
+
+
+def _env_fn(given: Any) -> EnvFn:
+    if isinstance(given, str):
+        return partial(make, given)
+    if not callable(given):
+        raise TypeError(
+            f"want the id of a game or a function that makes an environment, got "
+            f"{type(given).__name__}; write lambda: arena_envs.make('kuhn_poker')"
+        )
+    return cast(EnvFn, given)
+
+
+def _made(policies: Sequence[Any]) -> list[Policy]:
+    """The policies; equal strings give one policy, which is asked in one call."""
+    names = dict.fromkeys(who for who in policies if isinstance(who, str))
+    named = {name: make_policy(name) for name in names}
+    made = [named[who] if isinstance(who, str) else who for who in policies]
+    for who in made:
+        if not hasattr(who, "act"):
+            raise TypeError(
+                f"want a policy or a string such as 'random', got {type(who).__name__} "
+                "without a method act"
+            )
+    return made
+
+
+def in_progress(
+    plans: Sequence[EpisodePlan], limit: int | None, timeout: float | None
+) -> int | None:
+    """How many episodes may be in progress: `limit`, but one where a person plays.
+
+    Raises:
+        ValueError: a person would have a time limit.
+    """
+    for plan in plans:
+        for policy in plan.policies:
+            if not getattr(policy, "is_person", False):
+                continue
+            if timeout is not None:
+                raise ValueError(
+                    f"want no timeout for {policy.name!r}, a person, got {timeout}; leave "
+                    "it out"
+                )
+            return 1
+    return limit
+
+
+def checked_samples(num_samples: int) -> range:
+    """The numbers of a seed's episodes; raises ValueError unless there is at least one."""
+    if num_samples < 1:
+        raise ValueError(f"want num_samples of at least 1, got {num_samples}")
+    return range(num_samples)
