@@ -121,6 +121,7 @@ class TimedBackend:
     def __init__(self, inner: Backend, clock: Clock) -> None:
         # a policy that another trainer has timed is timed anew
         self.inner: Backend = inner.inner if isinstance(inner, TimedBackend) else inner
+        self.runs_model = self.inner.runs_model
         self.clock = clock
 
     def generate(

@@ -33,7 +33,7 @@
 | `arena/time/<part>` | wall seconds of a part / seconds since the last log | see below |
 
 `sampling_gap` is of rounding alone if the policy that plays is the one that is trained, see
-`arena_trainers.train.agreement`. With `top_k`, `top_p`, `min_p` or `repetition_penalty` it is the
+`arena_trainers.train.forward`. With `top_k`, `top_p`, `min_p` or `repetition_penalty` it is the
 price of these; with a cut, exp(-mean) is about the probability mass that is kept.
 
 Returns leave out penalties. Where a seat learns in some starts only, its `return` is over
