@@ -3,7 +3,11 @@
 import difflib
 import operator
 from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
+
+PACKAGES = ("resvg_py", "PIL")  # that draw pixels
 
 
 def checked_seed(seed: Any) -> int:
@@ -71,4 +75,34 @@ def check_options(max_turns: object, observation: object) -> None:
     if observation not in ("all", "features", "text"):
         raise ValueError(
             f"want observation 'all', 'features' or 'text', got {observation!r:.80}"
+        )
+
+
+@cache
+def missing_package() -> str | None:
+    """The first package that `"rgb_array"` needs and that is not installed."""
+    return next((name for name in PACKAGES if find_spec(name) is None), None)
+
+
+def render_modes() -> list[str]:
+    """The modes that the installed packages allow."""
+    return ["ansi", "human"] + ["rgb_array"] * (missing_package() is None)
+
+
+def check_render_mode(mode: object) -> None:
+    """Raises if an environment cannot render in this mode.
+
+    Raises:
+        ValueError: the mode is unknown.
+        ModuleNotFoundError: a package is missing; names the extra to install.
+    """
+    if mode not in (None, "ansi", "human", "rgb_array"):
+        raise ValueError(
+            f"want render_mode None, 'ansi', 'human' or 'rgb_array', got {mode!r:.80}"
+        )
+    if mode == "rgb_array" and (name := missing_package()):
+        raise ModuleNotFoundError(
+            f"render_mode 'rgb_array' needs the package {name!r}; install it with: "
+            "pip install 'arena-envs[render]'",
+            name=name,
         )

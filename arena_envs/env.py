@@ -10,7 +10,14 @@ from gymnasium.error import CustomSpaceError
 from gymnasium.vector.utils import create_shared_memory
 from pettingzoo import AECEnv
 
-from arena_envs.checks import check_options, checked_action, checked_seed, short
+from arena_envs.checks import (
+    check_options,
+    check_render_mode,
+    checked_action,
+    checked_seed,
+    render_modes,
+    short,
+)
 from arena_envs.game import CHANCE, MAX_TEXT, TERMINAL, AnyGame, IllegalAction
 from arena_envs.nodes import (
     Chance,
@@ -21,7 +28,6 @@ from arena_envs.nodes import (
     graph_of,
     parsed_action,
 )
-from arena_envs.scenes.rendering import check_render_mode, render_modes, rendered
 
 
 class AnyText(spaces.Text):
@@ -289,6 +295,8 @@ class GameEnv(AECEnv[str, Any, Any]):
         """The scene that the agent to move sees, see `arena_envs.scenes`; None if printed."""
         agent = self.agent_selection if self.agents else self.possible_agents[0]
         seat = self._seats[agent]
+        from arena_envs.scenes.rendering import rendered  # play needs no pictures
+
         return rendered(self.game, self._node.state, seat, self.render_mode)
 
     def close(self) -> None:

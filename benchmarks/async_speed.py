@@ -34,7 +34,7 @@ from arena_wrappers import (
     play_plans,
 )
 from arena_wrappers.api import ChatAPIPolicy
-from arena_wrappers.api_client import Client
+from arena_wrappers.api.client import Client
 
 TEXT = "<answer>bet</answer>"
 MESSAGE = {"role": "assistant", "content": TEXT}

@@ -3,50 +3,18 @@
 import importlib
 import io
 import sys
-from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs.checks import check_render_mode
 from arena_envs.game import AnyGame
 from arena_envs.scenes.shapes import scene_of
 from arena_envs.scenes.svg import drawing_of, svg_of
 from arena_envs.scenes.text import text_of
 
 SIDE = 640  # pixels; all frames of a video have one size
-PACKAGES = ("resvg_py", "PIL")  # that draw pixels
-
-
-@cache
-def missing_package() -> str | None:
-    """The first package that `"rgb_array"` needs and that is not installed."""
-    return next((name for name in PACKAGES if find_spec(name) is None), None)
-
-
-def render_modes() -> list[str]:
-    """The modes that the installed packages allow."""
-    return ["ansi", "human"] + ["rgb_array"] * (missing_package() is None)
-
-
-def check_render_mode(mode: object) -> None:
-    """Raises if an environment cannot render in this mode.
-
-    Raises:
-        ValueError: the mode is unknown.
-        ModuleNotFoundError: a package is missing; names the extra to install.
-    """
-    if mode not in (None, "ansi", "human", "rgb_array"):
-        raise ValueError(
-            f"want render_mode None, 'ansi', 'human' or 'rgb_array', got {mode!r:.80}"
-        )
-    if mode == "rgb_array" and (name := missing_package()):
-        raise ModuleNotFoundError(
-            f"render_mode 'rgb_array' needs the package {name!r}; install it with: "
-            "pip install 'arena-envs[render]'",
-            name=name,
-        )
 
 
 def rendered(

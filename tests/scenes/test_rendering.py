@@ -9,23 +9,24 @@ import pytest
 from gymnasium.wrappers import RecordVideo
 
 import arena_envs
-from arena_envs.scenes import rendering
+from arena_envs import checks
+from arena_envs.scenes.rendering import SIDE
 
 
 @pytest.fixture
 def render_extra() -> None:
-    if name := rendering.missing_package():
+    if name := checks.missing_package():
         pytest.skip(f"the extra render is not installed: {name} is missing")
 
 
 def test_a_missing_package_is_named_with_its_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rendering, "missing_package", lambda: "resvg_py")
+    monkeypatch.setattr(checks, "missing_package", lambda: "resvg_py")
     wanted = r"needs the package 'resvg_py'.*pip install 'arena-envs\[render\]'"
     with pytest.raises(ModuleNotFoundError, match=wanted):
         arena_envs.make("kuhn_poker", render_mode="rgb_array")
-    assert rendering.render_modes() == ["ansi", "human"]
+    assert checks.render_modes() == ["ansi", "human"]
 
 
 @pytest.mark.usefixtures("render_extra")
@@ -36,7 +37,7 @@ def test_pixels_show_what_the_agent_to_move_sees() -> None:
         env.reset(options={"chance": deal})
         frames.append(env.render())
     for frame in frames:
-        assert frame.shape == (rendering.SIDE, rendering.SIDE, 3)
+        assert frame.shape == (SIDE, SIDE, 3)
         assert frame.dtype == np.uint8
         assert len(np.unique(frame.reshape(-1, 3), axis=0)) > 5
     assert (frames[0] == frames[1]).all()  # the other's card is hidden

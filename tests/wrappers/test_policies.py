@@ -133,3 +133,22 @@ def test_a_bot_that_knows_its_probabilities_tells_them():
     assert sum(probabilities) == pytest.approx(1)
     assert illegal == 0
     assert not hasattr(make_policy("mcts"), "action_probs")
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ("some_policies:Mine", "mine"),
+        ("some_policies:Mine(yours)", "yours"),
+        ("noisy:0.5(some_policies:Mine)", "noisy:0.5(some_policies:Mine)"),
+    ],
+)
+def test_a_module_names_a_policy(spec, name, tmp_path, monkeypatch):
+    (tmp_path / "some_policies.py").write_text(
+        "from arena_wrappers import RandomPolicy\n\n"
+        "class Mine(RandomPolicy):\n"
+        "    def __init__(self, name='mine'):\n"
+        "        self.name = name\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert make_policy(spec).name == name

@@ -3,7 +3,7 @@
 A policy with `act_async` is awaited, turn by turn. Other policies answer in the thread of the
 event loop, in one call for all turns that wait for them at that moment. If such a policy is
 slow, the other episodes' next turns come later. Replies of endpoints do not come later, because
-they arrive in another thread, see `arena_wrappers.network`.
+they arrive in another thread, see `arena_wrappers.api.network`.
 """
 
 import asyncio

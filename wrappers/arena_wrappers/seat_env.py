@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arena_envs
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import did_you_mean, missing_package, render_modes
 from arena_envs.env import AnyText, GameEnv
 from arena_envs.game import MAX_TEXT, AnyGame
 from arena_envs.nodes import Content, action_mask
 from arena_envs.registration import game_parameters
-from arena_envs.scenes.rendering import missing_package, render_modes, rendered
 from arena_wrappers.formats import parse_reply
 from arena_wrappers.opponents import Opponents
 from arena_wrappers.policies import Policy, turn_seed
@@ -169,6 +168,8 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         return action_mask(num_actions, tuple(self.env.legal_actions())).copy()
 
     def render(self) -> Any:
+        from arena_envs.scenes.rendering import rendered  # play needs no pictures
+
         return rendered(self.env.game, self.env.game_state, self.seat, self.render_mode)
 
     def _sit(self, seat: int) -> None:

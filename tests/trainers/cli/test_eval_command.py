@@ -1,6 +1,9 @@
 """`arena eval`, called as a user would; the suite of MARSHAL."""
 
+import csv
+import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,9 +26,47 @@ def test_eval_prints_what_evaluate_finds(tmp_path: Path, arena_here: Any) -> Non
     assert (done.returncode, done.stderr) == (0, "")
     env = arena_envs.make("kuhn_poker", num_players=3)
     found = evaluate("cfr:10", env, ["random", "self"], 10, seed=4)
-    assert json.loads(done.stdout) == json.loads(json.dumps(found.to_dict()))
+    shown = json.loads(done.stdout)
+    convs = shown.pop("nash_conv")
+    assert list(convs) == ["cfr:10", "random"]
+    assert shown == json.loads(json.dumps(found.to_dict()))
     # policy, uniform, solver and constant: three rows each, and three of self-play
     assert len(list(EpisodeLog(out))) == 4 * 3 * 10 + 4 * 10
+
+
+def test_several_games_have_parameters_of_their_own(arena_here: Any) -> None:
+    games = ("-g", "kuhn_poker", "-g", "nim", "-p", "kuhn_poker.num_players=3")
+    options = ("-n", "3", "--no-baselines", "--json")
+    done = arena_here("eval", "random", *games, *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    kuhn, nim = json.loads(done.stdout)["evaluations"]
+    assert (kuhn["params"], nim["game"]) == ({"num_players": 3}, "nim-v0")
+    assert nim["nash_conv"]["random"] == pytest.approx(2, abs=1e-5)
+
+
+def test_a_csv_has_a_record_for_each_row(arena_here: Any) -> None:
+    options = ("-n", "4", "--no-baselines", "--csv")
+    done = arena_here("eval", "random", "kuhn_poker", *options)
+    found = evaluate("random", "kuhn_poker", num_episodes=4, baselines=False)
+    for record, row in zip(
+        csv.DictReader(io.StringIO(done.stdout)), found.rows, strict=True
+    ):
+        assert float(record["mean_return"]) == row.mean_return
+        assert (record["seat"], record["game"]) == (str(row.seat), "kuhn_poker-v0")
+        assert row.score_interval is not None
+        assert float(record["score_low"]) == row.score_interval[0]
+        assert float(record["nash_conv"]) == pytest.approx(11 / 12)
+
+
+def test_latex_has_a_line_for_each_row_and_nothing_to_escape(arena_here: Any) -> None:
+    options = ("-n", "4", "--no-baselines", "--latex")
+    done = arena_here("eval", "random", "kuhn_poker", *options)
+    lines = done.stdout.splitlines()
+    rows = [line for line in lines if line.startswith("random & random & policy")]
+    assert len(rows) == 3
+    assert lines.count(r"\end{tabular}") == 2  # with the one of NashConv
+    assert r"kuhn\_poker-v0" in lines[1]
+    assert not re.search(r"(?<!\\)[%#_]", done.stdout)
 
 
 @pytest.mark.parametrize("endpoint_is", ["policy", "opponent"])
@@ -82,6 +123,15 @@ def test_names_of_usual_length_stand_in_one_line(arena_here: Any) -> None:
         (["random", "kuhn"], "unknown game 'kuhn'"),
         (["kuhn_poker", "cfr"], "want a policy and then a game, got the game"),
         (["random"], "want either a GAME or --suite"),
+        (["random", "nim", "--csv", "--json"], "want one form of output, got --json"),
+        (
+            ["random", "-g", "nim", "-g", "kuhn_poker", "-p", "num_players=3"],
+            "game 'nim-v0' has no parameter 'num_players'",
+        ),
+        (
+            ["random", "-g", "nim", "-p", "nimm.num_players=3"],
+            "want GAME.NAME=VALUE with a game among nim, got 'nimm.num",
+        ),
         (["random", "kuhn_poker", "--suite", "mars"], "want either a GAME or --suite"),
         (["random", "--suite", "maars"], "unknown suite 'maars'; did you mean 'mars'"),
         (["random", "--suite", "mars", "-a", "cfr"], "want --suite without --against"),

@@ -1,5 +1,6 @@
 """`arena tournament`, called as a user would."""
 
+import csv
 import io
 import json
 import os
@@ -63,6 +64,26 @@ def test_a_tournament_writes_results_summary_and_picture(
     options = ("--seed", "2", "--out", str(out), "--json")
     again = arena_here("tournament", *arguments, *options)
     assert (again.returncode, json.loads(again.stdout)) == (0, summary)
+
+
+def test_a_csv_has_the_ranking_of_games_with_parameters(
+    tmp_path: Path, arena_here: Any
+) -> None:
+    words = ("random", "constant:1", "-g", "kuhn_poker", "-g", "nim", "-n", "4")
+    options = ("-p", "kuhn_poker.num_players=3", "--out", str(tmp_path), "--csv")
+    done = arena_here("tournament", *words, *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    records = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [(r["game"], r["rank"]) for r in records[::2]] == [
+        ("kuhn_poker-v0", "1"),
+        ("nim-v0", "1"),
+    ]
+    kuhn, _, *nim = records
+    assert kuhn["nash_average"] == ""  # of a game of three seats
+    assert sum(float(record["nash_weight"]) for record in nim) == 1
+    assert float(kuhn["mean_return"]) == float(kuhn[f"against {records[1]['policy']}"])
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["games"][0]["params"] == {"num_players": 3}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,18 @@ class Reader(RandomPolicy):
     prompt = PromptOptions(history="transcript")
 
 
+class ScoredPolicy:
+    """Has the probabilities of random play, but is no bot."""
+
+    name = "model"
+
+    def act(self, requests):
+        return RandomPolicy().act(requests)
+
+    def action_probs(self, requests):
+        return RandomPolicy().action_probs(requests)
+
+
 def test_policies_with_probabilities_are_measured_in_small_competitive_games():
     """Uniform play of Kuhn poker has 11/12."""
     scripted = ScriptedPolicy(lambda request: request.legal[0], name="scripted")
@@ -28,8 +40,20 @@ def test_policies_with_probabilities_are_measured_in_small_competitive_games():
     overridden = nash_convs(policies, kuhn, {"history": "state"})
     assert list(overridden) == ["random", "reader"]
     assert nash_convs(policies, arena_envs.make("kuhn_poker", max_turns=2), {}) == {}
-    for game in ("tiny_hanabi", "tic_tac_toe", "connect_four", "bargaining"):
+    for game in ("tiny_hanabi", "connect_four", "bargaining", "frozen_lake"):
         assert nash_convs(policies, arena_envs.make(game), {}) == {}
+
+
+def test_models_are_left_out_of_games_with_many_information_states():
+    """Kuhn poker has 12; of the prisoner's dilemma, 5.5 - 4 is a seat's gain."""
+    model = ScoredPolicy()
+    kuhn, dilemma = map(arena_envs.make, ("kuhn_poker", "prisoners_dilemma"))
+    assert list(nash_convs([model, RandomPolicy()], kuhn, {}, 11)) == ["random"]
+    assert list(nash_convs([model, RandomPolicy()], kuhn, {}, 12)) == [
+        "model",
+        "random",
+    ]
+    assert nash_convs([RandomPolicy()], dilemma, {}) == {"random": 3}
 
 
 def test_a_tournament_shows_it_beside_the_matrix(tmp_path):

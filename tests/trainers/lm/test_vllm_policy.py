@@ -40,10 +40,11 @@ def test_prompts_and_sampling_are_those_of_the_models_folder(server, tmp_path):
     assert (turn.prompt_ids, turn.token_ids) == ([1, 2, 3], [7, 8])
     sent = {name: request[name] for name in ("model", "max_tokens", "top_k", "top_p")}
     assert sent == {"model": "m", "max_tokens": 2, "top_k": 5, "top_p": 1.0}
-    other = load(f"{server.url}#rules=true#max_tokens=9", temperature=0.5)
+    other = load(f"{server.url}#rules=true#max_tokens=9#top_k=7", temperature=0.5)
     request, _ = asked(other, server)
     assert [m["role"] for m in request["messages"]] == ["system", "user"]
     assert (request["max_tokens"], request["temperature"]) == (9, 0.5)
+    assert (request["top_k"], request["return_token_ids"]) == (7, True)
 
 
 def test_without_a_folder_the_environment_and_the_server_decide(server):

@@ -10,19 +10,22 @@ import typer
 
 from arena_envs import GameEnv, game_infos
 from arena_trainers.cli.options import (
+    AsCsv,
     AsJson,
+    AsLatex,
     Baselines,
     EpisodesFile,
     EvalEpisodes,
     FirstSeed,
     MaxTurns,
+    MoreGames,
     Opponents,
     OptionalGame,
     Params,
     PolicyName,
     Suite,
     Timeout,
-    read_env,
+    read_envs,
 )
 from arena_trainers.cli.policy_options import (
     PolicyOptions,
@@ -30,6 +33,9 @@ from arena_trainers.cli.policy_options import (
     takes_policy_options,
 )
 from arena_trainers.cli.usage import (
+    latex,
+    one_form,
+    print_csv,
     print_tables,
     running,
     terminal_width,
@@ -45,6 +51,9 @@ if TYPE_CHECKING:
         SuiteEvaluation,
         SuitePlan,
     )
+
+    Plan = EvaluationPlan | SuitePlan
+    Measure = Callable[[], dict[str, float]]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -66,7 +75,10 @@ def evaluate(
     params: Params = None,
     max_turns: MaxTurns = None,
     out: EpisodesFile = None,
+    games: MoreGames = None,
     as_json: AsJson = False,
+    as_csv: AsCsv = False,
+    as_latex: AsLatex = False,
 ) -> None:
     """Measure a policy against opponents.
 
@@ -76,8 +88,8 @@ def evaluate(
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
-    opponent may also be "self", or past:RUN for all snapshots of a run: in small competitive
-    games with their exact NashConv. Episodes with an endpoint do not wait for each other. An
+    opponent may also be "self", or past:RUN for all snapshots of a run. In small games a table
+    has the exact NashConv of policies with known action probabilities. Episodes with an endpoint do not wait for each other. An
     episode in which a policy gives no reply is lost: it counts nowhere, the status is 1, and
     with --out the same command plays it again. --out FILE.jsonl also appends the
     results to FILE.results.jsonl; `arena report FILE.jsonl` shows both.
@@ -92,81 +104,145 @@ def evaluate(
 
     arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
 
+    arena eval cfr -g kuhn_poker -g leduc_poker -p kuhn_poker.num_players=3 --csv
+
     arena eval lm:runs/seed1/model --suite mars --out mars.jsonl
     """
     with usage_errors():
-        _want_game_or_suite(game, suite, against, params, max_turns)
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        named = [*([game] if game else []), *(games or [])]
+        _want_game_or_suite(named, suite, against, params, max_turns)
         options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
         options |= {"baselines": baselines, "timeout": timeout}
-        if num_episodes is not None:
-            options["num_episodes"] = num_episodes
-        others = against or ["random"]
-        plan: EvaluationPlan | SuitePlan
-        snapshots: Callable[[], dict[str, float]] = dict
-        if game is not None:
-            env = _env(policy, game, params, max_turns)
-            plan, snapshots = _game_plan(how, [policy, *others], env, options)
+        options |= {} if num_episodes is None else {"num_episodes": num_episodes}
+        specs = [policy, *(against or ["random"])]
+        if suite is None:
+            envs = _envs(policy, named, params, max_turns)
+            plans, measures = _game_plans(how, specs, envs, options)
         else:
-            plan = _suite_plan(how.policies([policy])[0], suite or "", options)
-    with running(_kept(out), policies=[policy, *others]) as bar:
-        found = plan.run(bar)
-        convs = snapshots()
-    show_warnings(found.warnings)
-    if as_json:
-        more = {"nash_conv": convs} if convs else {}
-        typer.echo(json.dumps(found.to_dict() | more, indent=1))
+            plans, measures = _suite_plan(how.policies([policy])[0], suite, options)
+    with running(_kept(out), policies=specs) as bar:
+        found = _run(plans, bar)
+        convs = [measure() for measure in measures]
+    show_warnings([text for one in found for text in one.warnings])
+    _show(found, convs, form)
+    _end([text for plan in plans for text in plan.unanswered()], out)
+
+
+def _show(
+    found: "Sequence[Evaluation | SuiteEvaluation]",
+    convs: Sequence[Mapping[str, float]],
+    form: str,
+) -> None:
+    """Prints all evaluations, as tables if `form` is empty."""
+    if form == "json":
+        several = [_plain(*pair) for pair in zip(found, convs, strict=True)]
+        shown = several[0] if len(several) == 1 else {"evaluations": several}
+        typer.echo(json.dumps(shown, indent=1))
+    elif form == "csv":
+        print_csv(_records(found, convs))
     else:
-        _print(found, convs)
-    _end(plan.unanswered(), out)
+        for one, conv in zip(found, convs, strict=True):
+            _print(one, conv, as_latex=form == "latex")
 
 
-def _env(
-    policy: str, game: str, params: list[str] | None, max_turns: int | None
-) -> GameEnv:
-    """The environment of GAME; an error says if GAME and POLICY are swapped."""
+def _records(
+    found: "Sequence[Evaluation | SuiteEvaluation]",
+    convs: Sequence[Mapping[str, float]],
+) -> list[dict[str, Any]]:
+    from arena_trainers.evaluate.tables import records_of
+
+    return [
+        record
+        for one, conv in zip(found, convs, strict=True)
+        for game in _by_game(one)
+        for record in records_of(game, conv)
+    ]
+
+
+def _by_game(found: "Evaluation | SuiteEvaluation") -> "Sequence[Evaluation]":
+    from arena_trainers.evaluate.matches import SuiteEvaluation
+
+    return found.evaluations if isinstance(found, SuiteEvaluation) else (found,)
+
+
+def _run(
+    plans: "Sequence[Plan]", bar: Callable[[int, int], None]
+) -> "list[Evaluation | SuiteEvaluation]":
+    """Runs all plans under one progress bar."""
+    total, before, found = sum(plan.num_episodes for plan in plans), 0, []
+    for plan in plans:
+
+        def progress(done: int, _: int, before: int = before) -> None:
+            bar(before + done, total)
+
+        found.append(plan.run(progress))
+        before += plan.num_episodes
+    return found
+
+
+def _plain(
+    found: "Evaluation | SuiteEvaluation", convs: Mapping[str, float]
+) -> dict[str, Any]:
+    return found.to_dict() | ({"nash_conv": dict(convs)} if convs else {})
+
+
+def _envs(
+    policy: str, games: Sequence[str], params: list[str] | None, max_turns: int | None
+) -> list[GameEnv]:
+    """The environments of the games; an error says if GAME and POLICY are swapped."""
     try:
-        return read_env(game, params, max_turns)
+        return read_envs(games, params, max_turns)
     except ValueError:
         ids = [info.id for info in game_infos()]
         if policy in {*ids, *(id.rpartition("-v")[0] for id in ids)}:
             raise ValueError(
                 f"want a policy and then a game, got the game {policy!r} first; write: "
-                f"arena eval {game} {policy}"
+                f"arena eval {games[0]} {policy}"
             ) from None
         raise
 
 
-def _game_plan(
-    how: PolicyOptions, specs: Sequence[str], env: GameEnv, options: Mapping[str, Any]
-) -> "tuple[EvaluationPlan, Callable[[], dict[str, float]]]":
-    """The evaluation, and what measures the NashConv of the snapshots among `specs`."""
+def _game_plans(
+    how: PolicyOptions,
+    specs: Sequence[str],
+    envs: Sequence[GameEnv],
+    options: Mapping[str, Any],
+) -> "tuple[Sequence[Plan], Sequence[Measure]]":
+    """For each game, the evaluation and what measures exact NashConv.
+
+    Snapshots of a run are always scored, and other models in games with no more information
+    states than the evaluation has episodes.
+    """
+    from arena_trainers.evaluate.exploit import MAX_INFORMATION_STATES, nash_convs
     from arena_trainers.evaluate.matches import EvaluationPlan
 
-    first, *others = how.policies(specs)
-    snapshots: Callable[[], dict[str, float]] = dict
-    if any(map(is_past, specs[1:])):
-        first = make_policy(first) if isinstance(first, str) else first
-        snapshots = partial(_nash_convs, [first, *others], env, how.wrapper)
-    return EvaluationPlan(first, env, others, **options), snapshots
-
-
-def _nash_convs(
-    policies: Sequence[Policy | str], env: GameEnv, prompt: Mapping[str, Any]
-) -> dict[str, float]:
-    """Exact NashConv of the policy and of the snapshots that it plays against, by name."""
-    from arena_trainers.evaluate.exploit import nash_convs
-
-    first, *others = policies
-    past = [p for p in others if not isinstance(p, str) and is_past(p.name)]
-    return nash_convs([*past, first], env, prompt)
+    first, *others = [
+        make_policy(one) if isinstance(one, str) and one != "self" else one
+        for one in how.policies(specs)
+    ]
+    plans = [EvaluationPlan(first, env, others, **options) for env in envs]
+    of_a_run = any(map(is_past, specs[1:]))
+    shown = [*others, first] if of_a_run else [first, *others]
+    measures = [
+        partial(
+            nash_convs,
+            shown,
+            env,
+            how.wrapper,
+            MAX_INFORMATION_STATES if of_a_run else plan.num_episodes,
+        )
+        for env, plan in zip(envs, plans, strict=True)
+    ]
+    return plans, measures
 
 
 def _suite_plan(
     policy: Policy | str, suite: str, options: Mapping[str, Any]
-) -> "SuitePlan":
+) -> "tuple[Sequence[Plan], Sequence[Measure]]":
     from arena_trainers.evaluate.matches import SuitePlan
 
-    return SuitePlan(suite, policy, **options)
+    return [SuitePlan(suite, policy, **options)], [dict]
 
 
 def _kept(out: Path | None) -> Callable[[], str]:
@@ -204,13 +280,13 @@ def _end(lost: Sequence[str], out: Path | None) -> None:
 
 
 def _want_game_or_suite(
-    game: str | None,
+    games: Sequence[str],
     suite: str | None,
     against: list[str] | None,
     params: list[str] | None,
     max_turns: int | None,
 ) -> None:
-    if (game is None) == (suite is None):
+    if bool(games) == (suite is not None):
         raise ValueError("want either a GAME or --suite")
     if suite is None:
         return
@@ -225,15 +301,25 @@ def _want_game_or_suite(
         )
 
 
-def _print(found: "Evaluation | SuiteEvaluation", convs: Mapping[str, float]) -> None:
+def _print(
+    found: "Evaluation | SuiteEvaluation",
+    convs: Mapping[str, float],
+    as_latex: bool,
+) -> None:
     from arena_trainers.evaluate.matches import SuiteEvaluation
-    from arena_trainers.evaluate.tables import evaluation_tables, suite_table
+    from arena_trainers.evaluate.tables import (
+        evaluation_tables,
+        nash_conv_table,
+        suite_table,
+    )
 
-    if isinstance(found, SuiteEvaluation):
-        print_tables([suite_table(found)])
-    for one in found.evaluations if isinstance(found, SuiteEvaluation) else [found]:
-        print_tables(evaluation_tables(one, terminal_width()))
+    tables = [suite_table(found)] if isinstance(found, SuiteEvaluation) else []
+    for one in _by_game(found):
+        width = None if as_latex else terminal_width()
+        tables += evaluation_tables(one, width)
         if convs:
-            from arena_trainers.evaluate.tables import nash_conv_table
-
-            print_tables([nash_conv_table(one.game, convs)])
+            tables.append(nash_conv_table(one.game, convs))
+    if as_latex:
+        typer.echo("\n\n".join(map(latex, tables)))
+    else:
+        print_tables(tables)

@@ -1,5 +1,6 @@
 """Declarations of the arguments and options of commands, and how a game's are read."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,10 @@ PolicyNames = Annotated[list[str], typer.Argument(metavar="POLICY POLICY...")]
 Params = Annotated[
     list[str] | None,
     typer.Option(
-        "--param", "-p", metavar="NAME=VALUE", help="Game parameter; repeatable."
+        "--param",
+        "-p",
+        metavar="NAME=VALUE",
+        help="Game parameter; repeatable. With several games also GAME.NAME=VALUE.",
     ),
 ]
 MaxTurns = Annotated[
@@ -27,6 +31,10 @@ MaxTurns = Annotated[
 Games = Annotated[
     list[str],
     typer.Option("--game", "-g", metavar="GAME", help="Game to play; repeatable."),
+]
+MoreGames = Annotated[
+    list[str] | None,
+    typer.Option("--game", "-g", metavar="GAME", help="In place of GAME; repeatable."),
 ]
 
 Opponents = Annotated[
@@ -75,6 +83,10 @@ ResultsFolder = Annotated[
     Path, typer.Option(metavar="DIR", help="Folder of the results.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each row.")]
+AsLatex = Annotated[
+    bool, typer.Option("--latex", help="Print tables for LaTeX, with booktabs.")
+]
 
 Solver = Annotated[str, typer.Option(help="auto, minimax, lp, cfr, cfr+ or joint.")]
 Iterations = Annotated[int, typer.Option(min=1, help="Iterations of CFR.")]
@@ -91,6 +103,32 @@ def read_env(game: str, params: list[str] | None, max_turns: int | None) -> Game
     """
     limit = {} if max_turns is None else {"max_turns": max_turns}
     return arena_envs.make(game, **{**read_params(params), **limit})
+
+
+def read_envs(
+    games: Sequence[str], params: list[str] | None, max_turns: int | None = None
+) -> list[GameEnv]:
+    """The environments of several games; NAME=VALUE is for all, GAME.NAME=VALUE for one.
+
+    Raises:
+        ValueError: as for `read_env`, or GAME is none of these.
+    """
+    own: dict[str, list[str]] = {game: [] for game in games}
+    for param in params or []:
+        name, _, value = param.partition("=")
+        game, is_one, name = name.rpartition(".")
+        if is_one and game not in own:
+            raise ValueError(
+                f"want GAME.NAME=VALUE with a game among {', '.join(games)}, got {param!r}"
+            )
+        for one in [game] if is_one else own:
+            own[one].append(f"{name}={value}" if is_one else param)
+    try:
+        return [read_env(game, own[game], max_turns) for game in games]
+    except ValueError as error:
+        if not params or len(games) == 1:
+            raise
+        raise ValueError(f"{error}; GAME.NAME=VALUE sets it in one game") from error
 
 
 def read_params(params: list[str] | None) -> dict[str, Any]:

@@ -1,18 +1,23 @@
 """The command `arena tournament`."""
 
 import json
+from typing import TYPE_CHECKING
 
 import typer
 
 from arena_trainers.cli.options import (
+    AsCsv,
     AsJson,
+    AsLatex,
     FirstSeed,
     Games,
     PairEpisodes,
+    Params,
     PolicyNames,
     ResultsFolder,
     SelfPairs,
     Timeout,
+    read_envs,
 )
 from arena_trainers.cli.policy_options import (
     PolicyOptions,
@@ -20,11 +25,17 @@ from arena_trainers.cli.policy_options import (
     takes_policy_options,
 )
 from arena_trainers.cli.usage import (
+    latex,
+    one_form,
+    print_csv,
     print_tables,
     running,
     terminal_width,
     usage_errors,
 )
+
+if TYPE_CHECKING:
+    from arena_trainers.tournament import Tournament
 
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
 
@@ -44,7 +55,10 @@ def tournament(
     *,
     how: PolicyOptions,
     timeout: Timeout = None,
+    params: Params = None,
     as_json: AsJson = False,
+    as_csv: AsCsv = False,
+    as_latex: AsLatex = False,
 ) -> None:
     """Rate policies that play against each other.
 
@@ -58,19 +72,22 @@ def tournament(
 
     arena tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a
 
+    arena tournament random cfr -g kuhn_poker -g nim -p kuhn_poker.num_players=3 --out runs/p
+
     arena tournament lm:a lm:b -g mini_hanabi -n 500 --out runs/b
 
     arena tournament human cfr -g kuhn_poker -n 5 --out runs/c
     """
     from arena_trainers.extras import import_extra
     from arena_trainers.tournament import TournamentPlan
-    from arena_trainers.tournament.picture import draw_matrix, tournament_tables
+    from arena_trainers.tournament.picture import draw_matrix
 
     import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         plan = TournamentPlan(
             how.policies(policies),
-            games,
+            read_envs(games, params),
             num_episodes,
             seed=seed,
             self_pairs=self_pairs,
@@ -81,11 +98,25 @@ def tournament(
     advice = "finished episodes are kept; the same command resumes"
     with running(advice, policies=policies) as bar:
         found = plan.run(bar)
-        text = json.dumps(found.to_dict(), indent=1, allow_nan=False)
-        (out / SUMMARY).write_text(text + "\n")
+        (out / SUMMARY).write_text(_text(found) + "\n")
         draw_matrix(found, out / PICTURE)
     show_warnings(found.warnings)
-    if as_json:
-        typer.echo(text)
+    _show(found, form)
+
+
+def _show(found: "Tournament", form: str) -> None:
+    """Prints the results, as tables if `form` is empty."""
+    from arena_trainers.tournament.picture import records_of, tournament_tables
+
+    if form == "json":
+        typer.echo(_text(found))
+    elif form == "csv":
+        print_csv(records_of(found))
+    elif form == "latex":
+        typer.echo("\n\n".join(map(latex, tournament_tables(found))))
     else:
         print_tables(tournament_tables(found, terminal_width()))
+
+
+def _text(found: "Tournament") -> str:
+    return json.dumps(found.to_dict(), indent=1, allow_nan=False)

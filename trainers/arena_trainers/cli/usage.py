@@ -1,6 +1,9 @@
 """Output of commands: tables, progress bars, usage errors and exit statuses."""
 
-from collections.abc import Callable, Iterable, Iterator
+import csv
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from typing import Any
@@ -44,6 +47,63 @@ def print_tables(tables: Iterable[Table]) -> None:
             console.print(drawn(table))
         else:
             typer.echo(plain(table))
+
+
+def print_csv(records: Sequence[Mapping[str, Any]]) -> None:
+    """Prints a line for each record, with the names of all columns in the first."""
+    names = dict.fromkeys(name for record in records for name in record)
+    writer = csv.DictWriter(sys.stdout, [*names], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+
+
+def one_form(**given: bool) -> str:
+    """The form of output that was asked for; empty for tables.
+
+    Raises:
+        ValueError: several forms; names them.
+    """
+    chosen = [name for name, is_given in given.items() if is_given]
+    if len(chosen) > 1:
+        names = " and ".join(f"--{name}" for name in chosen)
+        raise ValueError(f"want one form of output, got {names}")
+    return chosen[0] if chosen else ""
+
+
+def latex(table: Table) -> str:
+    r"""A table for LaTeX, which needs the package booktabs.
+
+    >>> table = Table("seat", "won", title="kuhn_poker")
+    >>> table.add_row("0", "50%")
+    >>> print(latex(table).splitlines()[4])
+    seat & won \\
+    """
+    heads = [_text(column.header) for column in table.columns]
+    rows = zip(*(map(_text, column.cells) for column in table.columns), strict=True)
+    lines = [" & ".join(map(_for_latex, cells)) + r" \\" for cells in (heads, *rows)]
+    sides = "".join("r" if c.justify == "right" else "l" for c in table.columns)
+    notes = [_text(part) for part in (table.title, table.caption) if part]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            rf"\caption{{{_for_latex('. '.join(notes))}}}",
+            rf"\begin{{tabular}}{{{sides}}}",
+            r"\toprule",
+            lines[0],
+            r"\midrule",
+            *lines[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def _for_latex(text: str) -> str:
+    text = text.replace("\\", r"\textbackslash ")
+    text = re.sub(r"([&%$#_{}])", r"\\\1", text)
+    text = text.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
+    return re.sub(r"(?<![\w-])-(?=\d)", "$-$", text)
 
 
 def drawn(table: Table) -> Group:

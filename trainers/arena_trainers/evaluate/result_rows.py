@@ -17,13 +17,11 @@ from arena_envs.solvers import (
     uniform_table,
 )
 from arena_trainers.evaluate.baselines import MAX_SOLVED_STATES, is_small
-from arena_trainers.evaluate.exploit import tabular
+from arena_trainers.evaluate.exploit import SHORT, is_tabular, tabular
 from arena_trainers.evaluate.intervals import mean_interval
-from arena_wrappers import NoReplyError, Policy, PromptOptions, RandomPolicy
+from arena_wrappers import NoReplyError, Policy
 from arena_wrappers.episode_log import append_bytes
 from arena_wrappers.episodes import Episode
-from arena_wrappers.noisy import without_noise
-from arena_wrappers.policies import ScoringBotPolicy
 
 Role = Literal["policy", "uniform", "constant", "solver"]
 Result = Literal["win", "draw", "loss"]
@@ -202,7 +200,6 @@ def win_draw_loss(game: AnyGame, seat: int, episode: Episode) -> Result:
 
 
 LEAST_SPREAD = 1e-9  # between a best response and uniform play
-SHORT = PromptOptions("bare", rules=False, show_legal_actions=False)
 
 Scales = Mapping[
     int | Literal["all"], tuple[float, float]
@@ -225,7 +222,7 @@ def scales_of(
     if game.num_players > 1:
         if isinstance(opponent, str):
             return "in self-play the opponent is the policy itself"
-        if not isinstance(without_noise(opponent), RandomPolicy | ScoringBotPolicy):
+        if not is_tabular(opponent):
             return f"the action probabilities of {opponent.name} are unknown"
     if game.num_actions is None:
         return "a language game cannot be enumerated"

@@ -1,7 +1,10 @@
 """An evaluation as tables: with all columns for pipes, or within a terminal's width."""
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import groupby
+from typing import Any
 
 from rich import box
 from rich.markup import escape
@@ -326,3 +329,21 @@ def nash_conv_table(game: str, found: Mapping[str, float]) -> Table:
     for name, value in found.items():
         table.add_row(escape(name), f"{value:.4f}")
     return table
+
+
+def records_of(
+    found: Evaluation, nash_conv: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """The rows of an evaluation as flat records, for CSV."""
+    game = {"game": found.game, "params": json.dumps(found.params)}
+    records = []
+    for row in found.rows:
+        values = game | asdict(row)
+        del values["measures"]
+        low, high = values.pop("score_interval") or (None, None)
+        uniform, best = values.pop("scale") or (None, None)
+        values |= {"score_low": low, "score_high": high}
+        values |= {"uniform_return": uniform, "best_return": best}
+        values |= {"invalid": sum(row.invalid.values())}
+        records.append(values | {"nash_conv": nash_conv.get(row.policy)})
+    return records

@@ -107,7 +107,9 @@ def score_against(
     """
     num_seats, seeds = plan.game.num_players, range(num_episodes)
     if num_seats == 1 or plan.game.kind == "cooperative":
-        one, other = (play(plan.env_fn, who, seeds) for who in (learner, start))
+        one, other = (
+            play(plan.env_fn, who, seeds, on_error="raise") for who in (learner, start)
+        )
         values = [
             float(np.mean(a.returns) - np.mean(b.returns))
             for a, b in zip(one, other, strict=True)
@@ -119,7 +121,9 @@ def score_against(
             seats[seed % num_seats] = learner
             plans.append(EpisodePlan(plan.env_fn, seats, seed))
         values = []
-        for seed, episode in zip(seeds, play_plans(plans), strict=True):
+        for seed, episode in zip(
+            seeds, play_plans(plans, on_error="raise"), strict=True
+        ):
             returns = list(episode.returns)
             own = returns.pop(seed % num_seats)
             values.append(own - float(np.mean(returns)))

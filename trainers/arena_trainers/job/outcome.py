@@ -129,7 +129,7 @@ class GameMeter:
         seeds = range(self.num_episodes)
         plans = [EpisodePlan(self.plan.env_fn, policies, seed) for seed in seeds]
         done: dict[int, Episode] = {}
-        for index, episode in stream_plans(plans):
+        for index, episode in stream_plans(plans, on_error="raise"):
             done[index] = episode
             self.beat()
         return [done[index] for index in seeds]

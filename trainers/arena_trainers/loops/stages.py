@@ -22,11 +22,11 @@ from arena_trainers.data import (
 from arena_trainers.evaluate.exploit import nash_convs
 from arena_trainers.evaluate.matches import EvaluationPlan
 from arena_trainers.job.run_folder import partial, read_config
+from arena_trainers.job.settings import LEARNER, Loop, PlayStage, Stages
 from arena_trainers.job.stopping import Stopper
 from arena_trainers.lm.models import ADAPTER
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.loops.aggregate import newest_of_kind, write_aggregated
-from arena_trainers.loops.settings import LEARNER, Loop, PlayStage, Stages
 from arena_trainers.offline.job import RowJob
 from arena_trainers.train.checkpoint import newest_checkpoint
 from arena_trainers.train.config import TurnGRPOConfig
@@ -246,7 +246,8 @@ def write_scores(
             policy, env, *given, seed=EVALUATED + first, baselines=False
         ).run()
         is_random = policy.sampling.temperature > 0
-        convs = nash_convs([policy], env, {}) if is_random else {}
+        is_measured = is_random and env.game.kind == "competitive"
+        convs = nash_convs([policy], env, {}) if is_measured else {}
         returns = {
             row.opponent: row.mean_return
             for row in evaluation.rows

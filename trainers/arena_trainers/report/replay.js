@@ -32,8 +32,8 @@
   const regret = (e) => e.turns.reduce((sum, t) => sum + (t.moves?.regret || 0), 0);
   const ORDERS = [
     ["file", "as in the file", (a, b) => a.number - b.number],
-    ["best", "highest return first", (a, b) => b.returns[0] - a.returns[0]],
-    ["worst", "lowest return first", (a, b) => a.returns[0] - b.returns[0]],
+    ["best", "highest return first", (a, b) => (b.returns[0] ?? -1e300) - (a.returns[0] ?? -1e300)],
+    ["worst", "lowest return first", (a, b) => (a.returns[0] ?? 1e300) - (b.returns[0] ?? 1e300)],
     ["long", "most turns first", (a, b) => b.turns.length - a.turns.length],
     ["invalid", "most invalid replies first", (a, b) => invalids(b) - invalids(a)],
     ["regret", "largest sum of regrets first", (a, b) => regret(b) - regret(a)],

@@ -1,6 +1,7 @@
 """A tournament as a picture and as tables."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,29 @@ def _forfeits(found: Tournament) -> Table:
         for reason, count in reasons.items():
             table.add_row(escape(policy), str(count), escape(reason))
     return table
+
+
+def records_of(found: Tournament) -> list[dict[str, Any]]:
+    """The policies of each game, best first, as flat records for CSV."""
+    return [
+        _record(found, game, found.policies.index(name)) | {"rank": rank}
+        for game in found.games
+        for rank, name in enumerate(game.ranking, 1)
+    ]
+
+
+def _record(found: Tournament, game: GameSummary, index: int) -> dict[str, Any]:
+    name, mean, nash = found.policies[index], game.means[index], game.nash
+    return {
+        **{"game": game.game, "rank": 0, "policy": name},
+        **{"mean_return": mean.mean, "low": mean.low, "high": mean.high},
+        "num_episodes": mean.num_episodes,
+        "nash_average": nash and nash.ratings[index],
+        "nash_weight": nash and nash.weights[index],
+        "nash_conv": game.nash_conv.get(name),
+        **(asdict(game.ratings[index]) if game.ratings else {}),
+        **{
+            f"against {other}": cell and cell.mean
+            for other, cell in zip(found.policies, game.payoffs[index], strict=True)
+        },
+    }

@@ -550,8 +550,6 @@ def _numbered(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return index.ravel().astype(np.int64)
 
 
-LAYOUTS = ("turn", "trajectory")
-WEIGHTINGS = ("token", "turn")
 PER_TOKEN_LOSSES = (
     "dapo",
     "cispo",

@@ -134,9 +134,12 @@ async def _answer(chat: Any, request: TurnRequest) -> Reply:
     segment = await chat.turn(request.messages[-1]["content"])
     if segment.terminated:
         error = chat.trace.last_error
-        reason = f"{error.type}: {error.message}" if error else None
-        return Reply("", error=reason or str(chat.trace.stop_condition))
-    return Reply(segment.last_reply, truncated=chat.trace.is_truncated)
+        if error is None:  # a limit of the agent's, such as max_turns
+            return Reply("", truncated=True)
+        return Reply("", error=f"{error.type}: {error.message}")
+    is_cut, text = chat.trace.is_truncated, segment.last_reply or ""
+    is_empty = not text.strip() and not is_cut
+    return Reply(text, truncated=is_cut, instead="empty" if is_empty else None)
 
 
 def _record(trace: Any, episode: Episode, seat: int) -> None:

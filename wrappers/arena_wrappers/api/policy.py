@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arena_wrappers.api_client import BadAnswer, Client, StatusError, TooLate
-from arena_wrappers.endpoints import OPENAI_URL, read_endpoint
+from arena_wrappers.api.client import BadAnswer, Client, StatusError, TooLate
+from arena_wrappers.api.endpoints import OPENAI_URL, read_endpoint
+from arena_wrappers.api.network import Call
 from arena_wrappers.formats import Instead
-from arena_wrappers.network import Call
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import PromptOptions
 
@@ -50,14 +50,14 @@ class ChatAPIPolicy:
         model: name of the model at the endpoint.
         base_url: URL of the endpoint; None: `OPENAI_BASE_URL`, else OpenAI's own.
         key: the key for this endpoint; None: the key that is configured for its host, see
-            `arena_wrappers.endpoints.key_for`. Without one, the word "none" is sent.
+            `arena_wrappers.api.endpoints.key_for`. Without one, the word "none" is sent.
         name: name in records; None: the model's.
         prompt: what the model reads, and how its replies are read; None: as the environment
             says.
         max_concurrent: largest number of requests at the same time.
         timeout: longest wait of one attempt for a connection or for more bytes, in seconds;
             ten times as long for a whole attempt.
-        max_retries: attempts after the first, see `arena_wrappers.api_client.Client`.
+        max_retries: attempts after the first, see `arena_wrappers.api.client.Client`.
         max_tokens: longest reply; None: the endpoint's default.
         temperature: sampling temperature; None: the endpoint's default.
         send_seed: whether requests contain the seed of the turn, modulo 2³¹. If the endpoint
@@ -112,7 +112,7 @@ class ChatAPIPolicy:
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         calls = [self._call(request, None) for request in requests]
         try:
-            return [self._reply_of(call) for call in calls]
+            return [self._reply_of(call, None) for call in calls]
         finally:
             for call in calls:  # a person may have pressed Ctrl-C
                 call.cancel()
@@ -127,7 +127,7 @@ class ChatAPIPolicy:
         except asyncio.CancelledError:
             call.cancel()
             raise
-        return self._reply_of(call)
+        return self._reply_of(call, timeout)
 
     def _call(self, request: TurnRequest, timeout: float | None) -> Call[Any]:
         body = {**self._fields, "messages": [dict(m) for m in request.messages]}
@@ -157,14 +157,14 @@ class ChatAPIPolicy:
             return _without(name, body)
         return None
 
-    def _reply_of(self, call: Call[Any]) -> Reply:
+    def _reply_of(self, call: Call[Any], timeout: float | None) -> Reply:
         """The reply of a request, when it is over."""
         try:
             answer = call.future.result()
             reply = _reply(answer)
         except TooLate as error:
             self._count(num_errors=1)
-            raise TimeoutError(str(error)) from None
+            raise TimeoutError(f"no reply within {timeout} s{error}") from None
         except Exception as error:  # an endpoint may send anything
             self._count(num_errors=1)
             told = self._client.reason(error)

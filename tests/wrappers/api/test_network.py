@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from arena_wrappers import answers, play_async
-from arena_wrappers.api import ChatAPIPolicy
-from arena_wrappers.network import Line, Threads, Unreachable, _connection
+from arena_wrappers import play_async
+from arena_wrappers.api import ChatAPIPolicy, network
+from arena_wrappers.api.network import Line, Threads, Unreachable, _connection
 
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 ASK = ("POST", "/x", b"{}", {}, 5.0)
@@ -97,7 +97,7 @@ def test_a_server_that_sends_a_little_for_ever_is_late(listen, first, more):
 
 
 def test_an_answer_without_end_is_refused(listen, monkeypatch):
-    monkeypatch.setattr(answers, "MAX_CONTENT", 1)
+    monkeypatch.setattr(network, "MAX_CONTENT", 1)
     with (
         closing(Line(listen(answer_each))) as line,
         pytest.raises(ValueError, match="at most 1 bytes"),

@@ -5,6 +5,7 @@ not keep the process from ending.
 """
 
 import http.client
+import io
 import json
 import math
 import os
@@ -21,9 +22,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from arena_wrappers.answers import content_of, timed_response
-
 MAX_SAID = 300  # characters of a server's message in an error
+MAX_CONTENT = 2**26  # bytes
+_PIECE = 2**16  # bytes
 
 T = TypeVar("T")
 
@@ -42,6 +43,69 @@ class Answer(NamedTuple):
     status: int
     headers: http.client.HTTPMessage
     content: bytes
+
+
+class _Timed(io.RawIOBase):
+    """The header and the content that a socket receives."""
+
+    def __init__(self, sock: socket.socket, timeout: float, until: float) -> None:
+        self._sock, self._timeout, self._until = sock, timeout, until
+        self._received = sock.makefile("rb", buffering=0)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """The file that an `http.client.HTTPResponse` reads."""
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Raises TimeoutError if no bytes came in time."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(min(self._timeout, left))
+        return self._received.readinto(buffer)
+
+    def close(self) -> None:
+        self._received.close()
+        super().close()
+
+
+def timed_response(
+    sock: socket.socket, *, timeout: float, until: float, **given: Any
+) -> http.client.HTTPResponse:
+    """The answer that a socket receives.
+
+    Args:
+        sock: the socket.
+        timeout: longest wait for more bytes, in seconds.
+        until: when the answer must be complete, by `time.monotonic`.
+        **given: arguments of `HTTPResponse`.
+    """
+    timed: Any = _Timed(sock, timeout, until)
+    return http.client.HTTPResponse(timed, **given)
+
+
+def content_of(response: http.client.HTTPResponse) -> bytes:
+    """All of an answer, of which some servers send an empty line now and then.
+
+    Raises:
+        ValueError: it has more than `MAX_CONTENT` bytes.
+        http.client.IncompleteRead: the connection broke off.
+    """
+    pieces, size = [], 0
+    while piece := response.read1(_PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_CONTENT:
+            raise ValueError(
+                f"want an answer of at most {MAX_CONTENT} bytes, got more; look whether "
+                "the URL is that of an endpoint"
+            )
+    if response.length:
+        raise http.client.IncompleteRead(b"".join(pieces), response.length)
+    return b"".join(pieces)
 
 
 class Line:
@@ -84,7 +148,7 @@ class Line:
         Raises:
             Unreachable: no connection could be made.
             TimeoutError: it took too long.
-            ValueError: the answer has more than `answers.MAX_CONTENT` bytes.
+            ValueError: the answer has more than `MAX_CONTENT` bytes.
             OSError, http.client.HTTPException: the connection broke off.
             Stopped: `stop` was called.
         """

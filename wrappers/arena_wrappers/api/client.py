@@ -13,8 +13,8 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
-from arena_wrappers.endpoints import OPENAI_URL, host_of, key_for, want_key
-from arena_wrappers.network import Call, Line, Threads, Unreachable, message_of
+from arena_wrappers.api.endpoints import OPENAI_URL, host_of, key_for, want_key
+from arena_wrappers.api.network import Call, Line, Threads, Unreachable, message_of
 
 MAX_ERROR = 300  # characters
 MIN_SECRET = 12  # characters of a key; shorter ones are not hidden
@@ -84,9 +84,7 @@ class Pacer:
                 if self._limit is not None and now + wait - self._since > PATIENCE:
                     raise self._limit
             if now + wait >= until:
-                raise TooLate(
-                    f"the rate limit of the endpoint ({self._limit}) took too long"
-                )
+                raise TooLate(f"; the endpoint limits requests ({self._limit})")
             line.pause(wait)
 
     def leave(self, is_first: bool, failure: Exception | None) -> None:
@@ -225,16 +223,16 @@ class Client:
         self, failure: Exception, num_failed: int, until: float, line: Line
     ) -> None:
         """Waits before another attempt; raises if there is to be none."""
-        if num_failed > self._max_retries or not _passes(failure):
-            no_line = isinstance(failure, Unreachable)
-            self.is_unreachable = no_line and not self._is_reached
-            raise failure
         pause = min(FIRST_PAUSE * 2 ** (num_failed - 1), LAST_PAUSE)
         pause *= 1 - self._jitter.random() / 4
         if isinstance(failure, StatusError) and failure.wait is not None:
             pause = min(failure.wait, MAX_PAUSE)
-        if time.monotonic() + pause >= until:
-            raise TooLate("no reply within the time limit") from failure
+        if _passes(failure) and time.monotonic() + pause >= until:
+            raise TooLate from failure
+        if num_failed > self._max_retries or not _passes(failure):
+            no_line = isinstance(failure, Unreachable)
+            self.is_unreachable = no_line and not self._is_reached
+            raise failure
         line.pause(pause)
 
     def _once(self, method: str, path: str, body: Any, until: float, line: Line) -> Any:
@@ -280,8 +278,6 @@ class Client:
                 f"the connection to {url} failed ({said}); start the server or correct "
                 "the URL"
             )
-        elif isinstance(error, TooLate):
-            text = f"{url} gave no reply in time: {error}; allow more time"
         elif isinstance(error, Endless):
             text = (
                 f"{url} began an answer and did not end it within {WHOLE * self._timeout:g} "
