@@ -11,8 +11,8 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking import BaseMatchmaker, Match, snapshots
 from arena_trainers.matchmaking.snapshots import SnapshotStore
 from arena_trainers.train import matching, sharding
-from arena_trainers.train.clock import Clock
 from arena_trainers.train.matching import MATCHMAKING_FILE, Matching
+from arena_trainers.train.metrics import Clock
 
 
 @pytest.fixture

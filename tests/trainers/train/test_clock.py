@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from arena_trainers.train.clock import PARTS, Clock, Meter
+from arena_trainers.train.metrics import PARTS, Clock, Meter
 
 
 @pytest.fixture

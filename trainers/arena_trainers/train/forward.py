@@ -68,8 +68,8 @@ from arena_trainers.lm.scoring import (
     takes,
     tolerance,
 )
-from arena_trainers.train.clock import Clock
-from arena_trainers.train.engine import changes_draws, training_dtype
+from arena_trainers.train.engines import changes_draws, training_dtype
+from arena_trainers.train.metrics import Clock
 from arena_trainers.train.records import Row
 from arena_trainers.train.sharding import Shards
 

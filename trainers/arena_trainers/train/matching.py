@@ -30,7 +30,6 @@ from arena_trainers.matchmaking import (
     snapshot_step,
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
-from arena_trainers.train.clock import Clock, TimedBackend
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import check_exact
@@ -42,6 +41,7 @@ from arena_trainers.train.games import (
     matchmaker_of,
     opponents,
 )
+from arena_trainers.train.metrics import Clock, TimedBackend
 from arena_trainers.train.records import Supplier
 from arena_trainers.train.sharding import raised_everywhere
 from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans

@@ -51,7 +51,6 @@ from trl.models import unwrap_model_for_generation
 from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.checkpoint import checkpoint_of
-from arena_trainers.train.clock import Clock, Meter, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.credit import (
     BatchCredit,
@@ -59,12 +58,11 @@ from arena_trainers.train.credit import (
     load_reward_models,
 )
 from arena_trainers.train.critics import CRITICS
-from arena_trainers.train.engine import engine_backend, without_client
-from arena_trainers.train.engine_adapters import with_adapters
+from arena_trainers.train.engines import engine_backend, with_adapters, without_client
 from arena_trainers.train.forward import Forward, Scores
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
-from arena_trainers.train.metrics import metrics, tally
+from arena_trainers.train.metrics import Clock, Meter, TimedBackend, metrics, tally
 from arena_trainers.train.play import Filter, Player
 from arena_trainers.train.records import (
     Kept,
@@ -151,12 +149,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         games: PreparedGames | None = None,
         **kwargs: Any,
     ) -> None:
-        if games is not None and (policies or columns):
-            raise ValueError(
-                "want games, or policies and columns, got both; give policies and columns "
-                "to prepare_games"
-            )
-        self.games = games = games or prepare_games(args, policies, columns)
+        self.games = games = _prepared(args, policies, columns, games)
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self.clock = Clock()
@@ -352,6 +345,20 @@ class TurnGRPOTrainer(GRPOTrainer):
     def last_episodes(self) -> list[Episode]:
         """The episodes of this process's latest generation batch."""
         return self.last_played.episodes
+
+
+def _prepared(
+    args: TurnGRPOConfig,
+    policies: Mapping[str, Policy] | None,
+    columns: Mapping[str, Supplier] | None,
+    games: PreparedGames | None,
+) -> PreparedGames:
+    if games is not None and (policies or columns):
+        raise ValueError(
+            "want games, or policies and columns, got both; give policies and columns to "
+            "prepare_games"
+        )
+    return games or prepare_games(args, policies, columns)
 
 
 def episode_return(episode_return: list[float], **_: Any) -> list[float | None]:
