@@ -1,14 +1,4 @@
-"""Where the time of a run goes: wall and CPU seconds by part.
-
-| part | what counts |
-|---|---|
-| `generation` | language models generate tokens; opponents' too |
-| `environment` | the rest of play: rules, prompts, parsing, bots |
-| `credit` | records of turns, critic, credit, training rows, metrics of play |
-| `training` | forward and backward passes, those of the reference model too |
-| `rest` | optimizer, exact evaluation, logs, files, what TRL does besides |
-
-What the trainer logs of play and credit, besides TRL's metrics.
+"""Metrics of play, credit and time that the trainer logs besides TRL's.
 
 | metric | formula | healthy range |
 |---|---|---|
@@ -67,8 +57,15 @@ loss: the weight of `weighting="turn"`, or else 1, divided by the tokens of the 
 `loss_type` is `"grpo"` or `"sapo"`. The share ignores the size of the gradients of
 log-probabilities, clipping, and that `"bnpo"` averages each micro-batch separately.
 
-The parts of `arena/time` are `generation`, `environment`, `credit`, `training` and `rest`, see
-`arena_trainers.train.metrics`; they add up to 1. They and the speeds are those of the main process.
+The parts of `arena/time` add up to 1. They and the speeds are those of the main process. Each moment
+belongs to one part, the innermost one:
+
+- `generation`: language models generate tokens; opponents' too
+- `environment`: the rest of play: rules, prompts, parsing, bots
+- `credit`: records of turns, critic, credit, training rows, metrics of play
+- `training`: forward and backward passes, those of the reference model too
+- `rest`: optimizer, exact evaluation, logs, files, what TRL does besides
+
 Tokens of trained rows include prompts, and equal rows count each. `environment` and `credit` are
 small if the model is large; a large `rest` comes of frequent evaluation or checkpoints.
 
