@@ -91,7 +91,7 @@ from arena_trainers.matchmaking import SELF
 from arena_trainers.train.records import PARTS
 from arena_wrappers import Episode
 
-PARTS = ("generation", "environment", "credit", "training", "rest")
+TIMES = ("generation", "environment", "credit", "training", "rest")
 
 
 class Spent(NamedTuple):
@@ -117,13 +117,13 @@ class Clock:
     def restart(self) -> None:
         """Forgets everything; to be called outside all parts."""
         self.counts: Counter[str] = Counter()
-        self._spent = dict.fromkeys(PARTS, Spent(0.0, 0.0))
+        self._spent = dict.fromkeys(TIMES, Spent(0.0, 0.0))
         self._parts = ["rest"]
         self._last = _now()
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Within this context, time counts for the part, a key of `PARTS`."""
+        """Within this context, time counts for the part, a key of `TIMES`."""
         self._charge()
         self._parts.append(name)
         try:
@@ -167,7 +167,7 @@ class Meter:
         spent, counts = self.clock.spent, self.clock.counts.copy()
         last, done = self._before
         self._before = spent, counts
-        wall = {name: spent[name].wall - last[name].wall for name in PARTS}
+        wall = {name: spent[name].wall - last[name].wall for name in TIMES}
         total = sum(wall.values())
         found = {"arena/episodes_per_second": _rate(counts, done, "episodes", total)}
         for part, tokens in (("generation", "generated"), ("training", "trained")):
