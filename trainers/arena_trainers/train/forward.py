@@ -70,7 +70,7 @@ from arena_trainers.lm.scoring import (
 )
 from arena_trainers.train.engines import changes_draws, training_dtype
 from arena_trainers.train.metrics import Clock
-from arena_trainers.train.records import Row
+from arena_trainers.train.records import TrainingRow
 from arena_trainers.train.sharding import Shards
 
 IGNORED = -100  # label of a position that is not scored, in transformers
@@ -519,7 +519,7 @@ class Agreement:
         self._warned = 0.0
         self._seen: list[torch.Tensor] = []  # of micro-batches: sum, largest, count
 
-    def check(self, rows: Sequence[Row]) -> None:
+    def check(self, rows: Sequence[TrainingRow]) -> None:
         """Finds a way of scoring that is exact for rows of this length.
 
         Every process has to call it, outside of play and training.
@@ -534,7 +534,7 @@ class Agreement:
             self._longest = longest
             self._choose(checked_rows(rows, self.forward.max_tokens))
 
-    def _choose(self, rows: Sequence[Row]) -> None:
+    def _choose(self, rows: Sequence[TrainingRow]) -> None:
         trainer = self.trainer
         model = trainer.accelerator.unwrap_model(trainer.model)
         bound = tolerance(self._dtype)
@@ -558,7 +558,7 @@ class Agreement:
 
     def _gap(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[TrainingRow],
         wanted: Sequence[torch.Tensor],
         way: Way,
         ways: Sequence[Way],
@@ -641,7 +641,7 @@ class Agreement:
         warnings.warn(text, stacklevel=2)
 
 
-def checked_rows(rows: Sequence[Row], most: int) -> list[Row]:
+def checked_rows(rows: Sequence[TrainingRow], most: int) -> list[TrainingRow]:
     """A few rows in which padding, sharing and length can show.
 
     The longest row; two replies to its prompt, or to the end of it that leaves them room; the
@@ -656,19 +656,21 @@ def checked_rows(rows: Sequence[Row], most: int) -> list[Row]:
     longest, shortest = max(full, key=len), min(full, key=len)
     packed = longest[-max(3 * most // 4, 2) :]
     first, end = _cut_anew(packed), shortest[-max(2 * len(packed) // 3, 2) :]
-    second = Row(first.prompt_ids, packed[: len(first.completion_ids)], None, 0.0)
+    second = TrainingRow(
+        first.prompt_ids, packed[: len(first.completion_ids)], None, 0.0
+    )
     return [_cut_anew(longest), first, second, _cut_anew(end)][
         len(packed) == len(longest) :
     ]
 
 
-def _cut_anew(ids: Sequence[int]) -> Row:
+def _cut_anew(ids: Sequence[int]) -> TrainingRow:
     size = min(max((len(ids) - 1) // 3, 1), MAX_REPLY)
-    return Row(ids[:-size], ids[-size:], None, 0.0)
+    return TrainingRow(ids[:-size], ids[-size:], None, 0.0)
 
 
 def padded_rows(
-    rows: Sequence[Row], device: torch.device
+    rows: Sequence[TrainingRow], device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor, int]:
     """Ids and mask, int64[B, W], as TRL pads them, and the columns of replies."""
     left = max(len(row.prompt_ids) for row in rows)
@@ -682,7 +684,7 @@ def padded_rows(
     return ids.to(device), mask.to(device), width
 
 
-def plain_logprobs(model: Any, row: Row, temperature: float) -> torch.Tensor:
+def plain_logprobs(model: Any, row: TrainingRow, temperature: float) -> torch.Tensor:
     """float32[R]: log-probabilities of a reply, by a plain forward pass of its row alone."""
     ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]], device=model.device)
     size = len(row.completion_ids)

@@ -67,8 +67,8 @@ from arena_trainers.train.play import Filter, Player
 from arena_trainers.train.records import (
     Kept,
     Played,
-    Row,
     Supplier,
+    TrainingRow,
     loss_weighted,
     training_rows,
     trajectory_rows,
@@ -154,7 +154,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self.clock = Clock()
         self._meter = Meter(self.clock)
-        self._rows: list[Row] = []
+        self._rows: list[TrainingRow] = []
         slots = with_adapters(args, games.matchmaker, model, kwargs.get("peft_config"))
         with warnings.catch_warnings(), without_client(args), slots:
             # TRL warns that rollout_func may change; the user did not choose it
@@ -307,7 +307,7 @@ class TurnGRPOTrainer(GRPOTrainer):
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Writes no model card: TRL's describes other training. `arena train` writes one."""
 
-    def _training_rows(self, advantage: NDArray[np.float64]) -> list[Row]:
+    def _training_rows(self, advantage: NDArray[np.float64]) -> list[TrainingRow]:
         """This process's rows, as many as every other process trains."""
         kept = self.last_kept
         rows = training_rows(
@@ -378,7 +378,7 @@ def replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
     }
 
 
-def sampling_logprobs(rows: Sequence[Row]) -> list[list[float]]:
+def sampling_logprobs(rows: Sequence[TrainingRow]) -> list[list[float]]:
     """For each row the log-probabilities of its tokens as sampled; 0 where it has no loss."""
     return [
         [x if own else 0.0 for x, own in zip(row.logprobs, row.loss_mask, strict=True)]
@@ -389,7 +389,7 @@ def sampling_logprobs(rows: Sequence[Row]) -> list[list[float]]:
 
 
 def padded_advantages(
-    rows: Sequence[Row], completion_ids: torch.Tensor
+    rows: Sequence[TrainingRow], completion_ids: torch.Tensor
 ) -> torch.Tensor:
     """float32[B, L]: the advantage of each token; 0 at padding and in placeholder rows.
 
@@ -405,7 +405,7 @@ def padded_advantages(
     return advantages
 
 
-def relog_advantages(logged: Any, rows: Sequence[Row]) -> None:
+def relog_advantages(logged: Any, rows: Sequence[TrainingRow]) -> None:
     """Replaces the advantages that TRL has just logged by the mean of each row's own.
 
     Every process has to call it.
