@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, check_number
 from arena_trainers.data.rows import (
     GENERAL,
     AnyRow,
@@ -28,7 +28,6 @@ from arena_trainers.data.rows import (
     Row,
     Said,
     Trajectory,
-    check_number,
     check_share,
     chosen_policies,
     completions,

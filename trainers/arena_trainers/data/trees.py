@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from arena_envs.game import check_number
 from arena_trainers.credit.pools import reply_values
 from arena_trainers.data.rows import (
     Completion,
@@ -14,7 +15,6 @@ from arena_trainers.data.rows import (
     Piece,
     Policies,
     Said,
-    check_number,
     check_share,
     chosen_policies,
     conversations,

@@ -383,10 +383,12 @@
   }
 
   function rewardParts(t) {
-    const rewards = Object.entries(t.rewards);
+    const { rewards: paid = {}, unpaid: withheld = {} } = t.credit ?? {};
+    const unpaid = Object.entries(withheld).map(([name, value]) => `${name} ${signed(value)}`);
+    const rewards = Object.entries(Object.keys(paid).length || unpaid.length ? paid : t.rewards);
     const sum = rewards.reduce((total, [, value]) => total + value, 0);
     const named = rewards.map(([name, value]) => `${name} ${signed(value)}`).join(", ");
-    const parts = [make("p", `Reward ${signed(sum)}${rewards.length > 1 ? ` (${named})` : ""}`)];
+    const parts = [make("p", `Reward ${signed(sum)}${rewards.length > 1 ? ` (${named})` : ""}${unpaid.length ? `; not paid: ${unpaid.join(", ")}` : ""}`)];
     if (t.credit) parts.push(...creditParts(t.credit));
     const others = Object.entries(episode.estimates).filter(([, found]) => Array.isArray(found) && found[turn] !== null);
     if (others.length) {
