@@ -9,13 +9,7 @@
 
 from arena_envs.env import GameEnv
 from arena_envs.game import CHANCE, TERMINAL, BaseGame, Game, IllegalAction
-from arena_envs.registration import (
-    GameInfo,
-    game_infos,
-    make,
-    make_game,
-    register,
-)
+from arena_envs.registration import GameInfo, game_infos, make, make_game, register
 
 __all__ = [
     "CHANCE",

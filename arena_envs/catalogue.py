@@ -75,8 +75,7 @@ GAMES = {
     "colonel_blotto-v0": Listed("colonel_blotto:ColonelBlotto"),
     "connect_four-v0": Listed("connect_four:ConnectFour", split="held_out"),
     "deal_or_no_deal-v0": Listed(
-        "deal_or_no_deal:DealOrNoDeal",
-        bots={"dealer": "deal_or_no_deal.bots:Dealer"},
+        "deal_or_no_deal:DealOrNoDeal", bots={"dealer": "deal_or_no_deal.bots:Dealer"}
     ),
     "donor_game-v0": Listed("donor_game:DonorGame"),
     "dots_and_boxes-v0": Listed("dots_and_boxes:DotsAndBoxes"),
@@ -90,8 +89,7 @@ GAMES = {
         },
     ),
     "hanabi-v0": Listed(
-        "hanabi:Hanabi",
-        bots={"hanabi_convention": "hanabi.bots:HanabiConvention"},
+        "hanabi:Hanabi", bots={"hanabi_convention": "hanabi.bots:HanabiConvention"}
     ),
     "hex-v0": Listed("hex:Hex"),
     "iterated_matrix_game-v0": Listed(
@@ -177,8 +175,7 @@ GAMES = {
         "sokoban:Sokoban", bots={"sokoban_search": "sokoban:SokobanSearch"}
     ),
     "social_dilemma-v0": Listed(
-        "social_dilemma:SocialDilemma",
-        bots={"promiser": "social_dilemma:Promiser"},
+        "social_dilemma:SocialDilemma", bots={"promiser": "social_dilemma:Promiser"}
     ),
     "speaker_listener-v0": Listed("speaker_listener:SpeakerListener"),
     "stag_hunt-v0": Listed("matrix_game:MatrixGame", params=STAG_HUNT),
@@ -187,8 +184,7 @@ GAMES = {
     "tiny_hanabi-v0": Listed("tiny_hanabi:TinyHanabi"),
     "twenty_questions-v0": Listed("twenty_questions:TwentyQuestions"),
     "werewolf-v0": Listed(
-        "werewolf:Werewolf",
-        bots={"werewolf_player": "werewolf.bots:WerewolfPlayer"},
+        "werewolf:Werewolf", bots={"werewolf_player": "werewolf.bots:WerewolfPlayer"}
     ),
     "wordle-v0": Listed("wordle:Wordle"),
 }

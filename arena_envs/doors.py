@@ -108,7 +108,7 @@ def _of_mapping(given: Mapping[str, Any]) -> Expression:
 
 
 def _apart(text: str) -> tuple[str, str]:
-    """What stands before the parentheses at the end, and in them."""
+    """The text before the parentheses at the end, and the text in them."""
     start = next((at for at, depth in _depths(text) if depth and text[at] == "("), None)
     if start is None:
         return text, ""
@@ -184,7 +184,7 @@ def value_of(text: str) -> Any:
 
 
 def imported(path: str, wanted: str) -> Any:
-    """What `module:name` names; modules of the working directory count.
+    """The object that `module:name` names; modules of the working directory count.
 
     Args:
         path: `module:name`.
@@ -229,7 +229,7 @@ def find_modules_here() -> None:
 
 
 def place_of(error: BaseException) -> str:
-    """Where an exception was raised, such as `" (pig.py:98)"`; "" if that is unknown.
+    """The place where an exception was raised, such as `" (pig.py:98)"`; "" if it is unknown.
 
     >>> place_of(ValueError())
     ''
@@ -478,7 +478,7 @@ def _converted(one: Expression, annotation: Any) -> Any:
 
 
 def _loaded(point: EntryPoint, kind: str) -> Any:
-    """What an entry point names."""
+    """The object that an entry point names."""
     plugin = point.dist.name if point.dist else "?"
     try:
         return point.load()

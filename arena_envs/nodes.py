@@ -1,4 +1,4 @@
-"""A cache of the states that environments have met, with what the rules say of each.
+"""A cache of the states that environments have met, and draws of chance outcomes.
 
 Rules are pure functions of the state, so an environment asks them once for each state. In
 small games all states are soon in the cache. The successors of a state are kept from the

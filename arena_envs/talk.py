@@ -7,6 +7,9 @@ A game declares its moves. At its turn a player makes one move, and a message ma
     move  =  name field ...                      separated by blanks, in any case
     field =  an amount, an integer, a player, an item of a list or a word
 
+A field has a `pattern` of its text, an upper-case `label` for rules, a `note` and `limits` for
+errors. Its method `read` gives the value of a text, or None if it is out of range.
+
 The separator is a line break or one of `. ! ? ; :`, which stays in the message. So a move of the
 first form stands alone in the last line or sentence, and everything before it is the message. A
 text that begins with a move of the second form is read as this move; its colon may be left out.
@@ -278,10 +281,7 @@ class Move:
 
 
 def read(
-    text: str,
-    moves: tuple[Move, ...],
-    max_message: int,
-    audience: tuple[int, ...] = (),
+    text: str, moves: tuple[Move, ...], max_message: int, audience: tuple[int, ...] = ()
 ) -> Utterance:
     """The utterance of a text, by the grammar of `talk`, in time linear in its length.
 

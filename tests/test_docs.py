@@ -51,3 +51,9 @@ def test_the_page_of_the_adapters_is_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "docs" / "build_adapters.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_page_of_the_options_is_that_of_their_declarations() -> None:
+    command = [sys.executable, str(ROOT / "docs" / "build_options.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -577,11 +577,7 @@ class Battleship(Board, BaseGame[State, int]):
 
 
 SHIPS = "ABCDE"
-SHOTS = {
-    MISS: Cell("o", "gone"),
-    HIT: Cell("x", "red"),
-    SUNK: Cell("#", "dark"),
-}
+SHOTS = {MISS: Cell("o", "gone"), HIT: Cell("x", "red"), SUNK: Cell("#", "dark")}
 
 
 def scene(game: Battleship, state: State, viewer: int | None) -> Scene:

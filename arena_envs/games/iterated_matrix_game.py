@@ -76,6 +76,8 @@ Rounds = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class _Repeated:
+    """A strategy that reads `state.rounds`; action 0 is to cooperate."""
+
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
         rounds = getattr(state, "rounds", None)
         # in other games of rounds, such as public_goods, action 0 gives nothing

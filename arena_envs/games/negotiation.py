@@ -50,14 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs import talk
-from arena_envs.game import (
-    CHANCE,
-    TERMINAL,
-    Information,
-    Kind,
-    check_bool,
-    check_int,
-)
+from arena_envs.game import CHANCE, TERMINAL, Information, Kind, check_bool, check_int
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import CENT, Amount, Utterance, money
 

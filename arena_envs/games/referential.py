@@ -208,10 +208,7 @@ def objects_text(names: Sequence[str], seat: int) -> str:
 
 
 def history(
-    said: Sequence[Utterance],
-    targets: Sequence[str],
-    picked: Sequence[str],
-    seat: int,
+    said: Sequence[Utterance], targets: Sequence[str], picked: Sequence[str], seat: int
 ) -> Iterator[str]:
     """The past as a seat reads it: the latest rounds in full, of earlier ones the picks.
 

@@ -14,18 +14,7 @@ from arena_envs.hostile import break_markup
 
 SEATS = tuple(f"seat{number}" for number in range(6))  # colors, repeated after six
 MAX_ROUNDS, MAX_SAID = 12, 8  # latest rounds and utterances that are shown
-TONES = (
-    *SEATS,
-    "red",
-    "yellow",
-    "green",
-    "white",
-    "blue",
-    "dark",
-    "light",
-    "gone",
-    "",
-)
+TONES = (*SEATS, "red", "yellow", "green", "white", "blue", "dark", "light", "gone", "")
 
 
 def seat_tone(seat: int) -> str:

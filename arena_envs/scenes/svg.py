@@ -1,4 +1,8 @@
-"""Draws a scene as SVG."""
+"""Draws a scene as SVG.
+
+CSS classes have the colors: `f-NAME` fills with a color, `k-NAME` draws lines in it, and `o-TONE`
+is the color of text on a tone. There are no CSS variables, because rasterisers do not read them.
+"""
 
 from collections.abc import Callable
 from html import escape

@@ -61,8 +61,7 @@ def solve_matrix(payoffs: ArrayLike) -> MatrixSolution:
     _, sparse = _scipy()
     ones = [np.ones((1, size)) for size in matrix.shape]
     value, row, column = _solve(
-        sparse.csr_array(matrix),
-        [sparse.csr_array(one) for one in ones],
+        sparse.csr_array(matrix), [sparse.csr_array(one) for one in ones]
     )
     return MatrixSolution(value, row, column)
 

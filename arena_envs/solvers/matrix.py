@@ -1,4 +1,4 @@
-"""Games as payoff matrices, and the Nash equilibria of these."""
+"""Games as payoff matrices, their Nash equilibria, and best policies of a team."""
 
 import math
 import random
@@ -222,10 +222,7 @@ def optimal_joint_policy(
 
 
 def iterated_best_response(
-    game: AnyGame,
-    num_starts: int = 10,
-    seed: int = 0,
-    max_states: int = MAX_STATES,
+    game: AnyGame, num_starts: int = 10, seed: int = 0, max_states: int = MAX_STATES
 ) -> JointPolicy:
     """A joint policy that no single seat can improve: the best one from random starts.
 

@@ -4,6 +4,10 @@ States that are equal after the same number of actions are one node, so that the
 tic-tac-toe has 5,478 nodes and not 549,946. Nodes are numbered by layer: every edge leads
 to a later layer, and all nodes of an information set share one. A policy is a vector with
 one entry, called a column, for each (information set, legal action).
+
+Sweeps over it compute reach probabilities and values of its nodes. Weights are
+float64[num_edges], in the order of `Tree.source`. A policy is float64[num_columns]. Reach and
+values are float64[num_nodes].
 """
 
 from collections.abc import Sequence

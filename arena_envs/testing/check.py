@@ -9,15 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs import game as rules_of_all
+from arena_envs import talk
 from arena_envs.doors import BrokenPromise
 from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
 from arena_envs.testing import environment, knowledge, rules, texts
-from arena_envs.testing import knowledge as pictures
-from arena_envs.testing import knowledge as sufficiency
-from arena_envs.testing import rules as declarations
-from arena_envs.testing import rules as rounds
-from arena_envs.testing import texts as talk
 from arena_envs.testing.sample import Sample, demand, draw_sample
 
 PAGE_ROWS = (
@@ -66,11 +62,11 @@ CHECKS: tuple[Callable[[Sample], None], ...] = (
     knowledge.check_knowledge,
     knowledge.check_resampling,
     knowledge.check_hidden,
-    pictures.check_scenes,
-    talk.check_messages,
-    talk.check_long_talk,
-    rounds.check_rounds,
-    sufficiency.check_sufficiency,
+    knowledge.check_scenes,
+    texts.check_messages,
+    texts.check_long_talk,
+    rules.check_rounds,
+    knowledge.check_sufficiency,
     rules.check_forfeit,
     environment.check_pettingzoo,
     environment.check_seeds,
@@ -80,7 +76,8 @@ CHECKS: tuple[Callable[[Sample], None], ...] = (
     environment.check_gymnasium,
 )
 
-BASE = rules_of_all.__file__  # methods of BaseGame, which call those of the game
+# methods of BaseGame and TalkGame, which call those of the game
+BASES = (rules_of_all.__file__, talk.__file__)
 OPT_OUT = ", or pass needs_page=False"  # left out by the command `arena check`
 
 
@@ -114,7 +111,7 @@ def check_game(
     game = make_game(game_or_id) if isinstance(game_or_id, str) else game_or_id
     _run(rules.check_protocol, game, game)
     _run(rules.check_facts, game, game)
-    _run(declarations.check_knobs, game, game)
+    _run(rules.check_knobs, game, game)
     sample = _run(draw_sample, game, game, num_episodes, seed)
     for check in CHECKS:
         _run(check, game, sample)
@@ -155,7 +152,7 @@ def _call_of(game: AnyGame, error: Exception) -> tuple[str, str] | None:
     frames = list(traceback.walk_tb(error.__traceback__))
     for frame, _ in frames:
         code = frame.f_code
-        if code.co_filename == BASE or type(frame.f_locals.get("self")) is not type(
+        if code.co_filename in BASES or type(frame.f_locals.get("self")) is not type(
             game
         ):
             continue

@@ -1,4 +1,4 @@
-"""Checks of the rules: declared facts, actions, chance, returns, purity."""
+"""Checks of the rules: declared facts, actions, chance, returns, rounds, purity."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""Checks of observation texts, features, action texts and `parse`."""
+"""Checks of observation texts, features, action texts, `parse` and messages."""
 
 import random
 import re

@@ -73,7 +73,7 @@ def run_tests(name: str, python: Path, distributions: list[str]) -> dict[str, An
         "passed": int(suite["tests"]) - num_skipped,
         "skipped": num_skipped,
         "seconds": round(float(suite["time"])),
-        "learned": "; ".join(learned) or "-",
+        "learned": "; ".join(dict.fromkeys(learned)) or "-",
     }
 
 

@@ -5,7 +5,7 @@ import pytest
 import comparing
 import credit_bench
 import credit_runs
-from arena_trainers.cli.train_arguments import split
+from arena_trainers.cli.train import split
 from arena_trainers.job.settings import DEFAULT_RECIPE, build_configs, load_recipe
 from arena_trainers.train.games import GamePlan
 from credit_bench import model_comparisons

@@ -2,6 +2,7 @@
 
 import datetime
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -62,3 +63,12 @@ def test_what_takes_long_runs_every_night() -> None:
     assert job["steps"][-1] == {"run": "make ${{ matrix.target }}"}
     makefile = (ROOT / "Makefile").read_text()
     assert all(f"\n{target}:" in makefile for target in targets)
+
+
+def test_no_block_of_the_documentation_runs_the_tests() -> None:
+    """`make docs` runs the blocks: one of them must not run it again."""
+    script = runpy.run_path(str(ROOT / "tests" / "packaging" / "check_docs.py"))
+    run = [b for page in script["PAGES"] for b in script["blocks"](page) if b.runs]
+    assert len(run) > 20
+    targets = r"make (docs|quick|test|slow|engine|scale|adapters|browser|mutants)"
+    assert not [b.page for b in run if re.search(targets, b.code)]

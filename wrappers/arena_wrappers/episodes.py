@@ -292,16 +292,15 @@ def _checked(
 
 def without_lost(episodes: Iterable[Episode]) -> list[Episode]:
     """The episodes that are not lost; `Episode.parent` counts those that are kept."""
-    places: dict[int, int] = {}
-    kept: list[Episode] = []
-    for number, episode in enumerate(episodes):
-        if episode.lost is None:
-            places[number] = len(kept)
-            parent = episode.parent
-            kept.append(
-                episode if parent is None else replace(episode, parent=places[parent])
-            )
-    return kept
+    every = list(episodes)
+    numbers = [number for number, one in enumerate(every) if one.lost is None]
+    if len(numbers) == len(every):
+        return every
+    places: dict[int | None, int] = {old: new for new, old in enumerate(numbers)}
+    return [
+        replace(every[number], parent=places.get(every[number].parent))
+        for number in numbers
+    ]
 
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:

@@ -1,15 +1,14 @@
-"""arena_envs.games.collaborative_maze.scene."""
+"""The scene of the collaborative maze."""
 
 from typing import Any
 
 from arena_envs import talk
 from arena_envs.games.collaborative_maze import CollaborativeMaze
-from arena_envs.games.collaborative_maze.state import LETTERS
-from arena_envs.games.collaborative_maze.state import State as MazeState
+from arena_envs.games.collaborative_maze.state import LETTERS, State
 from arena_envs.scenes.shapes import Cell, Grid, Scene, talk_of, turn_title
 
 
-def scene(game: CollaborativeMaze, state: MazeState, viewer: int | None) -> Scene:
+def scene(game: CollaborativeMaze, state: State, viewer: int | None) -> Scene:
     """The map as the viewer knows it, the way, and the talk."""
     size, drawn = game.size, len(state.rows) == game.size
     shapes: list[Any] = [Grid([], "the maze is being drawn")]

@@ -60,14 +60,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs import talk
-from arena_envs.game import (
-    CHANCE,
-    TERMINAL,
-    Information,
-    Kind,
-    check_bool,
-    check_int,
-)
+from arena_envs.game import CHANCE, TERMINAL, Information, Kind, check_bool, check_int
 from arena_envs.games.deal_or_no_deal import state as deals
 from arena_envs.games.deal_or_no_deal import texts
 from arena_envs.games.deal_or_no_deal.state import (

@@ -1,16 +1,14 @@
-"""arena_envs.games.deal_or_no_deal.scene."""
+"""The scene of deal or no deal."""
 
 from typing import Any
 
 from arena_envs import talk
-from arena_envs.games.deal_or_no_deal import DealOrNoDeal
-from arena_envs.games.deal_or_no_deal import texts as deal_texts
-from arena_envs.games.deal_or_no_deal.state import State as DealState
-from arena_envs.games.deal_or_no_deal.state import rest
+from arena_envs.games.deal_or_no_deal import DealOrNoDeal, texts
+from arena_envs.games.deal_or_no_deal.state import State, rest
 from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
 
 
-def scene(game: DealOrNoDeal, state: DealState, viewer: int | None) -> Scene:
+def scene(game: DealOrNoDeal, state: State, viewer: int | None) -> Scene:
     """The items, what they are worth to whom, the claims, and the talk."""
     seats = (Cell("player_0", seat_tone(0)), Cell("player_1", seat_tone(1)))
     over = len(state.claims) == 2
@@ -29,10 +27,10 @@ def scene(game: DealOrNoDeal, state: DealState, viewer: int | None) -> Scene:
     def action(turn: int, said: talk.Utterance) -> str:
         move, values = said.move, said.values
         if move == "report":
-            return f"reports: {deal_texts.each_worth(game.items, values)}"
+            return f"reports: {texts.each_worth(game.items, values)}"
         if move == "demand":
-            left = deal_texts.counted_items(game.items, rest(state.pool, values))
-            wanted = deal_texts.counted_items(game.items, values)
+            left = texts.counted_items(game.items, rest(state.pool, values))
+            wanted = texts.counted_items(game.items, values)
             return f"demands {wanted}, leaving {left}"
         return "ends the talk" if move == "end" else ""
 

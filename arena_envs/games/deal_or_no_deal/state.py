@@ -1,4 +1,4 @@
-"""States of deal or no deal: moves, measures and features."""
+"""States of deal or no deal: pools, values, divisions, moves, measures and features."""
 
 import operator
 import re

@@ -1,4 +1,4 @@
-"""Scenes of Hanabi and Tiny Hanabi."""
+"""The scene of Hanabi."""
 
 from typing import Any
 

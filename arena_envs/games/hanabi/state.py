@@ -1,4 +1,4 @@
-"""Parts of Hanabi: its parameters, what is computed from them, and its state."""
+"""States of Hanabi, its parameters, and numbers computed from them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields

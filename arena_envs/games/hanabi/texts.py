@@ -1,4 +1,4 @@
-"""Parts of Hanabi: what its players read."""
+"""Texts of Hanabi."""
 
 from functools import partial
 from operator import getitem

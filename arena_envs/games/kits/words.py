@@ -1,4 +1,23 @@
-"""Lists of words for games: those that ship with the package, files, sequences of words."""
+r"""Lists of words for games, and the words that a text says, whatever their case and spelling.
+
+A list ships with the package, is a file or a sequence of words. `words_of` and `said_among` read
+what players write:
+
+1. A text is read in lower case, without accents and invisible characters. Full-width and styled
+   letters, and letters of Cyrillic and Greek that look like Latin ones, are read as Latin letters;
+   `0 1 3 4 5 7 @ $` as `o i e a s t a s`, and `1` also as `l`.
+2. A word is a run of the letters a to z. Neighbouring runs that `- _ . ' *` join make a word
+   too, and so do single letters in a row, as in "d o g".
+3. A word has forms: plurals (-s, -es, -ies, -ves, and common irregular ones), verb forms (-ed,
+   -ing, with or without a doubled consonant), and itself without a final s.
+
+Parts of longer words do not count: "education" does not say "cat", and "doghouse" not "dog".
+
+>>> sorted(words_of("Ca\u0301ts and d-o-g!"))
+['and', 'cats', 'd', 'do', 'dog', 'g', 'o', 'og']
+>>> said_among("Two Wo1ves, no dogma", ["dog", "wolf"])
+'wolf'
+"""
 
 import re
 import unicodedata

@@ -58,15 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs import talk
-from arena_envs.game import (
-    CHANCE,
-    TERMINAL,
-    Information,
-    Kind,
-    check_bool,
-    check_int,
-)
-from arena_envs.games.werewolf import state as hidden
+from arena_envs.game import CHANCE, TERMINAL, Information, Kind, check_bool, check_int
 from arena_envs.games.werewolf import state as states
 from arena_envs.games.werewolf import texts
 from arena_envs.games.werewolf.state import (
@@ -316,4 +308,4 @@ class Werewolf(talk.TalkGame[State, Action]):
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws roles and moves again that the seat does not know."""
-        return hidden.redrawn(state, seat, self.roles, rng)
+        return states.redrawn(state, seat, self.roles, rng)

@@ -1,4 +1,4 @@
-"""Scenes of games of hidden roles: Werewolf."""
+"""The scene of Werewolf."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""States of Werewolf: who lives, who is to move, and what the end of a phase brings."""
+"""States of Werewolf: the living, the seat to move, the end of a phase, and draws of hidden roles."""
 
 import random
 from collections import Counter

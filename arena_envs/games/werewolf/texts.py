@@ -1,4 +1,4 @@
-"""Texts of Werewolf."""
+"""Texts of Werewolf: the rules, the public story, and what a seat knows."""
 
 from collections.abc import Iterator, Sequence
 

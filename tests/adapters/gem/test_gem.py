@@ -38,7 +38,7 @@ def test_an_episode_that_ends_before_the_first_turn_of_a_seat_is_sampled() -> No
     """Team red finds the assassin in its first guess."""
     env = gem.make("arena:codenames-v0", seat=2)
     env.reset(seed=1)
-    assert not env.unwrapped._chat.env.env.agents
+    assert all(env.unwrapped._chat.env.env.terminations.values())
     _, reward, terminated, _, _ = env.step(env.sample_random_action())
     assert (reward, terminated) == (0.0, True)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from datasets import Dataset
+from datasets import Dataset, load_dataset
 
 from arena_trainers.data import selector_names
 from arena_wrappers import Branching, play, write_episodes
@@ -29,12 +29,14 @@ def test_the_list_names_every_selector_with_its_options(arena_here):
     assert {line.split("\t")[0] for line in told.splitlines()[1:]} == {
         *selector_names()
     }
-    assert "branch_pairs\tmargin=0.0, pairs=extremes, policies=None\tSiblings" in told
+    assert (
+        "branch_pairs\tmargin=0.0, pairs=extremes, level=None, policies=None\t" in told
+    )
     assert "solver_replies\tsolver, policies=None\t" in told
 
 
 def test_rows_are_written_with_a_table_of_why(arena_here, files, folder, tmp_path):
-    out = tmp_path / "pairs.parquet"
+    out = tmp_path / "pairs"
     words = ["data", *files, "--select", "branch_pairs", "-o", "margin=0.5"]
     words += ["--model", folder, "--held-out", "0.3", "--out", out]
     done = arena_here(*words)
@@ -43,11 +45,13 @@ def test_rows_are_written_with_a_table_of_why(arena_here, files, folder, tmp_pat
         "# branch_pairs: kept\ngame\tseat\twhy\trows\ttokens\ttrained\n" in done.stdout
     )
     assert "# branch_pairs, held out: left out\nwhy\tnumber\n" in done.stdout
-    assert "siblings say the same\t" in done.stdout
-    paths = [out, tmp_path / "pairs.held-out.parquet"]
+    assert "a branch where all candidates say the same\t" in done.stdout
+    paths = [out / f"{name}-00000-of-00001.parquet" for name in ("train", "test")]
+    paths.append(out / "README.md")
+    splits = load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+    assert list(splits) == ["train", "test"]
     seeds = []
-    for path in paths:
-        rows = Dataset.from_parquet(str(path), cache_dir=str(tmp_path / "cache"))
+    for path, rows in zip(paths, splits.values(), strict=False):
         assert f"wrote {len(rows)} rows to {path}" in done.stdout
         assert all(row["margin"] > 0.5 and row["chosen_ids"] for row in rows)
         seeds.append(set(rows["seed"]))
@@ -61,13 +65,26 @@ def test_a_dry_run_counts_and_writes_nothing(arena_here, files, folder, tmp_path
     words = ["data", files[0], "--select", "rule_labels", "--dry-run"]
     before = sorted(tmp_path.iterdir())
     assert (
-        "tokens are not recorded; --model PATH counts them" in arena_here(*words).stdout
+        "messages without tokens; --model PATH adds them" in arena_here(*words).stdout
     )
     rows = arena_here(*words, "--model", folder).stdout.splitlines()[2:4]
     assert [row.split("\t")[2] for row in rows] == ["legal", "legal"]
     numbers = [row.replace(",", "").split("\t")[4:] for row in rows]
     assert all(int(a) > int(b) > 0 for a, b in numbers)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_bot_records_give_conversations_and_training_asks_for_tokens(
+    arena_here, files, tmp_path
+):
+    out = tmp_path / "wins.parquet"
+    done = arena_here("data", files[0], "--select", "wins", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "messages without tokens; --model PATH adds them" in done.stdout
+    rows = Dataset.from_parquet(str(out), cache_dir=str(tmp_path / "cache"))
+    assert {"prompt", "completion", "weight"} < {*rows.column_names}
+    done = arena_here("train", "--trainer", "sft", "--data", out, cwd=tmp_path)
+    assert "want rows with tokens" in done.stderr
 
 
 def test_a_selector_that_keeps_nothing_says_why(arena_here, files, tmp_path):
@@ -90,7 +107,6 @@ def test_bad_input_is_refused(arena_here, files, tmp_path):
     out = ["--out", tmp_path / "a.parquet"]
     assert "arena data --list names" in refused(files[0])
     assert "did you mean 'wins'" in refused(files[0], "--select", "win", *out)
-    assert "--model PATH" in refused(files[0], "--select", "wins", *out)
     assert "give it this suffix" in refused(files[0], "--select", "wins", "--out", "a")
     parquet = tmp_path / "rows.parquet"
     parquet.write_bytes(b"PAR1 and rows")
@@ -100,8 +116,9 @@ def test_bad_input_is_refused(arena_here, files, tmp_path):
     unknown = refused(files[0], "--select", "wins", "-o", "x=1", *out)
     assert "selector 'wins' has no option 'x'; known are " in unknown
     assert "episodes" not in unknown.partition("known are")[2]
-    few = [files[0], "--select", "wins", "--held-out", "0.000001"]
-    assert "play more seeds" in refused(*few, *out)
+    few = [files[0], "--select", "wins", "--held-out", "0.000001", "--out"]
+    assert "play more seeds" in refused(*few, tmp_path / "folder")
+    assert "want --out FOLDER with --held-out" in refused(*few, tmp_path / "a.parquet")
     (tmp_path / "a.parquet").write_text("mine")
     assert "was not written by arena data" in refused(
         files[0], "--select", "wins", *out

@@ -128,9 +128,7 @@ def test_a_skeleton_overwrites_nothing(tmp_path: Path, arena_here: Any) -> None:
     (tmp_path / "test_mine.py").write_text("kept")
     done = arena_here("new-game", "mine", cwd=tmp_path)
     assert done.returncode == 2
-    assert (
-        done.stderr == "error: test_mine.py exists; give another name or --directory\n"
-    )
+    assert done.stderr == "error: test_mine.py exists; give another name or --out\n"
     assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]
     assert (tmp_path / "test_mine.py").read_text() == "kept"
 

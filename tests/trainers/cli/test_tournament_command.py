@@ -210,7 +210,7 @@ def test_help_shows_how(arena_here: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "arena tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a" in (
         lines
     )
-    assert "-g, --game GAME" in done.stdout
+    assert "-g, --games GAME,GAME" in done.stdout
 
 
 def test_a_person_enters_stops_and_comes_back(

@@ -141,8 +141,15 @@ def test_without_tokens_the_policy_s_own_encoding_is_taken(chat, policy, talked)
     )
     assert played == encoded
     assert chat.end_ids == policy.eos_ids
-    with pytest.raises(ValueError, match=r"no tokens in its record.*--model PATH"):
-        rows_to_dataset(select("wins", bare).rows)
+
+
+def test_rows_without_tokens_are_conversations_of_trl():
+    found = select("wins", play("kuhn_poker", "random", range(4))).rows
+    (row, *_) = rows_to_dataset(found)
+    assert {name for name in row if name.endswith(("_ids", "_mask"))} == set()
+    assert [m["role"] for m in row["prompt"]] == ["system", "user"]
+    assert [m["role"] for m in row["completion"]] == ["assistant"]
+    assert row["weight"] == 1.0
 
 
 def test_a_reply_never_becomes_a_control_token(chat):
@@ -160,7 +167,8 @@ def test_a_revision_is_read_as_the_better_reply(chat, talked):
         first, *rest = one.turns
         ids = [*chat.ids(text), chat.end_ids[0]]
         first = replace(first, reply=text, token_ids=ids, rewards={"game": paid})
-        return replace(one, turns=[replace(first, invalid=None), *rest], **given)
+        first = replace(first, invalid=None, action=["pass", "bet"].index(text))
+        return replace(one, turns=[first, *rest], **given)
 
     parent = talked[0]
     good, bad = (
@@ -190,7 +198,7 @@ def test_bad_input_is_refused_in_a_sentence(chat):
         select("wins", [replace(first, game="kuhn_pocker-v0")])
     with pytest.raises(ValueError, match="by the policy 'randon'; did you mean"):
         select("wins", PLAYED, policies=["randon"])
-    with pytest.raises(ValueError, match="want above as a number"):
+    with pytest.raises(ValueError, match="want a number above, got"):
         select("wins", PLAYED, above="high")
     with pytest.raises(ValueError, match="has no tokens; play with"):
         select("best_of_group", PLAYED)

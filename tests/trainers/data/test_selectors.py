@@ -2,14 +2,25 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from arena_trainers.data import joined, select
+from arena_trainers.credit import export
+from arena_trainers.data import joined, select, to_dataset
 from arena_trainers.data.rows import messages_of
 from arena_trainers.data.selection import selectors
 from arena_trainers.data.testing import check_selector
-from arena_wrappers import Branching, Episode, Reply, ScriptedPolicy, Turn, play
+from arena_wrappers import (
+    Branching,
+    Episode,
+    RandomPolicy,
+    Reply,
+    ScriptedPolicy,
+    Turn,
+    play,
+    without_lost,
+)
 
 RULES = {"max_turns": None, "prompt": {"reply_format": "bare"}, "actions": []}
 END = {"terminated": True, "truncated": False}
@@ -399,3 +410,22 @@ def test_a_selector_keeps_its_promises(name, tmp_path):
             (json.dumps({"messages": chat}) + "\n") * 99
         )
     check_selector(selectors.find(name), **options)
+
+
+def test_lost_episodes_give_no_rows_and_are_counted():
+    class Unsteady(RandomPolicy):
+        def act(self, requests):
+            played = super().act(requests)
+            pairs = zip(requests, played, strict=True)
+            return [Reply("", error="no") if r.seed % 4 == 0 else p for r, p in pairs]
+
+    episodes = play("kuhn_poker", Unsteady(), range(12))
+    kept = without_lost(episodes)
+    assert 0 < len(kept) < len(episodes)
+    found, sound = select("wins", episodes), select("wins", kept)
+    assert found.rows == sound.rows
+    num_lost = len(episodes) - len(kept)
+    assert found.dropped == {**sound.dropped, "the episode is lost": num_lost}
+    for refuses in (to_dataset, partial(export, estimator="mars", to="messages")):
+        with pytest.raises(ValueError, match=r"pass arena_wrappers\.without_lost"):
+            refuses(episodes)

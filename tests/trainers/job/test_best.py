@@ -14,6 +14,7 @@ import arena_envs
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.evaluate import exploitability
 from arena_trainers.job.best import (
+    LEARNERS,
     NASH_CONV,
     RETURN,
     Best,
@@ -142,6 +143,37 @@ def test_the_score_is_one_that_tells_better_from_worse(games, is_exact, metric):
     args = TurnGRPOConfig(use_cpu=True, bf16=False)
     plans = [GamePlan(game, args) for game in games]
     assert score_metric(plans, is_exact) == metric
+
+
+@pytest.mark.parametrize(
+    ("opponents", "metric"),
+    [
+        ("random", LEARNERS),
+        (["self", "random"], LEARNERS),
+        (["self", "self"], NASH_CONV),
+        ("past_selves", NASH_CONV),
+    ],
+)
+def test_the_score_against_opponents_that_stay_is_the_return_of_the_learner(
+    opponents, metric
+):
+    args = TurnGRPOConfig(use_cpu=True, bf16=False, opponents=opponents)
+    plans = [GamePlan("kuhn_poker", args)]
+    assert score_metric(plans, True, opponents=opponents) == metric
+    several = [*plans, GamePlan("nim", args)] if isinstance(opponents, str) else plans
+    assert score_metric(several, True, True, True, opponents) == NASH_CONV
+
+
+def test_a_run_against_random_keeps_the_model_of_the_best_return(tmp_path):
+    """The returns of both seats add up to 0 at each log."""
+    folder = tmp_path / "run"
+    printed = trained(folder, opponents=["self", "random"], max_steps=2)
+    name = "arena/kuhn_poker/against/random/return"
+    records = read_metrics(folder / "metrics.jsonl")
+    returns = {r["step"]: r[name] for r in records if "loss" in r}
+    best = max(returns, key=lambda step: returns[step])
+    assert read_best(folder) == Best(best, returns[best], LEARNERS)
+    assert f"return {returns[2]:.3f} against random  legal" in printed
 
 
 def folder_of(path, step):

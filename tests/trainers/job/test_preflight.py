@@ -8,16 +8,13 @@ import pytest
 import yaml
 
 from arena_trainers import extras
-from arena_trainers.cli.help import GROUPS, train_help
-from arena_trainers.cli.train_arguments import read_request
+from arena_trainers.cli.train import read_request, train_help
 from arena_trainers.job import preflight
 from arena_trainers.job.settings import load_recipe
-from arena_trainers.train import options
-from arena_trainers.train.options import (
-    installed_versions,
-    listed_options,
-    training_options,
-)
+from arena_trainers.train import own_options
+from arena_trainers.train.config import training_options
+from arena_trainers.train.options import GROUPS
+from arena_trainers.train.own_options import installed_versions, listed_options
 
 REFUSED = [
     (["--learning_rat", "1"], "did you mean 'learning_rate'?"),
@@ -89,17 +86,17 @@ assert not {{"torch", "transformers", "trl"}} & sys.modules.keys()
 
 
 def test_the_list_of_options_is_that_of_the_installed_trl():
-    """Out of date: python -m arena_trainers.train.options."""
+    """Out of date: python -m arena_trainers.train.config."""
     listed, real = listed_options(), training_options()
     own = {name: o for name, o in real.items() if o.source == "arena"}
     assert {name: o for name, o in listed.items() if o.source == "arena"} == own
-    if options.is_of_installed_versions():
+    if own_options.is_of_installed_versions():
         assert listed == real
 
 
 def test_an_option_of_a_newer_trl_is_left_to_its_own_config(monkeypatch, tmp_path):
     newer = {**installed_versions(), "trl": "1.99.0"}
-    monkeypatch.setattr(options, "installed_versions", lambda: newer)
+    monkeypatch.setattr(own_options, "installed_versions", lambda: newer)
     preflight.check({"new_in_trl": 1, "epsilon": "text"}, tmp_path / "a", resume=False)
     with pytest.raises(ValueError, match="want int as hidden_size"):
         preflight.check({"hidden_size": "text"}, tmp_path / "a", resume=False)
@@ -163,7 +160,7 @@ def test_help_fits_the_screen_and_has_our_options_with_our_defaults():
 
 def test_every_option_of_ours_has_a_group_in_the_help():
     own = {n for n, o in listed_options().items() if o.source == "arena"}
-    assert own <= {name for names in GROUPS.values() for name in names}
+    assert all(listed_options()[name].group in GROUPS for name in own)
 
 
 def test_help_shows_the_defaults_of_the_recipe_that_is_named():
@@ -211,7 +208,7 @@ def test_episodes_that_make_no_whole_groups_are_refused_by_our_own_names(arena_h
 
 
 def test_a_saved_models_prompt_options_are_the_defaults_of_its_training(tmp_path):
-    from arena_trainers.cli.train_arguments import read_request
+    from arena_trainers.cli.train import read_request
 
     text = '{"reply_format": "bare", "rules": false, "max_new_tokens": 2}'
     (tmp_path / "arena_prompt.json").write_text(text)
@@ -221,7 +218,7 @@ def test_a_saved_models_prompt_options_are_the_defaults_of_its_training(tmp_path
 
 
 def test_other_games_of_the_tiny_model_find_their_own_reply_length():
-    from arena_trainers.cli.train_arguments import read_request
+    from arena_trainers.cli.train import read_request
 
     assert read_request([]).settings["max_completion_length"] == 2
     assert (

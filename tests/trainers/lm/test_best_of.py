@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from arena_envs.doors import split
 from arena_trainers import LMPolicy, TurnGRPOConfig
 from arena_trainers.cli.policy_options import PolicyOptions
 from arena_trainers.data.columns import columns
@@ -21,7 +22,6 @@ from arena_trainers.job.tiny import tiny_tokenizer
 from arena_trainers.lm import best_of
 from arena_trainers.lm.best_of import BestOfPolicy
 from arena_trainers.lm.reward_model import RewardModel
-from arena_trainers.train.checks import split_list
 from arena_trainers.train.games import GamePlan, opponents
 from arena_wrappers import Policy, ScriptedPolicy, make_policy, play
 from arena_wrappers.human import HumanPolicy
@@ -130,7 +130,7 @@ def test_a_model_learns_whatever_the_string_is_within(
     model_folder, reward_folder, settings
 ):
     spec = f"best_of:2(lm:{model_folder}, reward:{reward_folder})"
-    assert split_list(f"self,{spec}") == ["self", spec]
+    assert split(f"self,{spec}") == ["self", spec]
     args = TurnGRPOConfig(**{**settings, "opponents": f"self,{spec}"})
     chooser: Any = opponents([GamePlan("kuhn_poker", args)], args, {})[spec]
     assert isinstance(chooser, BestOfPolicy)

@@ -5,10 +5,9 @@ import json
 import pytest
 from rich.console import Console
 
-from arena_trainers.job.settings import build_configs, load_recipe, recipes
+from arena_trainers.job.settings import build_configs, load_recipe, read_loop, recipes
 from arena_trainers.loops.checks import check_policies, checked
 from arena_trainers.loops.job import LoopJob
-from arena_trainers.loops.settings import read_loop
 from arena_trainers.train.games import GamePlan
 
 LOOPS = [name for name in recipes() if "rounds" in load_recipe(name)]

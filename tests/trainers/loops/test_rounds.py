@@ -11,11 +11,9 @@ from rich.console import Console
 
 from arena_trainers.extras import import_extra
 from arena_trainers.job.run_folder import write_config
-from arena_trainers.job.settings import load_recipe
+from arena_trainers.job.settings import load_recipe, overridden, read_loop
 from arena_trainers.loops.checks import checked
 from arena_trainers.loops.job import LoopJob, RoundError
-from arena_trainers.loops.overrides import overridden
-from arena_trainers.loops.settings import read_loop
 
 START = {
     "model": "tiny",
@@ -264,7 +262,7 @@ def test_an_edited_config_of_a_loop_is_refused_with_the_difference(
         ({"train": {"lora_r": 1}}, "all rounds have the same adapter; give it beside"),
         ({"train": {"trainer": "dpo"}}, "learns from pairs, and selector"),
         ({"train": {"trainer": "reward"}}, "chooses no replies"),
-        ({"start_from": "best"}, "want rounds.start_from as first or last"),
+        ({"start_from": "best"}, "unknown start_from 'best'; known are first, last"),
         ({"aggregate": "all"}, "want bool as aggregate, got 'all'"),
         ({"train": []}, "want lists of equal length in rounds, got 0 of train"),
         (

@@ -222,6 +222,7 @@ def test_outcomes_are_a_few_words(episodes):
     words = [outcome_of(episode) for episode in episodes]
     assert words[0] in ("player_0 ahead", "player_1 ahead")
     assert words[1] == "player_0 forfeits"
+    assert outcome_of(replace(episodes[0], lost="no reply", returns=[])) == "lost"
 
 
 def test_a_sheet_has_every_turn_as_the_viewer_saw_it(episodes):

@@ -10,8 +10,11 @@ import arena_envs
 from arena_envs.solvers import action_values, uniform_table
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import estimate
+from arena_trainers.job.callbacks import training_groups
+from arena_trainers.report.episodes import turn_lines
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.records import supplied_by
+from arena_trainers.train.rollouts import read_rollouts, write_rollouts
 
 KUHN = arena_envs.make_game("kuhn_poker")
 VALUES = action_values(KUHN, uniform_table(KUHN))
@@ -41,6 +44,44 @@ def labels(trainer):
         for episode in trainer.last_episodes
         for turn, state in zip(episode.turns, turn_states(episode, KUHN), strict=True)
     ]
+
+
+@pytest.mark.parametrize("weight", [0.5, 0.0])
+def test_supplied_parts_are_in_rollouts_replays_and_metrics_and_add_up(
+    make_trainer, generated, tmp_path, weight
+):
+    """A part of weight 0 is named as not paid, and is not in the sum."""
+    options = {"part_weights": {"judge": weight}} if weight else {"credit": "adca"}
+    trainer = make_trainer(columns={"rewards.judge": judge}, **options)
+    generated(trainer)
+    path = tmp_path / "step-0.jsonl"
+    write_rollouts(path, training_groups(trainer, 100))
+    shown = [
+        (list(turn_lines(turn, earned, full=False)), earned)
+        for episode, credit in read_rollouts(path)
+        for turn, earned in zip(episode.turns, credit, strict=True)
+        if earned is not None
+    ]
+    sums = [sum(earned.rewards.values()) for _, earned in shown]
+    assert sums == pytest.approx(trainer.last_turns.reward.tolist())
+    said = labels(trainer)
+    kind = "rewards" if weight else "unpaid"
+    factor = weight or 1
+    found = [getattr(earned, kind).get("judge", 0) for _, earned in shown]
+    assert found == [factor * x for x in said]
+    for (lines, earned), total in zip(shown, sums, strict=True):
+        (line,) = (one for one in lines if one.startswith("  reward"))
+        assert float(line.split()[1].rstrip(";")) == pytest.approx(total, abs=1e-5)
+        if earned.rewards.get("judge") and len(earned.rewards) > 1:
+            assert f"judge {earned.rewards['judge']:g}" in line
+        assert ("not paid: judge" in line) == (weight == 0)
+    logged = trainer._metrics["train"]
+    turns = trainer.last_turns
+    for seat in (0, 1):
+        own = turns.seat == seat
+        mean = turns.rewards["judge"][own].sum() / len({*turns.episode[own].tolist()})
+        (value,) = logged[f"arena/kuhn_poker/player_{seat}/reward/judge"]
+        assert value == pytest.approx(mean)
 
 
 def test_adca_learns_from_an_exact_judge(make_trainer):

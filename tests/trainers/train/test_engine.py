@@ -10,7 +10,7 @@ from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.vllm_backend import VLLMBackend
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.engine import check_installed
-from arena_trainers.train.records import Row
+from arena_trainers.train.records import TrainingRow
 from arena_trainers.train.trainer import sampling_logprobs
 
 
@@ -78,16 +78,16 @@ def test_a_missing_engine_is_refused(settings, arena_here, tmp_path):
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("version", ["0.21.9", "0.32.0"])
+@pytest.mark.parametrize("version", ["0.21.9", "0.33.0"])
 def test_an_engine_of_another_version_is_refused(install, version):
     install(version)
     with pytest.raises(
-        ValueError, match=f"vLLM from 0.22 to below 0.32, got {version}"
+        ValueError, match=f"vLLM from 0.22 to below 0.33, got {version}"
     ):
         check_installed()
 
 
-@pytest.mark.parametrize("version", ["0.22.0", "0.31.0+cu129"])
+@pytest.mark.parametrize("version", ["0.22.0", "0.32.0+cu129"])
 def test_engines_that_the_trainer_knows_are_taken(install, version):
     install(version)
     check_installed()
@@ -119,10 +119,10 @@ def test_token_ratios_are_truncated_where_a_row_holds_several_turns(settings):
 def test_logprobs_of_masked_tokens_and_dead_rows_are_0():
     advantage = [1.0, 0.0, 1.0]
     rows = [
-        Row(
+        TrainingRow(
             [1], [2, 3, 4], advantage, 0.0, mask=[1, 0, 1], logprobs=[-1.0, -5.0, -2.0]
         ),
-        Row([1], [2, 3], None, 0.0),
-        Row([1], [2, 3], None, 0.0, logprobs=[-1.0, -2.0]),
+        TrainingRow([1], [2, 3], None, 0.0),
+        TrainingRow([1], [2, 3], None, 0.0, logprobs=[-1.0, -2.0]),
     ]
     assert sampling_logprobs(rows) == [[-1.0, 0.0, -2.0], [0.0, 0.0], [0.0, 0.0]]

@@ -106,7 +106,11 @@ def _words(verdict: "Verdict") -> tuple[str, str, str]:
 def suggest(
     games: Annotated[
         list[str] | None,
-        typer.Option(metavar="GAME,GAME", help="Ids of games, by commas; repeatable."),
+        typer.Option(
+            *("--games", "-g"),
+            metavar="GAME,GAME",
+            help="Ids of games, by commas; repeatable.",
+        ),
     ] = None,
     recipe: Annotated[
         str | None,

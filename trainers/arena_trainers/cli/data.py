@@ -26,15 +26,16 @@ from arena_trainers.data import (
     select,
     write_rows,
 )
-from arena_trainers.data.columns import has_tokens
+from arena_trainers.data.columns import TEST, TRAIN, has_tokens
 from arena_trainers.data.rows import GENERAL
 from arena_trainers.data.selection import described
+from arena_wrappers.files import whole_file
 
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat
 
-PARQUET = (b"PAR1", b"prompt_ids", b"reason")  # what our files hold
-HELD_OUT = ".held-out.parquet"
+PARQUET = (b"PAR1", b"prompt", b"reason")  # what our files hold
+CARD = (b"---\n# arena data", b"---")  # what our dataset cards hold
 OTHER = ", held out"  # what the title of a table says
 
 
@@ -56,7 +57,11 @@ Options = Annotated[
     ),
 ]
 Out = Annotated[
-    Path | None, typer.Option(metavar="FILE.parquet", help="Write the rows here.")
+    Path | None,
+    typer.Option(
+        metavar="FILE.parquet",
+        help="Write the rows here; with --held-out a folder, for its splits.",
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the choice.")]
 Share = Annotated[
@@ -64,7 +69,7 @@ Share = Annotated[
     typer.Option(
         "--held-out",
         metavar="SHARE",
-        help="Share of the seeds whose rows go to FILE.held-out.parquet.",
+        help="Share of the seeds whose rows are the split test of the folder --out.",
     ),
 ]
 Model = Annotated[
@@ -72,7 +77,7 @@ Model = Annotated[
     typer.Option(
         metavar="PATH",
         help="Model whose tokenizer encodes text without tokens, or 'tiny' for the model "
-        "that arena train makes.",
+        "that arena train makes; without it, rows without tokens are messages alone.",
     ),
 ]
 DryRun = Annotated[
@@ -104,7 +109,7 @@ def data(
 
     arena data runs/a/episodes.jsonl --select wins -o top=0.2 --out wins.parquet
 
-    arena data trees.jsonl --select branch_pairs -o margin=0.5 --held-out 0.1 --out p.parquet
+    arena data trees.jsonl --select branch_pairs -o margin=0.5 --held-out 0.1 --out pairs
 
     arena data --list
     """
@@ -117,8 +122,6 @@ def data(
                 "want EPISODES, --select NAME and --out FILE.parquet (or --dry-run); "
                 "arena data --list names the selectors"
             )
-        if out is not None and out.suffix != ".parquet":
-            raise ValueError(f"want --out FILE.parquet, got {out}; give it this suffix")
         sides = _sides(files, share, out)
         given = read_params(option)
         found = {
@@ -130,7 +133,7 @@ def data(
         origin = _origin(found, sides)
         chat = None if model is None else _chat_of(model, origin)
         for side, selection in found.items():
-            print_tables(_tables(f"{selector}{side}", selection, chat, dry_run))
+            print_tables(_tables(f"{selector}{side}", selection, chat))
     if not any(selection.rows for selection in found.values()):
         typer.echo("error: no row was chosen; the table says why", err=True)
         raise typer.Exit(1)
@@ -142,16 +145,25 @@ def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, A
     """The episodes to train on and those held out, by what is added to their names."""
     from arena_trainers.train.rollouts import read_rollouts
 
-    if out is not None:
+    if out is not None and (out.suffix == ".parquet") == bool(share):
+        raise ValueError(
+            f"want --out FOLDER with --held-out, for its splits, got {out}; leave the "
+            "suffix out"
+            if share
+            else f"want --out FILE.parquet, got {out}; give it this suffix"
+        )
+    if out is not None and (not share or not out.is_dir()):
         check_out(out, PARQUET, "arena data")
+    elif out is not None:
+        check_out(out / "README.md", CARD, "arena data")
+        for name in (TRAIN, TEST):
+            check_out(out / name, PARQUET, "arena data")
     for file in files:
         _check_episodes(file)
     parts = [[rollout.episode for rollout in read_rollouts(file)] for file in files]
     episodes = joined(parts)
     if not share:
         return {"": episodes}
-    if out is not None:
-        check_out(out.with_suffix(HELD_OUT), PARQUET, "arena data")
     train, others = held_out(episodes, share)
     if not train or not others:
         seeds = len({episode.seed for episode in episodes})
@@ -198,11 +210,9 @@ def _of_episodes(found: Selection) -> Selection:
     return replace(found, rows=[row for row in found.rows if row.game != GENERAL])
 
 
-def _tables(
-    title: str, found: Selection, chat: "Chat | None", dry_run: bool
-) -> list[Table]:
+def _tables(title: str, found: Selection, chat: "Chat | None") -> list[Table]:
     """What was kept and why, and what was not."""
-    unknown = dry_run and chat is None and not all(map(has_tokens, found.rows))
+    unknown = chat is None and not all(map(has_tokens, found.rows))
     counts: dict[tuple[str, int, str], Counter[str]] = {}
     for row in found.rows:
         key = (row.game, row.seat, row.reason)
@@ -219,7 +229,7 @@ def _tables(
         )
     caption = [f"{len(found.rows):,} rows; {found.num_merged:,} equal ones merged"]
     if unknown:
-        caption.append("tokens are not recorded; --model PATH counts them")
+        caption.append("messages without tokens; --model PATH adds them")
     kept.caption = "\n".join(caption)
     if not found.dropped:
         return [kept]
@@ -241,14 +251,36 @@ def _tokens(row: dict[str, Any]) -> dict[str, int]:
 def _write(
     found: dict[str, Selection], chat: "Chat | None", out: Path, origin: Origin
 ) -> None:
+    has_splits = len(found) > 1
+    if has_splits:
+        out.mkdir(exist_ok=True)
+    written = []
     for side, selection in found.items():
-        path = out.with_suffix(HELD_OUT) if side else out
+        path = out / (TEST if side else TRAIN) if has_splits else out
         if not selection.rows:
+            path.unlink(missing_ok=True)  # of an earlier call
             typer.echo(f"{path}: not written, no row was chosen")
             continue
         with running(f"{path} was not written", "writing"):
             write_rows(rows_to_dataset(selection.rows, chat), path, origin)
+        written.append("test" if side else "train")
         typer.echo(f"wrote {len(selection.rows):,} rows to {path}")
+    if has_splits:
+        with whole_file(out / "README.md") as card:
+            card.write(_card(written, found[""], origin))
+
+
+def _card(splits: Sequence[str], train: Selection, origin: Origin) -> str:
+    """A dataset card that names the splits."""
+    files = "".join(f"  - split: {name}\n    path: {name}-*\n" for name in splits)
+    games = ", ".join(f"`{game['id']}`" for game in origin.games) or "no game"
+    kind = type(train.rows[0]).__name__.lower() if train.rows else "row"
+    return (
+        f"---\n# arena data wrote this card\nconfigs:\n- config_name: default\n"
+        f"  data_files:\n{files}---\n\n# Rows of {games}\n\nEach row is a {kind} that "
+        "`arena data` chose from recorded episodes; `reason` says why. Seeds of episodes "
+        "are in one split only.\n"
+    )
 
 
 def _print_selectors() -> None:

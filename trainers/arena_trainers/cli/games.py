@@ -121,7 +121,7 @@ def check(
     game: GameName,
     params: Params = None,
     num_episodes: Annotated[
-        int, typer.Option(min=1, help="Most random episodes.")
+        int, typer.Option("--episodes", "-n", min=1, help="Most random episodes.")
     ] = 40,
 ) -> None:
     """Check that a game obeys the contract of games.
@@ -151,16 +151,14 @@ def check(
 
 def new_game(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    directory: Annotated[
-        Path, typer.Option("--directory", "-d", help="Folder of the two files.")
-    ] = Path(),
+    out: Annotated[Path, typer.Option(help="Folder of the two files.")] = Path(),
 ) -> None:
     """Write a small game and its test, as a start for yours.
 
     Example: arena new-game capture_the_hill
     """
     with usage_errors():
-        written = write_skeleton(name, directory)
+        written = write_skeleton(name, out)
     for path in written:
         typer.echo(f"wrote {path}")
     typer.echo(f"check it with: arena check {name}:{_class_name(name)}")
@@ -187,7 +185,7 @@ def write_skeleton(name: str, directory: Path) -> list[Path]:
     paths = [directory / file for file in files]
     for path in paths:
         if path.exists():
-            raise ValueError(f"{path} exists; give another name or --directory")
+            raise ValueError(f"{path} exists; give another name or --out")
     directory.mkdir(parents=True, exist_ok=True)
     for path, skeleton in zip(paths, files.values(), strict=True):
         text = (SKELETONS / skeleton).read_text()

@@ -26,21 +26,19 @@ from arena_trainers.cli import report as report_command
 from arena_trainers.cli import serve as serve_command
 from arena_trainers.cli import solve as solve_command
 from arena_trainers.cli import tournament as tournament_command
-from arena_trainers.cli.help import print_train_help
-from arena_trainers.cli.train_arguments import (
+from arena_trainers.cli.train import (
     HELP,
     Request,
     is_offline,
+    print_train_help,
     read_request,
 )
 from arena_trainers.cli.usage import UsageError, usage_errors
 from arena_trainers.job import preflight
 from arena_trainers.job.run_folder import CONFIG, START, with_start
-from arena_trainers.job.settings import load_recipe
+from arena_trainers.job.settings import is_loop, load_recipe, read_loop, row_config
 from arena_trainers.lm.server import ServerError
-from arena_trainers.loops.settings import is_loop, read_loop
 from arena_trainers.offline.protocol import check_name
-from arena_trainers.offline.settings import row_config
 from arena_trainers.train.checkpoint import newest_checkpoint, step_of
 from arena_wrappers import NoReplyError
 from arena_wrappers.human import wrapped
@@ -57,6 +55,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"token_normalize_func": lambda name: name.replace("_", "-")},
 )
 
 

@@ -9,6 +9,7 @@ import yaml
 
 import arena_envs
 from arena_envs import GameEnv
+from arena_envs.doors import split
 
 GameName = Annotated[str, typer.Argument(metavar="GAME")]
 OptionalGame = Annotated[str | None, typer.Argument(metavar="GAME")]
@@ -28,13 +29,33 @@ MaxTurns = Annotated[
     int | None,
     typer.Option(min=1, help="Truncate episodes after this many turns of all seats."),
 ]
+
+
+def listed(values: list[str] | None) -> list[str] | None:
+    """The items of a repeatable option, in which commas separate items, too."""
+    try:
+        return values and [item for value in values for item in split(value)]
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 Games = Annotated[
     list[str],
-    typer.Option("--game", "-g", metavar="GAME", help="Game to play; repeatable."),
+    typer.Option(
+        *("--games", "-g"),
+        metavar="GAME,GAME",
+        callback=listed,
+        help="Games to play, by commas; repeatable.",
+    ),
 ]
 MoreGames = Annotated[
     list[str] | None,
-    typer.Option("--game", "-g", metavar="GAME", help="In place of GAME; repeatable."),
+    typer.Option(
+        *("--games", "-g"),
+        metavar="GAME,GAME",
+        callback=listed,
+        help="Games by commas, in place of GAME; repeatable.",
+    ),
 ]
 
 Opponents = Annotated[

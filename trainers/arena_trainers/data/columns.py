@@ -22,6 +22,7 @@ from arena_trainers.extras import import_extra
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat
 
+TRAIN, TEST = (f"{split}-00000-of-00001.parquet" for split in ("train", "test"))
 FACTS = ("game", "seat", "turn", "seed", "sample", "policy", "reason")
 
 
@@ -58,32 +59,32 @@ def columns(row: Row, chat: "Chat | None" = None) -> dict[str, Any]:
     """A row as a mapping: its facts, its messages, its tokens and their masks.
 
     Tokens are those of the record. Where it has none, they are those of `LMPolicy`: what other
-    seats wrote becomes no control token, and neither does what a reply says.
+    seats wrote becomes no control token, and neither does what a reply says. Without a `chat`, such
+    a row has messages alone, for trainers that tokenize themselves.
 
     Args:
         row: the row.
-        chat: encodes what the record has no tokens of; None if there is no such text.
+        chat: encodes what the record has no tokens of.
 
     Raises:
-        ValueError: tokens are missing without a `chat`, or are not of its tokenizer.
+        ValueError: tokens are not of the tokenizer of `chat`.
     """
-    if chat is None and not has_tokens(row):
-        raise ValueError(
-            f"a row of {row.game!r}, seed {row.seed}, seat {row.seat}, turn {row.turn}, has "
-            "no tokens in its record; name the model that is to be trained: --model PATH"
-        )
     prompt = storable_value([dict(message) for message in row.prompt])
-    context = [int(i) for i in row.prompt_ids or ()]
-    if row.prompt_ids is None and chat is not None:
-        context = chat.encode(prompt)
     found = {name: storable_value(getattr(row, name)) for name in FACTS}
-    found |= {"prompt": prompt, "prompt_ids": context}
+    found["prompt"] = prompt
+    if encoded := chat is not None or has_tokens(row):
+        context = [int(i) for i in row.prompt_ids or ()]
+        if row.prompt_ids is None and chat is not None:
+            context = chat.encode(prompt)
+        found["prompt_ids"] = context
     names = ("chosen", "rejected") if isinstance(row, Pair) else ("completion",)
     for name, pieces in zip(names, row.texts, strict=True):
-        ids, mask = _tokens(pieces, context, chat)
         said = [dict(message) for message in messages_of(pieces)]
-        found |= {name: storable_value(said), f"{name}_ids": ids, f"{name}_mask": mask}
-        _check_ids([*context, *ids], chat)
+        found[name] = storable_value(said)
+        if encoded:
+            ids, mask = _tokens(pieces, context, chat)
+            found |= {f"{name}_ids": ids, f"{name}_mask": mask}
+            _check_ids([*context, *ids], chat)
     if isinstance(row, Pair):
         return found | {"margin": float(row.margin)}
     if isinstance(row, Completion):
@@ -136,7 +137,8 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
     | pairs | `chosen`, `chosen_ids`, `chosen_mask`, `rejected`, `rejected_ids`, `rejected_mask`, `margin` |
 
     A mask has one entry for each token of its text: 1 where the learner wrote it and it counts, 0
-    for what the seat read in between and for wrong replies.
+    for what the seat read in between and for wrong replies. Without `chat`, rows have tokens and
+    masks only if all records have them.
 
     Args:
         rows: of one kind, at least one.
@@ -146,7 +148,7 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
         A `datasets.Dataset`.
 
     Raises:
-        ValueError: there is no row, tokens are missing, or a number does not fit.
+        ValueError: there is no row, or a number does not fit.
         ModuleNotFoundError: datasets is missing.
     """
     datasets = import_extra("datasets", "train")
@@ -160,8 +162,9 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
                 f"sample {row.sample}; play with smaller ones"
             )
     found = [columns(row, chat) for row in rows]
-    data = {name: [entry[name] for entry in found] for name in found[0]}
-    return datasets.Dataset.from_dict(data, features=_features(datasets, found[0]))
+    least = min(found, key=len)  # without tokens, if one row lacks them
+    data = {name: [entry[name] for entry in found] for name in least}
+    return datasets.Dataset.from_dict(data, features=_features(datasets, least))
 
 
 def _features(datasets: Any, row: dict[str, Any]) -> Any:

@@ -4,10 +4,9 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, check_number
 from arena_trainers.data.played import (
     Trajectory,
-    check_number,
     check_share,
     completions,
     conversations,

@@ -2,13 +2,12 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from arena_envs.checks import did_you_mean
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, check_number
 from arena_trainers.data.rows import Completion, Dropped, Heard, Piece, Said
 from arena_wrappers import Episode, Turn
 from arena_wrappers.replay import game_of
@@ -200,16 +199,6 @@ def joined(parts: Iterable[Iterable[Episode]]) -> list[Episode]:
                 episode = replace(episode, parent=episode.parent + first)
             found.append(episode)
     return found
-
-
-def check_number(name: str, value: object, low: float = -math.inf) -> None:
-    """Refuses an option that is no number of at least `low`."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not value >= low:  # type: ignore[operator] # a number
-        least = "" if low == -math.inf else f" of at least {low:g}"
-        raise ValueError(
-            f"want {name} as a number{least}, such as 0.5, got {value!r:.60}"
-        )
 
 
 def check_share(name: str, value: object) -> None:

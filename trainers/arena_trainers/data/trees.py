@@ -6,9 +6,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from arena_envs.game import check_number
 from arena_trainers.credit.pools import reply_values
 from arena_trainers.data.played import (
-    check_number,
     check_share,
     chosen_policies,
     conversations,

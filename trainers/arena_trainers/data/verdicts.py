@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from arena_envs.game import check_number
 from arena_trainers.data.played import (
     Trajectory,
-    check_number,
     draw,
     facts_of,
     is_legal,

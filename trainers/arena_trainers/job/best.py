@@ -1,6 +1,8 @@
 """`RUN/best/`: the model of the best score that was measured in training.
 
-The score is the exact NashConv of the first game where it is measured in training; lower is
+In a run of one game against opponents that stay the same, such as `opponents: random`, the score
+is the mean return of the seats that learn, in the training episodes since the last log; higher is
+better. Else it is the exact NashConv of the first game where it is measured in training; lower is
 better. Else, in a run of one game that is cooperative or has one seat, it is the mean return
 of all seats in the training episodes since the last log; higher is better. Else, in a run of
 one game with `start_episodes`, it is the score against the model of the start on held-out
@@ -30,6 +32,8 @@ from transformers import (
 
 from arena_trainers.job.against_start import SCORE
 from arena_trainers.job.run_folder import partial
+from arena_trainers.matchmaking import SELF
+from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.train.games import GamePlan
 
 if TYPE_CHECKING:
@@ -37,11 +41,12 @@ if TYPE_CHECKING:
 
 FOLDER, FILE = "best", "best.json"
 NASH_CONV, RETURN = "arena/nash_conv", "mean return"
+LEARNERS = "mean return of the seats that learn"
 HELD_OUT = "score against the start"
 NO_SCORE = (
     "no best model is kept: training measured no score. It measures the exact NashConv of "
-    "a small game if evaluate_every is above 0, the mean return of one cooperative game, and "
-    "with start_episodes the score of one game against the start"
+    "a small game if evaluate_every is above 0, the mean return of one cooperative game or "
+    "against opponents that stay the same, and with start_episodes the score of one game against the start"
 )
 
 
@@ -52,8 +57,7 @@ class Best:
     Attributes:
         step: optimizer steps that it has been trained for.
         score: its score.
-        metric: `"arena/nash_conv"`, where lower is better, `"mean return"`, or
-            `"score against the start"`.
+        metric: `NASH_CONV`, where lower is better, or `RETURN`, `LEARNERS` or `HELD_OUT`.
     """
 
     step: int
@@ -88,8 +92,9 @@ def score_metric(
     measures_nash_conv: bool,
     plays_start: bool = False,
     has_curriculum: bool = False,
+    opponents: Any = SELF,
 ) -> str | None:
-    """What the score is: `NASH_CONV`, `RETURN`, `HELD_OUT`, or None if nothing fit is measured.
+    """What the score is; None if nothing fit is measured.
 
     Args:
         plans: the games.
@@ -97,10 +102,15 @@ def score_metric(
         plays_start: whether the model plays against that of the start in training.
         has_curriculum: whether games change in training, so that returns of different steps
             cannot be compared.
+        opponents: of the settings.
     """
+    game, seats = plans[0].game, plans[0].seats
+    is_policy = isinstance(opponents, str) and not names_matchmaker(opponents)
+    faces_others = is_policy if seats is None else {*seats} != {SELF}
+    if faces_others and len(plans) == 1 and not has_curriculum:
+        return LEARNERS
     if measures_nash_conv:
         return NASH_CONV
-    game = plans[0].game
     if len(plans) > 1:
         return None
     is_common = game.num_players == 1 or game.kind == "cooperative"
@@ -174,12 +184,14 @@ def score_of(logs: Mapping[str, Any], metric: str) -> float | None:
     >>> logs = {"arena/hanabi/player_0/return": 2.0}
     >>> score_of(logs | {"arena/hanabi/against/random/return": 0.0}, "mean return")
     2.0
+    >>> score_of(logs | {"arena/hanabi/against/random/return": 1.0}, LEARNERS)
+    1.0
     """
     names = [NASH_CONV]
     if metric != NASH_CONV:
-        end = "/return" if metric == RETURN else f"/{SCORE}"
+        end = f"/{SCORE}" if metric == HELD_OUT else "/return"
         names = [n for n in logs if n.startswith("arena/") and n.endswith(end)]
-        names = [n for n in names if "/against/" not in n]
+        names = [n for n in names if ("/against/" in n) == (metric == LEARNERS)]
     values = [logs[name] for name in names if logs.get(name) is not None]
     score = sum(values) / len(values) if values else math.nan
     return score if math.isfinite(score) else None

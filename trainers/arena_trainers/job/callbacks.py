@@ -19,6 +19,7 @@ from arena_envs.game import AnyGame
 from arena_envs.solvers import Table, nash_conv
 from arena_trainers.evaluate import tabular
 from arena_trainers.job.tracked_turns import track
+from arena_trainers.train.columns import part_weights
 from arena_trainers.train.rollouts import (
     Rollout,
     joined,
@@ -187,6 +188,7 @@ def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout
         trainer.last_credit,
         estimator=trainer.args.credit,
         weighting=trainer.args.weighting,
+        part_weights=part_weights(trainer.args, trainer.games.functions),
     )
     roots = [g for g, e in zip(games, episodes, strict=True) if e.parent is None]
     pairs = zip(roots, trees_of(own), strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.job.best import NO_SCORE, RETURN, BestModel
+from arena_trainers.job.best import LEARNERS, NO_SCORE, RETURN, BestModel
 from arena_trainers.job.outcome import EXACT_SOLVERS
 from arena_trainers.report.run_page import write_report
 from arena_trainers.report.runs import read_run_files
@@ -95,12 +95,13 @@ def best_line(folder: Path, kept: BestModel | None, is_wanted: bool, every: int)
         return f"the best model of training is in {folder / 'best'} ({kept.best})"
     state = kept.trainer.state
     steps = state.global_step
-    if kept.metric != RETURN and steps < every:
+    is_return = kept.metric in (RETURN, LEARNERS)
+    if not is_return and steps < every:
         return (
             f"no best model is kept: the run had {steps} steps, fewer than evaluate_every "
             f"({every}), so training measured no score; give a smaller --evaluate_every"
         )
-    if kept.metric == RETURN and steps < state.logging_steps:
+    if is_return and steps < state.logging_steps:
         return (
             f"no best model is kept: the run had {steps} steps, fewer than logging_steps "
             f"({state.logging_steps:g}), so training logged no mean return; give a smaller "

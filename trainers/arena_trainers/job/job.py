@@ -23,7 +23,7 @@ from arena_trainers.job.curves import draw_curves, read_metrics
 from arena_trainers.job.hub import check_push, push_model
 from arena_trainers.job.model_card import write_cards
 from arena_trainers.job.opening import description, legal_warning, memory_line
-from arena_trainers.job.outcome import GameMeter, Outcome
+from arena_trainers.job.outcome import GameMeter, GameOutcome
 from arena_trainers.job.profile import profile_lines, profile_of
 from arena_trainers.job.progress import Look, figures_of, shown_progress
 from arena_trainers.job.provenance import config_text, provenance
@@ -189,7 +189,7 @@ class TrainingJob:
             for number, meter in enumerate(self.meters)
         ]
         outcomes = [
-            Outcome(m.plan.name, m.stages, m.evaluate(policy), m.compare())
+            GameOutcome(m.plan.name, m.stages, m.evaluate(policy), m.compare())
             for m in self.meters
         ]
         late = self.watcher.last_quarter_mean() if self.watcher else None
@@ -250,7 +250,7 @@ class TrainingJob:
         self,
         results: dict[str, Any],
         episodes: list[list[Episode]],
-        outcomes: list[Outcome],
+        outcomes: list[GameOutcome],
     ) -> None:
         share = -(-self.job.saved_episodes // len(episodes))  # of each game
         write_episodes(
@@ -269,7 +269,7 @@ class TrainingJob:
         write_cards(self, outcomes, results)
         write_last_report(self.folder)
 
-    def _show(self, outcomes: list[Outcome]) -> None:
+    def _show(self, outcomes: list[GameOutcome]) -> None:
         plans = [meter.plan for meter in self.meters]
         for outcome in outcomes:
             for table in outcome_tables(outcome):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs.checks import did_you_mean
+from arena_envs.doors import split
 from arena_trainers import extras
 from arena_trainers.job.run_folder import check_new
 from arena_trainers.job.settings import JobConfig
@@ -22,20 +23,17 @@ from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.train.checks import (
     check_ranges,
     refuse_what_is_not_supported,
-    split_list,
 )
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.engine import check_server
 from arena_trainers.train.engine_adapters import NO_ADAPTER, plays_adapters
 from arena_trainers.train.games import GamePlan, check_used, curriculum_of
-from arena_trainers.train.options import (
-    Option,
+from arena_trainers.train.options import Option, options_of, unknown_option
+from arena_trainers.train.own_options import (
+    Draft,
     is_of_installed_versions,
     listed_options,
-    options_of,
-    unknown_option,
 )
-from arena_trainers.train.own_options import Draft
 from arena_trainers.train.records import load_functions
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.human import names_person
@@ -261,7 +259,7 @@ def check_reporters(report_to: Any) -> None:
     Raises:
         ValueError: a package is missing, or a name is unknown.
     """
-    names = split_list(report_to) if isinstance(report_to, str) else report_to
+    names = split(report_to) if isinstance(report_to, str) else report_to
     for name in names or ():
         if name in ("none", "all"):  # "all" that are installed
             continue

@@ -1,6 +1,8 @@
 """Progress of a training run: a bar in a terminal, lines elsewhere."""
 
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -170,13 +172,23 @@ class ProgressLines(TrainerCallback):
 def figures_of(logs: Mapping[str, Any]) -> list[str]:
     """The figures of a log that are shown: legal rate, NashConv and returns by seat.
 
-    The split by opponent is not shown.
+    Against one opponent, the return of the seats that learn comes first, in place of those by
+    seat. The split by several opponents is not shown.
 
     >>> logs = {"arena/legal_rate": 0.5, "arena/kuhn_poker/player_0/return": -0.1}
-    >>> figures_of(logs | {"arena/kuhn_poker/against/random/return": 0.2})
+    >>> figures_of(logs)
     ['legal 0.500', 'return -0.100']
+    >>> figures_of(logs | {"arena/kuhn_poker/against/random/return": 0.2})
+    ['return 0.200 against random', 'legal 0.500']
     """
-    parts = []
+    split = r"arena/(.+)/against/(.+)/return"
+    found = [m for m in (re.fullmatch(split, name) for name in logs) if m]
+    times = Counter(match[1] for match in found)
+    alone = {match[1]: match for match in found if times[match[1]] == 1}
+    parts = [
+        f"{game + ' ' if len(alone) > 1 else ''}return {logs[m[0]]:.3f} against {m[2]}"
+        for game, m in alone.items()
+    ]
     if logs.get("arena/legal_rate") is not None:
         parts.append(f"legal {logs['arena/legal_rate']:.3f}")
     if logs.get("arena/nash_conv") is not None:
@@ -186,7 +198,8 @@ def figures_of(logs: Mapping[str, Any]) -> list[str]:
         is_return = key.startswith("arena/") and key.endswith("/return")
         if is_return and "/against/" not in key:
             game = key.removeprefix("arena/").rpartition("/player_")[0]
-            games.setdefault(game, []).append(f"{logs[key]:.3f}")
+            if game not in alone:
+                games.setdefault(game, []).append(f"{logs[key]:.3f}")
     for game, returns in games.items():
         name = f"{game} return" if len(games) > 1 else "return"
         parts.append(f"{name} {'/'.join(returns)}")

@@ -1,131 +1,132 @@
-"""Options of `arena train`: the job's own, and every field of `TurnGRPOConfig`."""
+"""Options of `arena train`: of a run, of rows, and of rounds; recipes and command lines.
+
+`JobConfig` has those of every run, besides the fields of `TurnGRPOConfig` (self-play) or of
+`RowConfig` and a trainer's own (rows). `Loop` has those of rounds.
+"""
 
 import dataclasses
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import difflib
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
 from arena_envs.checks import did_you_mean
+from arena_trainers.data.selection import selectors
 from arena_trainers.train.checks import refuse_warm_start
-from arena_trainers.train.options import options_of, training_options, unknown_option
+from arena_trainers.train.options import (
+    Option,
+    check_declared,
+    option,
+    options_of,
+    unknown_option,
+)
+from arena_wrappers import Branching
+from arena_wrappers.prompts import PROMPT_OPTIONS
 
 if TYPE_CHECKING:
     from arena_trainers.train.config import TurnGRPOConfig
 
 DEFAULT_RECIPE = "kuhn-tiny"
 MODEL_RECIPE = "pretrained"  # where a model is given and no recipe
+PROJECT = "arena-envs"  # of the runs in trackio and W&B
+OF_THE_MODEL = (
+    *("model", "hidden_size", "num_layers"),
+    *("lora_r", "lora_alpha", "lora_target_modules"),
+    *("evaluate_every", "eval_episodes", "saved_episodes"),
+)  # options of `JobConfig` that rows need, too
+NOT_OURS = (
+    "output_dir",
+    "resume_from_checkpoint",
+    "remove_unused_columns",
+    "dataset_kwargs",
+)
+ROUNDS = "rounds"
+LEARNER = "learner"  # the model of the loop, among policies, and its name in records
+OF_THE_ADAPTER = ("lora_r", "lora_alpha", "lora_target_modules")
+OF_THE_START = (
+    *("model", "hidden_size", "num_layers", "seed", "games", "use_cpu", "on_invalid"),
+    *("warm_start_steps", "warm_start_episodes", "warm_start_teacher"),
+    *("warm_start_batch_size", "warm_start_learning_rate"),
+    *PROMPT_OPTIONS,
+    *("max_completion_length", "temperature", "top_k", "top_p", "min_p"),
+    *("repetition_penalty", "chat_template_kwargs"),
+    *OF_THE_ADAPTER,
+)  # options beside `rounds`
+_OF_THE_LOOP = ("model", "data", "seed")
+_IN_TURN = ("play", "select", "train")  # stages that may be lists
 
 
 @dataclass(frozen=True)
 class JobConfig:
-    """Settings of a training run besides the trainer's own."""
+    """Settings of a training run besides the trainer's own.
 
-    model: str = field(
-        default="tiny",
-        metadata={
-            "help": "Folder of a saved model, an id of the Hugging Face hub, or 'tiny': "
-            "made on the spot."
-        },
-    )
-    hidden_size: int = field(default=64, metadata={"help": "Width of the tiny model."})
-    num_layers: int = field(default=2, metadata={"help": "Layers of the tiny model."})
-    lora_r: int = field(
-        default=0,
-        metadata={
-            "help": "Rank of a LoRA adapter that is trained; 0 to train all weights."
-        },
-    )
-    lora_alpha: int | None = field(
-        default=None,
-        metadata={"help": "Scale of the adapter; twice the rank by default."},
-    )
-    lora_target_modules: list[str] = field(
-        default_factory=lambda: ["all-linear"],
-        metadata={
-            "help": "Layers that get an adapter, such as q_proj,v_proj; all linear layers "
-            "but the output by default."
-        },
-    )
-    warm_start_steps: int = field(
-        default=0,
-        metadata={
-            "help": "Optimizer steps of imitation of random legal play before self-play."
-        },
-    )
-    warm_start_episodes: int = field(
-        default=1000, metadata={"help": "Episodes of legal play to imitate."}
-    )
-    warm_start_teacher: str | None = field(
-        default=None,
-        metadata={
-            "help": "Policy string of a bot whose replies are imitated, such as 'cfr'; by "
-            "default random legal play is."
-        },
-    )
-    warm_start_batch_size: int = field(
-        default=256, metadata={"help": "Replies imitated per optimizer step."}
-    )
-    warm_start_learning_rate: float | None = field(
-        default=None,
-        metadata={
-            "help": "Learning rate of the imitation; by default from the model's size."
-        },
-    )
-    evaluate_every: int = field(
-        default=10, metadata={"help": "Steps between exact evaluations; 0 for none."}
-    )
-    eval_episodes: int = field(
-        default=1000, metadata={"help": "Episodes that measure the legal-reply rate."}
-    )
-    saved_episodes: int = field(
-        default=32, metadata={"help": "Episodes kept in episodes.jsonl."}
-    )
-    columns: dict[str, Any] = field(
-        default_factory=dict,
-        metadata={
-            "help": "Columns or reward parts: {rewards.judge: 'my_module:my_function'}, or "
-            "by a reward model {rewards.judge: {reward: PATH}}."
-        },
-    )
-    saved_groups: int = field(
-        default=2, metadata={"help": "Training groups kept at each log; 0 for none."}
-    )
-    show_replies_every: int | None = field(
-        default=None,
-        metadata={"help": "Steps between sample replies; default 10, tiny: 0."},
-    )
-    stall_after: float = field(
-        default=600.0,
-        metadata={
-            "help": "Seconds of one step after which each process says what it waits for; "
-            "0 for never."
-        },
-    )
-    save_best: bool = field(
-        default=True, metadata={"help": "Whether to keep the best model in best/."}
-    )
-    start_episodes: int = field(
-        default=0, metadata={"help": "Episodes against the start at evaluations."}
-    )
-    patience: int = field(
-        default=0, metadata={"help": "Evaluations without a better score to the end."}
-    )
-    warn_collapse: bool = field(
-        default=False, metadata={"help": "Whether to warn of a collapse."}
-    )
+    Model:
+        model: Folder of a saved model, an id of the Hugging Face hub, or 'tiny': made on
+            the spot.
+        hidden_size: Width of the tiny model.
+        num_layers: Layers of the tiny model.
+        lora_r: Rank of a LoRA adapter that is trained; 0 to train all weights.
+        lora_alpha: Scale of the adapter; twice the rank by default.
+        lora_target_modules: Layers that get an adapter, such as q_proj,v_proj; all linear
+            layers but the output by default.
+        warm_start_steps: Optimizer steps of imitation of random legal play before
+            self-play.
+        warm_start_episodes: Episodes of legal play to imitate.
+        warm_start_teacher: Policy string of a bot to imitate, such as 'cfr'. By default
+            random legal play is imitated.
+        warm_start_batch_size: Replies imitated per optimizer step.
+        warm_start_learning_rate: Learning rate of the imitation; by default from the
+            model's size.
+
+    Credit:
+        columns: Columns or reward parts: {rewards.judge: 'my_module:my_function'}. A reward
+            model gives them by {rewards.judge: {reward: PATH}}.
+
+    Evaluation:
+        evaluate_every: Steps between exact evaluations; 0 for none.
+        eval_episodes: Episodes that measure the legal-reply rate.
+        start_episodes: Episodes against the start at evaluations.
+        patience: Evaluations without a better score to the end.
+        warn_collapse: Whether to warn of a collapse.
+
+    Output:
+        saved_episodes: Episodes kept in episodes.jsonl.
+        saved_groups: Training groups kept at each log; 0 for none.
+        show_replies_every: Steps between sample replies; default 10, tiny: 0.
+        stall_after: Seconds of one step after which each process says what it waits for; 0
+            for never.
+        save_best: Whether to keep the best model in best/.
+    """
+
+    model: str = option("tiny")
+    hidden_size: int = option(64, least=4)
+    num_layers: int = option(2, least=1)
+    lora_r: int = option(0, least=0)
+    lora_alpha: int | None = option(None, least=1)
+    lora_target_modules: list[str] = option(["all-linear"])
+    warm_start_steps: int = option(0, least=0)
+    warm_start_episodes: int = option(1000, least=1)
+    warm_start_teacher: str | None = option(None)
+    warm_start_batch_size: int = option(256, least=1)
+    warm_start_learning_rate: float | None = option(None, least=0)
+    evaluate_every: int = option(10, least=0)
+    eval_episodes: int = option(1000, least=1)
+    saved_episodes: int = option(32, least=0)
+    columns: dict[str, Any] = option({})
+    saved_groups: int = option(2, least=0)
+    show_replies_every: int | None = option(None, least=0)
+    stall_after: float = option(600.0, least=0)
+    save_best: bool = option(True)
+    start_episodes: int = option(0, least=0)
+    patience: int = option(0, least=0)
+    warn_collapse: bool = option(False)
 
     def __post_init__(self) -> None:
-        lowest = {"hidden_size": 4, "num_layers": 1, "warm_start_episodes": 1}
-        lowest |= {"warm_start_batch_size": 1, "eval_episodes": 1, "lora_alpha": 1}
-        for option in dataclasses.fields(self):
-            value, least = getattr(self, option.name), lowest.get(option.name, 0)
-            if isinstance(value, int | float) and not least <= value < math.inf:
-                raise ValueError(f"want {option.name} of at least {least}, got {value}")
+        check_declared(self)
         if self.warm_start_teacher is not None and self.warm_start_steps == 0:
             raise ValueError(
                 f"warm_start_teacher={self.warm_start_teacher!r} needs a supervised start; "
@@ -267,8 +268,7 @@ def build_configs(
     Raises:
         ValueError: an unknown option, a value of another type, or one out of range.
     """
-    from arena_trainers.job.output_defaults import output_defaults
-    from arena_trainers.train.config import TurnGRPOConfig
+    from arena_trainers.train.config import TurnGRPOConfig, training_options
 
     job_options, options = options_of(JobConfig), training_options()
     job, training = {}, {}
@@ -286,3 +286,409 @@ def build_configs(
     if config.warm_start_steps > 0:
         refuse_warm_start(args)
     return config, args
+
+
+def output_defaults(output_dir: str, options: Container[str]) -> dict[str, Any]:
+    """Defaults of a trainer's options that differ from TRL's.
+
+    Args:
+        output_dir: the run folder.
+        options: the names that the trainer knows.
+    """
+    import torch
+
+    defaults: dict[str, Any] = {
+        "report_to": "none",
+        "disable_tqdm": True,
+        "ddp_find_unused_parameters": False,
+        "output_dir": output_dir,
+        "run_name": Path(output_dir).absolute().name,
+        "hub_strategy": "end",  # with the card, whose results come last
+    }
+    if "project" in options:  # newer versions of transformers
+        defaults["project"] = PROJECT
+    if not torch.cuda.is_available():
+        defaults |= {"use_cpu": True, "bf16": False}
+    return defaults
+
+
+@dataclass(frozen=True)
+class RowConfig:
+    """Settings of a run that learns from rows, besides the model's and the trainer's.
+
+    Rows:
+        trainer: Name of the trainer.
+        data: Parquet file of rows, or folder of splits, which arena data writes.
+        batch_size: Rows per optimizer step, all processes together. The gradient is their
+            mean, also if they run in micro-batches that fit the memory.
+        max_tokens_per_forward: Most tokens that run at once; by default what memory allows.
+    """
+
+    trainer: str = option()
+    data: str = option()
+    batch_size: int = option(32, least=1)
+    max_tokens_per_forward: int | None = option(None, least=1)
+
+    def __post_init__(self) -> None:
+        check_declared(self)
+
+
+def row_options() -> dict[str, Option]:
+    """The options that all trainers share, by name; imports no library."""
+    ours = options_of(RowConfig)
+    shared = options_of(JobConfig)
+    return ours | {name: shared[name] for name in OF_THE_MODEL}
+
+
+def trainer_options(config: type[Any]) -> dict[str, Option]:
+    """The options of a trainer's own, by name."""
+    found = options_of(
+        config, frozenset(one.name for one in dataclasses.fields(config))
+    )
+    return {name: option for name, option in found.items() if name not in NOT_OURS}
+
+
+def row_config(settings: Mapping[str, Any]) -> tuple[RowConfig, JobConfig]:
+    """The settings that all trainers share.
+
+    Raises:
+        ValueError: one is missing, of another type or out of range.
+    """
+    if settings.get("data") is None:
+        raise ValueError(
+            f"trainer {settings['trainer']!r} learns from rows; give --data FILE.parquet, "
+            "which arena data writes"
+        )
+    options = row_options()
+    given = {n: options[n].converted(v) for n, v in settings.items() if n in options}
+    shared = {name: given.pop(name) for name in OF_THE_MODEL if name in given}
+    return RowConfig(**given), JobConfig(**shared)
+
+
+def trainer_args(
+    config: type[Any], settings: Mapping[str, Any], output_dir: Path, is_tiny: bool
+) -> Any:
+    """The trainer's own settings.
+
+    Args:
+        config: its dataclass.
+        settings: options by name.
+        output_dir: the run folder.
+        is_tiny: whether the model is the tiny one.
+
+    Raises:
+        ValueError: an unknown option, a value of another type, or one out of range.
+    """
+    options, ours = trainer_options(config), row_options()
+    given = {}
+    for name, value in settings.items():
+        if name in ours:
+            continue
+        if name not in options:
+            near = difflib.get_close_matches(name, [*ours, *options], n=1)
+            trainer = settings["trainer"]
+            hint = f"arena train --trainer {trainer} --help-all lists all"
+            if near:
+                hint = f"did you mean {near[0]!r}?"
+            raise ValueError(f"trainer {trainer!r} has no option {name!r}; {hint}")
+        given[name] = options[name].converted(value)
+    for name in (
+        "per_device_train_batch_size",
+        "gradient_accumulation_steps",
+        "auto_find_batch_size",
+    ):
+        if name in given:
+            raise ValueError(
+                f"want batch_size alone, which is cut to fit the memory, got {name}; give "
+                "--batch_size N, and --max_tokens_per_forward M for smaller micro-batches"
+            )
+    defaults = output_defaults(str(output_dir), options)
+    defaults["remove_unused_columns"] = False  # the collator reads the masks
+    if "max_length" in options:
+        defaults["max_length"] = None  # rows are never cut
+    if "router_aux_loss_coef" in options:
+        defaults["router_aux_loss_coef"] = 0.0  # it depends on the micro-batches
+    if is_tiny:
+        defaults["gradient_checkpointing"] = False
+    return config(**{**defaults, **given})
+
+
+@dataclass(frozen=True)
+class PlayStage:
+    """Who plays, and how much.
+
+    Options:
+        episodes: Different seeds of each line-up of each game.
+        samples: Episodes of each seed.
+        same_seeds: Whether all line-ups of a game play the same seeds.
+        policies: Who plays each seat in turn; `learner` is the model of the round.
+        opponents: Who plays the other seats; `self` is the same policy in all seats.
+        branch: Arguments of `Branching`; none for no turn trees.
+    """
+
+    episodes: int = option(100, least=1)
+    samples: int = option(1, least=1)
+    same_seeds: bool = option(False)
+    policies: list[str] = option([LEARNER])
+    opponents: list[str] = option(["self"])
+    branch: dict[str, Any] | None = option(None)
+
+    def __post_init__(self) -> None:
+        check_declared(self)
+        _names(self, "policies", "opponents")
+        _ = self.branching  # raises where the options do not fit
+
+    @property
+    def branching(self) -> Branching | None:
+        """Where the episodes branch."""
+        if self.branch is None:
+            return None
+        known = {option.name for option in dataclasses.fields(Branching)}
+        _refuse_unknown("rounds.play.branch", self.branch, known)
+        if "num_candidates" not in self.branch:
+            raise ValueError("rounds.play.branch needs num_candidates; give 2 or more")
+        return Branching(**self.branch)
+
+
+@dataclass(frozen=True)
+class EvaluateStage:
+    """Against whom each model is measured.
+
+    Options:
+        opponents: Policy strings, each in all other seats.
+        episodes: Per opponent and seat; the seeds are the same in all rounds.
+    """
+
+    opponents: list[str] = option(["random"])
+    episodes: int = option(100, least=1)
+
+    def __post_init__(self) -> None:
+        check_declared(self)
+        _names(self, "opponents")
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The stages that differ between rounds.
+
+    Attributes:
+        play: who plays.
+        select: the options of a selector, by its name.
+        train: `trainer` and its options.
+    """
+
+    play: PlayStage
+    select: dict[str, dict[str, Any]]
+    train: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What the rounds do, and how many there are.
+
+    Options:
+        num: Most rounds.
+        stages: Those of round k are at k modulo their number; play, select and train in
+            YAML.
+        evaluate: Against whom each model is measured.
+        start_from: The model that training starts from: `last` is that of the round before,
+            `first` the one that the loop starts from. The last one plays in any case. An
+            adapter goes on training from that of the round before, or is a new one.
+        aggregate: Whether a round trains on the rows of earlier rounds, too.
+        patience: Rounds without a better score after which the loop ends; 0 for all rounds.
+    """
+
+    num: int = option(least=1)
+    stages: list[Stages] = option()
+    evaluate: EvaluateStage = option()
+    start_from: Literal["first", "last"] = option("last")
+    aggregate: bool = option(False)
+    patience: int = option(0, least=0)
+
+    def __post_init__(self) -> None:
+        try:
+            check_declared(self)
+        except ValueError as error:
+            raise ValueError(f"rounds: {error}") from None
+
+
+def is_loop(settings: Mapping[str, Any]) -> bool:
+    """Whether a recipe has rounds."""
+    return ROUNDS in settings
+
+
+def read_loop(settings: Mapping[str, Any]) -> tuple[Loop, dict[str, Any]]:
+    """The loop of a recipe, and the options of the model that it starts from.
+
+    Raises:
+        ValueError: an unknown key, a missing one, or a value that does not fit.
+    """
+    start = {name: value for name, value in settings.items() if name != ROUNDS}
+    for name in start:
+        if name not in OF_THE_START:
+            raise ValueError(
+                f"a recipe with rounds has no option {name!r}; "
+                f"{did_you_mean(name, [ROUNDS, *OF_THE_START])}; options of the trainer belong "
+                "in rounds.train"
+            )
+    given = _mapping(ROUNDS, settings[ROUNDS])
+    known = {n: o for n, o in options_of(Loop).items() if n != "stages"}
+    _refuse_unknown(ROUNDS, given, [*known, *_IN_TURN])
+    for name in ("num", "select", "train"):
+        if name not in given:
+            raise ValueError(f"rounds needs {name!r}; give it")
+    evaluate = _stage(EvaluateStage, "rounds.evaluate", given.get("evaluate", {}))
+    others = {
+        name: known[name].converted(value)
+        for name, value in given.items()
+        if name not in (*_IN_TURN, "evaluate")
+    }
+    return Loop(stages=_stages(given), evaluate=evaluate, **others), start
+
+
+def with_rounds(settings: Mapping[str, Any], num: Any) -> dict[str, Any]:
+    """The settings of a loop that goes on to more rounds.
+
+    Args:
+        settings: those of a recipe with rounds.
+        num: the new number of rounds.
+
+    Raises:
+        ValueError: it is not above the old one.
+    """
+    rounds = _mapping(ROUNDS, settings[ROUNDS])
+    if type(num) is not int or num <= rounds["num"]:
+        raise ValueError(
+            f"want --rounds as a number above {rounds['num']}, the rounds so far, got "
+            f"{num!r:.60}"
+        )
+    return {**settings, ROUNDS: {**rounds, "num": num}}
+
+
+def _stages(given: Mapping[str, Any]) -> list[Stages]:
+    """The stages of the rounds, as many as the lists are long."""
+    stages = {name: given.get(name, {}) for name in _IN_TURN}
+    lists = {name: value for name, value in stages.items() if isinstance(value, list)}
+    lengths = {len(value) for value in lists.values()} or {1}
+    if len(lengths) > 1 or 0 in lengths:
+        told = " and ".join(f"{len(v)} of {name}" for name, v in lists.items())
+        raise ValueError(
+            f"want lists of equal length in rounds, got {told}; a mapping in place of a list "
+            "holds for all rounds"
+        )
+    found = []
+    for k in range(lengths.pop()):
+        where = {n: f"rounds.{n}[{k}]" if n in lists else f"rounds.{n}" for n in stages}
+        one = {n: v[k] if n in lists else v for n, v in stages.items()}
+        play = _stage(PlayStage, where["play"], one["play"])
+        train = dict(_mapping(where["train"], one["train"]))
+        select = selectors.read(one["select"])
+        _check_train(train)
+        found.append(Stages(play, {select.name: dict(select.options)}, train))
+    return found
+
+
+def _check_train(train: Mapping[str, Any]) -> None:
+    if not isinstance(train.get("trainer"), str):
+        raise ValueError(
+            "want the name of a trainer as rounds.train.trainer, got "
+            f"{train.get('trainer')!r:.60}"
+        )
+    for name in _OF_THE_LOOP:
+        if name in train:
+            raise ValueError(
+                f"rounds.train has no option {name!r}: a loop trains its own model on its "
+                "own rows; leave it out"
+            )
+    for name in OF_THE_ADAPTER:
+        if name in train:
+            raise ValueError(
+                f"rounds.train has no option {name!r}: all rounds have the same adapter; "
+                "give it beside rounds"
+            )
+
+
+def _stage(kind: Any, where: str, given: Any) -> Any:
+    """The settings of a stage, an object of the class `kind`."""
+    values, known = _mapping(where, given), options_of(kind)
+    _refuse_unknown(where, values, known)
+    try:
+        return kind(
+            **{key: known[key].converted(value) for key, value in values.items()}
+        )
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _mapping(where: str, given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping) or not all(isinstance(k, str) for k in given):
+        raise ValueError(f"want {where} as a mapping of options, got {given!r:.60}")
+    return given
+
+
+def _refuse_unknown(where: str, given: Mapping[str, Any], known: Any) -> None:
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(str(name), sorted(known))
+            raise ValueError(f"{where} has no option {name!r}; {hint}")
+
+
+def _names(stage: Any, *names: str) -> None:
+    for name in names:
+        given: Sequence[Any] = getattr(stage, name)
+        if not given or not all(isinstance(policy, str) for policy in given):
+            raise ValueError(f"want {name} as a list of policies, got {given!r:.60}")
+
+
+def overridden(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a recipe with the options of a command line.
+
+    In a recipe with `rounds`, a name such as `rounds.play.episodes` is a path. Where a stage is
+    a list, all its elements change, or the one whose number the path has. `rounds` with a number
+    is `rounds.num`.
+
+    Args:
+        settings: those of the recipe.
+        given: options by name.
+
+    Raises:
+        ValueError: a path leads into a value without options, or beyond a list.
+
+    >>> recipe = {"rounds": {"num": 4, "train": [{"beta": 0.1}, {"beta": 0.5}]}}
+    >>> overridden(recipe, {"seed": 1, "rounds": 2, "rounds.train.1.beta": 0.9})
+    {'rounds': {'num': 2, 'train': [{'beta': 0.1}, {'beta': 0.9}]}, 'seed': 1}
+    """
+    found = dict(settings)
+    for name, value in given.items():
+        path = name.split(".")
+        if name == ROUNDS and ROUNDS in found and type(value) is int:
+            path = [ROUNDS, "num"]
+        if ROUNDS in found and path[0] == ROUNDS:
+            found[ROUNDS] = _changed(found[ROUNDS], path, 1, value)
+        else:
+            found[name] = value
+    return found
+
+
+def _changed(old: Any, path: Sequence[str], depth: int, value: Any) -> Any:
+    """`old`, which stands at the first `depth` names of a path, with a new value at its end."""
+    if depth == len(path):
+        return value
+    name, where = path[depth], ".".join(path[:depth])
+    if isinstance(old, list):
+        if not name.isdecimal():
+            return [_changed(one, path, depth, value) for one in old]
+        if int(name) >= len(old):
+            raise ValueError(
+                f"{where} is a list of {len(old)}, counted from 0; it has no {name}, got "
+                f"--{'.'.join(path)}"
+            )
+        new = _changed(old[int(name)], path, depth + 1, value)
+        return [new if k == int(name) else one for k, one in enumerate(old)]
+    if old is not None and not isinstance(old, Mapping):
+        raise ValueError(
+            f"{where} is {old!r:.60} and has no options, got --{'.'.join(path)}; give "
+            f"--{where} VALUE"
+        )
+    inner = dict(old or {})
+    return inner | {name: _changed(inner.get(name), path, depth + 1, value)}

@@ -14,12 +14,11 @@ from arena_trainers.job.best import BestModel, score_metric
 from arena_trainers.job.callbacks import MetricsFile, NashConvCallback, RolloutsFile
 from arena_trainers.job.collapse import CollapseWarnings
 from arena_trainers.job.curves import read_metrics
-from arena_trainers.job.output_defaults import PROJECT
 from arena_trainers.job.patience import Patience
 from arena_trainers.job.results import step_zero
 from arena_trainers.job.run_folder import METRICS
 from arena_trainers.job.sample_replies import SampleReplies
-from arena_trainers.job.settings import JobConfig
+from arena_trainers.job.settings import PROJECT, JobConfig
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers.files import whole_file
@@ -124,7 +123,11 @@ def _best(
     """
     plays_start, patience = run.job.start_episodes > 0, run.job.patience
     metric = score_metric(
-        run.games.plans, measures_nash_conv, plays_start, bool(run.args.curriculum)
+        run.games.plans,
+        measures_nash_conv,
+        plays_start,
+        bool(run.args.curriculum),
+        run.args.opponents,
     )
     if metric is None:
         if patience:

@@ -8,9 +8,15 @@ from typing import Any, get_type_hints
 
 from arena_trainers.data.selection import run_selector, selectors
 from arena_trainers.evaluate.baselines import prepared
-from arena_trainers.loops.settings import LEARNER, Loop, PlayStage, Stages
+from arena_trainers.job.settings import (
+    LEARNER,
+    Loop,
+    PlayStage,
+    Stages,
+    row_config,
+    trainer_args,
+)
 from arena_trainers.offline.protocol import row_trainer
-from arena_trainers.offline.settings import row_config, trainer_args
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import make_policy
 

@@ -22,7 +22,13 @@ from arena_trainers.job.run_folder import (
     partial,
     write_config,
 )
-from arena_trainers.job.settings import build_configs, load_recipe
+from arena_trainers.job.settings import (
+    OF_THE_ADAPTER,
+    Stages,
+    build_configs,
+    load_recipe,
+    read_loop,
+)
 from arena_trainers.job.start import load_tokenizer, longest_replies, make_start
 from arena_trainers.job.stopping import Stopper
 from arena_trainers.job.watched import adapter_errors
@@ -32,7 +38,6 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.loops.checks import check_policies, checked
 from arena_trainers.loops.closing import close_loop, score_of
-from arena_trainers.loops.settings import OF_THE_ADAPTER, Stages, read_loop
 from arena_trainers.loops.stages import (
     EPISODES,
     MODEL,
@@ -70,7 +75,7 @@ class LoopJob:
     """One run of a recipe with `rounds` in its folder.
 
     Args:
-        settings: options by name, see `arena_trainers.loops.settings`.
+        settings: options by name, see `arena_trainers.job.settings`.
         folder: the run folder.
         console: where progress and results are shown.
         resume: whether to go on with the folder's first unfinished stage.
@@ -214,7 +219,8 @@ class LoopJob:
             stopper=self.stopper,
         )
         with _told(number, "files"):
-            check_whole(folder)
+            here = {path.name for path in folder.iterdir()}  # others run again
+            check_whole(folder, here)
         for name, result, stage in STAGES:
             if not (folder / result).exists():
                 with _told(number, name):

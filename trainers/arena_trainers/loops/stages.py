@@ -22,11 +22,11 @@ from arena_trainers.data import (
 from arena_trainers.evaluate.exploit import nash_convs
 from arena_trainers.evaluate.matches import EvaluationPlan
 from arena_trainers.job.run_folder import partial, read_config
+from arena_trainers.job.settings import LEARNER, Loop, PlayStage, Stages
 from arena_trainers.job.stopping import Stopper
 from arena_trainers.lm.models import ADAPTER
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.loops.aggregate import newest_of_kind, write_aggregated
-from arena_trainers.loops.settings import LEARNER, Loop, PlayStage, Stages
 from arena_trainers.offline.job import RowJob
 from arena_trainers.train.checkpoint import newest_checkpoint
 from arena_trainers.train.config import TurnGRPOConfig

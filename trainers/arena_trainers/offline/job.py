@@ -13,6 +13,7 @@ from rich.console import Console
 from transformers import AutoConfig, AutoModelForCausalLM, PrinterCallback
 from transformers.utils.logging import disable_progress_bar
 
+from arena_trainers.data.columns import TRAIN
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.job.callbacks import MetricsFile, NashConvCallback
 from arena_trainers.job.hub import check_push, push_model
@@ -30,6 +31,7 @@ from arena_trainers.job.run_folder import (
     partial,
     write_config,
 )
+from arena_trainers.job.settings import row_config, trainer_args
 from arena_trainers.job.start import make_start
 from arena_trainers.job.stopping import StopCallback, Stopper
 from arena_trainers.job.watched import adapter_errors, kept_metrics
@@ -50,7 +52,6 @@ from arena_trainers.offline.row_file import (
     facts_of,
     token_columns,
 )
-from arena_trainers.offline.settings import row_config, trainer_args
 from arena_trainers.train.checkpoint import step_of
 from arena_trainers.train.checkpointed import WholeCheckpoints, load_reference
 from arena_trainers.train.games import different_games
@@ -60,7 +61,7 @@ class RowJob:
     """One run of `arena train --trainer NAME` in its folder.
 
     Args:
-        settings: options by name, see `arena_trainers.offline.settings`.
+        settings: options by name, see `arena_trainers.job.settings`.
         folder: the run folder.
         console: where progress and results are shown.
         resume: whether to go on from the folder's last checkpoint.
@@ -94,6 +95,8 @@ class RowJob:
         self.stopper = stopper or Stopper()
         self.rows, self.job = row_config(settings)
         self.kind, self.path = row_trainer(self.rows.trainer), Path(self.rows.data)
+        if self.path.is_dir():
+            self.path /= TRAIN
         is_tiny = self.job.model == "tiny"
         self.args = trainer_args(self.kind.config, settings, folder, is_tiny)
         disable_progress_bar()  # of transformers; the run has its own

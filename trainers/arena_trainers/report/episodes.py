@@ -1,6 +1,6 @@
 """Recorded episodes as a report reads them: lines of files, facts, lines of text, scenes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -225,7 +225,7 @@ def turn_lines(
         yield _indented("reply", f"hidden from {viewer}")
     else:
         yield from _words(turn, full)
-    yield _indented("reward", _reward(turn))
+    yield _indented("reward", _reward(turn, earned))
     if earned is not None:
         yield _indented("credit", _credit(earned))
 
@@ -259,9 +259,19 @@ def end_line(episode: Episode) -> str:
     return "; ".join(parts)
 
 
-def _reward(turn: Turn) -> str:
-    parts = ", ".join(f"{name} {value:g}" for name, value in turn.rewards.items())
-    return f"{turn.reward:g} ({parts})" if len(turn.rewards) > 1 else f"{turn.reward:g}"
+def _reward(turn: Turn, earned: TurnCredit | None) -> str:
+    """The reward that credit reads, with its parts; without credit, that of the episode."""
+    paid, unpaid = turn.rewards, {}
+    if earned is not None and (earned.rewards or earned.unpaid):
+        paid, unpaid = dict(earned.rewards), dict(earned.unpaid)
+    text = f"{sum(paid.values()):g}"
+    if len(paid) > 1:
+        text += f" ({_parts(paid)})"
+    return text + (f"; not paid: {_parts(unpaid)}" if unpaid else "")
+
+
+def _parts(rewards: Mapping[str, float]) -> str:
+    return ", ".join(f"{printable(name)} {value:g}" for name, value in rewards.items())
 
 
 def _credit(earned: TurnCredit) -> str:

@@ -32,8 +32,8 @@
   const regret = (e) => e.turns.reduce((sum, t) => sum + (t.moves?.regret || 0), 0);
   const ORDERS = [
     ["file", "as in the file", (a, b) => a.number - b.number],
-    ["best", "highest return first", (a, b) => b.returns[0] - a.returns[0]],
-    ["worst", "lowest return first", (a, b) => a.returns[0] - b.returns[0]],
+    ["best", "highest return first", (a, b) => (b.returns[0] ?? -1e300) - (a.returns[0] ?? -1e300)],
+    ["worst", "lowest return first", (a, b) => (a.returns[0] ?? 1e300) - (b.returns[0] ?? 1e300)],
     ["long", "most turns first", (a, b) => b.turns.length - a.turns.length],
     ["invalid", "most invalid replies first", (a, b) => invalids(b) - invalids(a)],
     ["regret", "largest sum of regrets first", (a, b) => regret(b) - regret(a)],
@@ -383,10 +383,12 @@
   }
 
   function rewardParts(t) {
-    const rewards = Object.entries(t.rewards);
+    const { rewards: paid = {}, unpaid: withheld = {} } = t.credit ?? {};
+    const unpaid = Object.entries(withheld).map(([name, value]) => `${name} ${signed(value)}`);
+    const rewards = Object.entries(Object.keys(paid).length || unpaid.length ? paid : t.rewards);
     const sum = rewards.reduce((total, [, value]) => total + value, 0);
     const named = rewards.map(([name, value]) => `${name} ${signed(value)}`).join(", ");
-    const parts = [make("p", `Reward ${signed(sum)}${rewards.length > 1 ? ` (${named})` : ""}`)];
+    const parts = [make("p", `Reward ${signed(sum)}${rewards.length > 1 ? ` (${named})` : ""}${unpaid.length ? `; not paid: ${unpaid.join(", ")}` : ""}`)];
     if (t.credit) parts.push(...creditParts(t.credit));
     const others = Object.entries(episode.estimates).filter(([, found]) => Array.isArray(found) && found[turn] !== null);
     if (others.length) {

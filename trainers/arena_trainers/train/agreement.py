@@ -25,7 +25,7 @@ from accelerate.utils import gather_object
 from arena_trainers.lm.scoring import evaluating, gap_of, takes, tolerance
 from arena_trainers.train.engine import changes_draws, training_dtype
 from arena_trainers.train.prompt_sharing import may_share_prompts
-from arena_trainers.train.records import Row
+from arena_trainers.train.records import TrainingRow
 
 MAX_REPLY = 64  # tokens of each row that the check compares: the last ones
 
@@ -55,7 +55,7 @@ class Agreement:
         self._warned = 0.0
         self._seen: list[torch.Tensor] = []  # of micro-batches: sum, largest, count
 
-    def check(self, rows: Sequence[Row]) -> None:
+    def check(self, rows: Sequence[TrainingRow]) -> None:
         """Finds a way of scoring that is exact for rows of this length.
 
         Every process has to call it, outside of play and training.
@@ -70,7 +70,7 @@ class Agreement:
             self._longest = longest
             self._choose(checked_rows(rows, self.trainer.max_tokens_per_forward))
 
-    def _choose(self, rows: Sequence[Row]) -> None:
+    def _choose(self, rows: Sequence[TrainingRow]) -> None:
         trainer = self.trainer
         model = trainer.accelerator.unwrap_model(trainer.model)
         bound = tolerance(self._dtype)
@@ -94,7 +94,7 @@ class Agreement:
 
     def _gap(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[TrainingRow],
         wanted: Sequence[torch.Tensor],
         way: Way,
         ways: Sequence[Way],
@@ -177,7 +177,7 @@ class Agreement:
         warnings.warn(text, stacklevel=2)
 
 
-def checked_rows(rows: Sequence[Row], most: int) -> list[Row]:
+def checked_rows(rows: Sequence[TrainingRow], most: int) -> list[TrainingRow]:
     """A few rows in which padding, sharing and length can show.
 
     The longest row; two replies to its prompt, or to the end of it that leaves them room; the
@@ -192,19 +192,21 @@ def checked_rows(rows: Sequence[Row], most: int) -> list[Row]:
     longest, shortest = max(full, key=len), min(full, key=len)
     packed = longest[-max(3 * most // 4, 2) :]
     first, end = _cut_anew(packed), shortest[-max(2 * len(packed) // 3, 2) :]
-    second = Row(first.prompt_ids, packed[: len(first.completion_ids)], None, 0.0)
+    second = TrainingRow(
+        first.prompt_ids, packed[: len(first.completion_ids)], None, 0.0
+    )
     return [_cut_anew(longest), first, second, _cut_anew(end)][
         len(packed) == len(longest) :
     ]
 
 
-def _cut_anew(ids: Sequence[int]) -> Row:
+def _cut_anew(ids: Sequence[int]) -> TrainingRow:
     size = min(max((len(ids) - 1) // 3, 1), MAX_REPLY)
-    return Row(ids[:-size], ids[-size:], None, 0.0)
+    return TrainingRow(ids[:-size], ids[-size:], None, 0.0)
 
 
 def padded_rows(
-    rows: Sequence[Row], device: torch.device
+    rows: Sequence[TrainingRow], device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor, int]:
     """Ids and mask, int64[B, W], as TRL pads them, and the columns of replies."""
     left = max(len(row.prompt_ids) for row in rows)
@@ -218,7 +220,7 @@ def padded_rows(
     return ids.to(device), mask.to(device), width
 
 
-def plain_logprobs(model: Any, row: Row, temperature: float) -> torch.Tensor:
+def plain_logprobs(model: Any, row: TrainingRow, temperature: float) -> torch.Tensor:
     """float32[R]: log-probabilities of a reply, by a plain forward pass of its row alone."""
     ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]], device=model.device)
     size = len(row.completion_ids)

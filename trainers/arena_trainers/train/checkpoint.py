@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,8 +98,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def fault(folder: Path) -> str | None:
-    """What is wrong with the files of a folder by its manifest; None if nothing is."""
+def fault(folder: Path, only: Container[str] | None = None) -> str | None:
+    """What is wrong with the files of a folder by its manifest; None if nothing is.
+
+    Args:
+        folder: the folder.
+        only: the files and folders in it that are checked; by default all.
+    """
     if not (folder / MANIFEST).is_file():
         return f"it has no {MANIFEST}, as its last file was not written"
     manifest = read_manifest(folder)
@@ -107,6 +112,8 @@ def fault(folder: Path) -> str | None:
         return f"its {MANIFEST} cannot be read"
     for name, wanted in manifest["files"].items():
         path = folder / name
+        if only is not None and Path(name).parts[0] not in only:
+            continue
         if not path.is_file():
             return f"{name} is missing"
         size = path.stat().st_size
@@ -119,9 +126,9 @@ def fault(folder: Path) -> str | None:
     return None
 
 
-def check_whole(folder: Path) -> None:
+def check_whole(folder: Path, only: Container[str] | None = None) -> None:
     """Raises ValueError if a folder has a manifest, and its files are not those of it."""
-    reason = fault(folder) if (folder / MANIFEST).is_file() else None
+    reason = fault(folder, only) if (folder / MANIFEST).is_file() else None
     if reason is not None:
         raise ValueError(
             f"want the files in {str(folder)!r} as the run wrote them: {reason}; restore them, "

@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,10 +21,6 @@ def check_ranges(args: Any) -> None:
             "of at least 1 (or -1 for num_train_epochs)",
         ),
         "num_generations": (args.num_generations >= 2, "of at least 2, to compare"),
-        "episodes_per_step": (
-            args.episodes_per_step is None or args.episodes_per_step >= 1,
-            "of at least 1",
-        ),
         "logging_steps": (args.logging_steps > 0, "above 0"),
         "save_steps": (args.save_steps > 0, "above 0"),
         "beta": (0 <= args.beta < math.inf, "of at least 0"),
@@ -35,15 +30,6 @@ def check_ranges(args: Any) -> None:
         "repetition_penalty": (0 < args.repetition_penalty < math.inf, "above 0"),
         "learning_rate": (0 <= args.learning_rate < math.inf, "of at least 0"),
         "max_completion_length": (length is None or length >= 1, "of at least 1"),
-        "num_starts": (args.num_starts is None or args.num_starts >= 1, "above 0"),
-        "rollout_batch_size": (
-            args.rollout_batch_size is None or args.rollout_batch_size >= 1,
-            "above 0",
-        ),
-        "max_tokens_per_forward": (
-            args.max_tokens_per_forward is None or args.max_tokens_per_forward >= 1,
-            "above 0",
-        ),
         "loss_type": (args.loss_type in LOSS_TYPES, f"from {LOSS_TYPES}"),
     }
     for name, (holds, wanted) in ranges.items():
@@ -129,10 +115,7 @@ def refuse_saving_between_generations(args: Any) -> None:
 
 
 def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
-    """Raises ValueError for an unknown critic, or options that it does not have."""
-    if critic not in (None, "features", "exact"):
-        hint = did_you_mean(str(critic), ["features", "exact"])
-        raise ValueError(f"unknown critic {critic!r}; {hint}")
+    """Raises ValueError for options that a critic does not have."""
     _check_known(options, ("hidden_size", "learning_rate", "num_steps"))
     if critic is None and options:
         raise ValueError(
@@ -151,15 +134,3 @@ def _check_known(options: Iterable[str], known: Sequence[str]) -> None:
             raise ValueError(
                 f"critic has no option {option!r}; {did_you_mean(str(option), known)}"
             )
-
-
-def split_list(text: str) -> list[str]:
-    """The items of a comma-separated string; commas in parentheses do not separate.
-
-    >>> split_list("kuhn_poker, tic_tac_toe")
-    ['kuhn_poker', 'tic_tac_toe']
-    """
-    return [part.strip() for part in _COMMA.split(text) if part.strip()]
-
-
-_COMMA = re.compile(r",(?![^(]*\))")

@@ -22,7 +22,7 @@ from arena_trainers.lm.server_backend import served_by
 from arena_trainers.lm.vllm_backend import VLLMBackend
 
 GROUP_PORT = 51216  # TRL's default
-VERSIONS = ("0.22", "0.32")  # from, and below; of vLLM, as TRL 1.16 supports
+VERSIONS = ("0.22", "0.33")  # from, and below; of vLLM
 
 
 def check_engine(args: Any) -> None:

@@ -3,6 +3,7 @@
 | metric | formula | healthy range |
 |---|---|---|
 | `arena/<game>/player_<i>/return` | mean return by the rules | within the game's range |
+| `arena/<game>/player_<i>/reward/<part>` | Σ part * weight / trained trajectories, of a supplied part; unweighted if the weight is 0 | moves as you want it to |
 | `arena/<game>/player_<i>/advantage_mean` | mean of turn advantages | near 0 |
 | `arena/<game>/player_<i>/advantage_std` | their standard deviation | above 0 |
 | `arena/<game>/player_<i>/zero_advantages` | turns with advantage 0 / turns | below 0.9 |
@@ -77,6 +78,7 @@ from arena_trainers.credit import Credit, PoolReport, TurnBatch
 from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.rounding import ZERO
 from arena_trainers.matchmaking import SELF
+from arena_trainers.train.records import PARTS
 from arena_wrappers import Episode
 
 
@@ -168,18 +170,10 @@ def metrics(
     """
     returns, against, counts = _merged([Tally(*share) for share in shares])
     found: dict[str, float] = {}
-    advantage = advantage_by_turn(turns, result.advantage)
-    unselected = turns.is_unselected
     for (game, seat, _), values in sorted(returns.items()):
         name = f"arena/{names[game]}/player_{seat}"
         found[f"{name}/return"] = float(np.mean(values))
-        own = advantage[(turns.game == game) & (turns.seat == seat) & unselected]
-        if len(own) > 0:
-            found[f"{name}/advantage_mean"] = float(own.mean())
-            found[f"{name}/advantage_std"] = float(own.std())
-            found[f"{name}/zero_advantages"] = float((np.abs(own) <= ZERO).mean())
-            pools = _pools(result.report, game, seat)
-            found[f"{name}/pool_size"], found[f"{name}/flat_pools"] = pools
+        found |= _of_seat(name, turns, result, game, seat)
     for (game, opponent), values in sorted(against.items()):
         found[f"arena/{names[game]}/against/{opponent}/return"] = float(np.mean(values))
     trained = result.advantage if trained is None else trained
@@ -195,10 +189,34 @@ def metrics(
     found["arena/episode_turns"] = counts["turns"] / counts["episodes"]
     if turns.parent is None:
         found["arena/flat_groups"] = float(flat_groups(turns).mean())
-    found["arena/rows"] = float(unselected.sum())
+    found["arena/rows"] = float(turns.is_unselected.sum())
     if turns.num_tokens is not None:
         found["arena/reply_tokens"] = float(turns.num_tokens.mean())
     return found
+
+
+def _of_seat(
+    name: str, turns: TurnBatch, result: Credit, game: int, seat: int
+) -> dict[str, float]:
+    """What is logged of the turns of a seat that are trained; nothing if there are none."""
+    own = (turns.game == game) & (turns.seat == seat) & turns.is_unselected
+    if not own.any():
+        return {}
+    advantage = advantage_by_turn(turns, result.advantage)[own]
+    pool_size, flat_pools = _pools(result.report, game, seat)
+    trajectories = len(np.unique(turns.episode[own]))
+    supplied = {
+        f"{name}/reward/{part}": float(values[own].sum()) / trajectories
+        for part, values in (turns.rewards or {}).items()
+        if part not in PARTS
+    }
+    return supplied | {
+        f"{name}/advantage_mean": float(advantage.mean()),
+        f"{name}/advantage_std": float(advantage.std()),
+        f"{name}/zero_advantages": float((np.abs(advantage) <= ZERO).mean()),
+        f"{name}/pool_size": pool_size,
+        f"{name}/flat_pools": flat_pools,
+    }
 
 
 def gradient_shares(turns: TurnBatch, trained: Floats, num_games: int) -> list[float]:

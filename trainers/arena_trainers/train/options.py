@@ -1,29 +1,84 @@
-"""Every option of `arena train` with its types, default and help, without importing TRL.
+"""Options: one declaration is the keyword of Python, the key of YAML, `--name` and its help.
 
-Importing TRL takes seconds, so the fields of `TurnGRPOConfig` are listed in `options.json`,
-together with the versions of TRL and transformers that they come from. Update the list with
-`python -m arena_trainers.train.options`; a test compares it with the installed TRL.
+A field of a dataclass has type, default and least value of an option; `Literal` gives its choices.
+The docstring of the class has the text below the title of its group on the help page.
+`docs/options.md` is made of both. `check_declared` checks the values.
 """
 
+import copy
 import dataclasses
 import difflib
 import enum
-import json
+import inspect
+import math
+import re
 import types
 import typing
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
 from arena_envs.checks import did_you_mean
-from arena_trainers.train.checks import split_list
+from arena_envs.doors import split
 
-LIST = Path(__file__).with_name("options.json")
-SOURCES = ("trl", "transformers")  # packages of the inherited fields
 _KINDS = (bool, int, float, str, list, dict, type(None))
+
+
+GROUPS = (
+    *("Run", "Model", "Games and prompts", "Sampling", "Episodes and batch"),
+    *("Credit", "Optimization", "Evaluation", "Output"),
+)  # of the help page, in its order
+# Inherited options on the help page: TRL's help of them is longer than a line, or describes
+# another trainer.
+OF_TRL: dict[str, dict[str, str]] = {
+    "Run": {
+        "seed": "Seed of the model, the episodes and the order of the data.",
+        "max_steps": "Optimizer steps.",
+    },
+    "Sampling": {
+        "temperature": "Sampling temperature.",
+        "top_k": "Samples from the k likeliest tokens; 0: all.",
+        "top_p": "Samples from the likeliest tokens of this total probability; 1 for all.",
+        "min_p": "Samples from tokens of this share of the likeliest one's probability.",
+        "repetition_penalty": "Makes repeated tokens less likely; 1: no.",
+        "max_completion_length": "Longest reply, in tokens.",
+        "chat_template_kwargs": "Arguments of the chat template.",
+        "use_vllm": "Whether vLLM generates.",
+        "vllm_mode": "colocate (in this process) or server.",
+        "vllm_server_base_url": "URL of the server; arena serve policy starts one.",
+    },
+    "Episodes and batch": {
+        "num_generations": "Episodes per group: all have the same start.",
+        "per_device_train_batch_size": "Episodes per process and backward pass; computed if episodes_per_step is given.",
+        "gradient_accumulation_steps": "Backward passes per optimizer step.",
+        "num_iterations": "Passes over each generation batch.",
+    },
+    "Optimization": {
+        "learning_rate": "Learning rate of AdamW.",
+        "lr_scheduler_type": "Schedule of the rate: linear, cosine, ...",
+        "warmup_steps": "Steps in which the learning rate rises from 0.",
+        "max_grad_norm": "Clips gradients to this norm; 0 for no clipping.",
+        "loss_type": "Loss: grpo, bnpo, dr_grpo, dapo, cispo, ...",
+        "epsilon": "Clipping range of the ratio.",
+        "epsilon_high": "Upper clipping range; epsilon if not given.",
+        "beta": "Weight of the KL term; 0 for no reference model.",
+        "sync_ref_model": "Whether to update the reference model.",
+        "ref_model_sync_steps": "Steps between updates of the reference model.",
+        "bf16": "Whether to train in bfloat16.",
+        "gradient_checkpointing": "Whether to recompute activations: less memory, more time.",
+        "use_cpu": "Whether to train on the CPU despite a GPU.",
+    },
+    "Output": {
+        "logging_steps": "Steps between logs.",
+        "save_steps": "Steps between checkpoints.",
+        "save_total_limit": "Number of checkpoints to keep.",
+        "report_to": "Other logs: wandb, tensorboard, ...",
+        "run_name": "Name of the run in the logs of report_to.",
+    },
+    "": {  # on the page of all options
+        "vllm_server_timeout": "Longest silence of the server in seconds, also while it loads weights; then the run ends.",
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -35,8 +90,10 @@ class Option:
         types: names of the allowed types; empty if every type is allowed.
         choices: the allowed strings of an enumeration; empty for other options.
         default: the default value.
-        help: what it does.
+        help: what it does; the help page shows the first sentence.
         source: `"arena"`, or `"trl"` if it is inherited.
+        group: of the help page; "" for none.
+        least: the lowest number that is allowed; None for any.
     """
 
     name: str
@@ -45,6 +102,8 @@ class Option:
     default: Any
     help: str
     source: str
+    group: str = ""
+    least: float | None = None
 
     def converted(self, value: Any) -> Any:
         """`value`, converted to a type of the option.
@@ -55,10 +114,9 @@ class Option:
         Raises:
             ValueError: a value of another type, or that is not among the choices.
         """
-        if self.choices and isinstance(value, str) and value not in self.choices:
-            raise ValueError(
-                f"unknown {self.name} {value!r}; {did_you_mean(value, self.choices)}"
-            )
+        if self.choices and value not in (*self.choices, *self._none):
+            hint = did_you_mean(str(value), self.choices)
+            raise ValueError(f"unknown {self.name} {value!r}; {hint}")
         if not self.types or type(value).__name__ in self.types:
             return value
         if value is None and "None" in self.types:
@@ -72,9 +130,66 @@ class Option:
         if "str" in self.types and is_number:
             return str(value)
         if "list" in self.types and isinstance(value, str):
-            return split_list(value)
+            return split(value)
         names = " or ".join(name for name in self.types if name != "None")
         raise ValueError(f"want {names} as {self.name}, got {value!r}")
+
+    def check(self, value: Any) -> None:
+        """Raises ValueError for a value of another type or out of range."""
+        found = self.converted(value)
+        is_number = isinstance(found, int | float) and not isinstance(found, bool)
+        if is_number and self.least is not None and not self.least <= found < math.inf:
+            raise ValueError(f"want {self.name} of at least {self.least}, got {value}")
+
+    @property
+    def _none(self) -> tuple[None, ...]:
+        return (None,) * ("None" in self.types)
+
+
+def option(*default: Any, least: float | None = None) -> Any:
+    """A field of a dataclass that is an option.
+
+    Args:
+        *default: the default value; none for an option that must be given.
+        least: the lowest number that is allowed.
+    """
+    metadata = {"least": least}
+    if default and isinstance(default[0], list | dict):
+        made = partial(copy.copy, default[0])
+        return dataclasses.field(default_factory=made, metadata=metadata)
+    given = {"default": default[0]} if default else {}
+    return dataclasses.field(**given, metadata=metadata)
+
+
+@cache
+def documented(cls: Any) -> dict[str, tuple[str, str]]:
+    """The group and the text of each option in the docstring of a class.
+
+    A group is a line that ends with a colon. Below it stand `name: text`; further lines of a
+    text are indented more.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    group = name = ""
+    for line in inspect.cleandoc(vars(cls).get("__doc__") or "").splitlines():
+        entry = re.fullmatch(r"    (\w+): (.+)", line)
+        if entry:
+            name = entry[1]
+            found[name] = (group, entry[2])
+        elif name and line.startswith(" " * 8):
+            found[name] = (group, f"{found[name][1]} {line.strip()}")
+        elif line and not line.startswith(" "):
+            group, name = line.removesuffix(":"), ""
+    return found
+
+
+def check_declared(values: Any, cls: Any = None) -> None:
+    """Checks the values of an object by the declarations of its class, or of a base class.
+
+    Raises:
+        ValueError: a value of another type, not among the choices, or out of range.
+    """
+    for name, declared in options_of(cls or type(values)).items():
+        declared.check(getattr(values, name))
 
 
 def unknown_option(name: str, known: typing.Iterable[str]) -> ValueError:
@@ -86,19 +201,21 @@ def unknown_option(name: str, known: typing.Iterable[str]) -> ValueError:
     return ValueError(f"unknown option {name!r}; {hint}")
 
 
-def options_of(cls: Any, inherited: typing.Container[str] = ()) -> dict[str, Option]:
+def options_of(cls: Any, inherited: frozenset[str] = frozenset()) -> dict[str, Option]:
     """The fields of a dataclass as options, by name.
 
     Args:
         cls: the dataclass.
         inherited: names of the fields that are TRL's.
     """
-    hints = typing.get_type_hints(cls)
     found = {}
+    hints = typing.get_type_hints(cls)
+    told = {k: v for c in reversed(cls.__mro__) for k, v in documented(c).items()}
     for field in dataclasses.fields(cls):
         if not field.init:
             continue
         kinds, choices = _kinds_of(hints[field.name])
+        group, text = told.get(field.name, ("", ""))
         default: Any = field.default
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
@@ -107,8 +224,10 @@ def options_of(cls: Any, inherited: typing.Container[str] = ()) -> dict[str, Opt
             types=kinds,
             choices=choices,
             default=default.value if isinstance(default, enum.Enum) else default,
-            help=" ".join(str(field.metadata.get("help", "")).split()),
+            help=" ".join((text or str(field.metadata.get("help", ""))).split()),
             source="trl" if field.name in inherited else "arena",
+            group=group,
+            least=field.metadata.get("least"),
         )
     return found
 
@@ -118,64 +237,17 @@ def _kinds_of(hint: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     parts = typing.get_args(hint) if is_union else (hint,)
     kinds = [typing.get_origin(part) or part for part in parts]
+    literal = [part for part in parts if typing.get_origin(part) is typing.Literal]
+    if literal:
+        kinds = [str if kind is typing.Literal else kind for kind in kinds]
+        return _named(kinds), typing.get_args(literal[0])
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, enum.Enum):
             return (), tuple(str(member.value) for member in kind)
     if any(kind not in _KINDS for kind in kinds):
         return (), ()  # TRL checks it
-    return tuple("None" if k is type(None) else k.__name__ for k in kinds), ()
+    return _named(kinds), ()
 
 
-def training_options() -> dict[str, Option]:
-    """The fields of `TurnGRPOConfig`; imports TRL."""
-    from trl import GRPOConfig
-
-    from arena_trainers.train.config import TurnGRPOConfig
-
-    inherited = {field.name for field in dataclasses.fields(GRPOConfig)}
-    return options_of(TurnGRPOConfig, inherited)
-
-
-@cache
-def _list() -> Mapping[str, Any]:
-    found: dict[str, Any] = json.loads(LIST.read_text(encoding="utf-8"))
-    return found
-
-
-def listed_options() -> dict[str, Option]:
-    """The fields of `TurnGRPOConfig` from the list, without importing TRL."""
-    options = [
-        Option(**{**o, "types": tuple(o["types"]), "choices": tuple(o["choices"])})
-        for o in _list()["options"]
-    ]
-    return {option.name: option for option in options}
-
-
-def installed_versions() -> dict[str, str | None]:
-    """The installed versions of TRL and transformers; None if one is missing."""
-    found: dict[str, str | None] = {}
-    for package in SOURCES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found
-
-
-def is_of_installed_versions() -> bool:
-    """Whether the list was made with the installed versions."""
-    return dict(_list()["made_with"]) == installed_versions()
-
-
-def write_list() -> None:
-    """Writes the list for the installed TRL."""
-    lines = [json.dumps(vars(option)) for option in training_options().values()]
-    head = json.dumps(installed_versions())
-    LIST.write_text(
-        f'{{"made_with": {head},\n"options": [\n' + ",\n".join(lines) + "\n]}\n",
-        encoding="utf-8",
-    )
-
-
-if __name__ == "__main__":
-    write_list()
+def _named(kinds: typing.Iterable[Any]) -> tuple[str, ...]:
+    return tuple("None" if k is type(None) else k.__name__ for k in kinds)

@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,8 @@ class TurnCredit:
         pool_size: number of values in the pool.
         pool_mean: mean of these values.
         pool_std: standard deviation of these values.
+        rewards: the parts of the turn's reward times their weights: credit reads their sum.
+        unpaid: the parts of weight 0.
     """
 
     estimator: str
@@ -50,6 +53,8 @@ class TurnCredit:
     pool_size: int | None = None
     pool_mean: float | None = None
     pool_std: float | None = None
+    rewards: Mapping[str, float] = field(default_factory=dict)
+    unpaid: Mapping[str, float] = field(default_factory=dict)
 
 
 class Rollout(NamedTuple):
@@ -137,6 +142,10 @@ def _is_pool(value: Any) -> bool:
     return isinstance(value, dict) and all(type(v) is int for v in value.values())
 
 
+def _are_parts(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
 _POOL_FIELDS = ("pool_size", "pool_mean", "pool_std")
 _CREDIT_FIELDS: dict[str, Callable[[Any], bool]] = {
     "estimator": lambda value: isinstance(value, str),
@@ -146,6 +155,8 @@ _CREDIT_FIELDS: dict[str, Callable[[Any], bool]] = {
     "pool_size": lambda value: value is None or type(value) is int,
     "pool_mean": lambda value: value is None or _is_number(value),
     "pool_std": lambda value: value is None or _is_number(value),
+    "rewards": _are_parts,
+    "unpaid": _are_parts,
 }
 
 
@@ -158,6 +169,7 @@ def turn_credits(
     *,
     estimator: str,
     weighting: str,
+    part_weights: Mapping[str, float] = MappingProxyType({}),
 ) -> list[Rollout]:
     """The episodes of a process with the credit of their turns.
 
@@ -169,7 +181,9 @@ def turn_credits(
         result: its credit.
         estimator: name of the estimator.
         weighting: `"token"` or `"turn"`, see `turn_weights`.
+        part_weights: of the reward parts; 1 where none is given.
     """
+    unpaid = {name for name, weight in part_weights.items() if weight == 0}
     weights = turn_weights(batch) if weighting == "turn" else np.ones(len(batch.reward))
     pools = _pools(batch, result)
     unselected = batch.is_unselected
@@ -183,8 +197,14 @@ def turn_credits(
             if ends is not None:
                 first = int(ends[row]) - record.num_tokens
                 advantage = result.advantage[first : int(ends[row])].tolist()
+            parts = {n: float(x[row]) for n, x in (batch.rewards or {}).items()}
             credit[record.episode][record.place] = TurnCredit(
-                estimator, advantage, float(weights[row]), **pools[row]
+                estimator,
+                advantage,
+                float(weights[row]),
+                **pools[row],
+                rewards={n: x for n, x in parts.items() if n not in unpaid and x},
+                unpaid={n: x for n, x in parts.items() if n in unpaid},
             )
     return [Rollout(*pair) for pair in zip(episodes, credit, strict=True)]
 

@@ -62,8 +62,8 @@ from arena_trainers.train.play import Filter, Player
 from arena_trainers.train.records import (
     Kept,
     Played,
-    Row,
     Supplier,
+    TrainingRow,
     loss_weighted,
     training_rows,
     trajectory_rows,
@@ -144,7 +144,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         self.games = games = games or prepare_games(args, policies, columns)
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
-        self._rows: list[Row] = []
+        self._rows: list[TrainingRow] = []
         slots = with_adapters(args, games.matchmaker, model, kwargs.get("peft_config"))
         with warnings.catch_warnings(), without_client(args), slots:
             # TRL warns that rollout_func may change; the user did not choose it
@@ -232,7 +232,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             self._log_play(advantage)
         return output
 
-    def _training_rows(self, advantage: NDArray[np.float64]) -> list[Row]:
+    def _training_rows(self, advantage: NDArray[np.float64]) -> list[TrainingRow]:
         """This process's rows, as many as every other process trains."""
         kept = self.last_kept
         rows = training_rows(
@@ -289,7 +289,7 @@ def replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
     }
 
 
-def sampling_logprobs(rows: Sequence[Row]) -> list[list[float]]:
+def sampling_logprobs(rows: Sequence[TrainingRow]) -> list[list[float]]:
     """For each row the log-probabilities of its tokens as sampled; 0 where it has no loss."""
     return [
         [x if own else 0.0 for x, own in zip(row.logprobs, row.loss_mask, strict=True)]
@@ -300,7 +300,7 @@ def sampling_logprobs(rows: Sequence[Row]) -> list[list[float]]:
 
 
 def padded_advantages(
-    rows: Sequence[Row], completion_ids: torch.Tensor
+    rows: Sequence[TrainingRow], completion_ids: torch.Tensor
 ) -> torch.Tensor:
     """float32[B, L]: the advantage of each token; 0 at padding and in placeholder rows.
 
@@ -316,7 +316,7 @@ def padded_advantages(
     return advantages
 
 
-def relog_advantages(logged: Any, rows: Sequence[Row]) -> None:
+def relog_advantages(logged: Any, rows: Sequence[TrainingRow]) -> None:
     """Replaces the advantages that TRL has just logged by the mean of each row's own.
 
     Every process has to call it.

@@ -1,0 +1,74 @@
+"""One declaration of an option: type, choices, default, least value, text and group."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+
+from arena_trainers.job.settings import (
+    EvaluateStage,
+    JobConfig,
+    Loop,
+    PlayStage,
+    RowConfig,
+)
+from arena_trainers.train.options import check_declared, option, options_of
+from arena_trainers.train.own_options import SelfPlay
+
+
+@dataclass(frozen=True)
+class Brew:
+    """How coffee is made.
+
+    Water:
+        cups: Number of cups. More than
+            ten need two pots.
+        heat: Heat of the plate.
+
+    Beans:
+        beans: Names of beans.
+    """
+
+    cups: int = option(2, least=1)
+    heat: Literal["low", "high"] | None = option(None)
+    beans: list[str] = option(["arabica"])
+
+    def __post_init__(self):
+        check_declared(self)
+
+
+def test_the_docstring_has_the_text_and_the_group_of_an_option():
+    found = options_of(Brew)
+    assert found["cups"].help == "Number of cups. More than ten need two pots."
+    assert [o.group for o in found.values()] == ["Water", "Water", "Beans"]
+    assert (found["heat"].choices, found["cups"].least) == (("low", "high"), 1)
+
+
+def test_a_mutable_default_is_not_shared():
+    Brew().beans.append("robusta")
+    assert Brew().beans == ["arabica"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"cups": 0}, "want cups of at least 1, got 0"),
+        ({"cups": True}, "want int as cups, got True"),
+        ({"cups": None}, "want int as cups, got None"),
+        ({"heat": "hihg"}, "unknown heat 'hihg'; did you mean 'high'?"),
+        ({"beans": 3}, "want list as beans, got 3"),
+    ],
+)
+def test_a_value_that_breaks_its_declaration_is_refused(given, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Brew(**given)
+
+
+@pytest.mark.parametrize(
+    "declared", [SelfPlay, JobConfig, RowConfig, PlayStage, EvaluateStage, Loop]
+)
+def test_every_option_is_told_in_sentences(declared: Any):
+    for one in options_of(declared).values():
+        assert one.help.endswith("."), one.name
+        assert one.help[0].isupper(), one.name

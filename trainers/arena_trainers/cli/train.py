@@ -1,0 +1,364 @@
+"""Command lines and help pages of `arena train`."""
+
+import json
+import os
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import typer
+import yaml
+
+from arena_trainers.job.run_folder import (
+    CONFIG,
+    SELF_PLAY,
+    default_folder,
+    read_config,
+    read_run,
+)
+from arena_trainers.job.settings import (
+    DEFAULT_RECIPE,
+    MODEL_RECIPE,
+    OF_THE_START,
+    ROUNDS,
+    JobConfig,
+    is_loop,
+    load_recipe,
+    overridden,
+    read_overrides,
+    recipes,
+    row_options,
+    trainer_options,
+    with_rounds,
+)
+from arena_trainers.lm.prompt_file import saved_options
+from arena_trainers.offline.protocol import check_name, row_trainer
+from arena_trainers.train.options import GROUPS, OF_TRL, Option, options_of
+from arena_trainers.train.own_options import listed_options
+
+ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
+HELP = ("-h", "--help", "--help-all")
+DRY_RUN = "--dry-run"
+WIDTH = 80
+_COLUMN = 30  # column in which the help of an option begins
+_OF_TRL = {name: text for names in OF_TRL.values() for name, text in names.items()}
+
+USAGE = """\
+Usage: arena train [RECIPE] [--key value]...
+
+Trains a language model by self-play. Without arguments it makes a tiny model,
+which learns Kuhn poker on a CPU in minutes.
+
+RECIPE is a YAML file of options, or one of
+{recipes}.
+The default is {default!r}; with --model it is {model!r}.
+Options override the recipe. Values are YAML; lists may be written a,b.
+
+  arena train --seed 1 --output-dir runs/seed1
+  arena train --model Qwen/Qwen3-0.6B --games kuhn_poker,tic_tac_toe
+  arena train my_recipe.yaml --credit episode --max_steps 200
+  arena train --trainer sft --data rows.parquet    learns from rows of data
+  arena train --resume runs/seed1                  after Ctrl-C or SIGTERM
+  arena train --resume runs/seed1 --max_steps 800  trains longer
+
+Brackets show the defaults of the recipe {recipe!r}.
+"""
+
+ROWS_USAGE = """\
+Usage: arena train --trainer {trainer} --data FILE.parquet [--key value]...
+
+Trains a language model on rows that arena data chose. --model is a folder, an
+id of the Hugging Face hub, or 'tiny', which is made on the spot."""
+
+LOOP_USAGE = """\
+Usage: arena train {recipe} [--key value]...
+
+Repeats the stages of `rounds` in the recipe: play, select, train, evaluate. The
+page docs/training.md names their options. A loop goes on after a stop, or to N
+rounds in all, by arena train --resume RUN [--rounds N].
+
+  arena train {recipe} --rounds 2 --rounds.play.episodes 20   changes the stages
+
+The recipe has these stages:
+
+{rounds}
+Other options are:
+"""
+
+RUN = (
+    Option(
+        *("output_dir", (), (), "runs/<time>"),
+        *("Run folder: new or empty.", "arena", "Run"),
+    ),
+    Option(
+        *("resume", (), (), None),
+        "Run folder to resume from its last checkpoint; only --max_steps may be given "
+        "besides, or --rounds where the recipe has rounds.",
+        *("arena", "Run"),
+    ),
+    Option(
+        *("dry-run", (), (), None),
+        *("Prints the plan of the run; takes no value.", "arena", "Run"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run that starts or resumes.
+
+    Args:
+        settings: options by name.
+        folder: the run folder.
+        recipe: name or file of the recipe.
+        resume: whether to resume the run in the folder.
+        extended: whether the resumed run has a new `max_steps`.
+        dry: whether to print the plan of the run instead of training.
+    """
+
+    settings: dict[str, Any]
+    folder: Path
+    recipe: str
+    resume: bool = False
+    extended: bool = False
+    dry: bool = False
+
+
+def read_request(arguments: Sequence[str]) -> Request:
+    """The run of a command line.
+
+    Raises:
+        ValueError: unknown option or recipe, or a folder without a run to resume.
+    """
+    rest = without_dry_run(arguments)
+    return replace(_request(rest), dry=len(rest) < len(arguments))
+
+
+def without_dry_run(arguments: Sequence[str]) -> list[str]:
+    """The other arguments of a command line.
+
+    Raises:
+        ValueError: `--dry-run` has a value.
+    """
+    rest = []
+    for argument, following in pairwise([*arguments, "--"]):
+        flag, found, value = argument.partition("=")
+        if flag.replace("_", "-") != DRY_RUN:
+            rest.append(argument)
+        elif found or not following.startswith("-"):
+            raise ValueError(
+                f"want {DRY_RUN} without a value, got {value or following!r}; a recipe "
+                f"comes first: arena train RECIPE {DRY_RUN}"
+            )
+    return rest
+
+
+def _request(arguments: Sequence[str]) -> Request:
+    recipe, given = split(arguments)
+    resume = given.pop("resume", None)
+    if resume is not None:
+        return _resumed(Path(resume), recipe, given)
+    if recipe is None and is_offline(given):
+        recipe, settings = "", dict(given)
+    elif recipe is None:
+        recipe = implied_recipe(given)
+        settings = load_recipe(recipe) | saved_options(given.get("model", "")) | given
+        is_adapter = recipe == MODEL_RECIPE and given.get("lora_r")
+        if is_adapter and "learning_rate" not in given:
+            settings["learning_rate"] = ADAPTER_LEARNING_RATE
+        if recipe == DEFAULT_RECIPE and "games" in given:
+            # the recipe's is for Kuhn poker; other games need other lengths
+            settings.pop("max_completion_length")
+            settings |= {k: v for k, v in given.items() if k == "max_completion_length"}
+    else:
+        settings = overridden(load_recipe(recipe), given)
+    if "credit" in given and "credit_args" not in given:
+        settings.pop("credit_args", None)  # options of the recipe's estimator
+    if not is_offline(settings):
+        settings.pop("trainer", None)
+        if "data" in settings:
+            raise ValueError(
+                f"want a trainer that learns from rows with --data {settings['data']}, got "
+                "self-play; give --trainer NAME, such as --trainer sft"
+            )
+    folder = settings.pop("output_dir", None)
+    if folder is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError(
+            "want --output-dir when several processes train together, got none; give "
+            "--output-dir runs/NAME"
+        )
+    path = default_folder() if folder is None else Path(folder)
+    return Request(settings, path, recipe)
+
+
+def is_offline(settings: Mapping[str, Any]) -> bool:
+    """Whether the trainer of a run learns from rows instead of self-play."""
+    return bool(settings.get("trainer", SELF_PLAY) != SELF_PLAY)
+
+
+def split(arguments: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
+    """The recipe of a command line (None if it names none), and its options."""
+    if arguments and not arguments[0].startswith("-"):
+        return arguments[0], read_overrides(arguments[1:])
+    return None, read_overrides(arguments)
+
+
+def implied_recipe(given: dict[str, Any]) -> str:
+    """The recipe of a command line that names none."""
+    return DEFAULT_RECIPE if given.get("model", "tiny") == "tiny" else MODEL_RECIPE
+
+
+def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request:
+    config = folder / CONFIG
+    settings = read_config(folder) if config.is_file() else {}
+    longer, model = "max_steps", folder / "model"
+    if is_loop(settings):
+        longer, model = ROUNDS, folder / "round-NN" / "model"
+    others = [f"--{name}" for name in given if name != longer]
+    if recipe is not None:
+        others.insert(0, f"the recipe {recipe!r}")
+    if others:
+        raise ValueError(
+            f"want --resume RUN alone or with --{longer} N, since the run keeps its "
+            f"options, got {', '.join(others)} too; for a new run from its weights give "
+            f"--model {model}"
+        )
+    if is_loop(settings):
+        if ROUNDS in given:
+            settings = with_rounds(settings, given[ROUNDS])
+        return Request(settings, folder, str(config), resume=True)
+    max_steps = given.get("max_steps")
+    if max_steps is not None and type(max_steps) is not int:
+        raise ValueError(f"want int as max_steps, got {max_steps!r}")
+    settings = read_run(folder, max_steps)
+    settings.pop("output_dir", None)
+    return Request(
+        settings, folder, str(config), resume=True, extended=max_steps is not None
+    )
+
+
+def print_train_help(arguments: Sequence[str]) -> None:
+    """Prints the help page for a command line with `--help` or `--help-all`.
+
+    Raises:
+        ValueError: the command line names an unknown recipe.
+    """
+    is_all = "--help-all" in arguments
+    before = [word for word in arguments if word not in HELP]
+    recipe, given = split(without_dry_run(before))
+    settings = {} if recipe is None else load_recipe(recipe)
+    if recipe is not None and is_loop(settings):
+        typer.echo(loop_help(recipe))
+        return
+    if is_offline(settings | given):
+        typer.echo(rows_help(str((settings | given)["trainer"]), all_options=is_all))
+        return
+    name = implied_recipe(given) if recipe is None else recipe
+    typer.echo(train_help(name, all_options=is_all))
+
+
+def loop_help(recipe: str) -> str:
+    """The help page of a recipe with rounds, with its defaults."""
+    known = {**options_of(JobConfig), **listed_options()}
+    options = [*RUN[:2], *(known[name] for name in OF_THE_START)]
+    settings = load_recipe(recipe)
+    rounds = json.loads(
+        json.dumps(settings[ROUNDS])
+    )  # without shared objects: no aliases
+    shown = textwrap.indent(yaml.safe_dump(rounds, sort_keys=False), "  ")
+    usage = LOOP_USAGE.format(recipe=recipe, rounds=shown)
+    return "\n".join([usage, *_group(options, settings)])
+
+
+def train_help(recipe: str, *, all_options: bool = False) -> str:
+    """The help page, with the defaults of a recipe.
+
+    Args:
+        recipe: a file, or the name of an embedded recipe.
+        all_options: whether to include the options of TRL and transformers.
+    """
+    settings = load_recipe(recipe)
+    known = {o.name: o for o in RUN} | {
+        name: option
+        for name, option in {**options_of(JobConfig), **listed_options()}.items()
+        if name not in ("output_dir", "resume_from_checkpoint")
+    }
+    lines = [_usage(recipe)]
+    for title in GROUPS:
+        group = [known[n] for n in OF_TRL.get(title, ()) if n in known]
+        own = [o for o in known.values() if o.group == title]
+        group = own + group if title == "Run" else group + own
+        lines += ["", f"{title}:", *_group(group, settings)]
+    if all_options:
+        told = {name for title in GROUPS for name in OF_TRL.get(title, ())}
+        others = [o for n, o in known.items() if not o.group and n not in told]
+        title = "Inherited from trl.GRPOConfig and transformers.TrainingArguments:"
+        lines += ["", title, *_group(others, settings)]
+    else:
+        lines += [
+            "",
+            "arena train --help-all adds the options of TRL and transformers.",
+        ]
+    return "\n".join(lines)
+
+
+def rows_help(trainer: str, *, all_options: bool = False) -> str:
+    """The help page of a trainer that learns from rows.
+
+    Args:
+        trainer: its name.
+        all_options: whether to include the options of its own; this imports TRL.
+
+    Raises:
+        ValueError: there is no such trainer.
+    """
+    check_name(trainer)
+    options = {o.name: o for o in RUN if o.name != "dry-run"} | row_options()
+    defaults = {"trainer": trainer, "data": None}  # nobody's default
+    lines = [ROWS_USAGE.format(trainer=trainer), "", "Shared options:"]
+    lines += _group(options.values(), defaults)
+    if not all_options:
+        more = f"arena train --trainer {trainer} --help-all adds the trainer's own options."
+        return "\n".join([*lines, "", more])
+    kind = row_trainer(trainer)
+    own = trainer_options(kind.config).values()
+    return "\n".join([*lines, "", f"Of {kind.config.__name__}:", *_group(own, {})])
+
+
+def _usage(recipe: str) -> str:
+    return USAGE.format(
+        recipes=textwrap.fill(", ".join(recipes()), WIDTH, break_on_hyphens=False),
+        default=DEFAULT_RECIPE,
+        model=MODEL_RECIPE,
+        recipe=recipe,
+    ).rstrip()
+
+
+def _group(options: Iterable[Option], settings: Mapping[str, Any]) -> list[str]:
+    return [line for option in options for line in _lines(option, settings)]
+
+
+def _lines(option: Option, settings: Mapping[str, Any]) -> list[str]:
+    default = settings.get(option.name, option.default)
+    text = _OF_TRL.get(option.name) or re.sub(r"(?s)\. .*", ".", option.help)
+    if default is not None and default != {}:
+        text = f"{text} [{_written(default)}]"
+    words = textwrap.wrap(text, WIDTH - _COLUMN, break_on_hyphens=False) or [""]
+    head = f"  --{option.name}"
+    if len(head) + 2 > _COLUMN:
+        return [head, *(" " * _COLUMN + line for line in words)]
+    first, *rest = words
+    return [f"{head:<{_COLUMN}}{first}", *(" " * _COLUMN + line for line in rest)]
+
+
+def _written(value: Any) -> str:
+    """A value in the form of the command line."""
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value)
