@@ -8,6 +8,7 @@ and every game can be replayed from its list of actions.
 Write a game by inheriting from `BaseGame`, which carries the defaults.
 """
 
+import math
 import random
 from bisect import bisect
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -313,16 +314,19 @@ def check_int(name: str, value: object, low: int, high: int) -> None:
         )
 
 
-def check_number(name: str, value: object, low: float, high: float) -> None:
+def check_number(
+    name: str, value: object, low: float = -math.inf, high: float = math.inf
+) -> None:
     """Refuses a parameter that is no number from `low` to `high`.
 
     Raises:
         ValueError: names the parameter and its value.
     """
-    if not (isinstance(value, int | float) and low <= value <= high):
-        raise ValueError(
-            f"want a number {name} from {low} to {high}, got {value!r:.80}"
-        )
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high:  # type: ignore[operator] # a number
+        above = "" if low == -math.inf else f" of at least {low:g}"
+        bounds = above if high == math.inf else f" from {low} to {high}"
+        raise ValueError(f"want a number {name}{bounds}, got {value!r:.80}")
 
 
 def check_bool(name: str, value: object) -> None:

@@ -212,7 +212,7 @@ def points(row: Sequence[int], word: str = "") -> str:
     return ", ".join(f"{name} {word}{value}" for name, value in pairs)
 
 
-def observed(game: Any, state: State, seat: int, player: int) -> Iterator[str]:
+def observed(game: "Auction", state: State, seat: int, player: int) -> Iterator[str]:
     """The lines of an observation."""
     yield f"You are player_{seat}. {_stage(game, state, seat, player)}"
     if len(state.personas) > seat:
@@ -262,7 +262,7 @@ def _listed(bids: Sequence[int | None]) -> str:
     )
 
 
-def _stage(game: Any, state: State, seat: int, player: int) -> str:
+def _stage(game: "Auction", state: State, seat: int, player: int) -> str:
     if player == TERMINAL:
         return "The auction is over."
     if player == CHANCE:
@@ -283,7 +283,7 @@ def _stage(game: Any, state: State, seat: int, player: int) -> str:
     return f"{item}. You are to move: {task}."
 
 
-def _running(game: Any, state: State, seat: int, player: int) -> Iterator[str]:
+def _running(game: "Auction", state: State, seat: int, player: int) -> Iterator[str]:
     if player == TERMINAL or state.phase == TALK:
         return
     bids = highest_bids(state, seat, state.item, game.num_players)
@@ -298,7 +298,7 @@ def _running(game: Any, state: State, seat: int, player: int) -> Iterator[str]:
         yield f"Your bid: {bids[seat]}."
 
 
-def rules_text(game: Any) -> str:
+def rules_text(game: "Auction") -> str:
     """The rules, but for how to write a reply."""
     items = "; ".join(
         f"item {number + 1}: {points(item)}" for number, item in enumerate(game.items)

@@ -60,7 +60,13 @@ from numpy.typing import NDArray
 
 from arena_envs import talk
 from arena_envs.game import TERMINAL, Information, Kind, check_bool, check_int, counted
-from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.scenes.shapes import (
+    Cell,
+    Scene,
+    rounds_table,
+    talk_of,
+    turn_title,
+)
 from arena_envs.talk import Utterance
 
 COOPERATE, DEFECT = 0, 1
@@ -511,9 +517,6 @@ def _trusts(game: SocialDilemma, state: State, seat: int) -> bool:
     return not betrayed and all(promised[s] == COOPERATE for s in spoke - {seat})
 
 
-MAX_ROUNDS = 12  # latest rounds that are shown
-
-
 def scene(game: SocialDilemma, state: State, viewer: int | None) -> Scene:
     """The choices by round, the points, and the talk."""
     seats = range(game.num_players)
@@ -529,13 +532,8 @@ def scene(game: SocialDilemma, state: State, viewer: int | None) -> Scene:
             for seat in seats
         ]
         rows.append([Cell(str(len(rows) + 1)), *now])
-    title = "choices by round"
-    if len(rows) > MAX_ROUNDS:
-        title += f"; the latest {MAX_ROUNDS} rounds"
-    points = [Cell(str(points)) for points in game.paid(state.rounds)]
-    last = [Cell("points"), *points]
-    header = ("round", *(f"player_{seat}" for seat in seats))
-    shapes: list[Any] = [Table(title, header, [*rows[-MAX_ROUNDS:], last])]
+    points = ["points", *map(str, game.paid(state.rounds))]
+    shapes: list[Any] = [rounds_table(game, "choices by round", rows, points)]
 
     def action(turn: int, said: talk.Utterance) -> str:
         move, values = said.move, said.values

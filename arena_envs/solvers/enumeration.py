@@ -68,14 +68,15 @@ def too_large(
 
 
 def _instead(game: AnyGame) -> str:
-    """A bot or solver for a game that is too large to enumerate."""
-    if heuristic := getattr(game, "heuristic", None):  # the fact is optional
-        return f'the bot "{heuristic}"'
+    """Bots and solvers for a game that is too large to enumerate."""
     if game.num_actions is None:
         return "a bot that is written for the game"
-    if game.information == "perfect" and not game.simultaneous:
-        return 'the bot "mcts" or "minimax:DEPTH"'
-    return 'MCCFR or the bot "ismcts"'
+    is_open = game.information == "perfect" and not game.simultaneous
+    found = (
+        'the bot "mcts" or "minimax:DEPTH"' if is_open else 'MCCFR or the bot "ismcts"'
+    )
+    own = getattr(game, "heuristic", None)  # the fact is optional
+    return f'{found} or "{own}"' if own else found
 
 
 def about(number: int) -> str:

@@ -244,5 +244,5 @@ def test_the_refusal_of_a_hidden_secret_names_the_bot_that_finds_secrets():
         ("guess_number", information_states),
         ("twenty_questions", refuse_hopeless),
     ):
-        with pytest.raises(TooLarge, match='use the bot "information_gain"'):
+        with pytest.raises(TooLarge, match='"ismcts" or "information_gain"'):
             refuse(arena_envs.make_game(id), 1_000)

@@ -292,7 +292,7 @@ _EPISODE_FIELDS: dict[str, Check] = {
     "measures": _is_rewards,
     "lost": _optional(_is_str),
 }
-_READER = "; arena_trainers.train.rollouts.read_rollouts reads episodes with credit"
+_READER = "; arena_trainers.data.rollouts.read_rollouts reads episodes with credit"
 
 
 def _checked(

@@ -1,6 +1,8 @@
 """`arena solve` and `arena play`, called as a user would."""
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 
 import arena_envs
 from arena_wrappers import replay
+from arena_wrappers.policies import wrapped
 from arena_wrappers.records import read_episodes
 
 
@@ -115,3 +118,45 @@ def test_every_seat_of_a_game_can_be_played(arena_here: Any) -> None:
         done = arena_here(*words, typed=f"{text}\n")
         assert done.returncode == 0
         assert f"player_{seat} (you): " in done.stdout
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_another_game_is_offered_with_the_next_seed(
+    tmp_path: Path, arena_here: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "games.jsonl"
+    words = (
+        "play",
+        "kuhn_poker",
+        "-a",
+        "constant:0",
+        "--seed",
+        "3",
+        "--out",
+        str(path),
+    )
+    monkeypatch.setattr(sys, "stdin", Terminal("bet\n\nbet\nn\nbet\n"))
+    done = arena_here(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [episode.seed for episode in read_episodes(path)] == [3, 4]
+
+
+def test_a_model_that_is_loaded_is_named(arena_here: Any) -> None:
+    done = arena_here("play", "kuhn_poker", "-a", "noisy:0.5(lm:/no/such/model)")
+    assert done.returncode == 2
+    first, *_ = done.stderr.splitlines()
+    assert first == "loading noisy:0.5(lm:/no/such/model) ..."
+
+
+def test_long_lines_are_wrapped_at_words_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    text = "You hold the king of spades.\n  a b\n" + "x" * 30
+    lines = "You hold the king of\nspades.\n  a b\n" + "x" * 30
+    assert wrapped(text, Terminal()) == lines
+    assert wrapped(text, io.StringIO()) == text

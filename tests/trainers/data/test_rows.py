@@ -198,7 +198,7 @@ def test_bad_input_is_refused_in_a_sentence(chat):
         select("wins", [replace(first, game="kuhn_pocker-v0")])
     with pytest.raises(ValueError, match="by the policy 'randon'; did you mean"):
         select("wins", PLAYED, policies=["randon"])
-    with pytest.raises(ValueError, match="want above as a number"):
+    with pytest.raises(ValueError, match="want a number above, got"):
         select("wins", PLAYED, above="high")
     with pytest.raises(ValueError, match="has no tokens; play with"):
         select("best_of_group", PLAYED)

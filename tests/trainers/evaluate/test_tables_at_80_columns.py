@@ -12,7 +12,7 @@ from arena_trainers.evaluate.matches import (
     SuiteScore,
     evaluate,
 )
-from arena_trainers.evaluate.result_rows import Row
+from arena_trainers.evaluate.result_rows import ResultRow
 from arena_trainers.evaluate.tables import (
     SCORE,
     as_table,
@@ -28,7 +28,7 @@ OTHER = "noisy:0.25(minimaxi)"
 
 
 def row(policy=LONG, role="policy", seat=0, mean=-12.345, **changes):
-    found = Row(
+    found = ResultRow(
         policy=policy,
         role=role,
         opponent=OTHER,

@@ -16,7 +16,7 @@ from arena_trainers.job.beside_equilibrium import beside_equilibrium
 from arena_trainers.job.closing import closing_lines, rollouts_lines
 from arena_trainers.job.curves import Frame, curves
 from arena_trainers.job.opening import legal_warning
-from arena_trainers.job.outcome import GameMeter, Outcome
+from arena_trainers.job.outcome import GameMeter, GameOutcome
 from arena_trainers.job.progress import clock
 from arena_trainers.job.report import outcome_tables
 from arena_trainers.job.results import frame_of
@@ -41,7 +41,7 @@ def outcome(game, args, num_episodes=20):
         meter.measure(name, RandomPolicy())
     policy = RandomPolicy()
     evaluation, comparison = meter.evaluate(policy), meter.compare()
-    return Outcome(meter.plan.name, meter.stages, evaluation, comparison)
+    return GameOutcome(meter.plan.name, meter.stages, evaluation, comparison)
 
 
 def page(found, width=80):

@@ -11,7 +11,7 @@ import arena_envs
 from arena_trainers.job.tiny import tiny_model
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.records import Row, trajectory_rows
+from arena_trainers.train.records import TrainingRow, trajectory_rows
 from arena_wrappers import PromptWrapper, play
 
 FOLDER = Path(trl.__file__).parent / "chat_templates"
@@ -139,7 +139,7 @@ def test_trajectories_are_token_exact(chat, model):
     )
     (episode,) = play(lambda: env, policy, [1], on_error="raise")
     rows = [
-        Row(t.prompt_ids, t.token_ids, np.zeros(2), 0.0, trajectory=(0, t.seat))
+        TrainingRow(t.prompt_ids, t.token_ids, np.zeros(2), 0.0, trajectory=(0, t.seat))
         for t in episode.turns
     ]
     joined = trajectory_rows(rows)

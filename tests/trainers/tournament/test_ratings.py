@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from arena_trainers.tournament import Outcome, fit_elo, nash_average, rate
+from arena_trainers.tournament import PairOutcome, fit_elo, nash_average, rate
 
 CYCLE = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]], float)
 
 
 def outcomes(first: int, second: int, wins: int, draws: int, losses: int):
     scores = [1.0] * wins + [0.5] * draws + [0.0] * losses
-    return [Outcome(first, second, score) for score in scores]
+    return [PairOutcome(first, second, score) for score in scores]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_two_policies_are_as_far_apart_as_the_odds_say(wins, draws, losses):
 
 def test_ratings_do_not_depend_on_who_is_named_first():
     forward = outcomes(0, 1, 12, 3, 5) + outcomes(1, 2, 9, 0, 11)
-    backward = [Outcome(b, a, 1 - score) for a, b, score in forward]
+    backward = [PairOutcome(b, a, 1 - score) for a, b, score in forward]
     elos, errors = fit_elo(3, forward)
     assert fit_elo(3, backward)[0] == pytest.approx(elos, abs=1e-3)
     assert fit_elo(3, backward)[1] == pytest.approx(errors, rel=1e-4)
@@ -44,7 +44,7 @@ def test_elo_finds_the_strengths_that_made_the_results():
     num_runs, hits = 25, 0
     for _ in range(num_runs):
         played = [
-            Outcome(
+            PairOutcome(
                 a, b, float(rng.random() < 1 / (1 + 10 ** ((true[b] - true[a]) / 400)))
             )
             for a, b in product(range(4), range(4))

@@ -9,8 +9,8 @@ from arena_trainers.extras import is_installed
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.vllm_backend import VLLMBackend
 from arena_trainers.train.columns import check_credit
-from arena_trainers.train.engine import check_installed
-from arena_trainers.train.records import Row
+from arena_trainers.train.engines import check_installed
+from arena_trainers.train.records import TrainingRow
 from arena_trainers.train.trainer import sampling_logprobs
 
 
@@ -119,10 +119,10 @@ def test_token_ratios_are_truncated_where_a_row_holds_several_turns(settings):
 def test_logprobs_of_masked_tokens_and_dead_rows_are_0():
     advantage = [1.0, 0.0, 1.0]
     rows = [
-        Row(
+        TrainingRow(
             [1], [2, 3, 4], advantage, 0.0, mask=[1, 0, 1], logprobs=[-1.0, -5.0, -2.0]
         ),
-        Row([1], [2, 3], None, 0.0),
-        Row([1], [2, 3], None, 0.0, logprobs=[-1.0, -2.0]),
+        TrainingRow([1], [2, 3], None, 0.0),
+        TrainingRow([1], [2, 3], None, 0.0, logprobs=[-1.0, -2.0]),
     ]
     assert sampling_logprobs(rows) == [[-1.0, 0.0, -2.0], [0.0, 0.0], [0.0, 0.0]]

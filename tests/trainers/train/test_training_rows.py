@@ -9,7 +9,7 @@ import torch
 import arena_envs
 from arena_trainers.credit import TurnBatch
 from arena_trainers.train.records import (
-    Row,
+    TrainingRow,
     loss_weighted,
     trajectory_rows,
     turn_weights,
@@ -103,9 +103,9 @@ def test_turns_that_are_not_fair_are_no_part_of_a_row():
 
 def test_turns_are_joined_with_what_was_read_between_them():
     rows = [
-        Row([1, 2], [3, 4], np.array([5.0, 5.0]), 7.0, trajectory=(0, 0)),
-        Row([9], [8], np.array([1.0]), 2.0, trajectory=(0, 1)),
-        Row([1, 2, 3, 4, 6, 6], [7], np.array([-1.0]), 7.0, trajectory=(0, 0)),
+        TrainingRow([1, 2], [3, 4], np.array([5.0, 5.0]), 7.0, trajectory=(0, 0)),
+        TrainingRow([9], [8], np.array([1.0]), 2.0, trajectory=(0, 1)),
+        TrainingRow([1, 2, 3, 4, 6, 6], [7], np.array([-1.0]), 7.0, trajectory=(0, 0)),
     ]
     first, second = trajectory_rows(rows)
     assert (first.prompt_ids, list(first.completion_ids)) == ([1, 2], [3, 4, 6, 6, 7])
@@ -116,8 +116,8 @@ def test_turns_are_joined_with_what_was_read_between_them():
 
 def test_a_prompt_that_was_written_anew_is_refused():
     rows = [
-        Row([1, 2], [3], np.zeros(1), 0.0, trajectory=(0, 1)),
-        Row([1, 2, 4], [5], np.zeros(1), 0.0, trajectory=(0, 1)),
+        TrainingRow([1, 2], [3], np.zeros(1), 0.0, trajectory=(0, 1)),
+        TrainingRow([1, 2, 4], [5], np.zeros(1), 0.0, trajectory=(0, 1)),
     ]
     with pytest.raises(ValueError, match="seat 1 in episode 0 does not"):
         trajectory_rows(rows)

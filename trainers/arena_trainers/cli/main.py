@@ -41,6 +41,7 @@ from arena_trainers.lm.server import ServerError
 from arena_trainers.offline.protocol import check_name
 from arena_trainers.train.checkpoint import newest_checkpoint, step_of
 from arena_wrappers import NoReplyError
+from arena_wrappers.policies import wrapped
 
 if TYPE_CHECKING:
     from arena_trainers.job.job import TrainingJob
@@ -256,7 +257,7 @@ def main() -> None:
         typer.echo(f"error: {named}", err=True)
         sys.exit(2)
     except UsageError as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(wrapped(f"error: {error}", sys.stderr), err=True)
         sys.exit(2)
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

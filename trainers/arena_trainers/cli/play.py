@@ -1,6 +1,8 @@
 """The command that lets a person play: `arena play`."""
 
+import re
 import secrets
+import sys
 from collections.abc import Sequence
 
 import typer
@@ -34,7 +36,10 @@ from arena_wrappers import (
     play_plans,
 )
 from arena_wrappers.play import ending
+from arena_wrappers.policies import wrapped
 from arena_wrappers.records import EpisodeLog
+
+MODEL = re.compile(r"\b(lm|past|vllm|best_of):")  # in strings of policies
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -57,7 +62,8 @@ def play(
     """Play a game yourself, in the terminal.
 
     Type an action or its number; ? for a hint, "rules" for the rules. One opponent plays
-    all other seats, or name one for each in seat order.
+    all other seats, or name one for each in seat order. After a game you may play another,
+    with the next seed.
 
     For example:
 
@@ -76,6 +82,9 @@ def play(
         env = read_env(game, params, max_turns)
         rules = env.game
         _check(rules, seat, seed)
+        for spec in (*(against or ()), *([hint] if hint else ())):
+            if MODEL.search(spec):
+                typer.echo(f"loading {spec} ...", err=True)
         others = _opponents(how.policies(against or ["random"]), rules)
         wrapper = PromptWrapper(env, **how.wrapper, seats={seat: PromptOptions("bare")})
         person = HumanPolicy(None if hint is None else prepared(hint, rules))
@@ -83,9 +92,20 @@ def play(
         if log is not None:
             log.append([])  # fails before the game
     policies = [*others[:seat], person, *others[seat:]]
-    start = secrets.randbits(32) if seed is None else seed
     prompts = given_prompts(policies, how.prompt)
-    plan = EpisodePlan(lambda: wrapper, policies, start, prompts=prompts)
+    start = secrets.randbits(32) if seed is None else seed
+    while True:
+        plan = EpisodePlan(lambda: wrapper, policies, start, prompts=prompts)
+        episode = _played(plan)
+        if log is not None:
+            log.append([episode])
+        _print_end(episode, rules, seat, policies)
+        if not _wants_another():
+            return
+        start += 1
+
+
+def _played(plan: EpisodePlan) -> Episode:
     try:
         (episode,) = play_plans([plan], on_error="raise")
     except KeyboardInterrupt:
@@ -94,9 +114,17 @@ def play(
     except NoReplyError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
-    if log is not None:
-        log.append([episode])
-    _print_end(episode, rules, seat, policies)
+    return episode
+
+
+def _wants_another() -> bool:
+    """Whether the person at the terminal wants another game; no without a terminal."""
+    if not sys.stdin.isatty():
+        return False
+    try:
+        return input("\nAnother game? [Y/n] ").strip().lower() in {"", "y", "yes"}
+    except (EOFError, KeyboardInterrupt):
+        return False
 
 
 def _check(rules: AnyGame, seat: int, seed: int | None) -> None:
@@ -125,7 +153,8 @@ def _print_end(
     """Prints how the episode ended, and warnings about replies."""
     from arena_trainers.evaluate.replies import ReplyCount
 
-    typer.echo(ending(episode, rules, seat, policies, reveals=True))
+    text = ending(episode, rules, seat, policies, reveals=True)
+    typer.echo(wrapped(text, sys.stdout))
     replies = ReplyCount()
     replies.add(episode)
     show_warnings(replies.warnings())

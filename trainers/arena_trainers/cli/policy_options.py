@@ -1,6 +1,7 @@
 """Options for the prompts and the sampling of policies, shared by commands."""
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
@@ -12,6 +13,7 @@ import typer
 from arena_envs.checks import did_you_mean
 from arena_trainers.matchmaking import is_past
 from arena_wrappers import Policy, make_policy
+from arena_wrappers.policies import wrapped
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
 SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
@@ -187,4 +189,4 @@ def takes_policy_options(command: Callable[..., None]) -> Callable[..., None]:
 def show_warnings(texts: Sequence[str]) -> None:
     """Prints one line per warning to stderr."""
     for text in texts:
-        typer.echo(f"warning: {text}", err=True)
+        typer.echo(wrapped(f"warning: {text}", sys.stderr), err=True)

@@ -25,13 +25,13 @@ from arena_trainers.evaluate.matches import (
     evaluate,
     evaluate_suite,
 )
-from arena_trainers.evaluate.result_rows import Row
+from arena_trainers.evaluate.result_rows import ResultRow
 
 __all__ = [
     "Evaluation",
     "EvaluationPlan",
     "Exploitability",
-    "Row",
+    "ResultRow",
     "SampledExploitability",
     "SuiteEvaluation",
     "evaluate",

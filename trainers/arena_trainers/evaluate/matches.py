@@ -27,8 +27,8 @@ from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.evaluate.replies import ReplyCount, given_prompts
 from arena_trainers.evaluate.result_rows import (
+    ResultRow,
     Role,
-    Row,
     against,
     append_results,
     rows_of,
@@ -90,7 +90,7 @@ STEP = 64  # random games played at a time
 
 
 def repetition_warnings(
-    game: AnyGame, rows: Sequence[Row], make: Callable[[], PromptWrapper]
+    game: AnyGame, rows: Sequence[ResultRow], make: Callable[[], PromptWrapper]
 ) -> tuple[str, ...]:
     """One line for each opponent against which the evaluated policy repeats games.
 
@@ -126,7 +126,7 @@ def _has_more(make: Callable[[], PromptWrapper], few: int, num_episodes: int) ->
     return False
 
 
-def _repetition(row: Row) -> str:
+def _repetition(row: ResultRow) -> str:
     if row.opponent in {"self", ""}:
         advice = f"evaluate noisy:0.2({row.policy})"
     else:
@@ -159,7 +159,7 @@ class Evaluation:
     game: str
     params: Mapping[str, Any]
     known_value: str
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def evaluate(
 
     All policies play the same seeds, and so the same deals. An invalid reply forfeits the
     episode, which counts. An episode is lost if a policy gives no reply (an exception, a
-    timeout, a server that fails): it is left out of every mean and counted (`Row.num_lost`).
+    timeout, a server that fails): it is left out of every mean and counted (`ResultRow.num_lost`).
     A policy reads prompts by
     the options that it carries (`Policy`), such as those of a saved model. Warns
     (UserWarning) if most of its replies are invalid, if it loses more than 1 % of its
@@ -312,7 +312,7 @@ class EvaluationPlan:
         """A clause for each policy that lost episodes in the last `run`."""
         return self._replies.lost()
 
-    def _compare(self, opponent: Policy | Literal["self"]) -> list[Row]:
+    def _compare(self, opponent: Policy | Literal["self"]) -> list[ResultRow]:
         """Rows of the policy and of all baselines against one opponent."""
         entries: dict[Role, Policy] = {"policy": self._policy, **self._baselines}
         if self._constants:

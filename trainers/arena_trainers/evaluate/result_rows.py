@@ -30,7 +30,7 @@ Measured = tuple[float, float | None, float | None]  # mean, ends of its interva
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """Results of one policy in one seat, or in all evaluated seats.
 
     Attributes:
@@ -99,7 +99,7 @@ def against(opponent: str) -> str:
 
 def rows_of(
     game: AnyGame, policy: str, role: Role, opponent: str, episodes: Episodes
-) -> list[Row]:
+) -> list[ResultRow]:
     """A row for each seat, then a row of all seats if there are several."""
     opponent = opponent if game.num_players > 1 else ""
     rows = [_row(game, policy, role, opponent, {s: e}) for s, e in episodes.items()]
@@ -110,7 +110,7 @@ def rows_of(
 
 def _row(
     game: AnyGame, policy: str, role: Role, opponent: str, episodes: Episodes
-) -> Row:
+) -> ResultRow:
     seats = tuple(episodes)
     episodes, num_lost = _without_lost(policy, opponent, episodes)
     played = [(seat, episode) for seat in seats for episode in episodes[seat]]
@@ -129,7 +129,7 @@ def _row(
     turns = [turn for seat, e in played for turn in e.turns if turn.seat == seat]
     reasons = Counter(turn.invalid for turn in turns if turn.invalid)
     tokens = [turn.token_ids for turn in turns if turn.token_ids is not None]
-    return Row(
+    return ResultRow(
         policy=policy,
         role=role,
         opponent=opponent,
@@ -242,12 +242,12 @@ def scales_of(
     return ends | {"all": (low, high)}
 
 
-def scored(rows: Sequence[Row], scales: Scales | str) -> list[Row]:
+def scored(rows: Sequence[ResultRow], scales: Scales | str) -> list[ResultRow]:
     """The rows of one opponent, each with a score or the reason why it has none."""
     return [_scored(row, scales) for row in rows]
 
 
-def _scored(row: Row, scales: Scales | str) -> Row:
+def _scored(row: ResultRow, scales: Scales | str) -> ResultRow:
     if isinstance(scales, str):
         return replace(row, no_score=scales)
     uniform, best = scale = scales[row.seat]

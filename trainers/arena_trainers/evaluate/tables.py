@@ -12,7 +12,7 @@ from rich.table import Table
 
 from arena_envs.bots import BOTS, make_bot
 from arena_trainers.evaluate.matches import Evaluation, SuiteEvaluation
-from arena_trainers.evaluate.result_rows import Row, against
+from arena_trainers.evaluate.result_rows import ResultRow, against
 
 SCORE = "score: 0 = uniform random play, 100 = a best response (one seat: optimal play); exact"
 
@@ -65,7 +65,7 @@ def caption(found: Evaluation) -> str:
     return "\n".join(lines)
 
 
-def score_notes(rows: Sequence[Row]) -> list[str]:
+def score_notes(rows: Sequence[ResultRow]) -> list[str]:
     """Lines that explain the scores 0, 100 and "-"."""
     reasons: dict[str, dict[str, None]] = {}
     for row in rows:
@@ -80,7 +80,7 @@ def score_notes(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _references(rows: Sequence[Row]) -> list[str]:
+def _references(rows: Sequence[ResultRow]) -> list[str]:
     """A line for each solver baseline that is a search or a heuristic."""
     names = dict.fromkeys(row.policy for row in rows if row.role == "solver")
     kinds = {name: reference_kind(name) for name in names}
@@ -105,7 +105,7 @@ def reference_kind(name: str) -> str:
     return "solver" if is_exact else "heuristic"
 
 
-def score_text(row: Row, interval: bool = True) -> str:
+def score_text(row: ResultRow, interval: bool = True) -> str:
     """The score of a row with its interval; "-" if it has none."""
     if row.score is None or row.score_interval is None:
         return "-"
@@ -113,13 +113,13 @@ def score_text(row: Row, interval: bool = True) -> str:
     return f"{row.score:z.1f}" + (f" ({low:z.0f} to {high:z.0f})" if interval else "")
 
 
-def percentages(row: Row) -> list[str]:
+def percentages(row: ResultRow) -> list[str]:
     """Percentages of wins, draws and losses; empty in cooperative games."""
     shares = (row.wins, row.draws, row.losses)
     return [f"{100 * share:.0f}" for share in shares if share is not None]
 
 
-def _notes(row: Row) -> list[str]:
+def _notes(row: ResultRow) -> list[str]:
     """A line for each of the game's measures, with interval."""
     where = f"seat {row.seat}{against(row.opponent)}"
     return [
@@ -164,7 +164,7 @@ def suite_table(found: SuiteEvaluation) -> Table:
     return table
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ResultRow) -> list[str]:
     results = "/".join(f"{share}%" for share in percentages(row))
     invalid = ", ".join(f"{reason} {rate:.1%}" for reason, rate in row.invalid.items())
     return [
@@ -262,7 +262,7 @@ def _total(widths: Mapping[str, int], gap: int) -> int:
     return sum(widths.values()) + gap * (len(widths) - 1)
 
 
-def _invalid(rows: Sequence[Row]) -> list[str]:
+def _invalid(rows: Sequence[ResultRow]) -> list[str]:
     """Lines with the evaluated policy's invalid replies by reason, which have no column."""
     last = {row.opponent: row for row in rows if row.role == "policy"}  # of all seats
     return [
@@ -273,7 +273,7 @@ def _invalid(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _names(rows: Sequence[Row]) -> list[str]:
+def _names(rows: Sequence[ResultRow]) -> list[str]:
     """A policy's name in its first row, the kind of a baseline in its second."""
     cells: list[str] = []
     for (name, role), group in groupby(rows, lambda row: (row.policy, row.role)):
@@ -288,7 +288,7 @@ def _names(rows: Sequence[Row]) -> list[str]:
     return cells
 
 
-def _counts(rows: Sequence[Row]) -> dict[str, list[str]]:
+def _counts(rows: Sequence[ResultRow]) -> dict[str, list[str]]:
     """Numbers of episodes; in brackets the distinct ones, if some repeat."""
     if all(row.num_distinct == row.num_episodes for row in rows):
         return {"n": [str(row.num_episodes) for row in rows]}
@@ -297,7 +297,7 @@ def _counts(rows: Sequence[Row]) -> dict[str, list[str]]:
     }
 
 
-def _optional(rows: Sequence[Row]) -> dict[str, list[str]]:
+def _optional(rows: Sequence[ResultRow]) -> dict[str, list[str]]:
     """The optional columns for which the rows have values."""
     columns = {}
     columns["score"] = [score_text(row, interval=False) for row in rows]

@@ -23,7 +23,7 @@ from arena_trainers.job.preflight import (
 )
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.lm.models import local_model
-from arena_trainers.train.engine import by_server
+from arena_trainers.train.engines import by_server
 from arena_trainers.train.games import GamePlan
 from arena_trainers.train.own_options import MAX_REPLY_TOKENS
 from arena_wrappers import PromptOptions

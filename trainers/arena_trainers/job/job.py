@@ -23,7 +23,7 @@ from arena_trainers.job.curves import draw_curves, read_metrics
 from arena_trainers.job.hub import check_push, push_model
 from arena_trainers.job.model_card import write_cards
 from arena_trainers.job.opening import description, legal_warning, memory_line
-from arena_trainers.job.outcome import GameMeter, Outcome
+from arena_trainers.job.outcome import GameMeter, GameOutcome
 from arena_trainers.job.profile import profile_lines, profile_of
 from arena_trainers.job.progress import Look, figures_of, shown_progress
 from arena_trainers.job.provenance import config_text, provenance
@@ -57,7 +57,7 @@ from arena_trainers.train.credit import check_reward_models
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.records import load_functions
-from arena_trainers.train.resume import describe
+from arena_trainers.train.saved import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, write_episodes
 from arena_wrappers.records import whole_file
@@ -144,7 +144,7 @@ class TrainingJob:
                 self._measure_start()
             self.trainer, self.watcher, self.best = watched_trainer(self)
             if self.is_main:
-                self.say(memory_line(self.trainer.max_tokens_per_forward, self.args))
+                self.say(memory_line(self.trainer.forward.max_tokens, self.args))
 
     def _make_start(self) -> None:
         """Every process trains the start; the main one saves it."""
@@ -175,7 +175,7 @@ class TrainingJob:
             # an internal call, as another one pushes the whole run folder to the hub
             self.trainer.save_model(str(self.folder / "model"), _internal_call=True)
             exact = any(meter.game is not None for meter in self.meters)
-            with self.trainer.weights_for_play(scores=exact):
+            with self.trainer.shards.weights_for_play(scores=exact):
                 return self._closing(seconds, steps) if self.is_main else {}
 
     def _closing(self, seconds: float, steps: int) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class TrainingJob:
             for number, meter in enumerate(self.meters)
         ]
         outcomes = [
-            Outcome(m.plan.name, m.stages, m.evaluate(policy), m.compare())
+            GameOutcome(m.plan.name, m.stages, m.evaluate(policy), m.compare())
             for m in self.meters
         ]
         late = self.watcher.last_quarter_mean() if self.watcher else None
@@ -250,7 +250,7 @@ class TrainingJob:
         self,
         results: dict[str, Any],
         episodes: list[list[Episode]],
-        outcomes: list[Outcome],
+        outcomes: list[GameOutcome],
     ) -> None:
         share = -(-self.job.saved_episodes // len(episodes))  # of each game
         write_episodes(
@@ -269,7 +269,7 @@ class TrainingJob:
         write_cards(self, outcomes, results)
         write_last_report(self.folder)
 
-    def _show(self, outcomes: list[Outcome]) -> None:
+    def _show(self, outcomes: list[GameOutcome]) -> None:
         plans = [meter.plan for meter in self.meters]
         for outcome in outcomes:
             for table in outcome_tables(outcome):

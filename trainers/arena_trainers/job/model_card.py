@@ -15,7 +15,7 @@ from arena_trainers.job.base_model import BaseModel, base_model
 from arena_trainers.job.closing import eval_commands, last_rollouts, play_commands
 from arena_trainers.job.local_paths import local_folders, without_folders
 from arena_trainers.job.markdown import cell, code, code_block, table
-from arena_trainers.job.outcome import Outcome
+from arena_trainers.job.outcome import GameOutcome
 from arena_trainers.job.report import outcome_tables
 from arena_trainers.job.run_folder import CONFIG
 from arena_trainers.job.settings import JobConfig
@@ -52,7 +52,7 @@ class CardSource(NamedTuple):
     job: JobConfig
     args: TurnGRPOConfig
     plans: Sequence[GamePlan]
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[GameOutcome]
     results: Mapping[str, Any]
     how: str
     tags: Sequence[str]
@@ -60,7 +60,7 @@ class CardSource(NamedTuple):
 
 
 def write_cards(
-    run: "TrainingJob", outcomes: Sequence[Outcome], results: Mapping[str, Any]
+    run: "TrainingJob", outcomes: Sequence[GameOutcome], results: Mapping[str, Any]
 ) -> None:
     """Writes `README.md` into the run folder and into its `model/`.
 
@@ -176,7 +176,7 @@ def _licence(base: BaseModel, is_tiny: bool) -> str:
     )
 
 
-def _results(outcomes: Iterable[Outcome]) -> list[str]:
+def _results(outcomes: Iterable[GameOutcome]) -> list[str]:
     parts = []
     for outcome in outcomes:
         parts.append(f"### {code(outcome.name)}")

@@ -164,7 +164,7 @@ class GameMeter:
         return beside_equilibrium(self.plan.name, self.game, self._table)
 
 
-class Outcome(NamedTuple):
+class GameOutcome(NamedTuple):
     """The results of a run in one of its games."""
 
     name: str

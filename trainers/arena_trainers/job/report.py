@@ -9,13 +9,13 @@ from rich.table import Table
 
 from arena_trainers.evaluate.tables import interval_text, score_notes, score_text
 from arena_trainers.job.beside_equilibrium import comparison_table
-from arena_trainers.job.outcome import Interval, Outcome, Stage
+from arena_trainers.job.outcome import GameOutcome, Interval, Stage
 
 # fits 80 columns
 NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
 
 
-def outcome_tables(found: Outcome) -> list[Table]:
+def outcome_tables(found: GameOutcome) -> list[Table]:
     """The results in one game: stages, returns, measures, and action probabilities."""
     tables = [stage_table(found.name, found.stages), return_table(found)]
     if any(stage.measures for stage in found.stages):
@@ -47,7 +47,7 @@ def stage_table(game: str, stages: Sequence[Stage]) -> Table:
     return table
 
 
-def return_table(found: Outcome) -> Table:
+def return_table(found: GameOutcome) -> Table:
     """Mean returns by opponent and seat with intervals; scores of the last policy."""
     rows = [] if found.evaluation is None else found.evaluation.rows
     rows = [row for row in rows if row.role == "policy"]
@@ -78,7 +78,7 @@ def return_table(found: Outcome) -> Table:
     return table
 
 
-def _measure_table(found: Outcome) -> Table:
+def _measure_table(found: GameOutcome) -> Table:
     title = f"{found.name}: the game's measures of self-play with 95 % intervals"
     table = Table(title=escape(title), **NARROW)
     table.add_column("policy")

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from arena_trainers.job.curves import Frame
-from arena_trainers.job.outcome import Outcome, Stage
+from arena_trainers.job.outcome import GameOutcome, Stage
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 
 
-def results_of(outcomes: Sequence[Outcome], late: float | None) -> dict[str, Any]:
+def results_of(outcomes: Sequence[GameOutcome], late: float | None) -> dict[str, Any]:
     """The results of a run: a summary of the first game, and all of each game.
 
     Args:
@@ -52,7 +52,7 @@ def frame_of(
     job: JobConfig,
     args: TurnGRPOConfig,
     plans: Sequence[GamePlan],
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[GameOutcome],
 ) -> Frame:
     """Title, ranges and reference lines of a run's curves."""
     games = ", ".join(plan.name for plan in plans)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from arena_envs.checks import did_you_mean
-from arena_trainers.data.selection import selectors
+from arena_trainers.data import selectors
 from arena_trainers.train.checks import refuse_warm_start
 from arena_trainers.train.options import (
     Option,

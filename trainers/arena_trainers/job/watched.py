@@ -153,7 +153,7 @@ def _nash_conv(
     game, every = run.meters[0].game, run.job.evaluate_every
     if game is None or every == 0:
         return None
-    whole = trainer.whole_weights
+    whole = trainer.shards.whole_weights
     watcher = NashConvCallback(trainer.policy, game, run.args.prompt, every, whole)
     watcher.history += [
         (r["step"], r["arena/nash_conv"]) for r in before if "arena/nash_conv" in r

@@ -101,10 +101,3 @@ def check_count(name: str, value: Any) -> None:
     """Raises ValueError unless an option is an integer of at least 1."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"want {name} as an integer of at least 1, got {value!r}")
-
-
-def check_number(name: str, value: Any, low: float, high: float) -> None:
-    """Raises ValueError unless an option is a number between two bounds."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not low <= value <= high:
-        raise ValueError(f"want {name} from {low} to {high}, got {value!r}")

@@ -20,7 +20,7 @@ from arena_trainers.job.closing import closing_lines
 from arena_trainers.job.curves import Frame, draw_curves, read_metrics
 from arena_trainers.job.markdown import code
 from arena_trainers.job.model_card import CardSource, save_cards
-from arena_trainers.job.outcome import Outcome
+from arena_trainers.job.outcome import GameOutcome
 from arena_trainers.job.provenance import cost, git_commit, versions
 from arena_trainers.job.report import outcome_tables
 from arena_trainers.job.results import results_of
@@ -87,7 +87,7 @@ def close_run(run: "RowJob") -> dict[str, Any]:
             episodes.append(meter.measure("after training", policy))
             evaluated = meter.evaluate(policy)
             given = meter.plan.name, meter.stages, evaluated, meter.compare()
-            outcomes.append(Outcome(*given))
+            outcomes.append(GameOutcome(*given))
     if episodes:
         share = -(-run.job.saved_episodes // len(episodes))  # of each game
         kept = [episode for played in episodes for episode in played[:share]]
@@ -102,7 +102,7 @@ def close_run(run: "RowJob") -> dict[str, Any]:
     return results
 
 
-def _results(run: "RowJob", outcomes: list[Outcome]) -> dict[str, Any]:
+def _results(run: "RowJob", outcomes: list[GameOutcome]) -> dict[str, Any]:
     args, rows = run.args, run.rows
     return {
         **(results_of(outcomes, None) if outcomes else {}),
@@ -125,7 +125,7 @@ def _results(run: "RowJob", outcomes: list[Outcome]) -> dict[str, Any]:
     }
 
 
-def _frame(run: "RowJob", outcomes: list[Outcome]) -> Frame:
+def _frame(run: "RowJob", outcomes: list[GameOutcome]) -> Frame:
     games = [meter.plan.game for meter in run.meters]
     return Frame(
         title=f"trainer {run.rows.trainer}, model {run.job.model}, seed {run.args.seed}",
@@ -140,7 +140,7 @@ def _frame(run: "RowJob", outcomes: list[Outcome]) -> Frame:
 
 
 def _card(
-    run: "RowJob", outcomes: list[Outcome], results: Mapping[str, Any]
+    run: "RowJob", outcomes: list[GameOutcome], results: Mapping[str, Any]
 ) -> CardSource:
     name, steps = run.rows.trainer, run.trainer.state.global_step
     return CardSource(
@@ -161,7 +161,7 @@ def _card(
     )
 
 
-def _show(run: "RowJob", outcomes: list[Outcome]) -> None:
+def _show(run: "RowJob", outcomes: list[GameOutcome]) -> None:
     for outcome in outcomes:
         for table in outcome_tables(outcome):
             run.console.print(table)

@@ -53,8 +53,8 @@ from arena_trainers.offline.row_file import (
     token_columns,
 )
 from arena_trainers.train.checkpoint import step_of
-from arena_trainers.train.checkpointed import WholeCheckpoints, load_reference
 from arena_trainers.train.games import different_games
+from arena_trainers.train.saved import WholeCheckpoints, load_reference
 
 
 class RowJob:

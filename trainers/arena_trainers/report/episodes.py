@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from arena_envs.game import AnyGame
 from arena_envs.scenes import Bubble, Scene, Talk, scene_of
+from arena_trainers.data import Rollout, TurnCredit, rollout_of
 from arena_trainers.tournament.log import EPISODE, HEADER, LINE
-from arena_trainers.train.rollouts import Rollout, TurnCredit, rollout_of
 from arena_wrappers import Episode, InvalidReply, ReplayError, Turn
 from arena_wrappers.play import final_state, game_of, turn_states
 from arena_wrappers.prompts import (

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from arena_trainers.evaluate.result_rows import Row, against
+from arena_trainers.evaluate.result_rows import ResultRow, against
 from arena_trainers.evaluate.tables import SCORE, score_notes, score_text
 from arena_trainers.report.charts import is_number
 
@@ -220,7 +220,7 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
         found: what `Evaluation.to_dict` gave.
         sources: sources of the episodes in the page, to which rows link.
     """
-    rows = [Row(**values) for values in found["rows"]]
+    rows = [ResultRow(**values) for values in found["rows"]]
     params = ", ".join(f"{name}={value}" for name, value in found["params"].items())
     title = f"{found['game']} ({params})" if params else found["game"]
     notes = []
@@ -238,7 +238,7 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
     return TextTable(title, EVALUATION, cells, notes)
 
 
-def _evaluated(game: str, row: Row, sources: Collection[str]) -> list[str | Cell]:
+def _evaluated(game: str, row: ResultRow, sources: Collection[str]) -> list[str | Cell]:
     returns = interval({"mean": row.mean_return, "low": row.low, "high": row.high})
     invalid = ", ".join(f"{why} {percent(rate)}" for why, rate in row.invalid.items())
     shares = [percent(share) for share in (row.wins, row.draws, row.losses)]
@@ -252,7 +252,7 @@ def _evaluated(game: str, row: Row, sources: Collection[str]) -> list[str | Cell
     ]
 
 
-def _lineup_of(game: str, row: Row, sources: Collection[str]) -> str:
+def _lineup_of(game: str, row: ResultRow, sources: Collection[str]) -> str:
     """The source of a row's episodes; empty if the page has none."""
     other = row.policy if row.opponent == "self" else row.opponent
     seat = 0 if row.opponent == "self" else row.seat

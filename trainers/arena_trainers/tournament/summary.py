@@ -22,7 +22,7 @@ WIDTH = 1.96  # standard errors on each side of a 95 % interval
 EPSILON = 1e-7  # a smaller probability counts as 0
 
 
-class Outcome(NamedTuple):
+class PairOutcome(NamedTuple):
     """The result of an episode between two policies.
 
     Attributes:
@@ -57,7 +57,9 @@ class Rating:
     sigma: float
 
 
-def rate(policies: Sequence[str], outcomes: Sequence[Outcome]) -> tuple[Rating, ...]:
+def rate(
+    policies: Sequence[str], outcomes: Sequence[PairOutcome]
+) -> tuple[Rating, ...]:
     """Elo and OpenSkill ratings of all policies.
 
     Args:
@@ -79,7 +81,9 @@ def rate(policies: Sequence[str], outcomes: Sequence[Outcome]) -> tuple[Rating, 
     )
 
 
-def fit_elo(num_policies: int, outcomes: Sequence[Outcome]) -> tuple[Floats, Floats]:
+def fit_elo(
+    num_policies: int, outcomes: Sequence[PairOutcome]
+) -> tuple[Floats, Floats]:
     """Elo ratings and their standard errors.
 
     Maximises Σ w_ij log σ(θ_i - θ_j) over θ (Bradley and Terry 1952). w_ij is the number of
@@ -98,7 +102,7 @@ def fit_elo(num_policies: int, outcomes: Sequence[Outcome]) -> tuple[Floats, Flo
     Raises:
         ModuleNotFoundError: scipy is missing.
 
-    >>> elos, _ = fit_elo(2, [Outcome(0, 1, 1.0)] * 9 + [Outcome(0, 1, 0.0)] * 0)
+    >>> elos, _ = fit_elo(2, [PairOutcome(0, 1, 1.0)] * 9 + [PairOutcome(0, 1, 0.0)] * 0)
     >>> round(float(elos[0] - elos[1]), 3), round(400 * float(np.log10(9.5 / 0.5)), 3)
     (511.501, 511.501)
     """
@@ -127,7 +131,7 @@ def fit_elo(num_policies: int, outcomes: Sequence[Outcome]) -> tuple[Floats, Flo
     return MEAN_ELO + POINTS * theta, POINTS * errors
 
 
-def _openskill(num_policies: int, outcomes: Sequence[Outcome]) -> list[Any]:
+def _openskill(num_policies: int, outcomes: Sequence[PairOutcome]) -> list[Any]:
     model = import_extra("openskill.models", "eval").PlackettLuce()
     beliefs = [model.rating() for _ in range(num_policies)]
     for first, second, score in outcomes:
@@ -347,7 +351,7 @@ class Scores:
         first, second, gap = (sum(v) / len(v) for v in (own, mixed, gaps))
         return CrossPlay(first, second, gap, low, high)
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[PairOutcome]:
         """Win, draw or loss of each episode between two policies, in order of the seeds.
 
         The return of the policy with one seat is compared with the mean return of the
@@ -363,16 +367,16 @@ class Scores:
             if row != column
         ]
 
-    def _outcome(self, row: int, column: int, seat: int, seed: int) -> Outcome:
+    def _outcome(self, row: int, column: int, seat: int, seed: int) -> PairOutcome:
         num_players = self.game.num_players
         result = self.result(_lineup(row, column, seat, num_players), seed)
         own = result.returns[seat]
         others = (sum(result.returns) - own) / (num_players - 1)
         if result.forfeited_by is not None:
-            return Outcome(row, column, float(result.forfeited_by != seat))
+            return PairOutcome(row, column, float(result.forfeited_by != seat))
         if abs(own - others) < 1e-9:
-            return Outcome(row, column, 0.5)
-        return Outcome(row, column, float(own > others))
+            return PairOutcome(row, column, 0.5)
+        return PairOutcome(row, column, float(own > others))
 
     def _scores(self, row: int, column: int) -> list[float]:
         """Mean return of the row policy over all seats, by seed."""

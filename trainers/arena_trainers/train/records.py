@@ -4,7 +4,7 @@
 |---|---|---|
 | `turn_records` | episodes of a process | `TurnRecord` of each turn of a seat that learns |
 | `turn_batch` | records of all processes | the `TurnBatch` that credit reads |
-| `training_rows` | records and advantages of a process | `Row`, one training sequence each |
+| `training_rows` | records and advantages of a process | `TrainingRow`, one training sequence each |
 
 Users' functions and reward models supply further columns of the batch (`Supplier`).
 
@@ -559,7 +559,7 @@ PER_ROW_LOSSES = ("grpo", "sapo")
 
 
 @dataclass
-class Row:
+class TrainingRow:
     """One training sequence: prompt and replies, token by token as sampled.
 
     Attributes:
@@ -597,7 +597,7 @@ def training_rows(
     batch: TurnBatch,
     advantage: NDArray[np.float64],
     in_batch: range,
-) -> list[Row]:
+) -> list[TrainingRow]:
     """One row for each record of this process, in their order.
 
     Turns that were selected by their return have no row, because they have no advantage.
@@ -617,12 +617,12 @@ def training_rows(
     for e, s, reward in zip(batch.episode, batch.seat, batch.reward, strict=True):
         returns[e, s] = returns.get((e, s), 0.0) + float(reward)
     unselected = batch.is_unselected
-    rows: list[Row] = []
+    rows: list[TrainingRow] = []
     for record, n in zip(records, in_batch, strict=True):
         if not unselected[n]:
             continue
         turn = episodes[record.episode].turns[record.place]
-        row = Row(
+        row = TrainingRow(
             prompt_ids=turn.prompt_ids or (),
             completion_ids=turn.token_ids or (),
             advantage=advantage[ends[n] - counts[n] : ends[n]],
@@ -634,7 +634,9 @@ def training_rows(
     return rows
 
 
-def with_placeholder_rows(rows: Sequence[Row], num_rows: int, end_id: int) -> list[Row]:
+def with_placeholder_rows(
+    rows: Sequence[TrainingRow], num_rows: int, end_id: int
+) -> list[TrainingRow]:
     """`rows` filled up to `num_rows` with rows that have no loss.
 
     Every process must train the same number of rows, a multiple of its micro-batches.
@@ -644,9 +646,9 @@ def with_placeholder_rows(rows: Sequence[Row], num_rows: int, end_id: int) -> li
         num_rows: how many rows are returned.
         end_id: the only token of placeholder rows where there are no other rows.
     """
-    template = rows[0] if rows else Row([end_id], [end_id], None, 0.0)
+    template = rows[0] if rows else TrainingRow([end_id], [end_id], None, 0.0)
     mean = float(np.mean([row.episode_return for row in rows])) if rows else 0.0
-    filler = Row(template.prompt_ids, template.completion_ids, None, mean)
+    filler = TrainingRow(template.prompt_ids, template.completion_ids, None, mean)
     return [*rows, *[filler] * (num_rows - len(rows))]
 
 
@@ -742,7 +744,7 @@ def _times(
     return product
 
 
-def trajectory_rows(rows: Sequence[Row]) -> list[Row]:
+def trajectory_rows(rows: Sequence[TrainingRow]) -> list[TrainingRow]:
     """One row for each trajectory: a seat's turns, and between them what it read.
 
     Tokens that the seat read are masked. Tokens are exactly those that were sampled, so
@@ -755,7 +757,7 @@ def trajectory_rows(rows: Sequence[Row]) -> list[Row]:
         ValueError: a prompt does not begin with the turn before, or a row names no
             trajectory.
     """
-    joined: dict[tuple[int, int], Row] = {}
+    joined: dict[tuple[int, int], TrainingRow] = {}
     for row in rows:
         key = row.trajectory
         if key is None:
@@ -764,7 +766,7 @@ def trajectory_rows(rows: Sequence[Row]) -> list[Row]:
     return list(joined.values())
 
 
-def _joined(before: Row, row: Row, key: tuple[int, int]) -> Row:
+def _joined(before: TrainingRow, row: TrainingRow, key: tuple[int, int]) -> TrainingRow:
     """The row with the next turn of the same seat appended."""
     if before.advantage is None or row.advantage is None:
         raise ValueError("want rows that have a loss, got a placeholder row")
@@ -775,7 +777,7 @@ def _joined(before: Row, row: Row, key: tuple[int, int]) -> Row:
             f"token; a turn of seat {key[1]} in episode {key[0]} does not"
         )
     read = list(row.prompt_ids[len(known) :])
-    return Row(
+    return TrainingRow(
         prompt_ids=before.prompt_ids,
         completion_ids=[*before.completion_ids, *read, *row.completion_ids],
         advantage=np.concatenate(

@@ -18,7 +18,7 @@ from arena_wrappers.policies.basic import (
     turn_seed,
     without_noise,
 )
-from arena_wrappers.policies.human import HumanPolicy, names_person
+from arena_wrappers.policies.human import HumanPolicy, names_person, wrapped
 from arena_wrappers.policies.policy_strings import Maker, make_policy, policies
 
 __all__ = [
@@ -43,4 +43,5 @@ __all__ = [
     "policies",
     "turn_seed",
     "without_noise",
+    "wrapped",
 ]

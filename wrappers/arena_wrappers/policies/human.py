@@ -1,9 +1,11 @@
 """`HumanPolicy`: a person at a terminal chooses the replies."""
 
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from arena_envs.hostile import break_markup
 from arena_wrappers.policies.basic import Policy, Reply, TurnRequest, addressed
@@ -15,6 +17,20 @@ _ONE_LINE = (  # the rules want a line break before the action, which ends what 
     'Type your reply in one line. A message, where the rules allow one, ends with ".", "!" or '
     '"?" before the action.'
 )
+
+
+def wrapped(text: str, stream: TextIO) -> str:
+    """The text, with long lines wrapped at words if the stream is a terminal."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    wrap = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    lines = text.split("\n")
+    return "\n".join(wrap.fill(line) if len(line) > width else line for line in lines)
+
+
+def _show(text: str) -> None:
+    print(wrapped(text, sys.stdout))
 
 
 class HumanPolicy:
@@ -39,7 +55,7 @@ class HumanPolicy:
         self,
         advisor: Policy | None = None,
         read: Callable[[str], str] = input,
-        write: Callable[[str], None] = print,
+        write: Callable[[str], None] = _show,
         name: str = "human",
     ) -> None:
         self.advisor = advisor
@@ -124,7 +140,7 @@ def person(spec: str) -> HumanPolicy:
         )
 
     def show(text: str) -> None:
-        print(text, file=sys.stderr)
+        print(wrapped(text, sys.stderr), file=sys.stderr)
 
     def read(prompt: str) -> str:
         print(prompt, end="", file=sys.stderr, flush=True)

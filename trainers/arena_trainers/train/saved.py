@@ -3,11 +3,13 @@
 import json
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.optim.lr_scheduler import LambdaLR
 from transformers import (
     TrainerCallback,
     TrainerControl,
@@ -18,7 +20,6 @@ from transformers import (
 from arena_trainers.credit.by_name import find_estimator
 from arena_trainers.credit.needs import keeps_state
 from arena_trainers.lm.prompt_file import PROMPT_FILE
-from arena_trainers.train.bounded_forward import BoundedForwardTrainer
 from arena_trainers.train.checkpoint import (
     checkpoint_of,
     fault,
@@ -28,13 +29,43 @@ from arena_trainers.train.checkpoint import (
     write_manifest,
 )
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.credit import BatchCredit
-from arena_trainers.train.critics import FeatureCritic
-from arena_trainers.train.failures import raised_everywhere
+from arena_trainers.train.critics import Critic
 from arena_trainers.train.games import GamePlan
-from arena_trainers.train.matching import Matching, PreparedGames, Tasks
-from arena_trainers.train.resume import keep_to_schedule
-from arena_trainers.train.sharding import load_whole
+from arena_trainers.train.sharding import load_whole, raised_everywhere
+
+
+def keep_to_schedule(scheduler: Any) -> None:
+    """Sets the learning rate to that of the new schedule at the current step.
+
+    A checkpoint holds the rate of its own schedule, such as 0 at the end of a linear one,
+    which would be wrong if the run goes on to more steps. Nothing changes if the schedule is
+    the same.
+    """
+    schedule = getattr(scheduler, "scheduler", scheduler)  # accelerate may wrap it
+    if isinstance(schedule, LambdaLR):
+        parts = zip(
+            schedule.optimizer.param_groups,
+            schedule.base_lrs,
+            schedule.lr_lambdas,
+            strict=True,
+        )
+        rates = [base * factor(schedule.last_epoch) for _, base, factor in parts]
+        for group, rate in zip(schedule.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+        schedule._last_lr = rates
+
+
+def describe(step: int, args: Any, extended: bool) -> str:
+    """The line that is printed when a run goes on from a step."""
+    text = f"going on after step {step} of {args.max_steps}"
+    if extended:
+        text += (
+            f", from the last weights and optimizer state; the learning rate now follows "
+            f"the {getattr(args.lr_scheduler_type, 'value', args.lr_scheduler_type)} "
+            f"schedule of {args.max_steps} steps, from step {step} of it"
+        )
+    return text
+
 
 CREDIT_STATE, CRITIC = "credit_state.json", "critic.pt"
 REFERENCE = "reference_model.pt"
@@ -137,7 +168,7 @@ def save_credit(
     folder: Path,
     owner: Mapping[str, Any],
     state: Mapping[str, Any] | None,
-    critic: Any = None,
+    critic: Critic | None = None,
 ) -> None:
     """Writes the state from which the next batch's credit follows, and its owner.
 
@@ -145,20 +176,21 @@ def save_credit(
         folder: the checkpoint.
         owner: the result of `credited_by`.
         state: the estimator's state, if it keeps one.
-        critic: the critic, if there is one; only a `FeatureCritic` is written.
+        critic: the critic, if there is one; it is written if it learns.
     """
-    if isinstance(critic, FeatureCritic):
-        torch.save(critic.state_dict(), folder / CRITIC)
+    weights = None if critic is None else critic.state_dict()
+    if weights is not None:
+        torch.save(weights, folder / CRITIC)
     (folder / CREDIT_STATE).write_text(json.dumps({**owner, "state": state}))
 
 
 def load_credit(
-    folder: Path, owner: Mapping[str, Any], critic: Any = None
+    folder: Path, owner: Mapping[str, Any], critic: Critic | None = None
 ) -> Mapping[str, Any] | None:
-    """The estimator's state in a checkpoint, if any; a `FeatureCritic` gets its weights.
+    """The estimator's state in a checkpoint, if any; a critic that learns gets its weights.
 
     A run may go on with another estimator if neither of the two keeps a state or has a
-    `FeatureCritic`.
+    critic that learns.
 
     Raises:
         ValueError: the checkpoint has another owner or none, and its state or critic would
@@ -166,7 +198,7 @@ def load_credit(
     """
     file = folder / CREDIT_STATE
     found = json.loads(file.read_text()) if file.is_file() else None
-    learns = isinstance(critic, FeatureCritic)
+    learns = critic is not None and critic.state_dict() is not None
     kept = learns or keeps_state(find_estimator(owner["credit"]))
     if found is None:
         if kept:
@@ -175,96 +207,90 @@ def load_credit(
                 f"{owner['critic']!r}, got one without {CREDIT_STATE}"
             )
         return None
-    if kept or found["state"] is not None or found["critic"] == "features":
+    if kept or found["state"] is not None or (folder / CRITIC).is_file():
         for key, wanted in owner.items():
             if found[key] != wanted:
                 raise ValueError(
                     f"want a checkpoint of {key} {wanted!r}, got one of {found[key]!r}"
                 )
-    if learns:
+    if critic is not None and learns:
         critic.load_state_dict(torch.load(folder / CRITIC, weights_only=True))
     state: Mapping[str, Any] | None = found["state"]
     return state
 
 
-class CheckpointedTrainer(BoundedForwardTrainer):
-    """The part of `TurnGRPOTrainer` that writes models and checkpoints.
+class Saved:
+    """The part of `TurnGRPOTrainer` that writes and reads what a checkpoint has besides TRL's.
 
-    Attributes:
-        credit: gives turns their credit; its state and critic are saved.
-        games: the games, as `prepare_games` made them.
-        matching: assigns the seats of starts.
-        tasks: assigns the games of starts.
+    Args:
+        trainer: its `credit`, `matching` and `tasks` are saved, and its reference model if
+            that moves.
     """
 
-    credit: BatchCredit
-    games: PreparedGames
-    matching: Matching
-    tasks: Tasks
-    _prompt_json: str
+    def __init__(self, trainer: Any) -> None:
+        self.trainer = trainer
+        self.prompt_json = trainer.policy.prompt_json()  # refused now, not at the end
+        self.owner = credited_by(trainer.args, trainer.games.plans)
+        trainer.add_callback(WholeCheckpoints(trainer, lambda: trainer.matching.files))
 
-    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """Writes no model card: TRL's describes other training. `arena train` writes one."""
-
-    def save_model(
-        self, output_dir: str | None = None, _internal_call: bool = False
-    ) -> None:
-        """Saves the model with its `arena_prompt.json`; only the main process writes."""
-        folder = Path(output_dir or str(self.args.output_dir))
-        if self.args.should_save:
+    @contextmanager
+    def model_in(self, folder: Path) -> Iterator[None]:
+        """Writes `arena_prompt.json`; a model is saved in this context, without a card."""
+        writes = self.trainer.args.should_save
+        if writes:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / PROMPT_FILE).write_text(self._prompt_json)
+            (folder / PROMPT_FILE).write_text(self.prompt_json)
         card = folder / "README.md"
         has_card = card.exists()
-        super().save_model(output_dir, _internal_call)
-        if self.args.should_save and not has_card:
+        yield
+        if writes and not has_card:
             card.unlink(missing_ok=True)  # peft's is a form with empty fields
 
-    def train(
-        self, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Trains; `resume_from_checkpoint=True` takes the newest valid checkpoint.
+    def save(self, folder: Path) -> None:
+        """Writes the files of a checkpoint; every process calls it."""
+        trainer = self.trainer
+        trainer.matching.save_replies(folder)
+        if trainer.args.should_save:
+            trainer.matching.save(folder)
+            trainer.tasks.save(folder)
+            save_credit(folder, self.owner, trainer.credit.state, trainer.credit.critic)
 
-        Raises:
-            ValueError: the checkpoint is not as it was written, or there is none.
-        """
-        if resume_from_checkpoint is True:
-            found = newest_checkpoint(Path(str(self.args.output_dir)))
-            said = "; ".join(found.skipped) or "none was written"
-            if found.checkpoint is None:
-                raise ValueError(
-                    f"want a valid checkpoint in {self.args.output_dir!r}: {said}; train "
-                    "without resume_from_checkpoint"
-                )
-            if found.skipped:
-                warnings.warn(f"skipped {said}", stacklevel=2)
-            resume_from_checkpoint = str(found.checkpoint)
-        elif resume_from_checkpoint:
-            reason = fault(Path(resume_from_checkpoint))
-            if reason is not None:
-                raise ValueError(
-                    f"want a whole checkpoint, got {resume_from_checkpoint!r}: {reason}; "
-                    "resume from an earlier one"
-                )
-        return super().train(resume_from_checkpoint, *args, **kwargs)
+    def load(self, folder: Path) -> None:
+        """Goes on from a checkpoint."""
+        trainer = self.trainer
+        keep_to_schedule(trainer.lr_scheduler)
+        trainer.credit.state = load_credit(folder, self.owner, trainer.credit.critic)
+        trainer.matching.load(folder)
+        trainer.tasks.load(folder)
+        load_reference(trainer, folder)
 
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)
-        folder = checkpoint_of(self._get_output_dir(trial), self.state.global_step)
-        self.matching.save_replies(folder)
-        if self.args.should_save:
-            self.matching.save(folder)
-            self.tasks.save(folder)
-            owner = credited_by(self.args, self.games.plans)
-            save_credit(folder, owner, self.credit.state, self.credit.critic)
 
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        super()._load_optimizer_and_scheduler(checkpoint)
-        if checkpoint is None:
-            return
-        keep_to_schedule(self.lr_scheduler)
-        owner = credited_by(self.args, self.games.plans)
-        self.credit.state = load_credit(Path(checkpoint), owner, self.credit.critic)
-        self.matching.load(Path(checkpoint))
-        self.tasks.load(Path(checkpoint))
-        load_reference(self, Path(checkpoint))
+def whole_checkpoint(folder: Path, wanted: Any) -> str | None:
+    """The checkpoint that training resumes from, if any.
+
+    Args:
+        folder: the run folder.
+        wanted: a checkpoint, True for the newest valid one, or None.
+
+    Raises:
+        ValueError: the checkpoint is not as it was written, or there is none.
+    """
+    if wanted is True:
+        found = newest_checkpoint(folder)
+        said = "; ".join(found.skipped) or "none was written"
+        if found.checkpoint is None:
+            raise ValueError(
+                f"want a valid checkpoint in {str(folder)!r}: {said}; train without "
+                "resume_from_checkpoint"
+            )
+        if found.skipped:
+            warnings.warn(f"skipped {said}", stacklevel=3)
+        return str(found.checkpoint)
+    if not wanted:
+        return None
+    reason = fault(Path(wanted))
+    if reason is not None:
+        raise ValueError(
+            f"want a whole checkpoint, got {wanted!r}: {reason}; resume from an earlier one"
+        )
+    return str(wanted)
