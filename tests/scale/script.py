@@ -19,7 +19,7 @@ import torch  # noqa: E402 - the line above comes first
 from transformers import AutoTokenizer  # noqa: E402
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer  # noqa: E402
-from arena_trainers.lm.server import ServerError  # noqa: E402
+from arena_trainers.lm.backends.server import ServerError  # noqa: E402
 from arena_trainers.train import server_weights  # noqa: E402
 
 

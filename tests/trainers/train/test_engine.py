@@ -7,7 +7,7 @@ import pytest
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.extras import is_installed
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.vllm_backend import VLLMBackend
+from arena_trainers.lm.backends.vllm import VLLMBackend
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.engines import check_installed
 from arena_trainers.train.records import TrainingRow

@@ -7,7 +7,7 @@ from peft import LoraConfig, VeraConfig
 from torch import nn
 
 from arena_trainers.job.preflight import check_lora
-from arena_trainers.lm.vllm_adapters import check_adapter
+from arena_trainers.lm.backends.vllm import check_adapter
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.train.engines import with_adapters
 

@@ -26,10 +26,13 @@ from typing import Any
 from arena_envs.checks import did_you_mean
 from arena_trainers import extras
 from arena_trainers.lm.backends import Backend
-from arena_trainers.lm.server import Server
-from arena_trainers.lm.server_backend import served_by
-from arena_trainers.lm.vllm_adapters import EngineAdapters, check_adapter, engine_rank
-from arena_trainers.lm.vllm_backend import VLLMBackend
+from arena_trainers.lm.backends.server import Server, served_by
+from arena_trainers.lm.backends.vllm import (
+    EngineAdapters,
+    VLLMBackend,
+    check_adapter,
+    engine_rank,
+)
 from arena_trainers.matchmaking import SELF, Matchmaker
 
 GROUP_PORT = 51216  # TRL's default

@@ -17,8 +17,13 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from arena_trainers.lm.server import Server, ServerError
-from arena_trainers.lm.server_backend import ServerBackend, check_shapes, served_by
+from arena_trainers.lm.backends.server import (
+    Server,
+    ServerBackend,
+    ServerError,
+    check_shapes,
+    served_by,
+)
 from arena_trainers.train.engines import server_of, training_dtype, warn_of_precision
 from arena_trainers.train.sharding import raised_everywhere
 

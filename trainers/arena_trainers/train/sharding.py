@@ -15,7 +15,7 @@ from accelerate.utils import broadcast_object_list, gather_object
 from torch.nn import Module
 from trl.models.utils import add_hooks, remove_hooks
 
-from arena_trainers.lm.whole import whole_models
+from arena_trainers.lm.backends.transformers import whole_models
 
 
 @contextmanager
