@@ -41,7 +41,7 @@ from arena_trainers.job.settings import is_loop, load_recipe, read_loop, row_con
 from arena_trainers.lm.server import ServerError
 from arena_trainers.offline.protocol import check_name
 from arena_wrappers import NoReplyError
-from arena_wrappers.human import wrapped
+from arena_wrappers.policies import wrapped
 
 if TYPE_CHECKING:
     from arena_trainers.job.job import TrainingJob

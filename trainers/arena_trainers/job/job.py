@@ -60,7 +60,7 @@ from arena_trainers.train.records import load_functions
 from arena_trainers.train.saved import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, write_episodes
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 
 class TrainingJob:

@@ -33,7 +33,7 @@ from arena_trainers.train.settings import (
     refuse_what_is_not_supported,
 )
 from arena_wrappers import Policy, RandomPolicy, make_policy
-from arena_wrappers.human import names_person
+from arena_wrappers.policies import names_person
 
 NEEDED = (
     *("torch", "transformers", "trl", "accelerate", "datasets"),

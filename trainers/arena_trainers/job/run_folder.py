@@ -22,7 +22,7 @@ from arena_trainers.checkpoint import (
 )
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.lm.models import ADAPTER, saved_model
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
 WRITTEN = f".{CONFIG}"  # what the run wrote into it

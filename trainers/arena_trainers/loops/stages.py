@@ -32,7 +32,7 @@ from arena_trainers.offline.job import RowJob
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 EPISODES, ROWS, MODEL = "episodes.jsonl", "rows.parquet", "model"
 SCORES, SELECTION = "scores.json", "selection.json"

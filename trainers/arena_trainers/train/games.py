@@ -32,7 +32,7 @@ from arena_trainers.matchmaking.protocol import (
 from arena_trainers.processes import splits_weights
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
-from arena_wrappers.policy_strings import Maker
+from arena_wrappers.policies import Maker
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -45,8 +45,8 @@ from arena_trainers.train.metrics import Clock, TimedBackend
 from arena_trainers.train.records import Supplier
 from arena_trainers.train.settings import check_credit
 from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
-from arena_wrappers.files import whole_file
-from arena_wrappers.noisy import without_noise
+from arena_wrappers.policies import without_noise
+from arena_wrappers.records import whole_file
 
 
 def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
