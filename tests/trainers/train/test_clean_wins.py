@@ -104,7 +104,7 @@ def trajectories(turns):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"oversample": 0}, "integer of at least 1, got 0"),
+        ({"oversample": 0}, "want oversample of at least 1, got 0"),
         ({"oversample": 2, "num_generations": 2}, "at least twice as large, got 2"),
         ({"oversample": 2, "on_invalid": "forfeit"}, "set on_invalid='retry' or"),
         (
