@@ -72,7 +72,7 @@ def measure(name: str) -> dict[str, Any]:
 def taught(name: str) -> list[Any]:
     """Prompts with the teacher's replies, in states that a noisy teacher reaches."""
     from arena_envs import make
-    from arena_trainers.data.examples import Recorder
+    from arena_trainers.data import Recorder
     from arena_wrappers import PromptWrapper, make_policy, play
 
     params, teacher = GAMES[name]

@@ -18,11 +18,11 @@ from arena_envs.registration import games, make_game
 from arena_trainers.credit import estimator_names
 from arena_trainers.credit.by_name import estimators
 from arena_trainers.curricula.protocol import curricula
-from arena_trainers.data.selection import select, selectors
+from arena_trainers.data import select, selectors
 from arena_trainers.matchmaking.protocol import matchmakers
 from arena_trainers.offline.protocol import row_trainers
 from arena_wrappers import make_policy, play
-from arena_wrappers.policy_strings import policies
+from arena_wrappers.policies import policies
 
 DOORS = [
     *(games, bots, policies, estimators),
@@ -31,7 +31,7 @@ DOORS = [
 
 PLUG_INS = """
 from arena_trainers.curricula import BaseCurriculum, Task
-from arena_trainers.data.outcomes import wins
+from arena_trainers.data.built_in import wins
 from arena_trainers.credit.estimators.mars import mars
 from arena_trainers.matchmaking import BaseMatchmaker
 from arena_wrappers import Reply

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_trainers.report.played_page import read_tournament, write_played
 from arena_trainers.report.run_page import write_report
 from arena_trainers.report.runs import read_run_files, read_runs
 from arena_trainers.tournament import play_tournament
-from arena_trainers.train.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import ScriptedPolicy, play
 
 pytestmark = pytest.mark.slow

@@ -19,8 +19,8 @@ import torch  # noqa: E402 - the line above comes first
 from transformers import AutoTokenizer  # noqa: E402
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer  # noqa: E402
+from arena_trainers.engines import weights  # noqa: E402
 from arena_trainers.lm.server import ServerError  # noqa: E402
-from arena_trainers.train import server_weights  # noqa: E402
 
 
 class Recorder(TurnGRPOTrainer):
@@ -29,6 +29,14 @@ class Recorder(TurnGRPOTrainer):
     def __init__(self, *args, **kwargs):
         self.games_played, self.num_turns, self.num_passes = [], [], []
         super().__init__(*args, **kwargs)
+        score = self.forward._score_chunk
+
+        def counted(*chunk):
+            if self.num_passes:
+                self.num_passes[-1] += 1
+            return score(*chunk)
+
+        self.forward._score_chunk = counted  # type: ignore[method-assign]
 
     def _generate_and_score_completions(self, inputs):
         output = super()._generate_and_score_completions(inputs)
@@ -40,11 +48,6 @@ class Recorder(TurnGRPOTrainer):
     def training_step(self, *args, **kwargs):
         self.num_passes.append(0)
         return super().training_step(*args, **kwargs)
-
-    def _score_chunk(self, *args):
-        if self.num_passes:
-            self.num_passes[-1] += 1
-        return super()._score_chunk(*args)
 
 
 def make(out, lora=False, tied=True, **settings):
@@ -99,7 +102,7 @@ def train(name, resume=False, **settings):
 
 def train_without_folder(name, **settings):
     """Trains with a server that finds no weights; writes the error of each process."""
-    server_weights._write = lambda *weights: None
+    weights._write = lambda *weights: None
     out = Path(OUT) / name
     trainer = make(out, **settings)
     try:

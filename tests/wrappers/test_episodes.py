@@ -25,7 +25,7 @@ from arena_wrappers import (
     turn_states,
     write_episodes,
 )
-from arena_wrappers.replay import final_state
+from arena_wrappers.play import final_state
 
 
 class Sloppy:
@@ -309,7 +309,7 @@ def lines_of(record):
         ({"color": 1}, "unknown field 'color'$"),
         (
             {"credit": []},
-            "unknown field 'credit'; arena_trainers.train.rollouts.read_r",
+            "unknown field 'credit'; arena_trainers.data.rollouts.read_r",
         ),
         ({"seed": True}, "seed cannot be True"),
         ({"seed": "0"}, "seed cannot be '0'"),

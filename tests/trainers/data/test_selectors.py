@@ -7,9 +7,7 @@ from functools import partial
 import pytest
 
 from arena_trainers.credit import export
-from arena_trainers.data import joined, select, to_dataset
-from arena_trainers.data.rows import messages_of
-from arena_trainers.data.selection import selectors
+from arena_trainers.data import joined, messages_of, select, selectors, to_dataset
 from arena_trainers.data.testing import check_selector
 from arena_wrappers import (
     Branching,

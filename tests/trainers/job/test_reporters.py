@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
+from arena_trainers.data import Rollout, TurnCredit, read_rollouts
 from arena_trainers.job.tracked_turns import (
     MAX_EPISODES,
     markdown_table,
     trace_of,
     tracked_turns,
 )
-from arena_trainers.train.rollouts import Rollout, TurnCredit, read_rollouts
 from arena_wrappers import ScriptedPolicy, play
 
 RUN = [sys.executable, "-m", "arena_trainers", "train", "--hidden_size", "16"]

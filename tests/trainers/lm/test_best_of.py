@@ -15,8 +15,7 @@ import torch
 from arena_envs.doors import split
 from arena_trainers import LMPolicy, TurnGRPOConfig
 from arena_trainers.cli.policy_options import PolicyOptions
-from arena_trainers.data.columns import columns
-from arena_trainers.data.rows import Completion, Said
+from arena_trainers.data import Completion, Said, columns
 from arena_trainers.job.preflight import check_opponents, check_policies
 from arena_trainers.job.tiny import tiny_tokenizer
 from arena_trainers.lm import best_of
@@ -24,8 +23,7 @@ from arena_trainers.lm.best_of import BestOfPolicy
 from arena_trainers.lm.reward_model import RewardModel
 from arena_trainers.train.games import GamePlan, opponents
 from arena_wrappers import Policy, ScriptedPolicy, make_policy, play
-from arena_wrappers.human import HumanPolicy
-from arena_wrappers.policies import turn_seed
+from arena_wrappers.policies import HumanPolicy, turn_seed
 
 MAKERS: dict[str, Callable[..., Policy]] = {
     "best_of": best_of.load,

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_trainers.report.charts import Line
 from arena_trainers.report.run_page import report_page
 from arena_trainers.report.runs import (
@@ -17,7 +18,6 @@ from arena_trainers.report.runs import (
     setting_table,
     start_table,
 )
-from arena_trainers.train.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import play
 
 GAME = "kuhn_poker"

@@ -11,6 +11,7 @@ import pytest
 
 import arena_envs
 from arena_envs.games.tic_tac_toe import TicTacToe
+from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_trainers.report import episodes as report_episodes
 from arena_trainers.report.episodes import (
     BadLine,
@@ -23,7 +24,6 @@ from arena_trainers.report.episodes import (
 from arena_trainers.report.page import packed, page_data, replay_page, sheet
 from arena_trainers.report.stepping import Stepper
 from arena_trainers.tournament.log import Match, TournamentLog
-from arena_trainers.train.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import PromptOptions, PromptWrapper, ScriptedPolicy, play
 
 ATTACK = "</script><img src=x onerror=alert(1)>{{ 7*7 }}"

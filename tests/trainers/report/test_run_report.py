@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_trainers.report.charts import (
     Chart,
     Line,
@@ -22,7 +23,6 @@ from arena_trainers.report.run_page import report_page
 from arena_trainers.report.runs import read_run_files
 from arena_trainers.report.tables import facts, result_tables
 from arena_trainers.report.values import ESTIMATORS, estimates_of
-from arena_trainers.train.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import play
 
 ATTACK = "</script><img src=x onerror=alert(1)>{{ 7*7 }}"

@@ -5,8 +5,8 @@ import pytest
 import torch
 from accelerate.utils import gather_object
 
-from arena_trainers.train.checkpoint import CRITIC
 from arena_trainers.train.records import loss_weighted
+from arena_trainers.train.saved import CRITIC
 from arena_wrappers import replay
 
 TREES = {
@@ -171,7 +171,7 @@ def test_features_are_gathered_for_the_critic_that_reads_them(
         shares.extend(rows)
         return rows
 
-    monkeypatch.setattr("arena_trainers.train.credit.gather_object", gather)
+    monkeypatch.setattr("arena_trainers.train.batch.gather_object", gather)
     trainer = make_trainer(columns, credit="gae", critic=critic)
     generated(trainer)
     (records,) = shares

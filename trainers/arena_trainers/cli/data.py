@@ -29,7 +29,7 @@ from arena_trainers.data import (
 from arena_trainers.data.columns import TEST, TRAIN, has_tokens
 from arena_trainers.data.rows import GENERAL
 from arena_trainers.data.selection import described
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat
@@ -143,7 +143,7 @@ def data(
 
 def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, Any]:
     """The episodes to train on and those held out, by what is added to their names."""
-    from arena_trainers.train.rollouts import read_rollouts
+    from arena_trainers.data.rollouts import read_rollouts
 
     if out is not None and (out.suffix == ".parquet") == bool(share):
         raise ValueError(

@@ -82,7 +82,7 @@ def legal_play(env_fns: Sequence[EnvFn], num_episodes: int, seed: int) -> list[E
 def solver_replies(
     env_fns: Sequence[EnvFn], solver: Policy, num_episodes: int, seed: int
 ) -> list[Example]:
-    """What a solver would reply in the turns of `legal_play`, which meets bad states, too.
+    """The replies of a solver in the turns of `legal_play`, which meets bad states, too.
 
     Args:
         env_fns: make the environments.

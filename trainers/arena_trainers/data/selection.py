@@ -8,9 +8,17 @@ from typing import Any
 
 from arena_envs.doors import Door
 from arena_envs.game import check_int
-from arena_trainers.data.played import draw, games_of
-from arena_trainers.data.rows import AnyRow, Completion, Dropped, Pair, Row, content_of
-from arena_trainers.data.turn_rows import want_episodes
+from arena_trainers.data.columns import want_episodes
+from arena_trainers.data.rows import (
+    AnyRow,
+    Completion,
+    Dropped,
+    Pair,
+    Row,
+    content_of,
+    draw,
+    games_of,
+)
 from arena_wrappers import Episode, without_lost
 
 Chosen = Iterable[AnyRow | Dropped]
@@ -20,15 +28,15 @@ selectors: Door[Chosen] = Door(
     "selector",
     "arena.selectors",
     {
-        "wins": f"{_HERE}.outcomes:wins",
-        "best_of_group": f"{_HERE}.outcomes:best_of_group",
-        "solver_replies": f"{_HERE}.solvers:solver_replies",
-        "mixed": f"{_HERE}.mixing:mixed",
-        "outcome_pairs": f"{_HERE}.outcomes:outcome_pairs",
+        "wins": f"{_HERE}.built_in:wins",
+        "best_of_group": f"{_HERE}.built_in:best_of_group",
+        "solver_replies": f"{_HERE}.built_in:solver_replies",
+        "mixed": f"{_HERE}.built_in:mixed",
+        "outcome_pairs": f"{_HERE}.built_in:outcome_pairs",
         "branch_pairs": f"{_HERE}.trees:branch_pairs",
-        "feedback_pairs": f"{_HERE}.verdicts:feedback_pairs",
-        "rule_labels": f"{_HERE}.verdicts:rule_labels",
-        "solver_labels": f"{_HERE}.solvers:solver_labels",
+        "feedback_pairs": f"{_HERE}.built_in:feedback_pairs",
+        "rule_labels": f"{_HERE}.built_in:rule_labels",
+        "solver_labels": f"{_HERE}.built_in:solver_labels",
         "revisions": f"{_HERE}.trees:revisions",
     },
     given=_OURS,
@@ -38,7 +46,7 @@ selectors: Door[Chosen] = Door(
 
 @dataclass(frozen=True)
 class Selection:
-    """What a selector chose.
+    """Rows that a selector chose.
 
     Attributes:
         rows: of one kind, in an order that does not depend on that of the episodes.
@@ -59,7 +67,7 @@ def names() -> list[str]:
 def run_selector(
     name: str, episodes: Sequence[Episode], seed: int, options: Mapping[str, Any]
 ) -> Chosen:
-    """What a selector yields, as it comes.
+    """Yields what a selector yields, as it comes.
 
     Raises:
         ValueError: an unknown selector or option, or a missing one.

@@ -14,7 +14,6 @@ from typing import Any
 
 import arena_envs
 from arena_envs.doors import BrokenPromise, broken
-from arena_trainers.data.played import draw, joined
 from arena_trainers.data.rows import (
     GENERAL,
     Completion,
@@ -23,6 +22,8 @@ from arena_trainers.data.rows import (
     Pair,
     Row,
     content_of,
+    draw,
+    joined,
 )
 from arena_trainers.data.selection import Chosen
 from arena_wrappers import (

@@ -1,14 +1,20 @@
 """Selectors that read turn trees: `branch_pairs`, `revisions`."""
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from arena_envs.game import check_number
 from arena_trainers.credit.pools import reply_values
-from arena_trainers.data.played import (
+from arena_trainers.data.rows import (
+    Completion,
+    Dropped,
+    Pair,
+    Piece,
+    Policies,
+    Said,
     check_share,
     chosen_policies,
     conversations,
@@ -19,10 +25,8 @@ from arena_trainers.data.played import (
     rules_key,
     trajectories,
 )
-from arena_trainers.data.rows import Completion, Dropped, Pair, Piece, Said
 from arena_wrappers import Episode, Turn
 
-Policies = Collection[str] | None
 Which = Literal["extremes", "all"]
 
 
@@ -58,7 +62,7 @@ class _Candidate(NamedTuple):
 
     @property
     def state(self) -> tuple[Any, ...]:
-        """What the seat read, and who plays: states with equal ones are equal."""
+        """The texts that the seat read, and who plays: states with equal ones are equal."""
         texts = tuple((m["role"], m["content"]) for m in self.turn.messages)
         return (*rules_key(self.episode), self.turn.seat, self.players, texts)
 
@@ -112,7 +116,7 @@ def _place(family: Sequence[_Candidate]) -> tuple[object, ...]:
 
 
 def _players(episodes: Sequence[Episode]) -> list[tuple[tuple[int, str], ...]]:
-    """Who plays in the tree of each episode: a short episode lacks those who had no turn."""
+    """The players of each episode's tree: a short episode lacks those who had no turn."""
     roots = []
     for number, episode in enumerate(episodes):
         while episode.parent is not None:
@@ -343,7 +347,7 @@ def _rest(one: Sibling) -> list[Piece]:
 
 
 def _is_corrected(turns: Sequence[Turn]) -> bool:
-    """Whether a refused reply is followed by a legal one in the same state."""
+    """True if a refused reply is followed by a legal one in the same state."""
     return any(
         not is_legal(turns[i - 1]) and turns[i - 1].action is None and is_legal(turn)
         for i, turn in enumerate(turns)

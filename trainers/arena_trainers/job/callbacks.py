@@ -17,16 +17,11 @@ from transformers import (
 
 from arena_envs.game import AnyGame
 from arena_envs.solvers import Table, nash_conv
+from arena_trainers.data import Rollout, write_rollouts
+from arena_trainers.data.rollouts import joined, trees_of, turn_credits
 from arena_trainers.evaluate import tabular
 from arena_trainers.job.tracked_turns import track
-from arena_trainers.train.columns import part_weights
-from arena_trainers.train.rollouts import (
-    Rollout,
-    joined,
-    trees_of,
-    turn_credits,
-    write_rollouts,
-)
+from arena_trainers.train.settings import part_weights
 from arena_wrappers import PromptOptions, ScoringPolicy
 
 if TYPE_CHECKING:
@@ -143,7 +138,7 @@ class RolloutsFile(TrainerCallback):
     """Writes some training groups with their credit at each logging step.
 
     All processes call it; the main process writes `step-N.jsonl`, see
-    `arena_trainers.train.rollouts`, and sends the first turns to experiment trackers.
+    `arena_trainers.data.rollouts`, and sends the first turns to experiment trackers.
 
     Args:
         trainer: the trainer; its latest generation batch is written.

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arena_trainers.data import Rollout, TurnCredit
 from arena_trainers.extras import import_extra
 from arena_trainers.report.episodes import title_of
-from arena_trainers.train.rollouts import Rollout, TurnCredit
 from arena_wrappers import Turn
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from arena_trainers.job.sample_replies import SampleReplies
 from arena_trainers.job.settings import PROJECT, JobConfig
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.trainer import TurnGRPOTrainer
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 if TYPE_CHECKING:
     from arena_trainers.job.job import TrainingJob
@@ -153,7 +153,7 @@ def _nash_conv(
     game, every = run.meters[0].game, run.job.evaluate_every
     if game is None or every == 0:
         return None
-    whole = trainer.whole_weights
+    whole = trainer.shards.whole_weights
     watcher = NashConvCallback(trainer.policy, game, run.args.prompt, every, whole)
     watcher.history += [
         (r["step"], r["arena/nash_conv"]) for r in before if "arena/nash_conv" in r

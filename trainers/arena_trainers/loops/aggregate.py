@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_trainers.data import Origin, read_origin
-from arena_trainers.data.columns import FACTS
-from arena_trainers.data.origin import with_origin
+from arena_trainers.data.columns import FACTS, with_origin
 from arena_trainers.extras import import_extra
 from arena_wrappers import PromptOptions
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from arena_trainers.data.selection import run_selector, selectors
+from arena_trainers.data import selectors
+from arena_trainers.data.selection import run_selector
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.job.settings import (
     LEARNER,

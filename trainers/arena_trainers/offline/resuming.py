@@ -5,7 +5,7 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerState
 
-from arena_trainers.train.resume import keep_to_schedule
+from arena_trainers.train.saved import keep_to_schedule
 
 
 def at_the_end(trainer: Any, checkpoint: Path) -> bool:

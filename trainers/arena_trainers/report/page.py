@@ -21,6 +21,7 @@ from typing import Any
 
 from arena_envs.scenes import Scene
 from arena_envs.scenes.svg import Drawing, css, drawing_of, surfaces_css
+from arena_trainers.data import TurnCredit
 from arena_trainers.extras import import_extra
 from arena_trainers.report.episodes import (
     BadLine,
@@ -33,9 +34,8 @@ from arena_trainers.report.episodes import (
     seats_of,
 )
 from arena_trainers.report.values import MoveSolver, MoveValues, estimates_of
-from arena_trainers.train.rollouts import TurnCredit
 from arena_wrappers import Episode, Turn
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 
 class Interned:
