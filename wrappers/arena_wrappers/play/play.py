@@ -390,7 +390,7 @@ def _runner() -> Iterator[Callable[[Coroutine[Any, Any, T]], T]]:
 
 
 def _result(runner: asyncio.Runner, coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns.
+    """The result of a coroutine.
 
     `Runner.run` would delay the first Ctrl-C until a policy in this process has replied.
     """
