@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 import comparing
+from arena_trainers.cli.options import usage_errors
 from arena_trainers.cli.suggest import (
     ALPHA,
     FILE,
@@ -27,7 +28,6 @@ from arena_trainers.cli.suggest import (
     p_value,
     write_advice,
 )
-from arena_trainers.cli.usage import usage_errors
 from arena_trainers.credit import needed_columns
 from arena_trainers.extras import import_extra
 from comparing import (
