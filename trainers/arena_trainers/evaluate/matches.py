@@ -44,7 +44,7 @@ from arena_wrappers import (
     play,
     stream_plans,
 )
-from arena_wrappers.asking import checked_timeout
+from arena_wrappers.asking import OnError, checked_timeout
 from arena_wrappers.endings import tell_people
 from arena_wrappers.episode_log import EpisodeLog
 from arena_wrappers.episodes import Episode, params_of
@@ -243,6 +243,8 @@ def evaluate(
 class EvaluationPlan:
     """An evaluation with checked arguments, ready to run; see `evaluate`.
 
+    `on_error="raise"` raises where a reply is missing, as for `play`.
+
     Attributes:
         num_episodes: episodes of the whole evaluation, with baselines.
     """
@@ -260,6 +262,7 @@ class EvaluationPlan:
         baselines: bool = True,
         timeout: float | None = None,
         out: str | Path | None = None,
+        on_error: OnError = "lose",
     ) -> None:
         import_stats()  # fails before hours of play
         self._seeds = seeds_of(seed, num_episodes)
@@ -284,7 +287,7 @@ class EvaluationPlan:
         self._constants = (
             list(map(make_policy, constants_of(rules))) if baselines else []
         )
-        self._timeout = checked_timeout(timeout)
+        self._timeout, self._on_error = checked_timeout(timeout), on_error
         self._log = None if out is None else EpisodeLog(out)
         self.num_episodes = sum(map(self._count, self._opponents))
 
@@ -387,7 +390,10 @@ class EvaluationPlan:
             self._add(episode)
         left = [index for index in range(len(plans)) if index not in done]
         for place, episode in stream_plans(
-            [plans[index] for index in left], batch_size=CHUNK, timeout=self._timeout
+            [plans[index] for index in left],
+            batch_size=CHUNK,
+            timeout=self._timeout,
+            on_error=self._on_error,
         ):
             if log is not None:
                 log.append([episode])
