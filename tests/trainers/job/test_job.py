@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM
 import arena_envs
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers import TurnGRPOConfig
+from arena_trainers.checkpoint import fault, files_of, write_manifest
 from arena_trainers.cli import main as cli
 from arena_trainers.data import read_rollouts
 from arena_trainers.evaluate import exploitability
@@ -26,7 +27,6 @@ from arena_trainers.job.run_folder import read_config
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.report.runs import read_run_files
-from arena_trainers.train.checkpoint import fault, files_of, write_manifest
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import PromptOptions, read_episodes, replay
 

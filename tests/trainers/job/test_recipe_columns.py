@@ -9,7 +9,7 @@ from arena_trainers.job.recipe_columns import mars_length, mars_valid, spiral_fo
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.train.records import load_functions
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
-from arena_wrappers.episodes import Turn
+from arena_wrappers.records import Turn
 
 
 def kuhn():

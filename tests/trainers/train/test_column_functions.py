@@ -13,8 +13,8 @@ from arena_trainers.credit import estimate
 from arena_trainers.data.rollouts import read_rollouts, write_rollouts
 from arena_trainers.job.callbacks import training_groups
 from arena_trainers.report.episodes import turn_lines
-from arena_trainers.train.columns import check_credit
 from arena_trainers.train.records import supplied_by
+from arena_trainers.train.settings import check_credit
 
 KUHN = arena_envs.make_game("kuhn_poker")
 VALUES = action_values(KUHN, uniform_table(KUHN))
@@ -37,7 +37,7 @@ def cards(episode, turn, state):
 
 def labels(trainer):
     """What the judge says of the learners' turns, from the records of play."""
-    from arena_wrappers.replay import turn_states
+    from arena_wrappers.play import turn_states
 
     return [
         judge(episode, turn, state)

@@ -13,8 +13,8 @@ from arena_trainers.job.settings import (
     PlayStage,
     RowConfig,
 )
-from arena_trainers.train.options import check_declared, option, options_of
-from arena_trainers.train.own_options import SelfPlay
+from arena_trainers.options import check_declared, option, options_of
+from arena_trainers.train.settings import SelfPlay
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from arena_trainers.data import Rollout, write_rollouts
 from arena_trainers.data.rollouts import joined, trees_of, turn_credits
 from arena_trainers.evaluate import tabular
 from arena_trainers.job.tracked_turns import track
-from arena_trainers.train.columns import part_weights
+from arena_trainers.train.settings import part_weights
 from arena_wrappers import PromptOptions, ScoringPolicy
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from arena_trainers.engines import by_server
 from arena_trainers.job import plan as plans
 from arena_trainers.job.architecture import architecture_of, known_config
 from arena_trainers.job.load import (
@@ -23,9 +24,8 @@ from arena_trainers.job.preflight import (
 )
 from arena_trainers.job.settings import JobConfig
 from arena_trainers.lm.models import local_model
-from arena_trainers.train.engines import by_server
 from arena_trainers.train.games import GamePlan
-from arena_trainers.train.own_options import MAX_REPLY_TOKENS
+from arena_trainers.train.settings import MAX_REPLY_TOKENS
 from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS, Message
 

@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 from transformers.utils.logging import disable_progress_bar
 
+from arena_trainers.checkpoint import step_of
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.job.beside_equilibrium import draw_comparisons
 from arena_trainers.job.closing import (
@@ -52,15 +53,14 @@ from arena_trainers.job.watchdog import watched_stages
 from arena_trainers.job.watched import start_policy, watched_trainer
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.checkpoint import step_of
-from arena_trainers.train.credit import check_reward_models
+from arena_trainers.train.batch import check_reward_models
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.records import load_functions
 from arena_trainers.train.saved import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, write_episodes
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 
 class TrainingJob:

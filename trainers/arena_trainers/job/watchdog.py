@@ -20,7 +20,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from arena_wrappers import asking
+from arena_wrappers.play import ask, ask_async
 
 _BETWEEN_PROCESSES = ("torch.distributed", "deepspeed.comm")
 _OURS = ("arena_trainers", "arena_wrappers", "arena_envs")
@@ -126,7 +126,7 @@ def waits_for(frame: FrameType | None) -> str:
         itself = frame.f_locals.get("self")
         if not url:
             url = str(getattr(itself, "url", "") or "")
-        if frame.f_code is asking.ask.__code__:
+        if frame.f_code is ask.__code__:
             num, policy = len(frame.f_locals["requests"]), frame.f_locals["policy"]
             return _waits_for_policy(policy, num, url)
         if isinstance(itself, asyncio.AbstractEventLoop) and name == "run_forever":
@@ -159,7 +159,7 @@ def _asked_in(loop: asyncio.AbstractEventLoop) -> list[list[Any]]:
     for task in asyncio.all_tasks(loop):
         inner: Any = task.get_coro()
         while (frame := getattr(inner, "cr_frame", None)) is not None:
-            if frame.f_code is asking.ask_async.__code__:
+            if frame.f_code is ask_async.__code__:
                 policy = frame.f_locals["policy"]
                 asked.setdefault(id(policy), []).append(policy)
             inner = inner.cr_await

@@ -21,7 +21,7 @@ from arena_trainers.job.sample_replies import SampleReplies
 from arena_trainers.job.settings import PROJECT, JobConfig
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.trainer import TurnGRPOTrainer
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 if TYPE_CHECKING:
     from arena_trainers.job.job import TrainingJob

@@ -12,7 +12,7 @@ from rich.table import Table
 from arena_trainers.job.run_folder import RESULTS
 from arena_trainers.loops.stages import SELECTION
 from arena_trainers.train.games import GamePlan
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 CURVES = "curves.png"
 CONV = "exact NashConv"

@@ -11,6 +11,11 @@ import torch
 import yaml
 from rich.console import Console
 
+from arena_trainers.checkpoint import (
+    check_whole,
+    files_of,
+    write_manifest,
+)
 from arena_trainers.data import draw
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.job.run_folder import (
@@ -50,11 +55,6 @@ from arena_trainers.loops.stages import (
     select_round,
     train_round,
     write_scores,
-)
-from arena_trainers.train.checkpoint import (
-    check_whole,
-    files_of,
-    write_manifest,
 )
 from arena_trainers.train.games import GamePlan, different_games
 

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from arena_envs import make
+from arena_trainers.checkpoint import newest_checkpoint
 from arena_trainers.data import (
     draw,
     joined,
@@ -28,11 +29,10 @@ from arena_trainers.lm.models import ADAPTER
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.loops.aggregate import newest_of_kind, write_aggregated
 from arena_trainers.offline.job import RowJob
-from arena_trainers.train.checkpoint import newest_checkpoint
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 EPISODES, ROWS, MODEL = "episodes.jsonl", "rows.parquet", "model"
 SCORES, SELECTION = "scores.json", "selection.json"

@@ -27,7 +27,7 @@ from arena_trainers.job.results import results_of
 from arena_trainers.job.run_folder import METRICS, RESULTS
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_wrappers import write_episodes
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 if TYPE_CHECKING:
     from arena_trainers.offline.job import RowJob

@@ -13,6 +13,7 @@ from rich.console import Console
 from transformers import AutoConfig, AutoModelForCausalLM, PrinterCallback
 from transformers.utils.logging import disable_progress_bar
 
+from arena_trainers.checkpoint import step_of
 from arena_trainers.data.columns import TRAIN
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.job.callbacks import MetricsFile, NashConvCallback
@@ -52,7 +53,6 @@ from arena_trainers.offline.row_file import (
     facts_of,
     token_columns,
 )
-from arena_trainers.train.checkpoint import step_of
 from arena_trainers.train.games import different_games
 from arena_trainers.train.saved import WholeCheckpoints, load_reference
 

@@ -11,8 +11,8 @@ from arena_trainers.job.start import load_tokenizer, longest_replies
 from arena_trainers.lm.prompt_file import prompt_json, saved_options
 from arena_trainers.offline.row_file import RowFacts
 from arena_trainers.train.games import GamePlan
-from arena_wrappers.episodes import params_of
 from arena_wrappers.prompts import PROMPT_OPTIONS
+from arena_wrappers.records import params_of
 
 _ADVICE = "make it with arena data EPISODES --select NAME --model {} --out FILE.parquet"
 

@@ -27,9 +27,8 @@ from arena_trainers.credit import TurnBatch
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.lm.reward_folder import check_reward_model
 from arena_trainers.matchmaking import SELF, Seats
-from arena_wrappers.branching import Branching
-from arena_wrappers.episodes import Episode, Turn
-from arena_wrappers.replay import final_state, turn_states
+from arena_wrappers.play import Branching, final_state, turn_states
+from arena_wrappers.records import Episode, Turn
 
 ColumnFunction = Callable[[Episode, Turn, Any], float]
 
@@ -42,7 +41,7 @@ _OF_SCORES = (
 
 @dataclass(frozen=True)
 class RewardColumn:
-    """A column that a reward model supplies, see `arena_trainers.train.credit`.
+    """A column that a reward model supplies, see `arena_trainers.train.batch`.
 
     Args:
         path: the reward model, a folder or an id of the Hugging Face hub.
@@ -106,7 +105,7 @@ def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> Non
 
     Raises:
         ValueError: no mapping; an unknown column; a column that is taken; no function; a
-            column that a reward model cannot give, see `arena_trainers.train.credit`.
+            column that a reward model cannot give, see `arena_trainers.train.batch`.
     """
     if not isinstance(functions, Mapping):
         raise ValueError(f"want columns as a mapping from names, got {functions!r}")

@@ -1,0 +1,302 @@
+"""Replies: every text gives an action or a reason, and one documented rule decides which."""
+
+import time
+from dataclasses import dataclass
+from itertools import chain, islice, product
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import arena_envs
+from arena_envs.game import BaseGame
+from arena_wrappers import FORMATS, InvalidReply, PromptWrapper, parse_reply
+from arena_wrappers.prompts import parse_tolerantly
+
+KUHN = arena_envs.make_game("kuhn_poker")
+DEALT = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)
+REASONS = {"format", "illegal", "ambiguous", "overlong"}
+
+PIECES = [
+    *("<answer>", "</answer>", "<ANSWER>", "<answer", "< /answer>", "<answer/>"),
+    *("<think>", "</think>", "<|im_end|>", "<|im_start|>system\n", "[INST]", "<s>"),
+    *(r"\boxed{", r"\boxed{bet}", "}", "[", "]", "[bet]", "{", "Action: ", "**"),
+    *("bet", "pass", "BET", " 1 ", "9" * 5000, "-0", "1e999", "٣", "²", "½", "\u22121"),
+    *(
+        "\ud800",
+        "\x00",
+        "\u202e",
+        "\ufeff",
+        "İ",
+        "ß",
+        "\n",
+        "\r\n",
+        "\t",
+        "\\",
+        "{}",
+        "%s",
+    ),
+    *("1", "2", "play 1", "discard 0", "reveal rank 1 to player_1", "a1", "(0, 0)"),
+]
+texts = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
+PARSERS = [parse_reply, parse_tolerantly]
+both_parsers = pytest.mark.parametrize("parse", PARSERS)
+any_game = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20
+)
+
+
+@both_parsers
+@pytest.mark.parametrize("reply_format", FORMATS)
+@any_game
+@given(text=texts, seed=st.integers(0, 9))
+def test_any_text_is_an_action_or_a_reason(game, walk, parse, reply_format, text, seed):
+    for state in islice(walk(game, seed), 5):
+        outcome = parse(game, state, text, reply_format)
+        if isinstance(outcome, InvalidReply):
+            assert outcome.reason in REASONS
+        elif game.num_actions is not None:
+            assert outcome in game.legal_actions(state)
+
+
+@both_parsers
+@pytest.mark.parametrize("reply_format", FORMATS)
+@pytest.mark.parametrize("id", ["kuhn_poker", "mini_hanabi", "bargaining"])
+def test_a_reply_of_100_kilobytes_is_read_in_no_time(walk, parse, reply_format, id):
+    game = arena_envs.make_game(id)
+    state = next(walk(game, 0))
+    pieces = [
+        *(r"\boxed{", "[", "{", "}", "Action: ", "<answer>", "</answer>", "<think>")
+    ]
+    for piece in [
+        *pieces,
+        "</think>",
+        "9",
+        " ",
+        "\n",
+        "\t",
+        "é",
+        "<",
+        "bet ",
+        "offer 5 ",
+    ]:
+        text = piece * (100_000 // len(piece))
+        start = time.process_time()
+        for reply in (text, f"<answer>{text}</answer>", f"{text}<answer>bet</answer>"):
+            parse(game, state, reply, reply_format)
+        assert time.process_time() - start < 0.5, piece
+
+
+def test_canonical_texts_parse_back(every_game, walk):
+    game = every_game
+    for state in chain(*(islice(walk(game, seed), 3) for seed in range(3))):
+        for action in game.legal_actions(state):
+            text = game.action_text(state, action)
+            for reply_format, parse in product(FORMATS, PARSERS):
+                reply = FORMATS[reply_format].wrap(text)
+                for said in (reply, f"<think>{reply} or not?</think>\n {reply}\n"):
+                    assert parse(game, state, said, reply_format) == action
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("<answer>bet</answer>", 1),
+        ("I could pass. <answer>\n BET\t</answer> Good luck!", 1),
+        ("<think><answer>pass</answer></think><answer>bet</answer>", 1),
+        ("<think>a</think><think>b</think><answer>bet</answer>", 1),
+        ("no reasoning tag </think><answer>bet</answer>", 1),
+        ("bet", "format"),
+        ("", "format"),
+        ("<answer>bet", "format"),
+        ("bet</answer>", "format"),
+        ("</answer>bet<answer>", "format"),
+        ("<ANSWER>bet</ANSWER>", "format"),
+        ("<answer>bet</answer></think>", "format"),
+        ("<think><answer>bet</answer>", "format"),
+        ("<think>a</think><think><answer>bet</answer>", "format"),
+        ("<answer>pass</answer> no: <answer>bet</answer>", "ambiguous"),
+        ("<answer><answer>bet</answer></answer>", "ambiguous"),
+        ("<answer>bet</answer></answer>", "ambiguous"),
+        ("<answer></answer>", "illegal"),
+        ("<answer>bet bet</answer>", "illegal"),
+        ("<answer>bet or pass</answer>", "illegal"),
+        ("<answer>1</answer>", "illegal"),
+        ("<answer>" + "9" * 4000 + "</answer>", "illegal"),
+        ("<answer>" + "9" * 4001 + "</answer>", "overlong"),
+    ],
+)
+def test_one_answer_after_the_reasoning_counts(text, outcome):
+    got = parse_reply(KUHN, DEALT, text)
+    assert got == outcome or got.reason == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("bet", 1),
+        (" \n Pass ", 0),
+        ("<think>pass?</think>bet", 1),
+        ("", "format"),
+        (" \n", "format"),
+        ("I bet", "illegal"),
+        ("bet.", "illegal"),
+        ("<answer>bet</answer>", "illegal"),
+        ("bet<|im_end|>", "illegal"),
+        ("bet" * 2000, "overlong"),
+    ],
+)
+def test_a_bare_reply_is_the_answer_and_nothing_else(text, outcome):
+    got = parse_reply(KUHN, DEALT, text, "bare")
+    assert got == outcome or got.reason == outcome
+
+
+@pytest.mark.parametrize(
+    ("reply_format", "text", "outcome"),
+    [
+        ("boxed", r"\boxed{bet}", 1),
+        ("boxed", r"So: \boxed{ BET } it is.", 1),
+        ("boxed", r"\boxed{bet", "format"),
+        ("boxed", "{bet}", "format"),
+        ("boxed", r"\boxed{pass} no, \boxed{bet}", "ambiguous"),
+        ("boxed", r"\boxed{\boxed{bet}}", "ambiguous"),
+        ("boxed", r"\boxed{\text{bet}}", "illegal"),
+        ("bracket", "[bet]", 1),
+        ("bracket", "I say [Pass].", 0),
+        ("bracket", "bet", "format"),
+        ("bracket", "[bet", "format"),
+        ("bracket", "]bet[", "format"),
+        ("bracket", "[pass] or [bet]", "ambiguous"),
+        ("bracket", "[[bet]]", "ambiguous"),
+    ],
+)
+def test_other_formats_want_exactly_one_answer_too(reply_format, text, outcome):
+    got = parse_reply(KUHN, DEALT, text, reply_format)
+    assert got == outcome or got.reason == outcome
+
+
+@pytest.mark.parametrize(
+    ("reply_format", "text", "outcome"),
+    [
+        ("answer", "<answer>pass</answer> no: <answer>bet</answer>", 1),
+        ("answer", "<answer>I bet!</answer>", 1),
+        ("answer", "bet", 1),
+        ("answer", "I pass? No.\n**Action:** `bet`", 1),
+        ("answer", "My final answer is 'Bet'.", 1),
+        ("boxed", r"\boxed{\text{bet}}", 1),
+        ("bracket", "[pass]\nno, [bet]", 1),
+        ("bare", "I will bet.\n", 1),
+        ("bare", "I could pass.\nI bet", 1),
+        ("answer", "I bet or pass", "ambiguous"),
+        ("answer", "<answer>pass</answer><answer>bet or pass</answer>", "ambiguous"),
+        ("answer", "I better wait", "illegal"),
+        ("answer", "", "format"),
+        ("answer", "<answer> </answer>", "format"),
+        ("answer", "<think>bet", "format"),
+        ("answer", "bet" * 2000, "overlong"),
+    ],
+)
+def test_tolerant_parsing_follows_its_rules(reply_format, text, outcome):
+    got = parse_tolerantly(KUHN, DEALT, text, reply_format)
+    assert got == outcome or got.reason == outcome
+
+
+def test_the_longest_of_texts_that_stand_in_each_other_counts():
+    game = arena_envs.make_game("mini_hanabi")
+    state = game.initial_state()
+    for card in (0, 0, 1, 2, 2, 3):
+        state = game.apply(state, card)
+    names = [game.action_text(state, a) for a in game.legal_actions(state)]
+    named = names.index("reveal rank 1 to player_1")
+    text = "Let me reveal rank 1 to player_1, then."
+    assert parse_tolerantly(game, state, text) == game.legal_actions(state)[named]
+
+
+@pytest.mark.parametrize(
+    ("id", "text", "outcome"),
+    [
+        ("public_goods", "I give 7, thanks.", "7"),
+        ("public_goods", "That leaves me $10", "10"),
+        *(("public_goods", text, "illegal") for text in ("I give 2.5", "-5", "20 %")),
+        *(("public_goods", text, "illegal") for text in ("It is 2,000", "10/20")),
+        ("public_goods", "5 of 20", "ambiguous"),
+        ("colonel_blotto", "I choose 3 3 4", "3 3 4"),
+        ("colonel_blotto", "I choose 10 0 0 10", "ambiguous"),  # the two overlap
+        ("dots_and_boxes", "First a1-b1", "a1-b1"),
+        ("dots_and_boxes", "The line a1-b1-c1", "ambiguous"),
+    ],
+)
+def test_part_of_a_number_is_no_action_and_two_that_overlap_are_two(id, text, outcome):
+    game = arena_envs.make_game(id)
+    got = parse_tolerantly(game, game.initial_state(), text, "bare")
+    if isinstance(got, InvalidReply):
+        assert got.reason == outcome
+    else:
+        assert game.action_text(game.initial_state(), got) == outcome
+
+
+def test_what_is_read_strictly_is_read_tolerantly_alike(walk):
+    for text in (
+        "<answer>bet</answer>",
+        "<answer> PASS</answer>",
+        "<answer>x</answer>",
+    ):
+        strict = parse_reply(KUHN, DEALT, text)
+        tolerant = parse_tolerantly(KUHN, DEALT, text)
+        same = isinstance(strict, InvalidReply) and strict.reason == tolerant.reason
+        assert same or strict == tolerant
+
+
+def test_the_wrapper_parses_as_it_is_told():
+    env = PromptWrapper(arena_envs.make("kuhn_poker"), parsing="tolerant")
+    env.reset(seed=0)
+    env.step("I bet!")
+    assert env.env.actions[-1] == 1
+    assert env.prompt_options["parsing"] == "tolerant"
+    with pytest.raises(ValueError, match="unknown parsing 'lax'"):
+        PromptWrapper(arena_envs.make("kuhn_poker"), parsing="lax")
+
+
+def test_a_reason_quotes_nothing_of_the_reply():
+    got = parse_reply(KUHN, DEALT, "<answer>obey me</answer>")
+    assert "obey" not in got.detail
+
+
+@dataclass(frozen=True)
+class Captures(BaseGame[str, int]):
+    """As in chess, two legal actions differ in case alone."""
+
+    num_actions = 3
+    names = ("bxc3", "Bxc3", "O-O")
+
+    def legal_actions(self, state):
+        return (0, 1, 2)
+
+    def action_text(self, state, action):
+        return self.names[action]
+
+    def parse(self, state, text):
+        return int(text)  # raises ValueError where it should raise IllegalAction
+
+
+def test_exact_text_comes_before_folded_text():
+    replies = ["bxc3", "Bxc3", " Bxc3 ", "o-o", "2"]
+    assert [parse_reply(Captures(), "", r, "bare") for r in replies] == [0, 1, 1, 2, 2]
+    assert parse_reply(Captures(), "", "BXC3", "bare").reason == "ambiguous"
+
+
+@pytest.mark.parametrize("text", ["7", "-1", "x", "9" * 4000])
+def test_what_the_game_reads_must_still_be_legal(text):
+    assert parse_reply(Captures(), "", text, "bare").reason == "illegal"
+
+
+def test_a_language_game_reads_free_text(telephone, walk):
+    state = next(walk(telephone, 0))
+    said = parse_reply(telephone, state, "<answer> I like Cats. </answer>")
+    assert telephone.action_text(state, said) == "I like Cats."
+    assert parse_reply(telephone, state, "x" * 301, "bare").reason == "illegal"
+
+
+def test_an_unknown_format_names_the_nearest():
+    with pytest.raises(ValueError, match="did you mean 'answer'"):
+        parse_reply(KUHN, DEALT, "bet", "anser")

@@ -1,0 +1,279 @@
+"""`use_vllm`: which settings the engine takes, and when it gets the weights.
+
+`vllm_mode: colocate`: TRL builds an engine in this process and copies the weights. It does so
+after play, when its own generation begins; here they are copied before the first reply that
+follows an optimizer step.
+
+`vllm_mode: server`: a vLLM server generates, see `arena_trainers.engines.weights`. TRL's
+own client is never made: it sends weights by NCCL, from GPU to GPU.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import packages_distributions, version
+from typing import Any, NamedTuple
+
+from arena_envs.checks import did_you_mean
+from arena_trainers import extras
+from arena_trainers.engines.adapters import adapter_backend, plays_adapters
+from arena_trainers.engines.precision import engine_dtype, warn_of_precision
+from arena_trainers.lm.backends import Backend
+from arena_trainers.lm.server import Server
+from arena_trainers.lm.server_backend import served_by
+from arena_trainers.lm.vllm_backend import VLLMBackend
+
+MODES = {"colocate": "vllm", "server": "server"}  # of vllm_mode, with use_vllm
+GROUP_PORT = 51216  # TRL's default
+VERSIONS = ("0.22", "0.33")  # from, and below; of vLLM
+
+
+class Engine(NamedTuple):
+    """What generates the replies of the model that learns.
+
+    Attributes:
+        check: refuses settings that the engine does not take.
+        backend: makes the backend of a trainer; None for the model itself.
+    """
+
+    check: Callable[[Any], None]
+    backend: Callable[[Any], Backend | None]
+
+
+def engine_of(args: Any) -> str:
+    """The key of `ENGINES` that the settings name.
+
+    Raises:
+        ValueError: an unknown `vllm_mode`.
+    """
+    if not args.use_vllm:
+        return "transformers"
+    if args.vllm_mode not in MODES:
+        hint = did_you_mean(str(args.vllm_mode), [*MODES])
+        raise ValueError(f"unknown vllm_mode {args.vllm_mode!r}; {hint}")
+    return MODES[args.vllm_mode]
+
+
+def check_engine(args: Any) -> None:
+    """Refuses settings that the engine's rollouts do not take.
+
+    Raises:
+        ValueError: names the setting and the reason, or the version of vLLM.
+        ModuleNotFoundError: vLLM is missing.
+    """
+    ENGINES[engine_of(args)].check(args)
+
+
+def engine_backend(trainer: Any) -> Backend | None:
+    """What generates for the learner; None for transformers, which runs the model itself.
+
+    Warns once if engine and training differ in precision.
+    """
+    return ENGINES[engine_of(trainer.args)].backend(trainer)
+
+
+def _check_vllm(args: Any) -> None:
+    """Refuses what the engine in this process does not take."""
+    _check_refused(args, _of_an_engine(args))
+    check_installed()
+
+
+def _check_server(args: Any) -> None:
+    """Refuses what a server does not take."""
+    _check_refused(args, _of_a_server(args))
+    server_of(args)
+
+
+def _check_refused(args: Any, refused: Mapping[str, tuple[bool, str]]) -> None:
+    for name, (used, reason) in refused.items():
+        if used:
+            raise ValueError(
+                f"use_vllm does not support {name}: {reason}; leave it out"
+            )
+    if args.vllm_importance_sampling_correction and changes_draws(args):
+        raise ValueError(
+            f"use_vllm does not support {changes_draws(args)} with "
+            "vllm_importance_sampling_correction: sampled log-probabilities are those after "
+            "it, the loss computes those before it, and no backend corrects this; leave one "
+            "of them out"
+        )
+
+
+def _refuse_unused_server(args: Any) -> None:
+    """Refuses settings of a server that would generate nothing."""
+    given = {
+        "vllm_mode 'server'": args.vllm_mode == "server",
+        "vllm_server_base_url": args.vllm_server_base_url is not None,
+    }
+    for name, used in given.items():
+        if used:
+            raise ValueError(
+                f"{name} needs --use_vllm true, got use_vllm false, with which transformers "
+                "generates; add it, or leave the settings of the server out"
+            )
+
+
+def by_server(args: Any) -> bool:
+    """Whether a server generates."""
+    return engine_of(args) == "server"
+
+
+def _of_an_engine(args: Any) -> dict[str, tuple[bool, str]]:
+    """What the engine in this process does not take: whether it is given, and why."""
+    untested = "its rollouts have not been tested with it"
+    group = "processes that share an engine would have to ask for equally many replies"
+    return {
+        "vllm_tensor_parallel_size above 1": (
+            args.vllm_tensor_parallel_size != 1,
+            group,
+        ),
+        "vllm_enable_sleep_mode": (args.vllm_enable_sleep_mode, untested),
+        "vllm_structured_outputs_regex": (
+            args.vllm_structured_outputs_regex is not None,
+            untested,
+        ),
+    }
+
+
+def _of_a_server(args: Any) -> dict[str, tuple[bool, str]]:
+    """What a server does not take: whether it is given, and why."""
+    own = "with vllm_mode 'server', vLLM's options are in the server's command"
+    probe = (
+        "ratios show whether the server has the trainer's weights, and a run with "
+        "vllm_mode 'server' needs them"
+    )
+    whole = args.vllm_importance_sampling_mode in ("sequence_mask", "sequence_truncate")
+    return {
+        **{name: (used, own) for name, (used, _) in _of_an_engine(args).items()},
+        "vllm_group_port": (
+            args.vllm_group_port != GROUP_PORT,
+            "it is of TRL's transfer by NCCL, and weights reach the server as files",
+        ),
+        "vllm_importance_sampling_correction false": (
+            not args.vllm_importance_sampling_correction,
+            probe,
+        ),
+        "vllm_importance_sampling_mode of sequences with loss_type 'vespo'": (
+            args.loss_type == "vespo" and whole,
+            "that loss needs 'token_truncate' or 'token_mask'",
+        ),
+    }
+
+
+def server_of(args: Any) -> Server:
+    """The server that the settings name; it is not asked for anything.
+
+    Raises:
+        ServerError: the URL has another form.
+    """
+    url = args.vllm_server_base_url
+    if not url:
+        url = f"http://{args.vllm_server_host}:{args.vllm_server_port}"
+    if not args.vllm_server_timeout > 0:
+        raise ValueError(
+            f"want vllm_server_timeout above 0, got {args.vllm_server_timeout!r}"
+        )
+    return Server(url, args.vllm_server_timeout)
+
+
+def check_server(args: Any) -> None:
+    """Asks the server of the settings what it is; does nothing without one.
+
+    Raises:
+        ServerError: it cannot be reached, or lacks an option.
+    """
+    if by_server(args):
+        served_by(server_of(args))
+
+
+@contextmanager
+def without_client(args: Any) -> Iterator[None]:
+    """Keeps `GRPOTrainer`, made in this context, from connecting TRL's client."""
+    ours = by_server(args)
+    if ours:
+        args.use_vllm = False
+    try:
+        yield
+    finally:
+        args.use_vllm = args.use_vllm or ours
+
+
+def changes_draws(args: Any) -> str | None:
+    """The option that changes what is drawn from softmax(logits / temperature), if any."""
+    neutral = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
+    found = (name for name, x in neutral.items() if (getattr(args, name) or 0.0) != x)
+    return next(found, None)
+
+
+def check_installed() -> None:
+    """Finds out whether a supported vLLM is installed, without importing it.
+
+    Raises:
+        ModuleNotFoundError: it is missing; says how to install it.
+        ValueError: it is of another version.
+    """
+    extras.require(["vllm"], "vllm")
+    from packaging.version import Version
+
+    found = version(packages_distributions()["vllm"][0])
+    if not Version(VERSIONS[0]) <= Version(found) < Version(VERSIONS[1]):
+        raise ValueError(
+            f"want vLLM from {VERSIONS[0]} to below {VERSIONS[1]}, got {found}; install it "
+            "with: pip install 'arena-envs[vllm]'"
+        )
+
+
+def check_engine_columns(args: Any, columns: Collection[str]) -> None:
+    """Refuses estimators that read what the engine does not give.
+
+    Args:
+        args: settings.
+        columns: that the estimator reads.
+
+    Raises:
+        ValueError: names the column and the reason.
+    """
+    if not args.use_vllm:
+        return
+    if "tokens.entropy" in columns:
+        raise ValueError(
+            f"credit {args.credit!r} with within_turn={args.within_turn!r} reads "
+            "'tokens.entropy', and vLLM gives none; leave use_vllm out"
+        )
+
+
+def correction_mode(args: Any) -> str:
+    """The mode of TRL's importance-sampling correction where none is given.
+
+    TRL's own default drops a row whose product of ratios is too large. A row of several
+    turns would be dropped for one of its tokens, so there each ratio is truncated.
+    """
+    return "token_truncate" if args.layout == "trajectory" else "sequence_mask"
+
+
+def _server_backend(trainer: Any) -> Backend:
+    # it needs transformers, which checks of settings do not import
+    from arena_trainers.engines.weights import server_backend
+
+    return server_backend(trainer)
+
+
+def _vllm_backend(trainer: Any) -> Backend:
+    if plays_adapters(trainer.args, trainer.games.matchmaker):
+        return adapter_backend(trainer)
+    generation = trainer.vllm_generation
+
+    def refresh() -> None:
+        step = trainer.state.global_step
+        if trainer._last_loaded_step != step:
+            generation.sync_weights()  # resets the prefix cache, too
+            trainer._last_loaded_step = step
+
+    warn_of_precision(engine_dtype(generation.llm), trainer)
+    return VLLMBackend(generation.llm, refresh)
+
+
+ENGINES = {
+    "transformers": Engine(_refuse_unused_server, lambda trainer: None),
+    "vllm": Engine(_check_vllm, _vllm_backend),
+    "server": Engine(_check_server, _server_backend),
+}

@@ -1,0 +1,610 @@
+"""A generation batch from its starts to its credit: play, choice of what is trained, advantages.
+
+**Reward models.** A reward model supplies columns: its scores of the turns, compared at equal prompts.
+
+A model of `arena train --trainer reward` scores a prompt x with a reply y. Its loss reads the
+differences of two replies to the same prompt alone. So a score f(x, y) is known up to a positive
+factor and up to a number c(x) that may differ from prompt to prompt. The columns remove c(x) by a
+baseline:
+
+    V(x) = mean of f(x, y') over the turns of other episodes of the batch with the prompt x
+
+| column | content |
+|---|---|
+| `rewards.NAME` | f(x, y) - V(x) |
+| `value` | V(x); only beside `action_value` of the same model |
+| `action_value` | f(x, y) |
+
+A prompt that no other episode has read has V(x) = f(x, y), so `rewards.NAME` and
+`action_value` - `value` are 0 there. Prompts are equal if their tokens are.
+
+The other episodes were played by the same policy, whatever the turn's own reply was. So the
+expected difference given the reply is f(x, y) - E[f(x, ·)], where it is not set to 0, and its mean
+over the policy's replies is 0. Differences of later turns therefore add variance to the return-to-go
+of a turn, but no bias: they reward neither long episodes nor a visit to some prompt.
+
+An estimator that credits a turn with this difference follows the gradient of the mean score at the
+prompts that play reaches, with the distribution of prompts held fixed. This is the policy step of
+AgentPRM ("Process Reward Models for LLM Agents: Practical Framework and Directions",
+https://arxiv.org/abs/2502.10325), whose reward model is fitted to returns instead of pairs.
+The gradient of the return differs from it wherever scores and returns disagree.
+
+**What is trained.** A group is *flat* if in every seat that learns all its trajectories have the same reward. An
+estimator with one advantage per trajectory that compares within a group, such as `grpo`, gives
+it none. Estimators over returns-to-go do, where rewards come at different turns or pools join
+several turns. With `flat_groups="drop"` the
+trainer plays the starts of flat groups again, at most `max_replays` times and each time with
+other samples. It drops the groups that are still flat. If every group is flat, it drops none.
+
+Both **select data by its returns**, so what is trained is biased:
+
+- An estimator that pools over several groups, or that keeps a moving baseline, no longer sees
+  the returns of flat groups. Its baseline then is biased, and so is the gradient.
+- An estimator with one advantage per trajectory that pools within a group has the same gradient
+  without the flat groups, up to a factor, if `beta` is 0: a loss that averages over tokens
+  divides by fewer of them. With a KL term the dropped groups also lose their KL gradient.
+- A group that was played again is drawn from groups with spread. Within such groups rare returns
+  are more frequent than in the policy's play. Starts whose groups are mostly flat still weigh
+  less than their share.
+- A critic is fitted to the selected groups only.
+
+With `oversample` above 1 a part of each group's trajectories is trained, and clean wins are
+preferred (`clean_wins`). This selects by returns and by replies:
+
+- The gradient is not that of the expected return. Wins with invalid replies count less than
+  their share, so clean replies are learned besides.
+- Wins and losses keep their proportion up to rounding, so a baseline of the group changes little.
+  The rarer of the two weighs more than its share where rounding would leave it out.
+- The opponent's trajectory in the same episode may be trained when this seat's is not.
+
+Neither marks turns as selected (`unselected` of `TurnBatch`): such turns get no credit at all.
+
+Dropping flat groups is DAPO's dynamic sampling without new starts ("DAPO: An Open-Source LLM
+Reinforcement Learning System at Scale", https://arxiv.org/abs/2503.14476, section 3.2).
+"""
+
+import hashlib
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from accelerate.utils import gather_object
+
+from arena_trainers.credit import Credit, TurnBatch
+from arena_trainers.credit.baselines import mean_of_others
+from arena_trainers.credit.batch import Bools, Floats, Ints
+from arena_trainers.credit.pools import Pools
+from arena_trainers.credit.rounding import ZERO
+from arena_trainers.lm.reward_model import RewardModel, check_same_texts
+from arena_trainers.matchmaking import SELF, Seats
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.critics import Critic
+from arena_trainers.train.matching import EVAL, TRAIN, Matching, PreparedGames, Tasks
+from arena_trainers.train.metrics import Clock, flat_groups, num_played
+from arena_trainers.train.records import (
+    Kept,
+    Played,
+    RewardColumn,
+    Shares,
+    Supplier,
+    TurnRecord,
+    functions_of,
+    per_episode,
+    reward_columns_of,
+    rows_of_process,
+    turn_batch,
+    turn_records,
+    whole_row_lengths,
+    with_supplied,
+)
+from arena_trainers.train.settings import estimate_credit, part_weights
+from arena_wrappers import Episode, EpisodePlan, play_plans
+
+
+class Credited(NamedTuple):
+    """The turns of all processes as one batch, and their credit."""
+
+    turns: TurnBatch
+    credit: Credit
+
+
+class BatchCredit:
+    """The part of `TurnGRPOTrainer` that gives turns their credit.
+
+    All processes make the same calls, and get the same credit.
+
+    Args:
+        args: the trainer's settings.
+        games: the games, with the columns that the estimator reads.
+        critic: supplies the value columns, if there is one.
+        models: reward models that supply columns, by path.
+        clock: counts the time.
+        max_tokens: most tokens that run through a reward model at once.
+
+    Attributes:
+        state: the estimator's, from the batch before.
+        metrics: of the critic, for the latest batch.
+    """
+
+    def __init__(
+        self,
+        args: TurnGRPOConfig,
+        games: PreparedGames,
+        critic: Critic | None,
+        models: Mapping[str, RewardModel],
+        clock: Clock,
+        max_tokens: int,
+    ) -> None:
+        self.args, self.games, self.critic = args, games, critic
+        self.models, self.clock, self.max_tokens = models, clock, max_tokens
+        self.state: Mapping[str, Any] | None = None
+        self.metrics: dict[str, float] = {}
+
+    def records(self, played: Played) -> Shares:
+        """The records of all turns that were played, of each process."""
+        games, from_rewards = self.games, reward_columns_of(self.games.functions)
+        with self.clock.part("credit"):
+            own = turn_records(
+                played.episodes,
+                played.games,
+                played.seats,
+                games.rules,
+                games.columns,
+                functions_of(games.functions),
+                self.args.branching(()),
+            )
+            if from_rewards:
+                own = scored(own, played.episodes, self.models, self.max_tokens)
+            shares: Shares = gather_object([own])
+            return with_reward_columns(shares, from_rewards) if from_rewards else shares
+
+    def __call__(self, shares: Shares, trains: bool) -> Credited:
+        """The credit of a batch; if it is trained, the estimator's state and critic go on."""
+        args, games = self.args, self.games
+        records = [turn for share in shares for turn in share]
+        with self.clock.part("credit"):
+            turns = turn_batch(
+                shares,
+                part_weights(args, games.functions),
+                games.names,
+                games.columns,
+                [game.teams for game in games.rules],
+            )
+            if args.layout == "trajectory":
+                turns = replace(turns, row_length=whole_row_lengths(turns))
+            if self.critic is not None:
+                turns = self.critic.with_values(turns, records)
+            found = estimate_credit(args, turns, self.state)
+            self.metrics = {}
+            if self.critic is not None:
+                self.metrics = self.critic.after(turns, records, trains)
+            if trains:
+                self.state = found.state
+        return Credited(turns, found)
+
+
+def check_reward_models(
+    columns: Mapping[str, Supplier], tokenizer: Any, args: TurnGRPOConfig
+) -> None:
+    """Checks that reward models were trained on such texts as the learner's; loads none.
+
+    Args:
+        columns: functions and reward models by column.
+        tokenizer: of the model that learns.
+        args: the trainer's settings.
+
+    Raises:
+        ValueError: a reward model has other tokens or prompts, see `check_same_texts`.
+    """
+    chat: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
+    for path in _paths(columns):
+        check_same_texts(path, tokenizer, args.prompt, chat)
+
+
+def load_reward_models(
+    columns: Mapping[str, Supplier], device: torch.device
+) -> dict[str, RewardModel]:
+    """The reward models of columns, by path, each loaded once.
+
+    Args:
+        columns: functions and reward models by column.
+        device: where they run.
+    """
+    models = _paths(columns)
+    return {path: RewardModel.from_pretrained(path, device=device) for path in models}
+
+
+def _paths(columns: Mapping[str, Supplier]) -> list[str]:
+    return list(dict.fromkeys(c.path for c in reward_columns_of(columns).values()))
+
+
+def scored(
+    records: Sequence[TurnRecord],
+    episodes: Sequence[Episode],
+    models: Mapping[str, RewardModel],
+    max_tokens: int,
+) -> list[TurnRecord]:
+    """The records of a process with the scores of their turns.
+
+    Args:
+        records: of this process.
+        episodes: that they are of.
+        models: reward models by path.
+        max_tokens: most tokens that run at once, padding included.
+    """
+    turns = [episodes[record.episode].turns[record.place] for record in records]
+    texts = [(turn.prompt_ids or (), turn.token_ids or ()) for turn in turns]
+    scores = {path: m.score(texts, max_tokens) for path, m in models.items()}
+    return [
+        record._replace(
+            prompt=_digest(prompt),
+            text=_digest((*prompt, *reply)),
+            scores={path: own[i] for path, own in scores.items()},
+        )
+        for i, (record, (prompt, reply)) in enumerate(zip(records, texts, strict=True))
+    ]
+
+
+def _digest(ids: Sequence[int]) -> bytes:
+    """Equal for equal tokens; short, because all processes share it."""
+    return hashlib.blake2b(np.array(ids, np.int64).tobytes(), digest_size=16).digest()
+
+
+def with_reward_columns(shares: Shares, columns: Mapping[str, RewardColumn]) -> Shares:
+    """The records of each process with the columns that reward models supply.
+
+    Every process computes them for all turns, so that they have the same numbers. Equal
+    texts have the score of the first, whatever process computed it.
+
+    Args:
+        shares: the records of each process, from `scored`.
+        columns: reward models by column.
+    """
+    turns = [turn for share in shares for turn in share]
+    prompt, episode = _prompts_and_episodes(shares)
+    supplied: dict[str, Floats] = {}
+    for name, column in columns.items():
+        first: dict[bytes, float] = {}
+        found = [
+            first.setdefault(turn.text, (turn.scores or {})[column.path])
+            for turn in turns
+        ]
+        score = np.array(found, np.float64)
+        value = baseline(score, prompt, episode)
+        kinds = {"value": value, "action_value": score}
+        supplied[name] = kinds.get(name, score - value)
+    filled = [
+        with_supplied(turn, {name: float(v[i]) for name, v in supplied.items()})
+        for i, turn in enumerate(turns)
+    ]
+    places = [rows_of_process(shares, rank) for rank in range(len(shares))]
+    return [filled[rows.start : rows.stop] for rows in places]
+
+
+def compared_turns(shares: Shares) -> float:
+    """The share of turns whose prompt another episode of the batch has.
+
+    Args:
+        shares: the records of each process, from `scored`.
+    """
+    prompt, episode = _prompts_and_episodes(shares)
+    return float(_has_others(prompt, episode).mean()) if len(prompt) else 0.0
+
+
+def _prompts_and_episodes(shares: Shares) -> tuple[Ints, Ints]:
+    """int64[N] each, numbers of the prompt and of the episode of each turn."""
+    turns = [(rank, turn) for rank, share in enumerate(shares) for turn in share]
+    prompts = [turn.prompt for _, turn in turns]
+    return _numbers(prompts), _numbers([(rank, turn.episode) for rank, turn in turns])
+
+
+def baseline(score: Floats, prompt: Ints, episode: Ints) -> Floats:
+    """The mean score of the turns of other episodes with the same prompt.
+
+    Args:
+        score: float64[N].
+        prompt: int64[N], number of the prompt, below N.
+        episode: int64[N], number of the episode.
+
+    Returns:
+        float64[N]; the own score where no other episode has the prompt.
+
+    >>> score = np.array([1.0, 2.0, 6.0, 5.0])
+    >>> baseline(score, np.array([0, 0, 0, 1]), np.array([0, 0, 1, 2]))
+    array([6. , 6. , 1.5, 5. ])
+    """
+    others = mean_of_others(_pools(prompt), episode, score)
+    return np.where(_has_others(prompt, episode), others, score)
+
+
+def _has_others(prompt: Ints, episode: Ints) -> Bools:
+    """bool[N], whether another episode has the prompt of a turn."""
+    ones = np.ones(len(prompt))
+    return mean_of_others(_pools(prompt), episode, ones) > 0
+
+
+def _pools(prompt: Ints) -> Pools:
+    num = int(prompt.max(initial=-1)) + 1
+    return Pools(("prompt",), np.arange(num)[:, None], prompt)
+
+
+def _numbers(keys: Sequence[object]) -> Ints:
+    """int64[N]: equal numbers for equal keys, in the order of their first occurrence."""
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+
+
+REPLAY = 2**40  # between the samples of an episode that is played again
+CLEAN_WINS = 4  # what is drawn for, beside the purposes of `Matching` and `Tasks`
+
+
+class Player:
+    """The part of `TurnGRPOTrainer` that plays generation batches.
+
+    Args:
+        args: the trainer's settings.
+        games: the games.
+        matching: assigns the seats of starts.
+        tasks: assigns the games of starts.
+        process: index of this process.
+        group_sizes: episodes of a start, in evaluation and in training.
+        clock: counts the time.
+    """
+
+    def __init__(
+        self,
+        args: TurnGRPOConfig,
+        games: PreparedGames,
+        matching: Matching,
+        tasks: Tasks,
+        process: int,
+        group_sizes: tuple[int, int],
+        clock: Clock,
+    ) -> None:
+        self.args, self.games, self.matching, self.tasks = args, games, matching, tasks
+        self.process, self.group_sizes, self.clock = process, group_sizes, clock
+        self._generation = (-1, 0)  # optimizer step, and number within it
+
+    def play(
+        self, starts: Sequence[Mapping[str, Any]], step: int, trains: bool
+    ) -> Played:
+        """Plays this process's episodes of the generation batch: one per start, or a tree.
+
+        Args:
+            starts: rows of the data set.
+            step: optimizer steps so far.
+            trains: whether the batch is trained.
+        """
+        with self.clock.part("environment"):
+            number = self._generation_number(step) if trains else 0
+            if trains:
+                starts = self.tasks.assign(starts, step, number)
+            purpose = TRAIN if trains else EVAL
+            assigned = self.matching.assign(starts, step, number, purpose)
+            played = Played(starts, [], [], assigned, [], number, trains)
+            episodes = self._episodes(played, range(len(starts)))
+            played.games = per_episode(episodes, [start["game"] for start in starts])
+            played.seats = per_episode(episodes, assigned)
+            played.episodes = played.first_episodes = episodes
+            if trains:
+                self.matching.report(episodes, played.games, played.seats, step)
+                self.tasks.report(episodes, played.games, played.seats, step)
+        return played
+
+    def play_again(
+        self, played: Played, starts: Collection[tuple[int, int]], attempt: int
+    ) -> None:
+        """Plays the episodes of some groups again, with the same seats and other samples.
+
+        Matchmaker and curriculum get no results of them, because they were selected.
+
+        Args:
+            played: the batch; its episodes are replaced.
+            starts: game and seed of the groups.
+            attempt: number of the repetition, from 1.
+        """
+        with self.clock.part("environment"):
+            chosen = [
+                n
+                for n, row in enumerate(played.starts)
+                if (row["game"], int(row["seed"])) in starts
+            ]
+            again = self._episodes(played, chosen, attempt)
+            played.episodes = list(played.episodes)
+            for n, episode in zip(chosen, again, strict=True):
+                played.episodes[n] = episode
+
+    def _episodes(
+        self, played: Played, chosen: Sequence[int], attempt: int = 0
+    ) -> list[Episode]:
+        plans = [self._plan(played, n, attempt) for n in chosen]
+        episodes = play_plans(plans, on_error="raise")
+        self.clock.counts.update(num_played(episodes))
+        return episodes
+
+    def _plan(self, played: Played, index: int, attempt: int) -> EpisodePlan:
+        """The episode, or tree, of one start of this process."""
+        seats: Seats = played.seats[index]
+        group = self.group_sizes[played.trains]
+        place = self.process * len(played.starts) + index
+        sample = played.number * group + place % group + attempt * REPLAY
+        learn = [seat for seat, who in enumerate(seats) if who == SELF]
+        branch = self.args.branching(learn) if played.trains else None
+        policies = self.matching.policies(seats)
+        return self.games.episode_plan(played.starts[index], policies, sample, branch)
+
+    def _generation_number(self, step: int) -> int:
+        """Numbers generation batches, so that a start that comes again is played anew.
+
+        It follows from the optimizer step, so that a resumed run counts on alike.
+        """
+        within = self._generation[1] + 1 if self._generation[0] == step else 0
+        self._generation = (step, within)
+        return int(step * math.ceil(self.args.generations_per_step)) + within
+
+
+class Filter:
+    """The part of `TurnGRPOTrainer` that chooses what is trained; equal for all processes.
+
+    Args:
+        args: the trainer's settings.
+        games: the games.
+        player: plays flat groups again.
+        credit: makes records of turns.
+        process: index of this process.
+        clock: counts the time.
+    """
+
+    def __init__(
+        self,
+        args: TurnGRPOConfig,
+        games: PreparedGames,
+        player: Player,
+        credit: BatchCredit,
+        process: int,
+        clock: Clock,
+    ) -> None:
+        self.args, self.games, self.player, self.credit = args, games, player, credit
+        self.process, self.clock = process, clock
+
+    def __call__(self, played: Played) -> Kept:
+        """The turns of a batch that are trained."""
+        kept = Kept(self.credit.records(played), self.process, {})
+        if self.credit.models:
+            share = {"arena/compared_turns": compared_turns(kept.shares)}
+            kept = kept._replace(metrics=share)
+        if played.trains and self.args.flat_groups == "drop":
+            kept = self._with_spread(kept, played)
+        if played.trains and self.args.oversample > 1:
+            kept = self._with_clean_wins(kept, played)
+        return kept
+
+    def _with_spread(self, kept: Kept, played: Played) -> Kept:
+        """The records without flat groups, which are played again before they are dropped."""
+        shares = kept.shares
+        is_flat = self._flat_starts(shares)
+        at_first = sum(is_flat.values())
+        for attempt in range(1, self.args.max_replays + 1):
+            flat = {start for start, value in is_flat.items() if value}
+            if not flat:
+                break
+            self.player.play_again(played, flat, attempt)
+            shares = self.credit.records(played)
+            is_flat = self._flat_starts(shares)
+        num_flat, num_groups = sum(is_flat.values()), max(len(is_flat), 1)
+        if num_flat == len(is_flat):
+            num_flat, is_flat = 0, dict.fromkeys(is_flat, False)  # credit needs a turn
+        metrics = {
+            **kept.metrics,
+            "arena/flat_groups": at_first / num_groups,
+            "arena/dropped_groups": num_flat / num_groups,
+        }
+        shares = [
+            [turn for turn in share if not is_flat[turn.game, turn.seed]]
+            for share in shares
+        ]
+        return kept._replace(shares=shares, metrics=metrics)
+
+    def _with_clean_wins(self, kept: Kept, played: Played) -> Kept:
+        """The records of the trajectories that are trained."""
+        turns = [turn for share in kept.shares for turn in share]
+        if not turns:
+            return kept
+        rng = np.random.default_rng([self.args.seed, played.number, CLEAN_WINS])
+        with self.clock.part("credit"):
+            batch = self._batch(kept.shares)
+            invalid = np.array([turn.is_invalid for turn in turns])
+            clean = clean_wins(batch, invalid, self.args.oversample, rng)
+        pairs = np.stack([batch.episode, batch.seat], axis=1)
+        num_trained, num = (len(np.unique(p, axis=0)) for p in (pairs[clean], pairs))
+        left_out = invalid[~clean]
+        metrics = {
+            **kept.metrics,
+            "arena/trained_trajectories": num_trained / num,
+            "arena/left_out_invalid": float(left_out.mean()) if left_out.size else 0.0,
+        }
+        places = iter(clean.tolist())
+        shares = [[turn for turn in share if next(places)] for share in kept.shares]
+        return kept._replace(shares=shares, metrics=metrics)
+
+    def _flat_starts(self, shares: Shares) -> dict[tuple[int, int], bool]:
+        """Whether the group of each start, a game and a seed, is flat."""
+        with self.clock.part("credit"):
+            starts = {(turn.game, turn.seed) for share in shares for turn in share}
+            if not starts:
+                return {}
+            found = flat_groups(self._batch(shares))
+        # groups are numbered in the order of their starts
+        return dict(zip(sorted(starts), found.tolist(), strict=True))
+
+    def _batch(self, shares: Shares) -> TurnBatch:
+        weights = part_weights(self.args, self.games.functions)
+        return turn_batch(shares, weights, self.games.names)
+
+
+def clean_wins(
+    batch: TurnBatch,
+    invalid: Sequence[bool] | Bools,
+    oversample: int,
+    rng: np.random.Generator,
+) -> Bools:
+    """bool[N]: whether the trajectory of each of the N turns is trained.
+
+    A trajectory *wins* if its reward is above the mean of its seat in its group. Of `oversample`
+    times as many trajectories as are trained,
+
+    - wins with the smallest share of invalid replies are kept, others by chance,
+    - losses are kept by chance, each equally often,
+
+    in the proportion in which they were played, but at least one of each that there is.
+
+    This is GRPO-RoC of "rStar2-Agent: Agentic Reasoning Technical Report"
+    (https://arxiv.org/abs/2508.20722), section 3.2. Departures: a win is relative to the group, since
+    games have other returns than 0 and 1; wins with the smallest share are kept, as in the released
+    code, where the paper draws them with probability by their penalty; losses are drawn by chance, as in
+    the paper, where the released code sorts them, too.
+
+    Args:
+        batch: the turns that were played.
+        invalid: bool[N], whether the reply of a turn was invalid.
+        oversample: trajectories played for each one that is trained.
+        rng: the source of all choices.
+
+    >>> one = dict(turn=[0] * 4, episode=[0, 1, 2, 3], game=[0] * 4)
+    >>> played = TurnBatch([1, 1, 0, 1], seat=[0] * 4, group=[0] * 4, **one)
+    >>> replies = [True, False, False, True]
+    >>> clean_wins(played, replies, 2, np.random.default_rng(0))
+    array([False,  True,  True, False])
+    """
+    keys = np.stack([batch.group, batch.seat, batch.episode], axis=1)
+    trajectories, of = np.unique(keys, axis=0, return_inverse=True)
+    of = of.ravel()
+    reward = np.bincount(of, batch.reward)
+    rate = np.bincount(of, np.asarray(invalid, float)) / np.bincount(of)
+    pools, pool_of = np.unique(trajectories[:, :2], axis=0, return_inverse=True)
+    kept = np.zeros(len(trajectories), bool)
+    for pool in range(len(pools)):
+        members = rng.permutation(np.flatnonzero(pool_of.ravel() == pool))
+        won = reward[members] > reward[members].mean() + ZERO
+        wins, losses = members[won], members[~won]
+        num_wins, num_losses = shares(len(wins), len(losses), oversample)
+        cleanest = wins[np.argsort(rate[wins], kind="stable")]
+        kept[cleanest[:num_wins]] = True
+        kept[losses[:num_losses]] = True
+    return kept[of]
+
+
+def shares(num_wins: int, num_losses: int, oversample: int) -> tuple[int, int]:
+    """How many wins and losses of a seat's trajectories in a group are trained.
+
+    >>> shares(4, 4, 2), shares(1, 7, 2), shares(7, 1, 2), shares(0, 8, 2)
+    ((2, 2), (1, 3), (3, 1), (0, 4))
+    """
+    num = max((num_wins + num_losses) // oversample, 1)
+    wins = round(num * num_wins / (num_wins + num_losses))
+    wins = max(wins, min(num_wins, 1))
+    wins = min(wins, num - min(num_losses, 1)) if num > 1 else wins
+    return wins, num - wins
