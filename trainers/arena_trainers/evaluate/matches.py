@@ -44,7 +44,7 @@ from arena_wrappers import (
     play,
     stream_plans,
 )
-from arena_wrappers.play import EnvCache, OnError, checked_timeout, tell_people
+from arena_wrappers.play import EnvCache, checked_timeout, tell_people
 from arena_wrappers.records import Episode, EpisodeLog, params_of
 
 
@@ -259,7 +259,7 @@ class EvaluationPlan:
         baselines: bool = True,
         timeout: float | None = None,
         out: str | Path | None = None,
-        on_error: OnError = "lose",
+        on_error: Literal["lose", "raise"] = "lose",
     ) -> None:
         import_stats()  # fails before hours of play
         self._seeds = seeds_of(seed, num_episodes)
