@@ -281,9 +281,8 @@ class EvaluationPlan:
         stop = self._seeds.stop
         self._trial_seeds = range(stop, stop + min(TRIAL, num_episodes))
         self._baselines = _fixed_baselines(rules) if baselines else {}
-        self._constants = (
-            list(map(make_policy, constants_of(rules))) if baselines else []
-        )
+        constants = constants_of(rules) if baselines else ()
+        self._constants = [*map(make_policy, constants)]
         self._timeout, self._on_error = checked_timeout(timeout), on_error
         self._log = None if out is None else EpisodeLog(out)
         self.num_episodes = sum(map(self._count, self._opponents))
