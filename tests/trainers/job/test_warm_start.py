@@ -15,7 +15,11 @@ from arena_trainers.data import legal_play
 from arena_trainers.job.settings import build_configs
 from arena_trainers.job.start import make_start
 from arena_trainers.job.tiny import tiny_model
-from arena_trainers.job.warm_start import default_learning_rate, warm_start
+from arena_trainers.job.warm_start import (
+    _arguments,
+    default_learning_rate,
+    warm_start,
+)
 from arena_trainers.lm import LMPolicy
 from arena_trainers.train.games import GamePlan
 
@@ -41,6 +45,14 @@ def test_micro_batches_change_nothing(started):
     assert same == pytest.approx(losses, abs=1e-5)
     found, wanted = parts.model.state_dict(), whole.model.state_dict()
     torch.testing.assert_close(found, wanted, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("most", [1, 33, 34, 99, 100, 1000])
+def test_a_step_has_as_many_rows_as_batch_size_says(policy, tmp_path, most):
+    args = _arguments(str(tmp_path), policy.model, 100, most)
+    size = args.per_device_train_batch_size
+    assert size * args.gradient_accumulation_steps == 100
+    assert size <= most
 
 
 def test_equal_rows_run_once_and_prompts_are_not_scored(started, monkeypatch):
