@@ -26,7 +26,7 @@ from arena_trainers.data import (
 )
 from arena_trainers.evaluate.exploit import exploitability
 from arena_trainers.job.settings import load_recipe
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.job import RowJob
 from arena_wrappers import Branching, Episode, play
 from comparing import (
