@@ -108,4 +108,6 @@ def _turns(game: AnyGame, rng: random.Random) -> Iterator[tuple[Any, int]]:
     return (
         (state, player) for state, player in random_states(game, rng) if player >= 0
     )
+
+
 from arena_wrappers.play import play  # x
