@@ -110,4 +110,3 @@ def _turns(game: AnyGame, rng: random.Random) -> Iterator[tuple[Any, int]]:
     )
 
 
-from arena_wrappers.play import play  # x
