@@ -108,5 +108,3 @@ def _turns(game: AnyGame, rng: random.Random) -> Iterator[tuple[Any, int]]:
     return (
         (state, player) for state, player in random_states(game, rng) if player >= 0
     )
-
-
