@@ -44,7 +44,7 @@ def measure(name: str) -> dict[str, Any]:
 
     from arena_trainers.job.provenance import cost, versions
     from arena_trainers.job.warm_start import warm_start
-    from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.lm import LMPolicy
 
     torch.set_num_threads(1)
     short = LMPolicy.from_pretrained(

@@ -53,7 +53,7 @@ def models(tmp_path_factory):
 
     import arena_envs
     from arena_trainers.job.tiny import tiny_config, tiny_tokenizer, words_of
-    from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.lm import LMPolicy
     from arena_wrappers import PromptOptions
 
     short = PromptOptions("bare", rules=False)

@@ -28,7 +28,7 @@ from arena_trainers.job.curves import read_metrics
 from arena_trainers.job.job import TrainingJob
 from arena_trainers.job.sample_replies import sample_reply
 from arena_trainers.job.settings import JobConfig, load_recipe
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_trainers.train.games import GamePlan
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")

@@ -13,7 +13,7 @@ from arena_trainers.job.architecture import architecture_of, known_config
 from arena_trainers.job.dry_run import plan_lines
 from arena_trainers.job.load import Load
 from arena_trainers.job.settings import load_recipe, recipes
-from arena_trainers.lm.adapters import lora_config
+from arena_trainers.lm import lora_config
 
 DOCS = Path(__file__).parents[3] / "docs" / "training.md"
 SMALL = {

@@ -25,7 +25,7 @@ from arena_trainers.job.closing import NUM_GROUPS, closing_lines
 from arena_trainers.job.curves import read_metrics
 from arena_trainers.job.run_folder import read_config
 from arena_trainers.job.settings import load_recipe
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_trainers.report.runs import read_run_files
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import PromptOptions, read_episodes, replay

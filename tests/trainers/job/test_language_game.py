@@ -14,7 +14,7 @@ from arena_trainers.evaluate import exploitability
 from arena_trainers.job.job import TrainingJob
 from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
 from arena_trainers.job.warm_start import warm_start
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_wrappers import (
     BotPolicy,
     Episode,

@@ -16,7 +16,7 @@ from arena_trainers.job.settings import build_configs
 from arena_trainers.job.start import make_start
 from arena_trainers.job.tiny import tiny_model
 from arena_trainers.job.warm_start import default_learning_rate, warm_start
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_trainers.train.games import GamePlan
 
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from safetensors.numpy import load_file
 
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_trainers.loops.job import LoopJob, RoundError
 
 GIVEN = {

@@ -10,7 +10,7 @@ import yaml
 from arena_trainers.checkpoint import files_of, write_manifest
 from arena_trainers.evaluate import exploitability
 from arena_trainers.job.run_folder import with_start
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.protocol import names
 from arena_wrappers import Branching, play, write_episodes
 

@@ -38,7 +38,7 @@ from arena_trainers.cli.usage import UsageError, usage_errors
 from arena_trainers.job import preflight
 from arena_trainers.job.run_folder import CONFIG, START, with_start
 from arena_trainers.job.settings import is_loop, load_recipe, read_loop, row_config
-from arena_trainers.lm.server import ServerError
+from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
 from arena_wrappers import NoReplyError
 from arena_wrappers.policies import wrapped

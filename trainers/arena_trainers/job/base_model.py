@@ -8,7 +8,7 @@ import yaml
 from huggingface_hub import ModelCard
 
 from arena_trainers.lm import smollm2
-from arena_trainers.lm.merged import CARD
+from arena_trainers.lm.models import CARD
 
 _LICENCE = ("license", "license_name", "license_link")  # the hub's keys
 

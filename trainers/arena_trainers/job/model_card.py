@@ -19,7 +19,7 @@ from arena_trainers.job.outcome import GameOutcome
 from arena_trainers.job.report import outcome_tables
 from arena_trainers.job.run_folder import CONFIG
 from arena_trainers.job.settings import JobConfig
-from arena_trainers.lm.merged import CARD
+from arena_trainers.lm.models import CARD
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 

@@ -1,7 +1,7 @@
 """What a training run needs: memory and hours, by arithmetic alone.
 
 Nothing is loaded and nothing is trained. `ASSUMPTIONS` are printed beside the figures. The
-bytes of activations are those of `arena_trainers.lm.memory`, from which a run derives
+bytes of activations are those of `arena_trainers.lm.backends.scoring`, from which a run derives
 `max_tokens_per_forward` where none is given.
 """
 
@@ -10,7 +10,12 @@ from typing import Any
 
 from arena_trainers.job.architecture import Architecture
 from arena_trainers.job.load import Load
-from arena_trainers.lm.memory import LEAST, OF_FREE, bytes_per_token, tokens_that_fit
+from arena_trainers.lm.backends.scoring import (
+    LEAST,
+    OF_FREE,
+    bytes_per_token,
+    tokens_that_fit,
+)
 
 GIB = 2**30
 USABLE = 0.92  # of a GPU's memory

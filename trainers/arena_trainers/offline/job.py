@@ -37,11 +37,10 @@ from arena_trainers.job.start import make_start
 from arena_trainers.job.stopping import StopCallback, Stopper
 from arena_trainers.job.watched import adapter_errors, kept_metrics
 from arena_trainers.lm.adapters import starting_model
+from arena_trainers.lm.backends.scoring import default_max_tokens
 from arena_trainers.lm.chat import Chat
-from arena_trainers.lm.memory import default_max_tokens
-from arena_trainers.lm.models import model_folder
+from arena_trainers.lm.models import check_language_model, model_folder
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.lm.reward_folder import check_language_model
 from arena_trainers.offline.batches import WholeSteps
 from arena_trainers.offline.closing import PromptFiles, close_run, figures_of
 from arena_trainers.offline.plan import Player
