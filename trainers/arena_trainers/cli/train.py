@@ -15,7 +15,6 @@ import yaml
 
 from arena_trainers.job.run_folder import (
     CONFIG,
-    SELF_PLAY,
     default_folder,
     read_config,
     read_run,
@@ -36,7 +35,7 @@ from arena_trainers.job.settings import (
     with_rounds,
 )
 from arena_trainers.lm.prompt_file import saved_options
-from arena_trainers.offline.protocol import check_name, row_trainer
+from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
 from arena_trainers.train.options import GROUPS, OF_TRL, Option, options_of
 from arena_trainers.train.own_options import listed_options
 

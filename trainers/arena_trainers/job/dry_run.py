@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from arena_trainers.job import plan as plans
 from arena_trainers.job.architecture import architecture_of, known_config
 from arena_trainers.job.load import (
     CHARACTERS_PER_TOKEN,
@@ -14,7 +13,18 @@ from arena_trainers.job.load import (
     estimated_length,
     load_of,
 )
-from arena_trainers.job.plan import GIB, Method
+from arena_trainers.job.plan import (
+    GIB,
+    GPU_SIZES,
+    REWARD_MODEL,
+    Method,
+    assumptions,
+    engine_weights,
+    fit,
+    hours,
+    play_memory,
+    start_memory,
+)
 from arena_trainers.job.preflight import (
     check_columns,
     checks,
@@ -75,11 +85,11 @@ def plan_lines(
             "",
             *_time_lines(method, load, args.max_steps),
         ]
-    assumed = plans.assumptions(method)
+    assumed = assumptions(method)
     if by_server(args):
         assumed.insert(0, SERVER)
     if any(isinstance(source, dict) for source in job.columns.values()):
-        assumed.append(plans.REWARD_MODEL)
+        assumed.append(REWARD_MODEL)
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
     refused += absent + ([] if args.use_cpu else _no_gpu())
@@ -200,15 +210,15 @@ def _names(games: Sequence[GamePlan], opponents: Any) -> list[str]:
 
 def memory_table(method: Method, load: Load) -> list[str]:
     """The memory of the supervised start and of self-play, by part."""
-    start = plans.start_memory(method) if method.has_start else {}
-    play = plans.play_memory(method)
+    start = start_memory(method) if method.has_start else {}
+    play = play_memory(method)
     bound = min(_bound(method), load.tokens)
     name = f"activations of {bound:,} tokens{'' if method.max_tokens else ' *'}"
     play[name] = float(bound * method.token_bytes)
     if start:
         start[name] = play[name]
     if method.engine:
-        play["vLLM's weights"] = plans.engine_weights(method)
+        play["vLLM's weights"] = engine_weights(method)
     rows = [("memory (GiB)", "start", "self-play")]
     rows += [(part, _gib(start.get(part)), _gib(size)) for part, size in play.items()]
     sums = _gib(sum(start.values()) or None), _gib(sum(play.values()))
@@ -237,8 +247,8 @@ def gpu_table(method: Method, load: Load) -> list[str]:
     last = "vllm_gpu_memory_utilization" if method.engine else "rollout_batch_size"
     heads = ["GPU", "max_tokens_per_forward", last]
     rows = [tuple([*heads, "replies at once"] if method.engine else heads)]
-    for gib in plans.GPU_SIZES:
-        fit = plans.fit(method, load, gib)
+    for gib in GPU_SIZES:
+        fit = fit(method, load, gib)
         cells = [f"{gib} GiB", f"{fit.tokens}", f"{fit.replies}"]
         if method.engine:
             cells[2:] = [f"{fit.share:.2f}", f"{fit.replies}"]
@@ -249,7 +259,7 @@ def gpu_table(method: Method, load: Load) -> list[str]:
 
 
 def _time_lines(method: Method, load: Load, num_steps: int) -> list[str]:
-    made, trained = plans.hours(method, load, num_steps)
+    made, trained = hours(method, load, num_steps)
     text = (
         f"{num_steps} steps on one GPU: {made:.1f} hours of generation, {trained:.1f} of "
         "training"

@@ -14,6 +14,7 @@ from typing import Any
 
 from arena_trainers.job.settings import load_recipe
 from arena_trainers.lm.models import ADAPTER, saved_model
+from arena_trainers.offline.protocol import SELF_PLAY
 from arena_trainers.train.checkpoint import (
     check_whole,
     files_of,
@@ -26,7 +27,6 @@ from arena_wrappers.files import whole_file
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
 WRITTEN = f".{CONFIG}"  # what the run wrote into it
-SELF_PLAY = "turn_grpo"  # the trainer of a run that names none
 START = "start"  # the model that self-play starts from; renamed when it is complete
 
 

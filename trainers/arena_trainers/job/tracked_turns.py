@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MAX_EPISODES = 4  # at each log
 MAX_TURNS = 40  # of each episode
-MAX_SHOWN = 2000  # characters of a text in a table
+MAX_TEXT = 2000  # characters of a text in a table
 COLUMNS = (
     *("episode", "turn", "seat", "policy", "prompt", "reply"),
     *("reward", "advantage", "estimator", "return"),
@@ -116,16 +116,16 @@ def _row(tracked: TrackedTurn) -> list[str]:
     turn, credit = tracked.turn, tracked.credit
     prompt = turn.messages[-1]["content"] if turn.messages else ""
     cells = [tracked.title, str(tracked.place), str(turn.seat), turn.policy]
-    cells += [prompt[-MAX_SHOWN:], turn.reply[:MAX_SHOWN], f"{turn.reward:g}"]
+    cells += [prompt[-MAX_TEXT:], turn.reply[:MAX_TEXT], f"{turn.reward:g}"]
     cells += ["", ""] if credit is None else [_signed(tracked), credit.estimator]
-    return [_escaped(cell) for cell in [*cells, f"{tracked.seat_return:g}"]]
+    return [_entities(cell) for cell in [*cells, f"{tracked.seat_return:g}"]]
 
 
 def _signed(tracked: TrackedTurn) -> str:
     return "" if tracked.advantage is None else f"{tracked.advantage:+.4g}"
 
 
-def _escaped(text: str) -> str:
+def _entities(text: str) -> str:
     """The text with each character that Markdown or HTML reads as an entity."""
     return "".join(
         c if c.isalnum() or c in " +-.,:" else f"&#{ord(c)};" if c != "\n" else "<br>"

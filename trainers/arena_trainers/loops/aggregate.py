@@ -8,9 +8,9 @@ from typing import Any
 from arena_trainers.data import Origin, read_origin
 from arena_trainers.data.columns import FACTS, with_origin
 from arena_trainers.extras import import_extra
+from arena_trainers.offline.row_file import BATCH
 from arena_wrappers import PromptOptions
 
-BATCH = 1000  # rows that are read at once
 _START = tuple(name for name in FACTS if name not in ("sample", "reason"))
 _SET_APART = (*FACTS, "weight", "margin")  # columns that may differ in equal rows
 
