@@ -248,11 +248,11 @@ def gpu_table(method: Method, load: Load) -> list[str]:
     heads = ["GPU", "max_tokens_per_forward", last]
     rows = [tuple([*heads, "replies at once"] if method.engine else heads)]
     for gib in GPU_SIZES:
-        fit = fit(method, load, gib)
-        cells = [f"{gib} GiB", f"{fit.tokens}", f"{fit.replies}"]
+        found = fit(method, load, gib)
+        cells = [f"{gib} GiB", f"{found.tokens}", f"{found.replies}"]
         if method.engine:
-            cells[2:] = [f"{fit.share:.2f}", f"{fit.replies}"]
-        if not fit.tokens:
+            cells[2:] = [f"{found.share:.2f}", f"{found.replies}"]
+        if not found.tokens:
             cells[1:] = ["does not fit", *["-"] * (len(cells) - 2)]
         rows.append(tuple(cells))
     return _table(rows)
