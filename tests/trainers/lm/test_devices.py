@@ -4,13 +4,13 @@ import pytest
 import torch
 from rich.console import Console
 
-from arena_trainers.job.job import TrainingJob
 from arena_trainers.lm import devices, transformers_backend
 from arena_trainers.lm import policy as lm_policy
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.sampling import SeededSampler
 from arena_trainers.lm.scoring import left_padded
+from arena_trainers.runs.self_play import TrainingJob
 from arena_trainers.train.games import GamePlan, opponents
 
 

@@ -6,9 +6,9 @@ import pytest
 from peft import LoraConfig, VeraConfig
 from torch import nn
 
-from arena_trainers.job.preflight import check_lora
 from arena_trainers.lm.vllm_adapters import check_adapter
 from arena_trainers.matchmaking import make_matchmaker
+from arena_trainers.runs.checks.preflight import check_lora
 from arena_trainers.train.engine_adapters import with_adapters
 
 ENGINE = SimpleNamespace(use_vllm=True, vllm_mode="colocate", opponents="past_selves")

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from arena_trainers.job.settings import (
+from arena_trainers.runs.settings import (
     EvaluateStage,
     JobConfig,
     Loop,

@@ -13,13 +13,15 @@ from typing import Any
 import typer
 import yaml
 
-from arena_trainers.job.run_folder import (
+from arena_trainers.lm.prompt_file import saved_options
+from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
+from arena_trainers.runs.folder import (
     CONFIG,
     default_folder,
     read_config,
     read_run,
 )
-from arena_trainers.job.settings import (
+from arena_trainers.runs.settings import (
     DEFAULT_RECIPE,
     MODEL_RECIPE,
     OF_THE_START,
@@ -34,8 +36,6 @@ from arena_trainers.job.settings import (
     trainer_options,
     with_rounds,
 )
-from arena_trainers.lm.prompt_file import saved_options
-from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
 from arena_trainers.train.options import GROUPS, OF_TRL, Option, options_of
 from arena_trainers.train.own_options import listed_options
 
