@@ -46,6 +46,7 @@ from arena_trainers.runs.results.close import (
     best_line,
     closing_lines,
     config_text,
+    draw_comparisons,
     draw_curves,
     frame_of,
     outcome_tables,
@@ -56,7 +57,7 @@ from arena_trainers.runs.results.close import (
     step_zero,
     write_last_report,
 )
-from arena_trainers.runs.results.measure import GameMeter, GameOutcome, draw_comparisons
+from arena_trainers.runs.results.measure import GameMeter, GameOutcome
 from arena_trainers.runs.run import StopCallback, Stopper
 from arena_trainers.runs.settings import PROJECT, JobConfig, build_configs
 from arena_trainers.runs.start import (
